@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 DRAWN_BY: list[Callable[[object], str]] = []
-"""The function that draws them: `pearl/__init__.py` adds it, which lies above `pearl.view`."""
+"""The function that renders them; `pearl/__init__.py` adds it, so that this module imports nothing."""
 
 
 class ShownInNotebooks:

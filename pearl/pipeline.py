@@ -57,32 +57,32 @@ class Pearl:
     Use it as an asynchronous context manager, or call `aclose` when done.
 
     Args:
-        model: A `Client`, or what one is made of: `extractive` (no network, quotes passages),
-            `openai:NAME`, ..., a `Model`, or an official client: `openai.AsyncOpenAI` with
-            `model_name`, `AsyncAzureOpenAI`.
-        library: Another action library than the domain's: its name, its file, or a library.
-        searcher: One of your own in place of `ranker`, `embeddings` and `reranker`; it is not closed.
+        model: The name of a model (`extractive`: no network, quotes passages; `openai:NAME`, ...), a
+            `Model`, a `Client`, or an official client: `openai.AsyncOpenAI` with `model_name`, or
+            `AsyncAzureOpenAI`.
+        library: An action library in place of the domain's: a name, a file, or a library.
+        searcher: A searcher in place of `ranker`, `embeddings` and `reranker`; `aclose` does not close it.
         replies: As in `Client`.
         budget: As in `Client`.
         settings: Fields of `pearl.settings.Settings`, as `domain` or `context`, and of
             `ClientSettings`, as `attempts` or `seed`.
 
     Attributes:
-        client: What is asked.
-        limits: How much each call may hold.
-        settings: The arguments that are not the client's.
-        library: The action library, as it is written.
-        actions: What a plan can call: the library, and the operators on rows.
-        material: What the planner is shown.
-        planner: Writes the plans.
-        draws: How many it writes for a question, and how they are drawn.
-        searcher: Ranks passages.
+        client: The client of the model.
+        limits: Limits of the calls that read a document.
+        settings: The settings that are not the client's.
+        library: The action library.
+        actions: The actions of plans: the library and the operators on rows.
+        material: Actions and examples in the prompt of the planner.
+        planner: The planner.
+        draws: The number of plans per question, and how they are sampled.
+        searcher: The searcher of passages.
         ranker: The name of its method or preset.
-        embeddings: The name of what makes vectors of them.
-        reranker: The name of what reorders them, without its address.
+        embeddings: The name of the embedder.
+        reranker: The name of the reranker, without its address.
 
     Raises:
-        UsageError: An argument names nothing that exists, or a client is given with settings.
+        UsageError: A name is unknown, or settings are given for a client that exists already.
         ModelError: The model cannot be set up: no key.
         DataError: The library cannot be read.
 
@@ -129,7 +129,7 @@ class Pearl:
         )
         self.actions = self.material.actions
         if chosen.as_of is None and self.domain.is_dated:
-            # One day for all questions: a run that is resumed on another day keeps its own.
+            # One date for all questions: a resumed run keeps its own.
             chosen = replace(chosen, as_of=date.today())
         self.settings: dict[str, Any] = {
             **{name: getattr(chosen, name) for name in SETTINGS if name not in _OF_CLIENT},
@@ -164,13 +164,13 @@ class Pearl:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the model's connections, and those of a search."""
+        """Close the connections of the model and the searcher."""
         if self._is_own_searcher:
             await self.searcher.aclose()
         await self.client.aclose()
 
     def card(self, document: Document) -> str:
-        """What the planner is told about a document; "" for nothing."""
+        """The card of a document for the planner; "" for none."""
         return shape_card(document, self.planner.settings.shape, self.limits.counter.count)
 
     async def plan(
@@ -187,15 +187,15 @@ class Pearl:
 
         Args:
             question: Not blank.
-            history: The turns of the conversation before it.
-            card: What is told about the document, as `card` gives it.
-            kind: Of the document that it will be run over: a corpus can be searched, a table queried.
-            rejected: Valid plans that were run in vain, and why.
+            history: Earlier turns of the conversation, oldest first.
+            card: The result of `card` for the document.
+            kind: Kind of the document: a corpus can be searched, a table can be queried.
+            rejected: Valid plans that gave no usable answer, and why.
             trace: Records every attempt.
 
         Raises:
             UsageError: The question is blank.
-            PlanningError: No valid plan came out of the repair loop.
+            PlanningError: The repair loop ended without a valid plan.
             ModelError: The model gave no usable reply.
         """
         understood = await self.understand(question, history=history, trace=trace)
@@ -217,10 +217,10 @@ class Pearl:
         return await self.planner.understand(question, self.calls(trace), history, trace)
 
     def compile(self, text: str, *, question: str | None = None) -> CheckedPlan:
-        """Read and check the text of a plan; line breaks around it do not count.
+        """Parse and check the text of a plan; line breaks around it are ignored.
 
         Raises:
-            PlanError: With every diagnostic.
+            PlanError: The plan is invalid; the error has every diagnostic.
         """
         max_steps = self.planner.settings.max_steps
         return compile_plan(text.strip("\n"), self.actions, max_steps=max_steps, question=question)
@@ -237,13 +237,13 @@ class Pearl:
 
         Args:
             plan: A checked plan, or the text of one.
-            document: What CTX stands for.
+            document: The document, CTX in the plan.
             token_budget: Input tokens that all steps together may spend; each step is shown the
                 best passages that fit its share.
             trace: Records all events.
 
         Raises:
-            PlanError: The text is no valid plan.
+            PlanError: The plan is invalid.
             ExecutionError: A step failed.
         """
         checked = self.compile(plan) if isinstance(plan, str) else plan
@@ -259,24 +259,24 @@ class Pearl:
         token_budget: int | None = None,
         trace: Trace | None = None,
     ) -> Answer:
-        """Write a plan and run it; a question asked of several documents is planned once. With `fallback="direct"`, answer without one if need be.
+        """Write a plan and run it; a question about several documents is planned once.
 
         Args:
             question: Not blank.
-            document: What is asked.
-            history: The turns of the conversation before it, the first one first.
-            token_budget: As in `execute`; the planner, which sees no document, is not part of it.
+            document: The document or corpus.
+            history: Earlier turns of the conversation, oldest first.
+            token_budget: As in `execute`; it does not include the planner.
             trace: Records all events.
 
         Raises:
             UsageError: The question is blank.
-            PlanningError: No valid plan, and no fallback was asked for.
+            PlanningError: No valid plan was found, and there is no fallback.
             ModelError: The model gave no usable reply while planning.
             ExecutionError: A step failed.
         """
         trace = Trace() if trace is None else trace
         understood = await self.understand(question, history=history, trace=trace)
-        check_document(document)  # before a plan is paid for
+        check_document(document)  # before a call is paid for
         alone = understood.question
         card = ""
         if self.planner.settings.shape != "none":
@@ -314,9 +314,9 @@ class Pearl:
 
         Args:
             question: Not blank.
-            document: What is asked.
-            context: Another way to read a long document than this `Pearl`'s own.
-            part_tokens: Tokens of a prompt, where fewer than the window leaves are wanted.
+            document: The document or corpus.
+            context: Strategy for long documents; None for the setting.
+            part_tokens: Maximum tokens of a prompt, if fewer than the window allows.
             token_budget: As in `execute`.
             trace: Records all events.
 
@@ -345,15 +345,15 @@ class Pearl:
             question: What was asked.
             options: 2 to 26.
             answer: The answer in words.
-            document: The document; where it is longer than the window, its best passages, or an
-                error with `context="full"`.
-            is_reasoned: Have the model reason before it chooses.
+            document: The document; if it is longer than the window, its best passages are used, or an
+                error is raised with `context="full"`.
+            is_reasoned: Whether the model reasons before it chooses.
             token_budget: Input tokens that the call may spend.
-            trace: The choice is added to it.
+            trace: Records the choice.
 
         Raises:
-            UsageError: There are too few or too many options, or two things to choose by.
-            ExecutionError: Nothing of the document fits, or not all of it with `context="full"`.
+            UsageError: The number of options is wrong, or both answer and document are given.
+            ExecutionError: No passage fits the prompt, or with `context="full"` not all of the document.
             ModelError: The model gave no usable reply.
         """
         with self.client.breaker.running(), reported_as_budget(token_budget):
@@ -364,7 +364,7 @@ class Pearl:
             )  # fmt: skip
 
     def asking(self, client: Client) -> Pearl:
-        """One that asks another client; it writes plans of its own."""
+        """A `Pearl` with the same settings and another client; it shares no plans."""
         return Pearl(
             client, **{**self.settings, "library": self.library, "searcher": self.searcher}
         )
@@ -372,12 +372,12 @@ class Pearl:
     def unshared(
         self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
     ) -> Pearl:
-        """One with the same client that shares no plan and no reply: what it does is what it costs.
+        """A `Pearl` with the same client that shares no plans and no replies, so that its cost is its own.
 
         Args:
-            seed: Have replies drawn by it.
-            temperature: Of all calls, where there is a seed.
-            scope: Names its work, whose own replies are found again, with what they cost.
+            seed: Seed of replies.
+            temperature: Temperature of all calls, if there is a seed.
+            scope: Name of the work; replies of the same work are found again, with their cost.
         """
         other = self.asking(self.client)
         other.draws = Draws(self.draws.n, seed, temperature)
@@ -386,7 +386,7 @@ class Pearl:
         return other
 
     def calls(self, trace: Trace | None = None) -> Model:
-        """The model; the trace is told what its calls wait for and how far they are."""
+        """The model; the trace receives waits and progress of its calls."""
         return self._asked if trace is None else ProgressListener(self._asked, trace.progressed)
 
     async def _run(

@@ -19,18 +19,18 @@ from typing import Annotated, Any, Literal, get_type_hints
 from pearl.errors import UsageError
 
 Stage = Literal["calling", "drafting", "planning", "reading", "answering"]
-"""What uses a setting: every model call, prompts with the library, planning, reading documents, `ask`."""
+"""The first stage that uses a setting: a model call, prompts with the library, planning, reading, `ask`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is known of a setting besides its type and its default."""
+    """The metadata of a setting."""
 
     help: str
     group: str
     stage: Stage
     flag: str = ""
-    """Without it, the name with dashes."""
+    """The option; "" for the name with dashes."""
     variable: str = ""
     metavar: str | None = None
     completes: str = ""
@@ -39,11 +39,11 @@ class Setting:
     above: float | None = None
     most: float | None = None
     set_by: Literal["anyone", "trusted", "user"] = "anyone"
-    """`trusted`: a pearl.toml of the working folder may set it once the user trusts that file, because it
-    decides where documents are sent, what of them the planner is told, or which files and plug-ins are
-    used. `user`: that file may never set it."""
+    """Who may set it: `trusted` allows a pearl.toml of the working folder if the user trusts that file,
+    because the setting decides where documents are sent, what the planner is told of them, or which files
+    and plug-ins are used. `user` never allows that file."""
     is_kept: bool = True
-    """Whether `pearl runs resume` takes it from the run; else the user says it again."""
+    """Whether `pearl runs resume` takes it from the run; else the user has to repeat it."""
     is_first: bool = False
     """Whether the short `--help` shows it."""
 
@@ -96,7 +96,7 @@ _ROWS, _LIMITS, _SEARCH = "Rows", "Limits", "Search"
 
 @dataclass
 class Places:
-    """Settings that do not decide results by themselves: places, names of files, speed."""
+    """Settings that do not decide results: addresses, names of files, speed."""
 
     # fmt: off
     model: Annotated[Text, Setting(
@@ -285,7 +285,7 @@ class Settings(Deciding, Places):
 
 
 SETTINGS = tuple(field.name for field in fields(Settings))
-"""Their names, which are the keys of a TOML file."""
+"""Names of all settings, which are the keys of a TOML file."""
 
 
 @cache
@@ -296,7 +296,7 @@ def schema() -> Mapping[str, tuple[Any, Setting]]:
 
 
 def values_for(kind: type[Any], settings: Settings) -> dict[str, Any]:
-    """The values of the settings that a dataclass has fields for."""
+    """Values of the settings that are fields of a dataclass."""
     return {
         field.name: getattr(settings, field.name)
         for field in fields(kind)
@@ -305,7 +305,7 @@ def values_for(kind: type[Any], settings: Settings) -> dict[str, Any]:
 
 
 def resumed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the settings that a resumed run does not take from its store."""
+    """The values without settings that a resumed run does not take from its store."""
     return {
         name: value
         for name, value in values.items()

@@ -1,4 +1,4 @@
-"""A clock that is computed: waits take no time, and how long they were is known to the digit."""
+"""A simulated clock: waits take no time, and their lengths are exact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every test: nothing of the user's own, no host but this one."""
+"""Isolation of all tests: no data of the user, no other host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many examples a property-based test tries: a tenth in the fast suite, all in the gate."""
+"""The number of examples of property-based tests: a tenth in the fast suite, all in the gate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a notebook would make of HTML."""
+"""HTML as a notebook renders it."""
 
 from __future__ import annotations
 

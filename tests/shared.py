@@ -1,4 +1,4 @@
-"""Where the data is that is read here and never copied: `shared/` beside the checkout."""
+"""The folder of shared data beside the checkout, which tests read and never copy."""
 
 from __future__ import annotations
 

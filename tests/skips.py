@@ -1,4 +1,4 @@
-"""The reasons for which a test may be skipped. Any other fails the run (tests/conftest.py)."""
+"""The allowed reasons of skipped tests; any other reason fails the run (tests/conftest.py)."""
 
 from __future__ import annotations
 

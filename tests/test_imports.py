@@ -1,4 +1,4 @@
-"""Modules import each other one way, and other packages only if they are declared."""
+"""Imports have no cycles, and imported packages are declared dependencies."""
 
 from __future__ import annotations
 

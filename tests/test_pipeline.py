@@ -1,4 +1,4 @@
-"""From a question to an answer with evidence, through the public class."""
+"""`Pearl`: questions to answers with evidence."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def reply(request: Request) -> str:
     return 'She had lost it: "stayed  because she had\nlost the ticket".'
 
 
-def test_the_answer_says_where_it_comes_from() -> None:
+def test_answer_has_evidence() -> None:
     answer = asyncio.run(Pearl(Scripted(reply)).ask("Why did Mara stay?", DOCUMENT))
     assert answer.method == "plan"
     assert [step.output for step in answer.steps] == ["event", "reason", "ans"]
@@ -54,7 +54,7 @@ def test_the_answer_says_where_it_comes_from() -> None:
     assert "sank at midnight" in answer.unverified[0].text
 
 
-def test_the_coverage_of_an_answer_is_that_of_the_step_that_was_shown_least() -> None:
+def test_coverage_of_an_answer_is_its_lowest_step() -> None:
     answer = asyncio.run(Pearl(Scripted(reply)).ask("Why did Mara stay?", DOCUMENT))
     assert [step.coverage for step in answer.steps] == [1.0, 1.0, None]
     shown = (0.75, 0.25, None)
@@ -74,7 +74,7 @@ def test_answers_are_json_and_html() -> None:
     assert "not in the document" in html
 
 
-def test_a_notebook_shows_the_rows_behind_an_answer_and_a_few_lines_of_steps() -> None:
+def test_notebook_shows_rows_and_few_lines_of_steps() -> None:
     lines = "".join(
         f"{n},{'Ann' if n % 3 else 'B<b'},{'the pump leaks ' * 40}\n" for n in range(30)
     )
@@ -88,7 +88,7 @@ def test_a_notebook_shows_the_rows_behind_an_answer_and_a_few_lines_of_steps() -
     assert len(html) < 10_000 < len(lines)
 
 
-def test_outputs_no_step_uses_are_the_answer_in_step_order() -> None:
+def test_unused_outputs_are_the_answer() -> None:
     plan = '1. b = FIND(CTX, "b") : f\n2. a = FIND(CTX, "a") : f\n3. c = SUMMARIZE_X(CTX, b) : s'
     model = Scripted(lambda request: getattr(request.task, "output", ""))
     answer = asyncio.run(Pearl(model).execute(plan, DOCUMENT))
@@ -112,7 +112,7 @@ def test_a_plan_with_its_question_can_be_executed_again_and_again() -> None:
     assert "dog" in other
 
 
-def test_a_fallback_is_asked_for_and_recorded() -> None:
+def test_fallback_is_opt_in_and_recorded() -> None:
     def stubborn(request: Request) -> str:
         return "no plan" if isinstance(request.task, PlanTask) else "> The ferry left at noon."
 
@@ -142,13 +142,13 @@ def traced_tokens(pearl: Pearl, text: str) -> int | None:
 
 
 @pytest.mark.parametrize("window", [None, 128_000])
-def test_nothing_is_counted_for_a_document_that_fits_by_its_length(window: int | None) -> None:
+def test_tokens_of_a_short_document_are_not_counted(window: int | None) -> None:
     pearl = Pearl(Scripted(lambda request: "found"), window=window)
     pearl.limits = replace(pearl.limits, counter=Counter("unasked", Unasked()))  # type: ignore[arg-type]
     assert traced_tokens(pearl, TEXT) is None
 
 
-def test_the_trace_says_how_many_tokens_a_document_has_that_may_not_fit() -> None:
+def test_trace_has_the_tokens_of_a_long_document() -> None:
     text = TEXT * 400
     pearl = Pearl(Scripted(lambda request: "found"), window=12_000)
     assert traced_tokens(pearl, text) == Counter().count(text)
@@ -163,12 +163,12 @@ def test_the_trace_says_how_many_tokens_a_document_has_that_may_not_fit() -> Non
         ({"context": "ful"}, "did you mean 'full'"),
     ],
 )
-def test_unknown_names_say_what_was_meant(settings: dict[str, str], words: str) -> None:
+def test_unknown_names_have_suggestions(settings: dict[str, str], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         Pearl(**settings)  # type: ignore[arg-type]
 
 
-def test_an_unknown_library_says_what_was_meant() -> None:
+def test_unknown_library_has_a_suggestion() -> None:
     with pytest.raises(DataError, match="did you mean 'quality'"):
         Pearl(library="qualty")
 
@@ -193,7 +193,7 @@ def test_changing_a_fact_of_the_shipped_story_changes_the_answer(tmp_path: Path)
     assert changed in after
 
 
-def test_a_question_asked_of_several_documents_is_planned_once() -> None:
+def test_question_about_several_documents_is_planned_once() -> None:
     async def main() -> Scripted:
         model = Scripted(reply)
         async with Pearl(model) as pearl:
@@ -205,7 +205,7 @@ def test_a_question_asked_of_several_documents_is_planned_once() -> None:
     assert sum(isinstance(request.task, PlanTask) for request in requests) == 1
 
 
-def test_a_bug_in_one_task_is_recorded_and_the_others_go_on() -> None:
+def test_bug_in_one_task_does_not_affect_others() -> None:
     def faulty(request: Request) -> str:
         if isinstance(request.task, ActionTask) and "bug" in (request.task.document or ""):
             raise ZeroDivisionError("a bug")
@@ -225,12 +225,12 @@ def test_a_bug_in_one_task_is_recorded_and_the_others_go_on() -> None:
     assert outcomes[1].to_json()["error"]["type"] == "ZeroDivisionError"
 
 
-def test_a_string_is_no_document() -> None:
+def test_string_is_refused_as_document() -> None:
     with pytest.raises(UsageError, match="Document, not a str"):
         asyncio.run(Pearl().ask("Why?", "some text"))  # type: ignore[arg-type]
 
 
-def test_tokens_per_minute_are_counted_as_the_model_counts(
+def test_tokens_per_minute_are_counted_like_the_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counted: list[str] = []
@@ -247,14 +247,7 @@ def test_tokens_per_minute_are_counted_as_the_model_counts(
     assert counted == [request.prompt]
 
 
-def test_what_is_no_question_is_told() -> None:
-    document = Document("Ada sold the boat.")
-    with pytest.raises(UsageError, match="a question must be a str, not a Document") as caught:
-        pearl.run(Pearl().ask(document, "Why?"))  # type: ignore[arg-type]
-    assert 'pass the question first: pearl.ask("Who ...?", document)' in str(caught.value)
-
-
-def test_run_is_given_what_a_method_gives() -> None:
+def test_run_refuses_a_function() -> None:
     with pytest.raises(UsageError, match="cannot be awaited") as caught:
         pearl.run(Pearl().ask)  # type: ignore[arg-type]
     assert "pearl.run(pearl.Pearl().ask(...))" in str(caught.value)

@@ -50,7 +50,7 @@ def test_a_plan_is_valid_and_canonical_with_every_library(path: Path, library: s
 
 
 @pytest.mark.parametrize("path", PLANS.values(), ids=PLANS)
-def test_decoders_can_write_it(path: Path) -> None:
+def test_decoders_can_write_the_plan(path: Path) -> None:
     plan = parse(path.read_text(encoding="utf-8"))
     known = with_operators(load_library("seed"))
     assert admits(static_grammar(known), print_plan(replace(plan, question=None)))

@@ -1,4 +1,4 @@
-"""What the commands that people type most may load, and what is kept to make them fast."""
+"""Start-up: modules that fast commands may import, and caches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pearl import plugins
 from pearl.dsl import parser
 from pearl.errors import UsageError
 from pearl.plugins.files import cache_file
-from tests.dsl import grammar
+from tests.dsl.sampling import accepts
 
 HEAVY = (
     "asyncio", "datasets", "difflib", "email", "httpx2", "importlib.metadata", "numpy", "openai",
@@ -50,7 +50,7 @@ def python(code: str, **env: str) -> str:
         ("from pearl.cli import run; run(['check', '--help'])", ("lark", "pearl.dsl.parser", *OWN)),
     ],
 )
-def test_what_may_not_be_imported(
+def test_imports_of_fast_commands(
     action: str, others: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -58,7 +58,7 @@ def test_what_may_not_be_imported(
     assert python(f"{action}; print(sorted({{*{(*HEAVY, *others)}}} & set(sys.modules)))") == "[]"
 
 
-def test_the_tables_of_the_grammar_are_built_once(tmp_path: Path) -> None:
+def test_grammar_tables_are_cached(tmp_path: Path) -> None:
     code = (
         "import lark.lark as one; real, calls = one.load_grammar, [];"
         "one.load_grammar = lambda *a: calls.append(1) or real(*a);"
@@ -73,9 +73,7 @@ def test_the_tables_of_the_grammar_are_built_once(tmp_path: Path) -> None:
     assert python(code, XDG_CACHE_HOME=str(tmp_path)) == first
 
 
-def test_nothing_is_kept_where_nothing_can_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_cache_in_an_unusable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert cache_file("tables") is None
@@ -84,7 +82,7 @@ def test_nothing_is_kept_where_nothing_can_be(
     assert (tmp_path / "pearl").stat().st_mode & 0o077 == 0
 
 
-def test_a_foreign_plug_in_is_found_and_takes_no_shipped_ones_place(
+def test_third_party_plug_in_does_not_replace_a_shipped_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info = tmp_path / "mine-1.0.dist-info"
@@ -123,4 +121,4 @@ def test_no_plug_in_of_that_name() -> None:
 def test_coarse_expressions_read_the_language_of_the_grammar(step: str) -> None:
     reading = parser.read(step)
     is_read = reading.plan is not None and not reading.errors
-    assert is_read == grammar.accepts(step, "file")
+    assert is_read == accepts(step, "file")

@@ -27,6 +27,7 @@ from pearl.retrieval import SearchSettings
 from pearl.retrieval.methods import Query, find_method
 from pearl.retrieval.postings import Postings
 from pearl.retrieval.queries import analyzer
+from pearl.retrieval.texts import flat
 
 N_WORDS, N_COMMON, VOCABULARY = 80, 100, 120_000
 K = 60
@@ -93,7 +94,7 @@ def pearl(texts: Iterator[str], n: int) -> Made:
         terms = Query(dict.fromkeys(analyse(query), 1.0))
         return method.rank(terms, index, settings, K).passages.tolist()
 
-    return Made(search, sum(a.nbytes for a in terms.arrays().values()) / MIB)
+    return Made(search, sum(a.nbytes for a in flat(terms).values()) / MIB)
 
 
 def measure(corpus: Corpus, n_queries: int) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def reading(embedder: Embedder | None = None) -> Method:
 
     async def rank(question: str, name: str) -> Ranked:
         index = ranker.index(read_document(name))
-        found = [await ranker.rank(index, by_question(part).query) for part in parts(question)]
+        found = [await ranker.rank(index, by_question(part)) for part in parts(question)]
         turns = chain.from_iterable(zip_longest(*(hits[:DEPTH] for hits in found)))
         first = dict.fromkeys(hit.number for hit in turns if hit is not None)
         return Ranked(tuple(first)[:DEPTH], _signals([hit for hits in found for hit in hits[:5]]))

@@ -96,9 +96,9 @@ def reading(action: Action, library: ActionLibrary) -> Action:
 
 
 def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-    """Rows with the replies as one more column, which is their value.
+    """Rows with the replies as one more column, which becomes their value.
 
-    Nothing was asked about the doubtful rows: theirs is undecided.
+    The value of doubtful rows is undecided, because the model was not asked about them.
     """
     answered = tuple(
         row.with_column(column, reply) for row, reply in zip(rows, replies, strict=True)
@@ -108,9 +108,9 @@ def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
 
 
 def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-    """Keep the rows with the reply "yes"; without a reply, it is undecided whether one belongs here.
+    """Keep the rows with the reply "yes"; rows without a reply become doubtful.
 
-    A note says how many of the others do not state it.
+    A note counts the rows that do not state it.
 
     Example:
         >>> from pearl.documents.rows import Row
@@ -130,7 +130,7 @@ def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> R
 
 
 def _collect_rerank(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-    """Order the rows by their scores, which become a field; rows with equal ones keep their order.
+    """Order the rows by their scores, which become a field; rows with equal scores keep their order.
 
     Example:
         >>> from pearl.documents.rows import Row
@@ -146,14 +146,14 @@ def _collect_rerank(rows: Rows, replies: Sequence[str | None], column: str) -> R
 
 
 def _select_rerank(rows: Rows, k: int) -> Rows:
-    """The first K of these rows; each undecided one may be before any of them."""
+    """The first K of these rows; undecided rows may come before any of them."""
     first, doubtful = first_of([(row, True) for row in rows], len(rows.doubtful), k)
-    found = replace(rows, rows=first, doubtful=(*doubtful, *rows.doubtful), sample=None)
-    return found.noting(among_best(k)) if len(rows) > k else found
+    best = replace(rows, rows=first, doubtful=(*doubtful, *rows.doubtful), sample=None)
+    return best.noting(among_best(k)) if len(rows) > k else best
 
 
 def _collect_top(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-    """Order the rows by their place, a number from 1; those without one are left out.
+    """Order the rows by their place, a number from 1; rows without a place are left out.
 
     Example:
         >>> from pearl.documents.rows import Row
@@ -171,97 +171,64 @@ _ROWS, _CONTEXT, _X = Parameter.named("ROWS"), Parameter.named("CTX"), Parameter
 _K = Parameter("K", ValueType.TEXT, "number")
 
 _RATE_ONE = Action(
-    "RATE_ONE",
-    (_CONTEXT, _X),
-    "Rate CTX from 0 to 10 by X and return the number",
+    "RATE_ONE", (_CONTEXT, _X), "Rate CTX from 0 to 10 by X and return the number",
     returns=ValueType.NUMBER,
-)
+)  # fmt: skip
 
+
+def _plugin(
+    kind: ItemKind,
+    collect: Callable[[Rows, Sequence[str | None], str], Rows],
+    name: str,
+    parameters: tuple[Parameter, ...],
+    definition: str,
+    reading: Action,
+    **more: Any,
+) -> SimpleNamespace:
+    action = Action(name, (_ROWS, *parameters), definition, returns=_LIST)
+    return SimpleNamespace(ACTION=action, KIND=kind, READING=reading, collect=collect, **more)
+
+
+# fmt: off
 PLUGINS: dict[str, Any] = {
-    "classify": SimpleNamespace(
-        ACTION=Action(
-            "CLASSIFY",
-            (_ROWS, Parameter("LABELS", _LIST, "labels"), _X),
-            "Say of each of ROWS, on its own, which one of LABELS is X, and return the rows with their labels",
-            returns=_LIST,
-        ),
-        KIND="label",
-        READING=Action(
-            "CHOOSE_LABEL",
-            (_CONTEXT, Parameter("LABELS"), _X),
-            "Say which one of LABELS is X in CTX, and nothing but that label",
-        ),
-        collect=with_column,
+    "classify": _plugin(
+        "label", with_column, "CLASSIFY", (Parameter("LABELS", _LIST, "labels"), _X),
+        "Say of each of ROWS, on its own, which one of LABELS is X, and return the rows with their labels",
+        Action("CHOOSE_LABEL", (_CONTEXT, Parameter("LABELS"), _X),
+               "Say which one of LABELS is X in CTX, and nothing but that label"),
     ),
-    "filter": SimpleNamespace(
-        ACTION=Action(
-            "FILTER",
-            (_ROWS, _X),
-            "Say of each of ROWS, on its own, whether X is true of it, and keep those of which it is",
-            returns=_LIST,
-        ),
-        KIND="yes_no",
-        READING=Action(
-            "IS_TRUE",
-            (_CONTEXT, _X),
-            "Say whether X is true of CTX, yes or no",
-            returns=ValueType.BOOL,
-        ),
-        collect=_collect_filter,
+    "filter": _plugin(
+        "yes_no", _collect_filter, "FILTER", (_X,),
+        "Say of each of ROWS, on its own, whether X is true of it, and keep those of which it is",
+        Action("IS_TRUE", (_CONTEXT, _X), "Say whether X is true of CTX, yes or no",
+               returns=ValueType.BOOL),
     ),
-    "map": SimpleNamespace(
-        ACTION=Action(
-            "MAP",
-            (_ROWS, _X),
-            "Return X of each of ROWS, on its own, as one short line",
-            returns=_LIST,
-        ),
-        KIND="line",
-        READING=Action("READ", (_CONTEXT, _X), "Return X of CTX as one short line"),
-        collect=with_column,
+    "map": _plugin(
+        "line", with_column, "MAP", (_X,),
+        "Return X of each of ROWS, on its own, as one short line",
+        Action("READ", (_CONTEXT, _X), "Return X of CTX as one short line"),
     ),
-    "rate": SimpleNamespace(
-        ACTION=Action(
-            "RATE",
-            (_ROWS, _X),
-            "Rate each of ROWS, on its own, from 0 to 10 by X, and return the rows with their numbers",
-            returns=_LIST,
-        ),
-        KIND="rating",
-        READING=_RATE_ONE,
-        collect=with_column,
+    "rate": _plugin(
+        "rating", with_column, "RATE", (_X,),
+        "Rate each of ROWS, on its own, from 0 to 10 by X, and return the rows with their numbers",
+        _RATE_ONE,
     ),
-    "rerank": SimpleNamespace(
-        ACTION=Action(
-            "RERANK",
-            (_ROWS, Parameter("QUERY"), _K),
-            "Rate each of ROWS, on its own, from 0 to 10 by how well it answers QUERY, and return the best K, "
-            "the best first",
-            returns=_LIST,
-        ),
-        KIND="rating",
-        READING=Action(
-            "RATE_ANSWER",
-            (_CONTEXT, Parameter("QUERY")),
-            "Rate from 0 to 10 how well CTX answers QUERY and return the number",
-            returns=ValueType.NUMBER,
-        ),
-        collect=_collect_rerank,
-        QUERY="QUERY",
-        select=_select_rerank,
+    "rerank": _plugin(
+        "rating", _collect_rerank, "RERANK", (Parameter("QUERY"), _K),
+        "Rate each of ROWS, on its own, from 0 to 10 by how well it answers QUERY, and return the best K, "
+        "the best first",
+        Action("RATE_ANSWER", (_CONTEXT, Parameter("QUERY")),
+               "Rate from 0 to 10 how well CTX answers QUERY and return the number",
+               returns=ValueType.NUMBER),
+        QUERY="QUERY", select=_select_rerank,
     ),
-    "top": SimpleNamespace(
-        ACTION=Action(
-            "TOP",
-            (_ROWS, _X, _K),
-            "Compare ROWS by X and return the first K of them, the first one first",
-            returns=_LIST,
-        ),
-        KIND="pick",
-        READING=_RATE_ONE,
-        collect=_collect_top,
+    "top": _plugin(
+        "pick", _collect_top, "TOP", (_X, _K),
+        "Compare ROWS by X and return the first K of them, the first one first",
+        _RATE_ONE,
     ),
 }
+# fmt: on
 
 _MAX_OTHERS = 600  # maximum characters of a row with columns that the instruction does not name
 

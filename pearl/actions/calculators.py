@@ -5,16 +5,16 @@ A calculator has
 - `OPERANDS: tuple[Operand, ...]`, in the order in which a call gives them;
 - `PROGRAM: str`, in the language of `pearl.actions.arithmetic`, with the operands by their names;
 - `IS_PERCENTAGE: bool`, whether the result is written as a percentage;
-- `METRICS: tuple[str, ...]`, what questions call the result, where it is computed because reports
-  seldom state it; none where they have to (earnings per share: IAS 33, cash flow: IAS 7), and for
-  relations of any two numbers.
+- `METRICS: tuple[str, ...]`, names of the result in questions, if reports seldom state it and it is
+  computed; none for results that reports have to state (earnings per share: IAS 33, cash flow: IAS 7),
+  and for relations of any two numbers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, cast
 
 from pearl import plugins
 from pearl.actions.arithmetic.program import Program, parse
@@ -35,21 +35,9 @@ class Operand:
     also: str = ""
 
 
-class Calculator(Protocol):
-    """A calculator, as its users see it."""
-
-    OPERANDS: tuple[Operand, ...]
-    PROGRAM: str
-    IS_PERCENTAGE: bool
-    METRICS: tuple[str, ...]
-
-
-CONTRACT = Calculator
-
-
 @dataclass(frozen=True, slots=True)
-class _Shipped:
-    """A calculator of this file."""
+class Calculator:
+    """A calculator."""
 
     OPERANDS: tuple[Operand, ...]
     PROGRAM: str
@@ -57,69 +45,44 @@ class _Shipped:
     METRICS: tuple[str, ...] = ()
 
 
+CONTRACT = Calculator
+
+_BOTH = (Operand("first"), Operand("second"))
+
+# fmt: off
 PLUGINS: dict[str, Any] = {
     # IAS 7: the net income, plus what is no cash (depreciation, amortisation), less the increase in working capital.
-    "cash-flow-from-operations": _Shipped(
-        (
-            Operand("net income"),
-            Operand("non-cash expenses"),
-            Operand("increase in working capital"),
-        ),
+    "cash-flow-from-operations": Calculator(
+        (Operand("net income"), Operand("non-cash expenses"), Operand("increase in working capital")),
         "add(net income, non-cash expenses), subtract(#0, increase in working capital)",
     ),
-    "current-ratio": _Shipped(
-        (
-            Operand("current assets", also="total current assets"),
-            Operand("current liabilities", also="total current liabilities"),
-        ),
-        "divide(current assets, current liabilities)",
-        METRICS=("current ratio",),
+    "current-ratio": Calculator(
+        (Operand("current assets", also="total current assets"),
+         Operand("current liabilities", also="total current liabilities")),
+        "divide(current assets, current liabilities)", METRICS=("current ratio",),
     ),
-    "difference": _Shipped(
-        (Operand("first"), Operand("second")),
-        "subtract(first, second)",
-    ),
+    "difference": Calculator(_BOTH, "subtract(first, second)"),
     # IAS 33: less the dividends of preferred shares, by the weighted average of the shares outstanding.
-    "earnings-per-share": _Shipped(
+    "earnings-per-share": Calculator(
         (Operand("net income"), Operand("preferred dividends"), Operand("shares", is_count=True)),
         "subtract(net income, preferred dividends), divide(#0, shares)",
     ),
-    "greater": _Shipped(
-        (Operand("first"), Operand("second")),
-        "greater(first, second)",
-    ),
-    "operating-margin": _Shipped(
-        (
-            Operand("operating income", also="operating profit"),
-            Operand("revenue", also="net sales"),
-        ),
-        "divide(operating income, revenue)",
-        IS_PERCENTAGE=True,
+    "greater": Calculator(_BOTH, "greater(first, second)"),
+    "operating-margin": Calculator(
+        (Operand("operating income", also="operating profit"), Operand("revenue", also="net sales")),
+        "divide(operating income, revenue)", IS_PERCENTAGE=True,
         METRICS=("operating margin", "operating profit margin"),
     ),
-    "percentage-change": _Shipped(
+    "percentage-change": Calculator(
         (Operand("new value"), Operand("old value")),
-        "subtract(new value, old value), divide(#0, old value)",
-        IS_PERCENTAGE=True,
+        "subtract(new value, old value), divide(#0, old value)", IS_PERCENTAGE=True,
     ),
-    "product": _Shipped(
-        (Operand("first"), Operand("second")),
-        "multiply(first, second)",
-    ),
-    "ratio": _Shipped(
-        (Operand("numerator"), Operand("denominator")),
-        "divide(numerator, denominator)",
-    ),
-    "share": _Shipped(
-        (Operand("part"), Operand("whole")),
-        "divide(part, whole)",
-        IS_PERCENTAGE=True,
-    ),
-    "sum": _Shipped(
-        (Operand("first"), Operand("second")),
-        "add(first, second)",
-    ),
+    "product": Calculator(_BOTH, "multiply(first, second)"),
+    "ratio": Calculator((Operand("numerator"), Operand("denominator")), "divide(numerator, denominator)"),
+    "share": Calculator((Operand("part"), Operand("whole")), "divide(part, whole)", IS_PERCENTAGE=True),
+    "sum": Calculator(_BOTH, "add(first, second)"),
 }
+# fmt: on
 
 CALCULATORS = tuple(name.replace("-", " ") for name in plugins.names(__name__))
 """Names of all calculators."""
@@ -129,10 +92,9 @@ def load_calculator(name: str) -> Calculator:
     """The calculator of that name.
 
     Raises:
-        UsageError: There is none.
+        UsageError: No calculator has that name.
     """
-    calculator: Calculator = plugins.load(__name__, name.replace(" ", "-"), "calculator")
-    return calculator
+    return cast("Calculator", plugins.load(__name__, name.replace(" ", "-"), "calculator"))
 
 
 @cache
@@ -149,10 +111,6 @@ def calculator_of(metric: str) -> str | None:
         >>> calculator_of("Operating profit margins"), calculator_of("earnings per share")
         ('operating margin', None)
     """
-    asked = " ".join(metric.split()).casefold()
-    for name in CALCULATORS:
-        if asked in {
-            form for known in load_calculator(name).METRICS for form in (known, f"{known}s")
-        }:
-            return name
-    return None
+    name = " ".join(metric.split()).casefold()
+    forms = (name, name.removesuffix("s"))
+    return next((n for n in CALCULATORS if {*forms} & {*load_calculator(n).METRICS}), None)

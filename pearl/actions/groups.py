@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from pearl.actions.columns import Column
 from pearl.actions.values import Scalar
@@ -23,15 +24,11 @@ def group(rows: Rows, column: Column) -> Rows:
     members: dict[str, list[Row]] = {}
     possible: dict[str, list[Row]] = {}
     unread: list[Row] = []
-    for found, keys, wanted in (
-        (rows.rows, column.values, members),
-        (rows.doubtful, column.doubtful, possible),
-    ):
-        for row, key in zip(found, keys, strict=True):
-            if key is None:
-                unread.append(row)
-            else:
-                wanted.setdefault(key.strip(), []).append(row)
+    for i, (row, key) in enumerate(zip(rows.every, column.values, strict=True)):
+        if key is None:
+            unread.append(row)
+        else:
+            (members if i < len(rows) else possible).setdefault(key.strip(), []).append(row)
     name = column.name
     sure = (
         Row(key, {name: key}, members=tuple(each), possible=tuple(possible.get(key, ())))
@@ -43,14 +40,8 @@ def group(rows: Rows, column: Column) -> Rows:
         if key not in members
     )
     keyless = (Row(None, {name: None}, row.spans, row.text, possible=(row,)) for row in unread)
-    notes = (*rows.notes, *column.notes, *spelling_note([*members, *possible], name))
-    return Rows(
-        tuple(sure),
-        name,
-        (*unsure, *keyless),
-        tuple(dict.fromkeys(notes)),
-        sample=rows.sample,
-    )
+    groups = Rows(tuple(sure), name, (*unsure, *keyless), rows.notes, sample=rows.sample)
+    return groups.noting(*column.notes, *_spelling_note([*members, *possible], name))
 
 
 def counted(groups: Rows) -> Rows:
@@ -62,7 +53,7 @@ def counted(groups: Rows) -> Rows:
 
 def are_groups(rows: Rows) -> bool:
     """Whether any row has members or possible members."""
-    return any(row.members or row.possible for row in (*rows.rows, *rows.doubtful))
+    return any(row.members or row.possible for row in rows.every)
 
 
 def n_of_any(groups: Rows) -> int:
@@ -75,7 +66,7 @@ def size_range(row: Row, n_any: int) -> tuple[int, int]:
     return len(row.members), len(row.members) + len(row.possible) + n_any
 
 
-def spelling_note(keys: Iterable[str], name: str) -> list[str]:
+def _spelling_note(keys: Iterable[str], name: str) -> list[str]:
     """A note on keys that differ only in case, which are different."""
     spelled: dict[str, dict[str, None]] = {}
     for key in keys:
@@ -83,17 +74,16 @@ def spelling_note(keys: Iterable[str], name: str) -> list[str]:
     alike = [list(each) for each in spelled.values() if len(each) > 1]
     if not alike:
         return []
-    shown = "; ".join(", ".join(map(shortened, each)) for each in alike[:MAX_SPELLINGS])
+    pairs = "; ".join(", ".join(map(shortened, each)) for each in alike[:MAX_SPELLINGS])
     more = "; ..." if len(alike) > MAX_SPELLINGS else ""
-    return [f"{name}: different, although only in case: {shown}{more}"]
+    return [f"{name}: different, although only in case: {pairs}{more}"]
 
 
 NONE = "none"  # the result of an empty ranking
 
 
-@dataclass(frozen=True, slots=True)
-class RankedEntry:
-    """An entry of a ranking."""
+class RankedEntry(NamedTuple):
+    """An entry of a ranking, with the bounds of its score over all values of undecided rows."""
 
     name: str
     row: Row
@@ -102,107 +92,87 @@ class RankedEntry:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class EntryRanking:
-    """Entries before sorting."""
+def ranking(
+    rows: Rows, *, least_first: bool = False
+) -> tuple[Rows, list[RankedEntry], list[RankedEntry]]:
+    """Rank groups by size, rows by a model's ratings, other rows by how often their value occurs.
 
-    rows: Rows
-    sure: tuple[RankedEntry, ...]
-    unsure: tuple[RankedEntry, ...]
-
-
-def ranking(rows: Rows) -> EntryRanking:
-    """Choose the scores: the sizes of groups, or the ratings of rows by a model.
-
-    All other rows are ranked by how often their value occurs.
+    Returns the ranked rows, their entries in order, and entries that may be anywhere in it. Equal
+    entries are in order of first occurrence. With the least first, scores are negated.
     """
-    if (rated := _by_number(rows)) is not None:
-        return rated
-    if rows.is_answered or not are_groups(rows):
-        column = Column(
-            rows.column, [row.value for row in rows], [row.value for row in rows.doubtful]
+    sure, unsure = _rated(rows) or ([], [])
+    if not sure:
+        if rows.is_answered or not are_groups(rows):
+            rows = group(rows, Column(rows.column, [row.value for row in rows.every]))
+        n_any = n_of_any(rows)
+        sure, unsure = (
+            [
+                RankedEntry(row.value or EMPTY, row, low, max(1, low), high)
+                for row in some
+                if row.value is not None
+                for low, high in [size_range(row, n_any)]
+            ]
+            for some in (rows.rows, rows.doubtful)
         )
-        rows = group(rows, column)
-    n_any = n_of_any(rows)
-    sure = tuple(_by_size(row, n_any) for row in rows)
-    unsure = [_by_size(row, n_any) for row in rows.doubtful if row.value is not None]
-    if n_any:
-        unsure.append(RankedEntry("", Row(None), 1, 1, n_any))
-    return EntryRanking(rows, sure, tuple(unsure))
+        if n_any:
+            unsure.append(RankedEntry("", Row(None), 1, 1, n_any))
+    if least_first:
+        sure, unsure = (
+            [e._replace(score=-e.score, low=-e.high, high=-e.low) for e in some]
+            for some in (sure, unsure)
+        )
+    return rows, sorted(sure, key=lambda entry: -entry.score), unsure
 
 
-def _by_size(row: Row, n_any: int) -> RankedEntry:
-    low, high = size_range(row, n_any)
-    return RankedEntry(row.value or EMPTY, row, low, max(1, low), high)
-
-
-def _by_number(rows: Rows) -> EntryRanking | None:
-    """Rows by a model's reply about each, if those are numbers."""
+def _rated(rows: Rows) -> tuple[list[RankedEntry], list[RankedEntry]] | None:
+    """Entries by a model's reply about each row, if those are numbers."""
     if not (rows.is_answered and rows.values):
         return None
     try:
-        sure = tuple(_rated(row) for row in rows if row.value is not None)
-        unsure = [_rated(row) for row in rows.doubtful if row.value is not None]
+        sure, unsure = (
+            [
+                RankedEntry(shortened(row.text) or row.value or EMPTY, row, score, score, score)
+                for row in some
+                if row.value is not None
+                for score in [read_number(row.value)]
+            ]
+            for some in (rows.rows, rows.doubtful)
+        )
     except ValueError:
         return None
-    unsure += [
-        RankedEntry("", row, 0, -math.inf, math.inf) for row in rows.undecided if row.value is None
-    ]
-    return EntryRanking(rows, sure, tuple(unsure))
-
-
-def _rated(row: Row) -> RankedEntry:
-    score = read_number(row.value or "")
-    return RankedEntry(shortened(row.text) or row.value or EMPTY, row, score, score, score)
-
-
-def ranked(ranking: EntryRanking, *, least_first: bool = False) -> list[RankedEntry]:
-    """The entries in order; those of the same score in order of first occurrence."""
-    return sorted(ranking.sure, key=lambda e: e.score, reverse=not least_first)
+    unread = (row for row in rows.undecided if row.value is None)
+    return sure, [*unsure, *(RankedEntry("", row, 0, -math.inf, math.inf) for row in unread)]
 
 
 def place(rows: Rows, k: int, *, least_first: bool = False) -> Scalar:
     """Name the entries that share a place in the ranking."""
-    given = ranking(rows)
-    order = ranked(given, least_first=least_first)
+    rows, order, unsure = ranking(rows, least_first=least_first)
     if k > len(order):
         there = f"there are only {len(order):,}" if order else "there is nothing to rank"
-        return Scalar(NONE, given.rows.where(()).noting(there))
+        return Scalar(NONE, rows.where(()).noting(there))
     score = order[k - 1].score
+    before = [entry for entry in order if entry.score > score]
     tied = [entry for entry in order if entry.score == score]
-    first = next(i for i, entry in enumerate(order) if entry.score == score)
-    before, after = order[:first], [*order[first + len(tied) :], *given.unsure]
-    is_certain = _is_apart(before, tied, after, -1 if least_first else 1)
+    after = [*(entry for entry in order if entry.score < score), *unsure]
+    # Certain if the tied entries keep their places with every possible score.
+    is_certain = (
+        (len(tied) == 1 or all(entry.low == entry.high for entry in tied))
+        and min((e.low for e in before), default=math.inf) > max(e.high for e in tied)
+        and min(e.low for e in tied) > max((e.high for e in after), default=-math.inf)
+    )
+    undecided = (
+        *(row for row in rows if row.value is None),
+        *(row for each in rows for row in each.possible),
+        *rows.doubtful,
+    )
     named = tuple(entry.row for entry in tied)
-    open_rows = _open(given.rows)
     behind = Rows(
-        named, given.rows.column, () if is_certain else open_rows, given.rows.notes,
-        is_answered=given.rows.is_answered,
+        named, rows.column, () if is_certain else undecided, rows.notes,
+        is_answered=rows.is_answered,
     )  # fmt: skip
-    if is_certain and open_rows:
-        behind = behind.noting(f"{len(open_rows):,} undecided cannot change it")
+    if is_certain and undecided:
+        behind = behind.noting(f"{len(undecided):,} undecided rows cannot change it")
     return Scalar("; ".join(entry.name for entry in tied), behind)
-
-
-def _is_apart(
-    before: list[RankedEntry], tied: list[RankedEntry], after: list[RankedEntry], sign: int
-) -> bool:
-    """Whether the tied entries keep their places with every possible score."""
-
-    def lowest(entries: list[RankedEntry]) -> float:
-        return min((e.low if sign > 0 else -e.high for e in entries), default=math.inf)
-
-    def highest(entries: list[RankedEntry]) -> float:
-        return max((e.high if sign > 0 else -e.low for e in entries), default=-math.inf)
-
-    is_exact = len(tied) == 1 or all(entry.low == entry.high for entry in tied)
-    return is_exact and lowest(before) > highest(tied) and lowest(tied) > highest(after)
-
-
-def _open(rows: Rows) -> tuple[Row, ...]:
-    """All rows that may change a ranking."""
-    possible = (row for each in rows for row in each.possible)
-    return (*(row for row in rows if row.value is None), *possible, *rows.doubtful)
 
 
 def first_of(

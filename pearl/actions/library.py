@@ -30,7 +30,7 @@ def library_names() -> tuple[str, ...]:
 
 
 def load_library(name_or_path: str | Path | ActionLibrary) -> ActionLibrary:
-    """Load a shipped library by name (`seed`, `quality`, ...) or an action file by path; a library stays as it is.
+    """Load a shipped library by name (`seed`, `quality`, ...) or an action file by path; return a library unchanged.
 
     Raises:
         DataError: The library or file does not exist, or is not text.
@@ -97,7 +97,7 @@ def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:
 
 @lru_cache(maxsize=16)
 def _read(text: str) -> tuple[tuple[Action, ...], tuple[Diagnostic, ...]]:
-    """`read_actions`, kept: a library is loaded for every `Pearl` and seldom changes."""
+    """`read_actions`, cached: every `Pearl` loads a library, and libraries seldom change."""
     actions: list[Action] = []
     found: list[Diagnostic] = []
     seen: set[str] = set()
@@ -105,7 +105,7 @@ def _read(text: str) -> tuple[tuple[Action, ...], tuple[Diagnostic, ...]]:
         if number == MAX_ACTIONS:
             found.append(Diagnostic("syntax", _TOO_MANY, span, help="split the file"))
             break
-        action = _draft(text, span) or parse_action(text, span)
+        action = _action(text, span)
         if isinstance(action, Diagnostic):
             from pearl.dsl.scanner import scan_action  # late: needed for errors only
 
@@ -128,13 +128,14 @@ def _lines(text: str) -> Iterator[Span]:
         at += len(row) + 1
 
 
-def _draft(text: str, span: Span) -> Action | None:
-    """The action of a line without a definition, or None."""
+def _action(text: str, span: Span) -> Action | Diagnostic:
+    """The action of a line; a draft may end before its definition."""
     end = span.end - 1
-    if text[end] != ":":
-        return None
-    action = parse_action(text, Span(span.start, end - (text[end - 1] == " ")))
-    return action if isinstance(action, Action) and not action.definition else None
+    if text[end] == ":":
+        draft = parse_action(text, Span(span.start, end - (text[end - 1] == " ")))
+        if isinstance(draft, Action) and not draft.definition:
+            return draft
+    return parse_action(text, span)
 
 
 def _flaws(action: Action, seen: Collection[str]) -> Iterator[Diagnostic]:
@@ -152,22 +153,21 @@ def _flaws(action: Action, seen: Collection[str]) -> Iterator[Diagnostic]:
 
 def format_library(text: str) -> str:
     """The canonical text of an action file: comments and blank lines are kept, spacing normalised."""
-    rows: list[str] = []
-    broken: list[Diagnostic] = []
-    spans = _lines(text)
-    if sum(1 for _ in _lines(text)) > MAX_ACTIONS:
+    spans = list(_lines(text))
+    if len(spans) > MAX_ACTIONS:
         raise LibraryError(_TOO_MANY, path="library", help="split the file")
-    for row in text.split("\n"):
-        source = row.strip()
-        if source and not source.startswith("#"):
-            span = next(spans)
-            action = _draft(text, span) or parse_action(text, span)
-            if isinstance(action, Diagnostic):
-                broken.append(action)
-                continue
-            source = print_action(action)
-        rows.append(source)
+    pieces: list[str] = []
+    broken: list[Diagnostic] = []
+    at = 0
+    for span in spans:
+        action = _action(text, span)
+        if isinstance(action, Diagnostic):
+            broken.append(action)
+            continue
+        pieces += text[at : span.start], print_action(action)
+        at = span.end
     if broken:
         line, _ = broken[0].span.position(text)
         raise LibraryError(broken[0].message, line=line, path="library", diagnostics=broken)
-    return "\n".join(rows).strip("\n") + "\n"
+    lines = "".join([*pieces, text[at:]]).split("\n")
+    return "\n".join(line.strip() for line in lines).strip("\n") + "\n"

@@ -13,7 +13,7 @@ LOOKUP = Action(
     "Answer QUESTION by a query of the table that CTX is: the rows that it asks for, or counts, sums, "
     "means and other figures of them",
 )
-"""It returns a text, which may hold rows: the form of the result is not known before the query is written."""
+"""It returns a text, which may hold rows: the query decides the form of the result."""
 
 
 SUBQUERIES = Action(
@@ -55,7 +55,7 @@ def with_operators(library: ActionLibrary) -> ActionLibrary:
 
 
 def without_search(library: ActionLibrary, own: ActionLibrary) -> ActionLibrary:
-    """A library as it is shown for one document, whose passages need not be searched."""
+    """The actions that a planner is shown for one document, which needs no search."""
     left_out = _of_search() - set(own)
     kept = [action for name, action in library.items() if name not in left_out]
     return ActionLibrary(library.name, kept)

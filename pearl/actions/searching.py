@@ -1,7 +1,7 @@
-"""Documents, rows and texts that are searched: their index, and the passages that match.
+"""Searches of documents, rows and texts: the index, and the matching passages.
 
-`pearl.retrieval` knows documents one by one; plans know one text, in which those of a corpus are
-joined. Here the passages of the one become spans of the other.
+`pearl.retrieval` searches separate documents; plans have one text, in which the documents of a
+corpus are joined. This module turns passages of documents into spans of that text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from pearl.actions.groups import first_of
 from pearl.actions.values import Fetched, FetchedPassage, FoundRows, among_best
@@ -27,9 +26,6 @@ from pearl.retrieval.index import Index, IndexedDocument
 from pearl.retrieval.search import Searcher
 from pearl.retrieval.weighting import TermRanker
 
-if TYPE_CHECKING:
-    from pearl.retrieval.search import Searcher
-
 
 class SearchedDocument:
     """The passages of what `CTX` stands for: of one document, or of each of a corpus."""
@@ -40,7 +36,7 @@ class SearchedDocument:
 
     @property
     def is_corpus(self) -> bool:
-        """Whether it is a corpus, whose matching passages a step reads."""
+        """Whether the document is a corpus, of which a step reads the matching passages."""
         return isinstance(self.document, IndexedDocument)
 
     @cached_property
@@ -70,11 +66,11 @@ class SearchedDocument:
         number = self.names.get(name)
         if number is None or not isinstance(self.document, IndexedDocument):
             return {}
-        return self.document.index.documents.metadata(number)
+        return self.document.index.contents.document_metadata(number)
 
     @property
     def index(self) -> Index:
-        """Its passages; built when they are first needed, once for all threads."""
+        """The index of the passages; built at first use, once for all threads."""
         if isinstance(self.document, IndexedDocument):
             return self.document.index
         with self._lock:
@@ -100,11 +96,9 @@ class SearchedDocument:
     async def search(self, searcher: Searcher, queries: Sequence[str], k: int) -> Fetched:
         """The `k` passages that match best."""
         began = time.monotonic()
-        found = await searcher.search(self.index, queries, k)
-        hits = tuple(map(self._placed, found.hits))
-        method = searcher.settings.method
-        spent = time.monotonic() - began
-        return Fetched(tuple(queries), method, k, hits, found.notes, spent)
+        result = await searcher.search(self.index, queries, k)
+        hits, spent = tuple(map(self._placed, result.hits)), time.monotonic() - began
+        return Fetched(tuple(queries), searcher.settings.method, k, hits, result.notes, spent)
 
     def _placed(self, hit: Hit) -> FetchedPassage:
         passage = hit.passage
@@ -131,11 +125,10 @@ def index_of(texts: Sequence[str]) -> Index:
 
 
 async def order(searcher: Searcher, query: str, texts: Sequence[str]) -> list[int]:
-    """The numbers of texts, those that match best first; those that do not match in their order."""
-    found = await searcher.search(index_of(texts), query, len(texts))
-    first = [int(hit.passage.document) for hit in found.hits]
-    matched = set(first)
-    return [*first, *(i for i in range(len(texts)) if i not in matched)]
+    """The numbers of texts: the best matches first, then texts without a match in their order."""
+    result = await searcher.search(index_of(texts), query, len(texts))
+    first = [int(hit.passage.document) for hit in result.hits]
+    return list(dict.fromkeys([*first, *range(len(texts))]))
 
 
 async def best_passages(
@@ -145,44 +138,40 @@ async def best_passages(
     # One more, to know whether any that match are left out.
     fetched = await document.search(searcher, queries, k + 1)
     hits = fetched.hits[:k]
-    rows = tuple(
-        _ranked(
-            Row(hit.text, document_fields(hit.document, hit.fields), (hit.span,), hit.text), hit
-        )
+    rows = (
+        Row(hit.text, document_fields(hit.document, hit.fields), (hit.span,), hit.text)
         for hit in hits
     )
-    found = Rows(rows, TEXT_COLUMN, notes=fetched.notes)
+    ranked = tuple(_ranked(row, hit) for row, hit in zip(rows, hits, strict=True))
+    rows_found = Rows(ranked, TEXT_COLUMN, notes=fetched.notes)
     if len(fetched.hits) > k:
-        found = found.noting(among_best(k, queries))
-    return FoundRows(found, replace(fetched, k=k, hits=hits))
+        rows_found = rows_found.noting(among_best(k, queries))
+    return FoundRows(rows_found, replace(fetched, k=k, hits=hits))
 
 
 async def best_rows(searcher: Searcher, rows: Rows, queries: Sequence[str], k: int) -> FoundRows:
     """The best rows: by their text if a model has answered about them, else by their value.
 
-    How rare a word is, is counted in all of them, the undecided ones included.
+    The rarity of words is counted over all rows, undecided ones included.
     """
     began = time.monotonic()
-    every = (*rows.rows, *rows.doubtful)
+    every = rows.every
     texts = [(row.text if rows.is_answered else "") or row.value for row in every]
-    index = index_of([text or "" for text in texts])
-    found = await searcher.search(index, queries, len(every))
-    hits, notes = found.hits, found.notes
-    places = [int(hit.passage.document) for hit in hits]
-    found_in = [placed(every[i], hit.rank, hit.score) for i, hit in zip(places, hits, strict=True)]
-    ranked = [
-        (_ranked(every[i], hit), i < len(rows)) for i, hit in zip(places, found_in, strict=True)
+    result = await searcher.search(index_of([text or "" for text in texts]), queries, len(every))
+    places = [int(hit.passage.document) for hit in result.hits]
+    hits = [
+        placed(every[i], hit.rank, hit.score) for i, hit in zip(places, result.hits, strict=True)
     ]
+    ranked = [(_ranked(every[i], hit), i < len(rows)) for i, hit in zip(places, hits, strict=True)]
     unread = tuple(every[i] for i, text in enumerate(texts) if text is None)
     first, doubtful = first_of(ranked, len(unread), k)
-    kept = replace(
-        rows, rows=first, doubtful=(*doubtful, *unread),
-        notes=tuple(dict.fromkeys((*rows.notes, *notes))), sample=None,
-    )  # fmt: skip
-    if len(ranked) > k:
-        kept = kept.noting(among_best(k, queries))
-    method, spent = searcher.settings.method, time.monotonic() - began
-    return FoundRows(kept, Fetched(tuple(queries), method, k, tuple(found_in[:k]), notes, spent))
+    kept = replace(rows, rows=first, doubtful=(*doubtful, *unread), sample=None)
+    kept = kept.noting(*result.notes, *([among_best(k, queries)] if len(ranked) > k else []))
+    spent = time.monotonic() - began
+    return FoundRows(
+        kept,
+        Fetched(tuple(queries), searcher.settings.method, k, tuple(hits[:k]), result.notes, spent),
+    )
 
 
 def _ranked(row: Row, hit: FetchedPassage) -> Row:
@@ -201,22 +190,22 @@ _MAX_TABLE = 1_500
 def with_tables(
     hits: Sequence[FetchedPassage], query: str, searched: SearchedDocument
 ) -> list[FetchedPassage]:
-    """The passages, the first one of each document followed by a table, if it has none and one matches."""
+    """The passages; a matching table follows the first passage of a document, if that has no table."""
     seen: set[str] = set()
-    found: list[FetchedPassage] = []
+    passages: list[FetchedPassage] = []
     beside: list[Span] = []
     for hit in hits:
         if any(span.start <= hit.span.start and hit.span.end <= span.end for span in beside):
             continue
-        found.append(hit)
+        passages.append(hit)
         if hit.document in seen or len(seen) == MAX_DOCUMENTS:
             continue
         seen.add(hit.document)
         table = None if _rows(hit.text) else _table(hit, query, searched)
         if table is not None:
-            found.append(table)
+            passages.append(table)
             beside.append(table.span)
-    return found
+    return passages
 
 
 def shown_with_tables(
@@ -240,17 +229,21 @@ def _table(hit: FetchedPassage, query: str, searched: SearchedDocument) -> Fetch
     if start > part.start:
         start = max(start, whole.find("\n\n", start, hit.span.start))
     tables = _rows(whole[start : min(part.end, hit.span.end + _AROUND)])
-    rows = [(n, row) for n, table in enumerate(tables) for row in table]
-    ranker = TermRanker([terms(f"{' '.join(row.fields)} {row.text}") for _, row in rows])
+    rows = [(table, i) for table in tables for i in range(len(table))]
+    texts = (f"{' '.join(table[i].fields)} {table[i].text}" for table, i in rows)
+    ranker = TermRanker(list(map(terms, texts)))
     best = ranker.best(terms(query, drop_stop_words=True), 1)
     if not best:
         return None
-    n, row = rows[best[0]]
-    table = tables[n]
-    first = last = table.index(row)
-    while last + 1 < len(table) and _length(table, first, last + 1) <= _MAX_TABLE:
+    table, first = rows[best[0]]
+    last = first
+
+    def has_room(first: int, last: int) -> bool:
+        return table[last].spans[-1].end - table[first].spans[0].start <= _MAX_TABLE
+
+    while last + 1 < len(table) and has_room(first, last + 1):
         last += 1
-    while first and _length(table, first - 1, last) <= _MAX_TABLE:
+    while first and has_room(first - 1, last):
         first -= 1
     begin, end = start + table[first].spans[0].start, start + table[last].spans[-1].end
     top = start + table[0].spans[0].start
@@ -265,7 +258,3 @@ def _rows(text: str) -> list[list[Row]]:
     """The rows of the tables of a text, as far as they have spans."""
     tables = ([row for row in each.rows if row.spans] for each in table_rows(Document(text)))
     return [table for table in tables if table]
-
-
-def _length(table: Sequence[Row], first: int, last: int) -> int:
-    return table[last].spans[-1].end - table[first].spans[0].start

@@ -1,6 +1,6 @@
 """The command line: arguments → one library call → text or file. Errors → exit codes.
 
-Every module of `pearl/cli/commands` is one command with `command`, imported when it is called.
+Each module of `pearl/cli/commands` defines one `command` and is imported when that command is called.
 Data goes to stdout, messages to stderr.
 """
 
@@ -30,7 +30,7 @@ COMMANDS = "pearl.cli.commands"
 EPILOG = """\
 Settings come from flags, then PEARL_... variables (PEARL_MODEL, PEARL_BASE_URL, ...), then TOML:
 the file of --config or $PEARL_CONFIG, else ./pearl.toml, then pearl/pearl.toml in $XDG_CONFIG_HOME
-or ~/.config. What ./pearl.toml says of servers, models and files holds in a folder that you trust:
+or ~/.config. ./pearl.toml may set servers, models and files only in a folder that you trust:
 `pearl config`. Keys: $PEARL_API_KEY, else $OPENAI_API_KEY.
 
 \b
@@ -44,7 +44,7 @@ interrupted. With --json an error is a JSON object on stdout, too: status
 
 
 class _Commands(click.Group):
-    """The commands of the folder, each imported when it is needed."""
+    """The commands of the folder, each imported on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(plugins.names(COMMANDS))
@@ -56,9 +56,9 @@ class _Commands(click.Group):
             command = plugins.load(COMMANDS, name).command
             if not isinstance(command, click.Command):
                 raise UsageError(
-                    f"the plug-in '{name}' has no command of click", help="uninstall it"
+                    f"the plug-in '{name}' defines no click command", help="uninstall it"
                 )
-        except UsageError as error:  # one of another distribution
+        except UsageError as error:  # of a plug-in of another distribution
             return _broken(name, error)
         return command
 
@@ -76,7 +76,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            _abandon_stdout()  # its reader is gone (`| head`), of which click makes a 1
+            _abandon_stdout()  # the reader has left (`| head`): no error, though click would exit with 1
             return 0
 
 
@@ -89,7 +89,7 @@ def _broken(name: str, error: UsageError) -> click.Command:
     return click.Command(
         name,
         callback=fail,
-        short_help=f"broken: 'pearl {name}' says why",
+        short_help=f"broken: 'pearl {name}' shows the error",
         add_help_option=False,
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     )
@@ -107,7 +107,10 @@ def group(ctx: click.Context, config: str | None) -> None:
     for line in settings.unknown(os.environ):
         notice(line)
     ctx.meta[CONFIG] = config
-    if ctx.invoked_subcommand in ("config", "lsp"):  # which tell what is wrong with the files
+    if ctx.invoked_subcommand in (
+        "config",
+        "lsp",
+    ):  # these two report errors in the files themselves
         return
     files = settings.read_settings(config)
     if files:
@@ -129,8 +132,8 @@ def _run(args: Sequence[str] | None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        # Whoever keeps a run keeps the command that began it. Colours: click would take out of what
-        # is printed what looks like their codes; all codes are escaped.
+        # `obj`: the store keeps the command line of a run. `color`: click would remove texts that look
+        # like colour codes; the streams escape all codes already.
         code = group.main(
             said, prog_name="pearl", standalone_mode=False, obj=tuple(said), color=True
         )
@@ -194,4 +197,6 @@ def _fail(kind: str, message: str, help: str | None, code: int, *, as_json: bool
 
 def main() -> None:
     """Entry point of the `pearl` command."""
+    # pydantic would look for its plug-ins in every installed package, which takes 20 ms.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     sys.exit(run())

@@ -1,4 +1,4 @@
-"""Opens the corpora that commands search and ask: options, progress and what is told of an index."""
+"""Opens corpora for commands that search or ask them: options, indexes and their progress."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from pearl.cli.files import found_documents, is_corpus
-from pearl.cli.options import with_options
+from pearl.cli.options import AT_LEAST_1, PATH, grouped, option
 from pearl.cli.terminal import escaped_streams, new_console, notice
 from pearl.cli.writing import keep_inputs
 from pearl.documents.passages import Stem
@@ -22,6 +22,7 @@ from pearl.errors.escaping import counted
 from pearl.retrieval import SearchSettings
 
 if TYPE_CHECKING:
+    from pearl.retrieval.corpus import Cutting
     from pearl.retrieval.index import Index, IndexedDocument
     from pearl.retrieval.index.updating import IndexProgress
     from pearl.retrieval.search import Searcher
@@ -31,66 +32,59 @@ LINES_S = 10.0
 """Seconds between two lines of progress, if stderr is not a terminal."""
 
 BAR_S = 0.5
-"""Seconds until a bar is shown on a terminal: an index that is up to date shows none."""
+"""Seconds until a bar is shown on a terminal; an up-to-date index opens sooner."""
 
-together_option = click.option(
-    "--together", is_flag=True,
-    help="Ask all documents at once, as one corpus; of a file of rows, each row is a document.",
+together_option = option(
+    "--together", bool, help="Ask all documents together, as one corpus; each row of a file of rows is a document.",
 )  # fmt: skip
 
 
 def corpus_options(command: Any) -> Any:
-    """How a corpus is cut and where its index is: the same for all commands that search one."""
+    """Options for the passages and the index of a corpus."""
     from pearl.documents.units.window import OVERLAP, SIZE
 
-    options = [
-        click.option(
-            "--unit", metavar="NAME",
-            help="What passages are: paragraph, sentence, window, record (rows of tables), ... "
+    options = grouped(
+        option(
+            "--unit", str, metavar="NAME",
+            help="Unit of passages: paragraph, sentence, window, record (rows of tables), ... "
             "[default: paragraphs of files, rows whole].",
         ),
-        click.option(
-            "--size", type=click.IntRange(min=1), default=SIZE, show_default=True, metavar="N",
-            help="Characters of a window.",
+        option("--size", AT_LEAST_1, "Characters of a window.", metavar="N", default=SIZE),
+        option(
+            "--overlap", click.IntRange(min=0), metavar="N", default=OVERLAP, help="Characters that adjacent windows share.",
         ),
-        click.option(
-            "--overlap", type=click.IntRange(min=0), default=OVERLAP, show_default=True, metavar="N",
-            help="Characters that two windows share.",
-        ),
-        click.option("--stem", type=click.Choice(get_args(Stem)), help="How words are stemmed."),
-        click.option(
-            "--at", type=click.Path(), metavar="FOLDER",
-            help="Where the index is kept [default: in the cache].",
-        ),
-    ]  # fmt: skip
-    return with_options(command, options)
+        option("--stem", click.Choice(get_args(Stem)), "How words are stemmed."),
+        option("--at", PATH, "Folder of the index [default: in the cache].", metavar="FOLDER"),
+    )  # fmt: skip
+    return options(command)
+
+
+def cutting_of(options: Mapping[str, Any]) -> Cutting:
+    """How the options of a corpus cut it into passages."""
+    from pearl.documents.units import window
+    from pearl.retrieval.corpus import Cutting
+
+    size, overlap = options.get("size", window.SIZE), options.get("overlap", window.OVERLAP)
+    return Cutting(options.get("unit") or "", size, overlap)
 
 
 def open_index(
     corpus: Sequence[str],
+    options: Mapping[str, Any] | None = None,
     *,
-    unit: str | None = None,
-    size: int | None = None,
-    overlap: int | None = None,
     stem: Stem | None = None,
-    at: str | None = None,
     is_fresh: bool = False,
     with_update: bool = True,
 ) -> Index:
     """The index of a corpus, kept on the disk and brought up to date; notes go to stderr."""
-    from pearl.documents.units import window
-    from pearl.retrieval.corpus import Cutting
     from pearl.retrieval.index import Index
 
-    cutting = Cutting(
-        unit or "",
-        window.SIZE if size is None else size,
-        window.OVERLAP if overlap is None else overlap,
-    )
+    options = options or {}
+    stem = stem or options.get("stem") or "english"
     with _progress() as progress:
         index = Index.open(
-            *corpus, cutting=cutting, stem=stem or "english", at=at, is_fresh=is_fresh,
-            with_update=with_update, progress=progress,
+            *corpus, cutting=cutting_of(options), stem=stem, at=options.get("at"),
+            is_fresh=is_fresh, with_update=with_update, progress=progress,
         )  # fmt: skip
     for note in index.notes:
         notice(note)
@@ -98,7 +92,7 @@ def open_index(
 
 
 def corpus_document(named: Sequence[str]) -> IndexedDocument:
-    """A corpus as what `CTX` stands for; standard input is a document of it as well."""
+    """A corpus as the document `CTX` of a plan; standard input may be one of its documents."""
     if "-" not in named:
         index = open_index(named)
         return index.document(_named(named, len(index.documents)))
@@ -120,7 +114,7 @@ def document_tasks(
     is_named: bool = True,
     outs: Iterable[str | None] = (),
 ) -> list[Task]:
-    """A question or a plan over documents: over each of them, or over all at once as a corpus."""
+    """Tasks of a question or a plan: one for each document, or one for all of them as a corpus."""
     from pearl.runs.executors import Task
     from pearl.runs.tasks import over_files
 
@@ -143,7 +137,7 @@ def document_tasks(
 
 
 def _read_once(task: Task) -> Task:
-    """The task with its document kept: standard input can be read once, and is shown beside the answer."""
+    """The task with a cached document: standard input can be read only once, but is needed again."""
     assert task.document is not None, "a task over files has one"
     return replace(task, document=cache(task.document))
 
@@ -152,30 +146,37 @@ def _named(named: Sequence[str], n_documents: int) -> str:
     return named[0] if len(named) == 1 else counted(n_documents, "document")
 
 
+def _now_and_then() -> Callable[[str], None]:
+    """Return a function that reports a line on stderr at most every `LINES_S` seconds."""
+    began = shown = monotonic()
+
+    def tell(line: str) -> None:
+        nonlocal shown
+        if monotonic() - shown >= LINES_S:
+            shown = monotonic()
+            notice(f"{line}, {shown - began:.0f} s")
+
+    return tell
+
+
 @contextmanager
 def _progress() -> Iterator[IndexProgress]:
     """Progress on stderr: in place on a terminal, else a line every ten seconds."""
-    began = shown = monotonic()
 
     def line(n_files: int, total: int, n_documents: int) -> str:
         of = f"{n_files:,} of {counted(total, 'file')}, " if total > 1 else ""
         return f"indexing: {of}{counted(n_documents, 'document')}"
 
     if not sys.stderr.isatty():
-
-        def tell(n_files: int, total: int, n_documents: int) -> None:
-            nonlocal shown
-            if monotonic() - shown >= LINES_S:
-                shown = monotonic()
-                notice(f"{line(n_files, total, n_documents)}, {shown - began:.0f} s")
-
-        yield tell
+        tell = _now_and_then()
+        yield lambda *counts: tell(line(*counts))
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     bar = Progress(*columns, console=new_console(err=True), transient=True, redirect_stdout=False)
     task = bar.add_task("indexing", total=None)
+    began = monotonic()
     with ExitStack() as stack:
 
         def show(n_files: int, total: int, n_documents: int) -> None:
@@ -184,9 +185,10 @@ def _progress() -> Iterator[IndexProgress]:
                     return
                 stack.enter_context(bar)
                 stack.enter_context(escaped_streams())
-            of = total if total > 1 else None
             text = line(n_files, total, n_documents)
-            bar.update(task, description=text, total=of, completed=n_files)
+            bar.update(
+                task, description=text, total=total if total > 1 else None, completed=n_files
+            )
 
         yield show
 
@@ -195,7 +197,7 @@ def _progress() -> Iterator[IndexProgress]:
 async def searcher_opened(
     settings: SearchSettings, options: Mapping[str, Any]
 ) -> AsyncIterator[Searcher]:
-    """The searcher of the options, whose server is told on stderr; it is closed afterwards."""
+    """Open the searcher of the options, and report its server on stderr."""
     from pearl.interpreter.searchers import new_searcher
     from pearl.llm.client import ClientSettings
 
@@ -216,12 +218,5 @@ async def searcher_opened(
 
 def vectors_progress() -> Callable[[int, int], None]:
     """Return a function that reports the progress of embeddings every ten seconds."""
-    began = shown = monotonic()
-
-    def tell(n: int, total: int) -> None:
-        nonlocal shown
-        if monotonic() - shown >= LINES_S:
-            shown = monotonic()
-            notice(f"embeddings: {n:,} of {total:,} passages, {shown - began:.0f} s")
-
-    return tell
+    tell = _now_and_then()
+    return lambda n, total: tell(f"embeddings: {n:,} of {total:,} passages")

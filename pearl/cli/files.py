@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pearl import plugins
-from pearl.cli.options import Command, with_options
+from pearl.cli.options import AT_LEAST_1, PATH, grouped, option
 from pearl.cli.terminal import notice
 from pearl.documents.document import ROW_SUFFIXES, read_bytes
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, UsageError, suggest
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
-from pearl.plugins.files import is_inside
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
@@ -33,10 +32,9 @@ _PLAN_LINE = lazy_pattern(
 _ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)
 
 
-kind_option = click.option(
-    "--kind", type=click.Choice(["plan", "actions"]),
-    help="Kind of the files [default: detected].",
-)  # fmt: skip
+kind_option = option(
+    "--kind", click.Choice(["plan", "actions"]), "Kind of the files [default: detected]."
+)
 
 
 def kind_of(name: str, text: str, said: Kind | None = None) -> Kind:
@@ -77,8 +75,8 @@ def is_corpus(named: Sequence[str]) -> bool:
 def found_documents(named: Sequence[str]) -> list[str]:
     """Expand folders and patterns to documents.
 
-    Of a folder those are taken whose suffix a reader knows, in the order of their paths, those of
-    folders in it as well; hidden ones are not.
+    A folder stands for its files, also in subfolders, that have the suffix of a reader and are not
+    hidden, in the order of their paths.
     """
     found = Counter(path for name in named for path in _documents(name))
     if again := [path for path, n in found.items() if n > 1]:
@@ -92,7 +90,7 @@ def _documents(name: str) -> Iterator[str]:
     if name == "-" or is_file(name):
         if path.suffix.lower() in ROW_SUFFIXES:
             notice(
-                f"{name} is one document; for an answer to each of its rows: 'pearl plan --data {name}' "
+                f"{name} is one document; to answer a question about each row: 'pearl plan --data {name}' "
                 f"and 'pearl execute PLAN --data {name}'"
             )
         yield name
@@ -101,63 +99,54 @@ def _documents(name: str) -> Iterator[str]:
             f"'{name}' is an address; documents are files",
             help='curl -sL ADDRESS | pearl ask "..." -',
         )
-    elif path.is_dir():
-        yield from _in_folder(path)
-    elif glob.has_magic(name) and not path.exists():
-        found = sorted(each for each in glob.glob(name, recursive=True) if is_file(each))  # noqa: PTH207 - also of absolute patterns
-        if not found:
-            raise DataError("no file matches", path=name, help="check the pattern")
-        yield from found
+    elif path.is_dir() or (glob.has_magic(name) and not path.exists()):
+        yield from _expanded(name, is_folder=path.is_dir())
     else:
         yield name
 
 
-def _in_folder(folder: Path) -> Iterator[str]:
+def _expanded(name: str, *, is_folder: bool) -> list[str]:
+    """The files of a pattern, or the documents of a folder."""
+    from pearl.retrieval.corpus.sources import find_files
+
+    found = find_files([name])
+    files = [file.path for file in found.files]
+    if not is_folder:
+        return files
+    if n := found.n_outside:
+        notice(f"{name}: {counted(n, 'link')} to files outside the folder left out")
     package = "pearl.documents.readers"
-    readers = [plugins.load(package, name) for name in plugins.names(package)]
+    readers = [plugins.load(package, reader) for reader in plugins.names(package)]
     suffixes = {suffix for reader in readers for suffix in reader.SUFFIXES}
-    every = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    ]
-    files = [path for path in every if not path.is_symlink() or is_inside(path, folder)]
-    if n := len(every) - len(files):
-        notice(f"{folder}: {counted(n, 'link')} to files outside of it left out")
-    found = [str(path) for path in files if path.suffix.lower() in suffixes]
-    if not found:
+    # Files of rows are documents of a corpus, but not documents by themselves.
+    documents = [file for file in files if Path(file).suffix.lower() in suffixes]
+    if not documents:
         raise DataError(
-            "the folder has no documents", path=folder,
+            "the folder has no documents", path=name,
             help=f"documents have the suffixes {', '.join(sorted(suffixes))}",
         )  # fmt: skip
-    if n := len(files) - len(found):
-        notice(f"{folder}: {counted(n, 'file')} of another kind left out")
-    yield from found
+    if n := found.n_other + len(files) - len(documents):
+        notice(f"{name}: {counted(n, 'file')} of other kinds left out")
+    return documents
 
 
-def data_options(command: Command) -> Command:
-    """Everything `read_data` takes, but for the domain, which is a setting."""
-    options = [
-        click.option(
-            "--data", type=click.Path(), metavar="FILE|NAME",
-            help="Samples: JSONL, CSV, Parquet or a dataset, read as the domain reads them.",
-        ),
-        click.option("--split", metavar="NAME", help="Split of a dataset."),
-        click.option(
-            "--column", "columns", multiple=True, metavar="FIELD=COLUMN",
-            help="Column of a field of a sample, as question=text.",
-        ),
-        click.option("--subset", metavar="NAME", help="Only samples of this subset, as hard."),
-        click.option(
-            "--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N samples.",
-        ),
-        click.option(
-            "--allow-outside", is_flag=True,
-            help="Allow rows to name documents outside the folder of their file.",
-        ),
-    ]  # fmt: skip
-    return with_options(command, options)
+data_options = grouped(
+    option(
+        "--data", PATH, metavar="FILE|NAME",
+        help="Samples: JSONL, CSV, Parquet or a dataset, read as the domain reads them.",
+    ),
+    option("--split", str, "Split of a dataset.", metavar="NAME"),
+    option(
+        "--column columns", str, metavar="FIELD=COLUMN", multiple=True,
+        help="Column of a field of a sample, as question=text.",
+    ),
+    option("--subset", str, "Only samples of this subset, as hard.", metavar="NAME"),
+    option("--limit", AT_LEAST_1, "Only the first N samples.", metavar="N"),
+    option(
+        "--allow-outside", bool, help="Allow rows to name documents outside the folder of their file.",
+    ),
+)  # fmt: skip
+"""The options of `read_data`, except the domain, which is a setting."""
 
 
 def check_data(settings: dict[str, Any]) -> None:

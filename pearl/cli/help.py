@@ -1,7 +1,6 @@
 """Grouped help of commands with many options; `--help-all` shows all of them.
 
-The groups are sections of click's own formatter. A command of at most `N_FIRST` options has one list
-of them all, as everywhere.
+A command with at most `N_FIRST` options has one list of them.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import click
 from pearl.settings import schema
 
 N_FIRST = 11
-"""Options that `--help` shows at most, besides those for help."""
+"""Maximum options that `--help` shows, besides those for help."""
 
 _OTHERS = {
     "Question and document": (
@@ -41,13 +40,13 @@ _OTHERS = {
         "explain", "out", "page", "report", "verbose", "context_lines", "as_json", "trace", "telemetry", "force",
     ),
 }  # fmt: skip
-"""Options that are no settings, by their names in Python."""
+"""Options that are not settings, by their names in Python."""
 
 GROUPS = {
     group: (*names, *(name for name, (_, setting) in schema().items() if setting.group == group))
     for group, names in _OTHERS.items()
 }
-"""The options of commands that have many, in the order they are shown."""
+"""Group → its options, in the order in which help shows them."""
 
 FIRST = frozenset({
     "again", "as_json", "compare", "continued", "data", "dry_run", "explain", "filters", "held_out",
@@ -58,11 +57,11 @@ FIRST = frozenset({
 """Options shown by `--help`."""
 
 _ALL = "pearl.cli.help.all"
-"""In `Context.meta`: whether all options are to be shown."""
+"""In `Context.meta`: whether help shows all options."""
 
 
 class Command(click.Command):
-    """A command whose help stays short, however many options it has."""
+    """A command whose `--help` shows only the most important of many options."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -93,7 +92,7 @@ class Command(click.Command):
         options = self.options
         named = {option.name for option in options}
         shown = named if ctx.meta.get(_ALL) else FIRST
-        # Several flags may set one name.
+        # Several flags may have one name.
         sections = {
             group: [
                 each for name in names if name in shown for each in options if each.name == name

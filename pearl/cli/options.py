@@ -1,10 +1,10 @@
-"""Options that several commands share: those of settings, of runs, of their limits and prices."""
+"""Options that several commands share: settings, stores, limits and prices."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import date, datetime
 from types import NoneType
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from pearl.llm.backends import ModelSettings
     from pearl.llm.middleware.caching import Replies
     from pearl.llm.middleware.rate import LimiterStatus
     from pearl.llm.prices import Price
@@ -31,44 +32,68 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 CONFIG = "pearl.cli.config"
-"""In `Context.meta`: the settings file that the user names, or None."""
+"""In `Context.meta`: the settings file of `--config`, or None."""
 
 FOUND = "pearl.cli.found"
-"""In `Context.meta`: the settings that a file found in the working folder says."""
+"""In `Context.meta`: the settings that a file of the working folder sets."""
 
 PLACES = "pearl.cli.places"
-"""In `Context.meta`: setting → the file that says it."""
+"""In `Context.meta`: setting → the file that sets it."""
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-trace_option = click.option(
-    "--trace", type=click.Path(), help="Write the trace to FILE, as JSON lines."
-)
+PATH = click.Path()
+AT_LEAST_1 = click.IntRange(min=1)
 
 
-def _complete_library(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+def option(names: str, kind: Any, help: str, **more: Any) -> Callable[[Command], Command]:
+    """A click option; `names` are separated by blanks, and help shows the default."""
+    if kind is bool:
+        return click.option(*names.split(), is_flag=True, help=help, **more)
+    shown = {"show_default": "default" in more, **more}
+    return click.option(*names.split(), type=kind, help=help, **shown)
+
+
+def grouped(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """One decorator for several options."""
+
+    def decorate(command: Command) -> Command:
+        for each in reversed(options):
+            command = each(command)
+        return command
+
+    return decorate
+
+
+def refuse(*cases: tuple[object, str, str]) -> None:
+    """Raise a `UsageError` for the first case (condition, message, help) whose condition is true."""
+    for holds, message, help in cases:
+        if holds:
+            raise UsageError(message, help=help)
+
+
+as_json = option("--json as_json", bool, "Print JSON.")
+trace_option = option("--trace", PATH, "Write the trace to FILE, as JSON lines.")
+
+
+def _complete(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+    """Completion of names."""
+    return lambda ctx, param, incomplete: [n for n in names() if n.startswith(incomplete)]
+
+
+def _library_names() -> Iterable[str]:
     from pearl.actions.library import library_names
 
-    return [name for name in library_names() if name.startswith(incomplete)]
+    return library_names()
 
 
-def _complete_ranker(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+def _ranker_names() -> Iterable[str]:
     from pearl.retrieval import PRESETS
     from pearl.retrieval.methods import method_names
 
-    return [name for name in (*method_names(), *PRESETS) if name.startswith(incomplete)]
-
-
-def _complete(package: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Completes the names of the plug-ins of a package."""
-
-    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        return [name for name in plugins.names(package) if name.startswith(incomplete)]
-
-    return complete
+    return (*method_names(), *PRESETS)
 
 
 def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """The variable of the key to send; not OpenAI's if a file found in a folder names the server."""
+    """The variable of the key; not OpenAI's if a file of the working folder names the server."""
     if value is not None and re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) is None:
         raise UsageError(
             "--api-key-env takes the name of an environment variable",
@@ -84,41 +109,52 @@ def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
     return default_key_variable(str(ctx.params.get("model")), url)
 
 
-class Day(click.ParamType["date"]):
-    """A date of ISO 8601, or `today`; TOML files may have dates of their own."""
+class Parsed(click.ParamType[Any]):
+    """A type whose values a function parses; `hint` describes valid values in errors."""
 
-    name = "DATE"
+    def __init__(self, name: str, read: Callable[[Any], Any], hint: str) -> None:
+        self.name = name
+        self._read = read
+        self._hint = hint
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        """The date; fails where it is none."""
-        if isinstance(value, date) and not isinstance(value, datetime):
-            return value
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the value, or fail."""
         try:
-            return date.today() if value == "today" else date.fromisoformat(value)
+            return self._read(value)
         except (TypeError, ValueError):
-            self.fail(f"'{value}' is not a date, as 2024-05-01 or today", param, ctx)
+            self.fail(f"'{value}' is not {self._hint}", param, ctx)
 
 
-class YearEnd(click.ParamType["tuple[int, int]"]):
-    """The last day of a fiscal year, as `09-30`."""
+def _day(value: Any) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):  # TOML has a type for dates
+        return value
+    return date.today() if value == "today" else date.fromisoformat(value)
 
-    name = "MM-DD"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
-        """Month and day; fails where there is no such day."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            day = datetime.strptime(f"2000-{value}", "%Y-%m-%d")
-        except ValueError:
-            self.fail(f"'{value}' is not MM-DD, as 09-30", param, ctx)
-        return day.month, day.day
+def _year_end(value: Any) -> tuple[int, int]:
+    if isinstance(value, tuple):
+        return value
+    day = datetime.strptime(f"2000-{value}", "%Y-%m-%d")
+    return day.month, day.day
+
+
+def _price(value: Any) -> Price:
+    from pearl.llm.prices import Price
+
+    first, *cached, last = (float(part) for part in str(value).split("/"))
+    if not cached:
+        return Price(input_usd=first, output_usd=last)
+    (cached_usd,) = cached
+    return Price(input_usd=first, cached_usd=cached_usd, output_usd=last)
+
+
+DAY = Parsed("DATE", _day, "a date, as 2024-05-01 or today")
+YEAR_END = Parsed("MM-DD", _year_end, "MM-DD, as 09-30")
+PRICE = Parsed("IN[/CACHED]/OUT", _price, "IN/OUT or IN/CACHED/OUT, as 2.50/10")
 
 
 def _option(name: str) -> Callable[[Command], Command]:
-    """The option of a setting, as the schema says."""
+    """The option for a setting of the schema."""
     kind, setting = schema()[name]
     default = getattr(Settings, name)
     if NoneType in get_args(kind):
@@ -137,7 +173,7 @@ def _option(name: str) -> Callable[[Command], Command]:
         setting.flag or f"--{name.replace('_', '-')}", name, envvar=variable_of(name),
         type=_click_type(kind, setting), default=default, show_default=shown,
         metavar=setting.metavar, help=setting.help, callback=_key if name == "api_key_env" else None,
-        shell_complete=_COMPLETIONS.get(name) or (_complete(setting.completes) if setting.completes else None),
+        shell_complete=_completion(name, setting),
     )  # fmt: skip
 
 
@@ -145,17 +181,14 @@ def _click_type(kind: Any, setting: Setting) -> click.ParamType[Any] | None:
     if get_origin(kind) is Literal:
         return click.Choice(get_args(kind))
     if kind is int:
-        return click.IntRange(_whole(setting.least), _whole(setting.most))
+        least, most = (None if n is None else int(n) for n in (setting.least, setting.most))
+        return click.IntRange(least, most)
     if kind is float:
         is_open = setting.above is not None
         return click.FloatRange(setting.above if is_open else setting.least, min_open=is_open)
     if get_origin(kind) is tuple:
-        return YearEnd()
-    return Day() if date in (kind, *get_args(kind)) else None
-
-
-def _whole(limit: float | None) -> int | None:
-    return None if limit is None else int(limit)
+        return YEAR_END
+    return DAY if date in (kind, *get_args(kind)) else None
 
 
 def variable_of(name: str) -> str:
@@ -163,69 +196,40 @@ def variable_of(name: str) -> str:
     return schema()[name][1].variable or f"PEARL_{name.upper()}"
 
 
-_COMPLETIONS = {"library": _complete_library, "ranker": _complete_ranker}
+def _completion(name: str, setting: Setting) -> Callable[..., list[str]] | None:
+    if name in ("library", "ranker"):
+        return _complete(_library_names if name == "library" else _ranker_names)
+    package = setting.completes
+    return _complete(lambda: plugins.names(package)) if package else None
 
 
 def setting_options(*names: str, stages: Sequence[Stage] = ()) -> Callable[[Command], Command]:
-    """Options of the named settings and of those of some stages; all settings without arguments."""
+    """Options for the named settings and those of some stages; for all without arguments."""
     chosen = [name for name in SETTINGS if name in names or schema()[name][1].stage in stages]
-    return lambda command: with_options(command, [_option(name) for name in (chosen or SETTINGS)])
+    return grouped(*(_option(name) for name in (chosen or SETTINGS)))
 
 
-force_option = click.option("--force", is_flag=True, help="Replace existing files.")
+force_option = option("--force", bool, "Replace existing files.")
 
-page_option = click.option(
-    "--page", type=click.Path(), metavar="FILE.html",
-    help="Write the answer with its document, plan and evidence as an HTML page.",
+page_option = option(
+    "--page", PATH, metavar="FILE.html", help="Write the answer with its document, plan and evidence as an HTML page.",
 )  # fmt: skip
 
 
-context_lines_option = click.option(
-    "--context-lines", type=click.IntRange(0, 100), default=0, metavar="N",
+context_lines_option = option(
+    "--context-lines", click.IntRange(0, 100), metavar="N", default=0, show_default=False,
     help="Show N lines of the document before and after each piece of evidence.",
 )  # fmt: skip
 
 
-def rows_option(command: Command) -> Command:
-    """`--rows`: the rows behind answers as a table."""
-    option = click.option(
-        "--rows", "rows_out", type=click.Path(), metavar="FILE.csv",
-        help="Write the rows behind the answers as CSV.",
-    )  # fmt: skip
-    return option(command)
+rows_option = option(
+    "--rows rows_out", PATH, "Write the rows behind the answers as CSV.", metavar="FILE.csv"
+)
 
 
-class _Price(click.ParamType["Price | None"]):
-    """`IN/OUT` or `IN/CACHED/OUT`."""
-
-    name = "IN[/CACHED]/OUT"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Price | None:
-        from pearl.llm.prices import Price
-
-        try:
-            figures = [float(part) for part in str(value).split("/")]
-            if len(figures) == 2:
-                return Price(input_usd=figures[0], output_usd=figures[1])
-            first, cached, last = figures
-            return Price(input_usd=first, cached_usd=cached, output_usd=last)
-        except ValueError:
-            self.fail(f"'{value}' is not IN/OUT or IN/CACHED/OUT, as 2.50/10", param, ctx)
-
-
-price_option = click.option(
-    "--price", type=_Price(), envvar="PEARL_PRICE",
-    help="US dollars per million tokens, for the cost, as 2.50/10.",
+price_option = option(
+    "--price", PRICE, envvar="PEARL_PRICE", help="Price in US dollars per million tokens, as 2.50/10.",
 )  # fmt: skip
-
-
-def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
-    """The command with these options, in this order."""
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 def new_pearl(
@@ -240,7 +244,7 @@ def new_pearl(
 
 @asynccontextmanager
 async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterator[Pearl]:
-    """Use a `Pearl`; its model's notice, and what tokens were counted by, go to stderr."""
+    """Use a `Pearl`, and report on stderr the notice of its model and the tokenizer."""
     async with pearl:
         if pearl.client.notice:
             click.echo(pearl.client.notice, err=True)
@@ -259,7 +263,7 @@ async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterat
 async def open_pearl(
     settings: Mapping[str, Any], replies: Replies | None = None
 ) -> AsyncIterator[Pearl]:
-    """A `Pearl` with these settings; its model's notice and what its server refused go to stderr."""
+    """Use a `Pearl` with these settings, and report on stderr its notice and rejected calls."""
     async with model_opened(new_pearl(settings, replies), settings) as pearl:
         try:
             yield pearl
@@ -267,12 +271,19 @@ async def open_pearl(
             report_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
 
 
-def server_notice(settings: Mapping[str, Any]) -> str:
-    """The server of the settings and the key sent to it, or what is wrong; "" without a server."""
-    from pearl.llm.backends import ModelSettings, address_of, create_model
+def model_settings(settings: Mapping[str, Any]) -> ModelSettings:
+    """The settings of the model and its server."""
+    from pearl.llm.backends import ModelSettings
 
     names = ("base_url", "timeout_s", "window", "server", "api_key_env")
-    chosen = ModelSettings(**{name: settings[name] for name in names})
+    return ModelSettings(**{name: settings[name] for name in names})
+
+
+def server_notice(settings: Mapping[str, Any]) -> str:
+    """The server and the key of the settings, or the error in them; "" without a server."""
+    from pearl.llm.backends import address_of, create_model
+
+    chosen = model_settings(settings)
     if settings["model"] is None or address_of(settings["model"], chosen) is None:
         return ""
     try:
@@ -306,94 +317,87 @@ def report_refused(limits: LimiterStatus | None, concurrency: int) -> None:
     )
 
 
-store_option = click.option(
-    "--store", envvar="PEARL_STORE", type=click.Path(file_okay=False), metavar="FOLDER",
+store_option = option(
+    "--store", click.Path(file_okay=False), metavar="FOLDER", envvar="PEARL_STORE",
     help="Folder of runs and replies [default: pearl in $XDG_DATA_HOME or ~/.local/share].",
 )  # fmt: skip
 
 
-def limit_options(command: Command) -> Command:
-    """Limits of a run, prices, and `--telemetry`."""
-    options = [
-        click.option(
-            "--max-cost", type=click.FloatRange(min=0), metavar="USD",
-            help="Maximum cost of the run; no call starts that could exceed it.",
-        ),
-        click.option(
-            "--max-tokens", type=click.IntRange(min=0), metavar="TOKENS",
-            help="Maximum input and output tokens of the run.",
-        ),
-        click.option(
-            "--max-time", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-            help="Maximum duration; running calls are then cancelled.",
-        ),
-        click.option(
-            "--max-calls", type=click.IntRange(min=0), metavar="N",
-            help="Maximum calls of the run, failed ones included.",
-        ),
-        price_option,
-        click.option(
-            "--prices", envvar="PEARL_PRICES", type=click.Path(), metavar="FILE",
-            help="TOML file of prices that replaces the shipped one.",
-        ),
-        click.option(
-            "--telemetry", envvar="PEARL_TELEMETRY", is_flag=True,
-            help="Send spans to the collector at OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra telemetry.",
-        ),
-    ]  # fmt: skip
-    return with_options(command, options)
+limit_options = grouped(
+    option(
+        "--max-cost", click.FloatRange(min=0), metavar="USD",
+        help="Maximum cost of the run; no call starts that could exceed it.",
+    ),
+    option(
+        "--max-tokens", click.IntRange(min=0), metavar="TOKENS", help="Maximum input and output tokens of the run.",
+    ),
+    option(
+        "--max-time", click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+        help="Maximum duration; running calls are then cancelled.",
+    ),
+    option(
+        "--max-calls", click.IntRange(min=0), metavar="N", help="Maximum calls of the run, failed ones included.",
+    ),
+    price_option,
+    option(
+        "--prices", PATH, metavar="FILE", envvar="PEARL_PRICES",
+        help="TOML file of prices that replaces the shipped one.",
+    ),
+    option(
+        "--telemetry", bool, envvar="PEARL_TELEMETRY",
+        help="Send spans to the collector at OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra telemetry.",
+    ),
+)  # fmt: skip
+"""Limits of a run, prices, and `--telemetry`."""
 
 
-def budget_options(command: Command) -> Command:
-    """Limits of a run, prices, and `--dry-run`."""
-    options = [
-        click.option(
-            "--dry-run", is_flag=True,
-            help="Print the expected calls, tokens, cost and time without calling a model.",
-        ),
-        limit_options,
-        click.option(
-            "--seconds-per-call", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-            help="Duration of a call, for the estimate of --dry-run.",
-        ),
-    ]  # fmt: skip
-    return with_options(command, options)
+budget_options = grouped(
+    option(
+        "--dry-run", bool, help="Print the expected calls, tokens, cost and time without calling a model.",
+    ),
+    limit_options,
+    option(
+        "--seconds-per-call", click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+        help="Duration of a call, for the time that --dry-run estimates.",
+    ),
+)  # fmt: skip
+"""`--dry-run` and the options of `limit_options`."""
 
 
-def run_options(command: Command) -> Command:
-    """`--store`, `--fresh` and, for `pearl runs resume` alone, the hidden `--run`."""
-    fresh = click.option("--fresh", is_flag=True, help="Start a new run and ignore kept replies.")
-    return with_options(command, [store_option, fresh, click.option("--run", hidden=True)])
+run_options = grouped(
+    store_option,
+    option("--fresh", bool, "Start a new run and ignore kept replies."),
+    click.option("--run", hidden=True),
+)
+"""`--store`, `--fresh` and, for `pearl runs resume` alone, the hidden `--run`."""
 
 
 def executor_options(where: str, *, more: str, work: str) -> Callable[[Command], Command]:
     """`--executor`, `--max-errors` and `--shard`."""
-    options = [
-        click.option(
-            "--executor", type=click.Choice(plugins.names("pearl.runs.executors")), default="local",
-            show_default=True, help=where,
-        ),
-        click.option(
-            "--max-errors", type=click.IntRange(min=0), metavar="N",
+    executors = click.Choice(plugins.names("pearl.runs.executors"))
+    return grouped(
+        option("--executor", executors, where, default="local"),
+        option(
+            "--max-errors", click.IntRange(min=0), metavar="N",
             help=f"Start no {more} after more than N failures [default: no limit].",
         ),
-        click.option(
-            "--shard", metavar="I/N",
+        option(
+            "--shard", str, metavar="I/N",
             help=f"Run only part I of N of {work}, as a run of its own; `pearl runs merge` combines the parts.",
         ),
-    ]  # fmt: skip
-    return lambda command: with_options(command, options)
+    )  # fmt: skip
 
 
 def unit_options(command: Command) -> Command:
     """The options of `run_units` besides settings: limits, store, executor, shard, `--force`."""
-    where = "Where the work runs: here, or on a Ray cluster; batch is for `execute` only."
+    # A function, because the executors are plug-ins: most commands need not look for them.
+    where = "Where tasks run: here, or on a Ray cluster; batch is for `execute` only."
     executor = executor_options(where, more="more", work="the work")
-    return with_options(command, [budget_options, run_options, executor, force_option])
+    return grouped(budget_options, run_options, executor, force_option)(command)
 
 
 def opened_folder(store: str | None) -> Path:
-    """The folder that `--store` stands for, as an absolute path."""
+    """The folder of `--store`, as an absolute path."""
     from pathlib import Path
 
     from pearl.runs.store import default_folder
@@ -402,7 +406,7 @@ def opened_folder(store: str | None) -> Path:
 
 
 def written_store(store: str | None) -> AbstractContextManager[Store]:
-    """The store that `--store` stands for, to be written; what is wrong with it goes to stderr."""
+    """Open the store of `--store` for writing; problems with it go to stderr."""
     from pearl.runs.session import opened_store
 
     return opened_store(opened_folder(store), notice)

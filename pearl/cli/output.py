@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import IO, TYPE_CHECKING
 
 from pearl.cli.terminal import new_console
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer, RowEvidence, StepResult
 
 _ALL = 0.995
-"""Coverage from which a document counts as read: what lies between rows belongs to none."""
+"""Coverage from which a document counts as read: text between rows belongs to no row."""
 
 MARK_STYLE = "bold cyan"
 """Style of evidence numbers."""
 
 MAX_OTHER = 200
-"""Characters that are shown of an answer which another plan gave."""
+"""Maximum characters of another plan's answer."""
 
 
 def print_answer(
@@ -36,9 +37,9 @@ def print_answer(
     with_steps: bool = False,
     surroundings: Surroundings | None = None,
 ) -> None:
-    """The answer, its evidence and, if wanted, the plan, every step and what is around the evidence.
+    """Print an answer with its evidence; optionally with the plan, the steps and surrounding lines.
 
-    A passage that the answer quotes has its number there, and is not repeated below.
+    A passage that the answer quotes is marked there by its number, and is not repeated below.
     """
     from rich.text import Text
 
@@ -69,7 +70,7 @@ def print_answer(
     console.print(shown)
     console.print()
     if answer.method == "direct":
-        console.print(Text("Answered directly: no valid plan could be had.", style="yellow"))
+        console.print(Text("Answered directly, because no plan was valid.", style="yellow"))
     if answer.is_unsure and not answer.text.startswith("undecided: "):
         told = f"{answer.status.capitalize()}: {answer.why}"
         console.print(Text(told, style="bold yellow"))
@@ -79,33 +80,26 @@ def print_answer(
         for other in answer.agreement.others if with_steps else ():
             which = f"  plan {', '.join(map(str, other.written))} ({other.status}): "
             console.print(Text.assemble((which, "dim"), shortened(other.text, MAX_OTHER)))
-    in_vain = [s.output for s in answer.steps if s.state == "nothing" and not s.is_native]
-    if not answer.evidence and not answer.rows:  # rows are evidence, too
-        is_known = answer.status != "answered" or not in_vain
-        head(f"Evidence: none; {'no step quotes the document' if is_known else _vain(in_vain)}")
+    vain = [s.output for s in answer.steps if s.state == "nothing" and not s.is_native]
+    in_vain = f"step{'s' if len(vain) > 1 else ''} {', '.join(map(repr, vain))} found nothing"
+    if not answer.evidence and not answer.rows:  # rows are evidence
+        is_known = answer.status != "answered" or not vain
+        head(f"Evidence: none; {'no step quotes the document' if is_known else in_vain}")
     elif answer.evidence:
         head("Evidence")
-    for number, evidence in enumerate(answer.evidence, start=1):
-        mark = (f"{form.format(number)} ", MARK_STYLE)
-        if number in quoted:
-            console.print(Text.assemble(mark, (evidence.where, "dim")))
-        else:
-            console.print(Text.assemble(mark, evidence.marked, (f"  ({evidence.where})", "dim")))
-        if surroundings is not None:
-            _print_lines(surroundings.of(evidence), console)
-    first = len(answer.evidence) + 1
-    for number, row in enumerate(answer.rows[:MAX_SHOWN], start=first):
-        if number == first:
-            head(f"Rows behind it: {_row_count(answer)}")
-        style = "" if row.is_decided else "yellow"
-        mark = (f"{form.format(number)} ", MARK_STYLE)
-        console.print(Text.assemble(mark, (row.line, style), (f"  ({row.where})", "dim")))
-        if surroundings is not None:
-            _print_lines(surroundings.of_row(row), console)
+    numbered = _numbered(answer, surroundings)
+    for each in islice(numbered, len(answer.evidence)):
+        each.print(console, form, is_quoted=each.number in quoted)
+    if answer.rows:
+        n = sum(not row.is_decided for row in answer.rows)
+        undecided = f", {n:,} of them undecided" if n else ""
+        head(f"Rows behind it: {counted(len(answer.rows), 'row')}{undecided}")
+    for each in islice(numbered, MAX_SHOWN):
+        each.print(console, form, style="" if each.is_decided else "yellow")
     if (left := len(answer.rows) - MAX_SHOWN) > 0:
         console.print(Text(f"... and {left:,} more; --rows FILE.csv writes all of them", "dim"))
-    if answer.evidence and in_vain:
-        console.print(Text(_vain(in_vain), style="yellow"))
+    if answer.evidence and vain:
+        console.print(Text(in_vain, style="yellow"))
     if answer.coverage is not None and answer.coverage < _ALL:
         how = "the passages that match best"
         if all(step.context in ("rows", "none") for step in answer.steps):
@@ -122,7 +116,7 @@ def print_answer(
 
 
 def print_steps(steps: Sequence[StepResult], file: IO[str]) -> None:
-    """Steps with their values, each with a blank line after it."""
+    """Print steps with their values, each followed by a blank line."""
     from rich.text import Text
 
     console = new_console(file=file)
@@ -138,46 +132,51 @@ def print_steps(steps: Sequence[StepResult], file: IO[str]) -> None:
 def print_evidence(
     answer: Answer, file: IO[str], *, surroundings: Surroundings | None = None
 ) -> None:
-    """Every passage and every row behind an answer, with their places and what quotes them."""
-    from rich.text import Text
-
+    """Print every passage and row behind an answer, with its place and the steps that use it."""
     console = new_console(file=file)
     form = mark_form(answer.text)
-    found = [(each.marked, each.where) for each in answer.evidence]
-    found += [(row.line, row.where) for row in answer.rows]
-    lines: list[list[Line]] = []
-    if surroundings is not None:
-        lines = [surroundings.of(each) for each in answer.evidence]
-        lines += [surroundings.of_row(row) for row in answer.rows]
-    for number, (text, where) in enumerate(found, start=1):
-        mark = (f"{form.format(number)} ", MARK_STYLE)
-        console.print(Text.assemble(mark, text, (f"  ({where})", "dim")))
-        if lines:
-            _print_lines(lines[number - 1], console)
-    if not found:
-        console.print(Text("Evidence: none"))
+    for each in _numbered(answer, surroundings):
+        each.print(console, form)
+    if not answer.evidence and not answer.rows:
+        console.print("Evidence: none")
 
 
-def _print_lines(lines: Sequence[Line], console: Console) -> None:
-    """Lines of the document; those that have something of the quote are marked by more than colour."""
-    from rich.text import Text
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    """A passage or a row behind an answer, with the lines around it."""
 
-    for line in lines:
-        if line.quote:
-            quote = (line.quote, "bold underline")
-            console.print(Text.assemble("  > ", (line.before, "dim"), quote, (line.after, "dim")))
+    number: int
+    text: str
+    where: str
+    lines: Sequence[Line]
+    is_decided: bool = True
+
+    def print(
+        self, console: Console, form: str, *, is_quoted: bool = False, style: str = ""
+    ) -> None:
+        """Print it; only the place if the answer quotes the passage."""
+        from rich.text import Text
+
+        mark = (f"{form.format(self.number)} ", MARK_STYLE)
+        if is_quoted:
+            console.print(Text.assemble(mark, (self.where, "dim")))
         else:
-            console.print(Text(f"    {line.before}", "dim"))
+            console.print(Text.assemble(mark, (self.text, style), (f"  ({self.where})", "dim")))
+        # Quotes are marked by ">", too, for terminals without colours.
+        for line in self.lines:
+            lead, quote = ("  > ", (line.quote, "bold underline")) if line.quote else ("    ", "")
+            console.print(Text.assemble(lead, (line.before, "dim"), quote, (line.after, "dim")))
 
 
-def _row_count(answer: Answer) -> str:
-    n = sum(not row.is_decided for row in answer.rows)
-    return counted(len(answer.rows), "row") + (f", {n:,} of them undecided" if n else "")
-
-
-def _vain(outputs: Sequence[str]) -> str:
-    names = ", ".join(f"'{name}'" for name in outputs)
-    return f"step{'s' if len(outputs) > 1 else ''} {names} found nothing"
+def _numbered(answer: Answer, surroundings: Surroundings | None) -> Iterator[_Numbered]:
+    """The passages, then the rows."""
+    around = surroundings
+    for number, each in enumerate(answer.evidence, start=1):
+        lines = around.of(each) if around else []
+        yield _Numbered(number, each.marked, each.where, lines)
+    for number, row in enumerate(answer.rows, start=len(answer.evidence) + 1):
+        lines = around.of_row(row) if around else []
+        yield _Numbered(number, row.line, row.where, lines, row.is_decided)
 
 
 def _context(context: str, coverage: float | None) -> str:
@@ -188,16 +187,16 @@ def _context(context: str, coverage: float | None) -> str:
 
 
 MIN_WORDS = 4
-"""Words of a passage from which it is found in a sentence without quotation marks around it."""
+"""Minimum words of a passage that is marked without quotation marks around it."""
 
 MAX_LINE = 200
-"""Characters that are shown of a line beside a quote, and of the quote's own line on either side."""
+"""Maximum characters of a line, and of the text on either side of a quote in its line."""
 
 MAX_QUOTE = 1_000
-"""Characters that are shown of a quote among its lines."""
+"""Maximum characters of a quote among its lines."""
 
 _SEARCHED = 20_000
-"""Characters in which each line is looked for."""
+"""Characters that are searched for each line beside a quote."""
 
 _NUMBER = lazy_pattern(r"\[\d+\]")
 _CLOSING = "\"'”’»«」』"
@@ -205,7 +204,7 @@ _OPENING = "\"'“‘„‚«»「『"
 
 
 def mark_form(text: str) -> str:
-    """The form of marks: `[1]`, or `[^1]` where the text has numbers of its own in brackets.
+    """The form of marks: `[1]`, or `[^1]` if the text itself has numbers in brackets.
 
     Example:
         >>> mark_form("It leaked.").format(1), mark_form("It leaked, as shown in [7].").format(1)
@@ -217,7 +216,7 @@ def mark_form(text: str) -> str:
 def cited(
     text: str, evidence: Sequence[Evidence]
 ) -> tuple[list[tuple[str, tuple[int, ...]]], frozenset[int]]:
-    """Cut an answer after the passages that it quotes."""
+    """Cut an answer after each passage that it quotes; returns pieces with numbers, and all numbers."""
     numbers = {id(each): n for n, each in enumerate(evidence, start=1)}
     blocks, others = placed(text, evidence)
     pieces: list[tuple[str, tuple[int, ...]]] = []
@@ -234,7 +233,7 @@ def cited(
 def _within(
     text: str, evidence: Sequence[Evidence], numbers: dict[int, int]
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """A text cut after the passages within its sentences."""
+    """Cut a text after each passage within a sentence."""
     ends: dict[int, list[int]] = {}
     whole = NormalText(text)
     for each in evidence:
@@ -256,7 +255,7 @@ def _within(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a document around a quote, or of it."""
+    """A line of a document, with the part that belongs to a quote."""
 
     before: str
     quote: str = ""
@@ -271,11 +270,11 @@ class Surroundings:
     n: int
 
     def of(self, evidence: Evidence) -> list[Line]:
-        """The lines around a passage; none where the document no longer has it there."""
+        """The lines around a passage; none if the document has changed there."""
         return self._around(evidence.span, evidence.text)
 
     def of_row(self, row: RowEvidence) -> list[Line]:
-        """The lines around a row; none where it is not of the document."""
+        """The lines around a row; none if it is computed."""
         if row.span is None:
             return []
         at = dict(reversed(self.document.parts)).get(row.source, 0)
@@ -289,10 +288,13 @@ class Surroundings:
         begin = text.rfind("\n", low, span.start) + 1 or low
         end = text.find("\n", span.end - 1, high)
         end = high if end < 0 else max(end, span.end)
+        reach = self.n * _SEARCHED
+        before = _filled(text[max(low, begin - reach) : begin])
+        after = _filled(text[end : min(high, end + reach)])
         return [
-            *(Line(line) for line in self._before(low, begin)),
-            *_quoted(_end_of(text, begin, span.start), quote, _start_of(text, span.end, end)),
-            *(Line(line) for line in self._after(end, high)),
+            *(Line(_end_of(line)) for line in before[len(before) - self.n :]),
+            *_quoted(_end_of(text[begin : span.start]), quote, _start_of(text[span.end : end])),
+            *(Line(_start_of(line)) for line in after[: self.n]),
         ]
 
     def _file(self, span: Span) -> tuple[int, int]:
@@ -309,27 +311,14 @@ class Surroundings:
             low = start
         return low, max(high, span.end)
 
-    def _before(self, low: int, end: int) -> list[str]:
-        text = self.document.text
-        start = max(low, end - self.n * _SEARCHED)
-        lines = text[start:end].split("\n")
-        if start > low and text[start - 1] != "\n":
-            lines[0] = f"…{lines[0]}"
-        kept = [line for line in lines if line.strip("… \t")]
-        return [_end_of(line, 0, len(line)) for line in kept[-self.n :]]
 
-    def _after(self, start: int, high: int) -> list[str]:
-        text = self.document.text
-        end = min(high, start + self.n * _SEARCHED)
-        lines = text[start:end].split("\n")
-        if end < high and text[end] != "\n":
-            lines[-1] = f"{lines[-1]}…"
-        kept = [line for line in lines if line.strip("… \t")]
-        return [_start_of(line, 0, len(line)) for line in kept[: self.n]]
+def _filled(text: str) -> list[str]:
+    """The lines of a text that are not blank."""
+    return [line for line in text.split("\n") if line.strip()]
 
 
 def _quoted(before: str, quote: str, after: str) -> Iterator[Line]:
-    """The lines of a quote, blank ones left out."""
+    """The lines of a quote without blank ones."""
     if len(quote) > MAX_QUOTE:
         half = MAX_QUOTE // 2
         quote = f"{quote[:half]} … {quote[-half:]}"
@@ -341,11 +330,9 @@ def _quoted(before: str, quote: str, after: str) -> Iterator[Line]:
             yield Line(head, line, tail)
 
 
-def _end_of(text: str, start: int, end: int) -> str:
-    """The end of a part of a text."""
-    return text[start:end] if end - start <= MAX_LINE else f"…{text[end - MAX_LINE : end]}"
+def _end_of(line: str) -> str:
+    return line if len(line) <= MAX_LINE else f"…{line[-MAX_LINE:]}"
 
 
-def _start_of(text: str, start: int, end: int) -> str:
-    """The beginning of a part of a text."""
-    return text[start:end] if end - start <= MAX_LINE else f"{text[start : start + MAX_LINE]}…"
+def _start_of(line: str) -> str:
+    return line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
@@ -18,6 +18,7 @@ from pearl.evals.scorers import load_scorer
 from pearl.llm.prices import money
 
 if TYPE_CHECKING:
+    from pearl.evals.conversations import FigureScore
     from pearl.evals.report import Cluster, MethodComparison, Score
     from pearl.evals.stats import Interval
 
@@ -40,7 +41,7 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
         click.echo(f"answers in words are scored by {header.scorer} ({about})")
     n = max(score.n_clusters for score in scores)
     if cluster == "document" or n < stats.MIN_CLUSTERS:
-        few = ": too few for intervals that mean much" if n < stats.MIN_CLUSTERS else ""
+        few = ": too few for reliable intervals" if n < stats.MIN_CLUSTERS else ""
         click.echo(f"intervals resample {cluster}s, {n} of them{few}")
     costs = [score.cost_usd for score in scores if score.subset == "all"]
     each = "tokens and cost are means of a record, s is the median"
@@ -49,7 +50,9 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     is_graded = any(0 < record.score < 1 for record in log.records)
     baselines = report.baselines(log, cluster=cluster)
     if baselines:
-        click.echo("longest (option) and majority (the most frequent letter) read nothing")
+        click.echo(
+            "baselines without reading: longest (option) and majority (the most frequent letter)"
+        )
     for subset, group in groupby(scores, key=lambda score: score.subset):
         click.echo("")
         nothing = [each for each in baselines if each.subset == subset]
@@ -60,11 +63,13 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
             click.echo(f"{score.method} is below chance on {score.subset}: look at its records")
     uses = letter_use(log.records)
     if uses:
-        click.echo("letters replied, and how many with that letter are right:")
+        click.echo("replies by letter, with the number of right ones:")
     for use in uses:
         click.echo(f"  {use.method}: {use}")
         if use.is_biased:
-            click.echo(f"{use.method} mostly replies one letter: it hardly reads the options")
+            click.echo(
+                f"{use.method} mostly replies one letter, probably without reading the options"
+            )
     seeded = [score for score in scores if score.subset == "all" and len(score.by_seed) > 1]
     for score in seeded:
         shares = ", ".join(f"{100 * share:.1f}" for share in score.by_seed)
@@ -82,62 +87,54 @@ def _subset(score: Score) -> str | None:
 
 def _print_scores(scores: Sequence[Score], subset: str, *, is_graded: bool) -> None:
     costs = any(score.cost_usd is not None for score in scores)
+
+    def row(score: Score) -> Iterator[Cell]:
+        yield from (score.method, percent(score.accuracy.estimate), ends(score.accuracy))
+        yield from (f"{score.n_correct:,}/{score.n:,}", score.n_failed, score.n_fell_back)
+        yield from (score.n_unmapped, f"{score.tokens_per_record:,.0f}")
+        yield f"{score.latency_p50_s:.2f}"
+        if costs:
+            cost = score.cost_per_record_usd
+            yield "?" if cost is None else money(cost)
+
     heads = (
         subset, "score\n%" if is_graded else "accuracy\n%", "95 %", "right", "failed", "fell\nback",
         "un-\nmapped", "tokens", "s", *(["cost"] if costs else []),
     )  # fmt: skip
-    rows = []
-    for score in scores:
-        row = [
-            score.method, percent(score.accuracy.estimate), ends(score.accuracy),
-            f"{score.n_correct:,}/{score.n:,}", f"{score.n_failed:,}", f"{score.n_fell_back:,}",
-            f"{score.n_unmapped:,}", f"{score.tokens_per_record:,.0f}", f"{score.latency_p50_s:.2f}",
-        ]  # fmt: skip
-        if costs:
-            row.append(
-                "?" if score.cost_per_record_usd is None else money(score.cost_per_record_usd)
-            )
-        rows.append(row)
-    print_table(heads, rows)
+    print_table(heads, map(row, scores))
 
 
 def print_comparisons(found: Sequence[MethodComparison]) -> None:
     """Print paired differences in percentage points, with both tests, one table per subset."""
     for subset, group in groupby(found, key=lambda one: one.subset):
-        rows = []
-        for one in group:
-            test = one.mcnemar
-            rows.append((
-                f"{one.first} - {one.second}",
-                f"{one.n_samples:,}" + (f" ({one.n:,})" if one.n != one.n_samples else ""),
-                f"{100 * one.difference.estimate:+.1f}", ends(one.difference),
-                f"{test.n_first_only:,}" if test else "", f"{test.n_second_only:,}" if test else "",
-                p_value(test.p_value if test else None), p_value(one.bootstrap_p),
-            ))  # fmt: skip
         name = "paired" if subset == "all" else f"paired, {subset}"
         print_table(
-            (name, "n", "points", "95 %", "1st\nonly", "2nd\nonly", "McNemar\np", "bootstrap\np"), rows
-        )  # fmt: skip
+            (name, "n", "points", "95 %", "1st\nonly", "2nd\nonly", "McNemar\np", "bootstrap\np"),
+            map(_compared, group),
+        )
+
+
+def _compared(one: MethodComparison) -> Iterator[Cell]:
+    test = one.mcnemar
+    yield f"{one.first} - {one.second}"
+    yield f"{one.n_samples:,}" + (f" ({one.n:,})" if one.n != one.n_samples else "")
+    yield from (f"{100 * one.difference.estimate:+.1f}", ends(one.difference))
+    yield from (test.n_first_only, test.n_second_only) if test else (None, None)
+    yield from (p_value(test.p_value if test else None), p_value(one.bootstrap_p))
 
 
 def print_conversations(log: EvalLog) -> None:
-    """Print outcomes, plans, figures, conversations and searches, as far as the log has them."""
+    """Print tables of the outcomes, plans, figures, conversations and searches of a log."""
     print_table(
         ("outcomes", *(kind.replace(" ", "\n") for kind in KINDS)),
-        [(one.method, *(f"{one.n_of[kind]:,}" for kind in KINDS)) for one in outcomes(log)],
-        is_apart=True,
-    )
+        ((one.method, *(one.n_of[kind] for kind in KINDS)) for one in outcomes(log)), is_apart=True,
+    )  # fmt: skip
     plans = plan_figures(log)
     print_table(
         ("plans", "n", "different", "steps", "calls", "depth", "width", "actions", "in all"),
-        [
-            (
-                one.method, f"{one.n:,}", f"{one.n_different:,}",
-                *(f"{n:.1f}" for n in (one.steps, one.calls, one.depth, one.width, one.actions)),
-                f"{one.n_actions:,}",
-            )
-            for one in plans
-        ],
+        ((one.method, one.n, one.n_different,
+          *(f"{n:.1f}" for n in (one.steps, one.calls, one.depth, one.width, one.actions)), one.n_actions)
+         for one in plans),
         is_apart=True,
     )  # fmt: skip
     for one in plans:
@@ -146,39 +143,26 @@ def print_conversations(log: EvalLog) -> None:
     _print_figures(log)
     print_table(
         ("turn", "method", "n", "accuracy\n%", "95 %"),
-        [
-            (
-                str(turn.turn), turn.method, f"{turn.n:,}", percent(turn.accuracy.estimate),
-                ends(turn.accuracy),
-            )
-            for turn in conversations.by_turn(log)
-        ],
+        ((turn.turn, turn.method, turn.n, percent(turn.accuracy.estimate), ends(turn.accuracy))
+         for turn in conversations.by_turn(log)),
         is_apart=True,
     )  # fmt: skip
     dialogues = conversations.by_dialogue(log)
     print_table(
         ("whole dialogues", "right", "%", "95 %", "incomplete"),
-        [
-            (
-                whole.method, f"{whole.n_right:,}/{whole.n:,}",
-                percent(None if whole.accuracy is None else whole.accuracy.estimate),
-                "" if whole.accuracy is None else ends(whole.accuracy), f"{whole.n_incomplete:,}",
-            )
-            for whole in dialogues
-        ],
+        ((whole.method, f"{whole.n_right:,}/{whole.n:,}",
+          percent(whole.accuracy.estimate if whole.accuracy else None),
+          ends(whole.accuracy) if whole.accuracy else None, whole.n_incomplete)
+         for whole in dialogues),
         is_apart=True,
     )  # fmt: skip
     if n := max((whole.n_incomplete for whole in dialogues), default=0):
-        click.echo(f"{counted(n, 'dialogue')} with a turn missing: not counted as whole ones")
+        click.echo(f"{counted(n, 'dialogue')} with a turn missing: not counted as whole dialogues")
     print_table(
         ("searches", "stage", "n", "precision\n%", "recall\n%", "passages", "not\nmeasured"),
-        [
-            (
-                search.method, search.stage, f"{search.n:,}", percent(search.precision),
-                percent(search.recall), f"{search.passages:.1f}", f"{search.n_unknown:,}",
-            )
-            for search in conversations.retrieval(log)
-        ],
+        ((search.method, search.stage, search.n, percent(search.precision), percent(search.recall),
+          f"{search.passages:.1f}", search.n_unknown)
+         for search in conversations.retrieval(log)),
         is_apart=True,
     )  # fmt: skip
 
@@ -186,35 +170,37 @@ def print_conversations(log: EvalLog) -> None:
 def _print_figures(log: EvalLog) -> None:
     scores = conversations.figures(log)
     has_programs = any(score.n_programs for score in scores)
-    rows = []
-    for score in scores:
-        shares = (score.exact, score.as_shown, score.one_percent, score.execution)
-        programs = (percent(score.program), f"{score.n_no_program:,}") if has_programs else ()
-        times = (f"{score.latency_p50_s:.2f}", f"{score.latency_p90_s:.2f}")
-        rows.append((score.method, *map(percent, shares), *programs, *times))
+
+    def row(score: FigureScore) -> Iterator[Cell]:
+        yield score.method
+        yield from map(percent, (score.exact, score.as_shown, score.one_percent, score.execution))
+        if has_programs:
+            yield from (percent(score.program), score.n_no_program)
+        yield from (f"{score.latency_p50_s:.2f}", f"{score.latency_p90_s:.2f}")
+
     heads = ("program\n%", "no\nprogram") if has_programs else ()
     print_table(
         ("figures", "exact\n%", "as shown\n%", "within\n1 %", "execution\n%", *heads, "s\np50", "s\np90"),
-        rows, is_apart=True,
+        map(row, scores), is_apart=True,
     )  # fmt: skip
 
 
 MAX_THRESHOLDS = 12
-"""Lines of a table; of more thresholds the highest ones are shown."""
+"""Maximum lines of a table; only the highest thresholds are shown."""
 
 
 def print_calibrations(log: EvalLog) -> None:
-    """Print the calibration of every method whose answers have a confidence, or why there is none."""
+    """Print the calibration of each method with confidences, or why answers have none."""
     from pearl.evals.report import MIN_ANSWERS, calibrations
 
     found = calibrations(log)
     if not found and log.header.n_plans > 1:
         click.echo(
-            "\nconfidence: no answer has one; questions got one plan only, or plans that disagree"
+            "\nconfidence: no answer has one, because questions got only one plan, or plans that disagree"
         )
     for one in found:
-        alone = f", {one.n_alone:,} of one plan only have none" if one.n_alone else ""
-        few = f"; fewer than {MIN_ANSWERS}: too few for figures that mean much"
+        alone = f", {one.n_alone:,} with only one plan have none" if one.n_alone else ""
+        few = f"; fewer than {MIN_ANSWERS}: too few for reliable figures"
         click.echo(
             f"\n{one.method}: confidence of {counted(one.n, 'answer')}{alone}"
             f"{few if one.is_scarce else ''}"
@@ -222,29 +208,30 @@ def print_calibrations(log: EvalLog) -> None:
         click.echo(f"expected calibration error {percent(one.ece)} %, Brier score {one.brier:.3f}")
         print_table(
             ("confidence", "mean\n%", "accuracy\n%", "95 %", "n"),
-            [
-                (
-                    f"{100 * each.low:.0f}..{100 * each.high:.0f}", percent(each.confidence),
-                    percent(each.accuracy.estimate), ends(each.accuracy), f"{each.n:,}",
-                )
-                for each in one.bins
-            ],
+            ((f"{100 * each.low:.0f}..{100 * each.high:.0f}", percent(each.confidence),
+              percent(each.accuracy.estimate), ends(each.accuracy), each.n)
+             for each in one.bins),
         )  # fmt: skip
         print_table(
             ("kept from", "coverage\n%", "accuracy\n%", "95 %", "n"),
-            [
-                (
-                    percent(kept.threshold), percent(kept.coverage),
-                    percent(kept.accuracy.estimate), ends(kept.accuracy), f"{kept.n:,}",
-                )
-                for kept in one.kept[:MAX_THRESHOLDS]
-            ],
+            ((percent(kept.threshold), percent(kept.coverage), percent(kept.accuracy.estimate),
+              ends(kept.accuracy), kept.n)
+             for kept in one.kept[:MAX_THRESHOLDS]),
             is_apart=True,
         )  # fmt: skip
 
 
+Cell: TypeAlias = str | int | None
+
+
+def _text(cell: Cell) -> str:
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return cell or ""
+
+
 def p_value(value: float | None) -> str:
-    """A p value as it is printed; "" for none."""
+    """A p value as text; "" for none."""
     if value is None:
         return ""
     return "<0.001" if value < 0.001 else f"{value:.3f}"
@@ -261,9 +248,9 @@ def ends(interval: Interval) -> str:
 
 
 def print_table(
-    heads: Sequence[str], rows: Iterable[Sequence[str]], *, is_apart: bool = False
+    heads: Sequence[str], rows: Iterable[Iterable[Cell]], *, is_apart: bool = False
 ) -> None:
-    """Print a table of figures, as wide as it is, if it has rows; `is_apart` puts a blank line before it."""
+    """Print a table of figures at full width, if it has rows; `is_apart` prints a blank line first."""
     from rich.measure import Measurement
 
     rows = list(rows)
@@ -277,9 +264,9 @@ def print_table(
             head, justify="right" if number else "left", no_wrap=True, vertical="bottom"
         )
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(_text, row))
     console = new_console(soft_wrap=False)
-    # A terminal that is too narrow breaks the lines; figures that are cut would be wrong.
+    # A narrow terminal may wrap lines, but cut figures would be wrong.
     wide = console.options.update(max_width=1_000)
     console.width = max(console.width, Measurement.get(console, wide, table).maximum)
     console.print(table)

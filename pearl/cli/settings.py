@@ -1,8 +1,8 @@
-"""Settings files: which are read, what each may say, and which `PEARL_...` variables there are.
+"""Settings files, the settings that each may set, and the known `PEARL_...` variables.
 
-A file that the user names or keeps in the configuration folder is the user's own. One that is found
-in the working folder is a stranger's until the user trusts it: it may then set numbers and ways of
-working, but nothing that decides where a document is sent, or which files and plug-ins are used.
+A file that the user names or keeps in the configuration folder is the user's own. A file found in
+the working folder is untrusted until the user trusts it: it may set numbers and ways of working,
+but not servers, keys, files or plug-ins.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SettingsFile:
 
 
 def read_settings(config: str | None, folder: Path = Path()) -> list[SettingsFile]:
-    """The files that are in force, those that come first before the others."""
+    """The files in force, in order of precedence."""
     if config is not None:
         return [_read(Path(config))]
     own = own_path()
@@ -110,7 +110,7 @@ def _read(path: Path, *, is_found: bool = False) -> SettingsFile:
 
 
 def found_names(files: Iterable[SettingsFile]) -> frozenset[str]:
-    """The settings that a file found in a folder says."""
+    """The settings that files of the working folder set."""
     return frozenset(name for file in files if file.is_found for name in file.values)
 
 
@@ -130,7 +130,7 @@ def _refuse(file: SettingsFile) -> Callable[[], None]:
 def defaults(
     files: Iterable[SettingsFile], *, refuse: Callable[[SettingsFile], Callable[[], None]] = _refuse
 ) -> dict[str, Any]:
-    """Setting → what it is where neither a flag nor a variable says it, for click."""
+    """Setting → its value in the files, as defaults for click."""
     values: dict[str, Any] = {}
     for file in files:
         for name, value in file.values.items():
@@ -142,7 +142,7 @@ def defaults(
 
 
 def _unless_said(url: Any) -> Any:
-    """The server of a file, unless the model has none or a variable names the one for this model."""
+    """The server of a file, unless the model has no server or a variable names one for it."""
     from pearl.llm.backends import address_of, address_variable
 
     model = str(click.get_current_context().params.get("model"))
@@ -164,7 +164,7 @@ def unknown(variables: Iterable[str]) -> Sequence[str]:
 
 
 def is_trusted(path: Path, content: bytes) -> bool:
-    """Whether the user trusts this file with this content."""
+    """Whether the user has trusted this file with this content."""
     entry = _trust_entry(path, content)
     return entry.is_file() and not (why_unsafe(entry) or why_unsafe(entry.parent))
 
@@ -208,14 +208,14 @@ def _trust_entry(path: Path, content: bytes) -> Path:
 
 def _unusable(error: OSError, folder: Path) -> DataError:
     return DataError(
-        f"the trust in a file cannot be saved: {error.strerror}",
+        f"trust in a file cannot be saved: {error.strerror}",
         path=folder,
         help="check its rights",
     )
 
 
 def settings_in_force(ctx: click.Context, files: list[SettingsFile]) -> list[dict[str, Any]]:
-    """Every setting of `pearl ask` without flags: `setting`, `value`, and where it is `from`, "" for a default."""
+    """Every setting of `pearl ask`: `setting`, `value`, and its origin `from`, "" for a default."""
     from pearl.cli.commands.ask import command as ask
     from pearl.llm.backends import address_variable
 

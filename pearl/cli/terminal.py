@@ -1,8 +1,8 @@
 """Escapes control characters in everything that is printed.
 
-Everything goes through one of two doors: `sys.stdout` and `sys.stderr`, which escape what is written
-to them while a command runs, and the consoles of `new_console`, whose own codes colour what they
-escaped. Data for another program (`data_stdout`) is escaped on a terminal only.
+All output goes through `sys.stdout` and `sys.stderr`, which escape it while a command runs, or
+through a console of `new_console`, which escapes texts and adds colours. Data for another program
+(`data_stdout`) is escaped on a terminal only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Escaping:
     """A text stream that escapes its output and delegates everything else."""
 
     def __init__(self, below: IO[str]) -> None:
-        # The name by which Rich finds the stream below another one.
+        # Rich looks for the original stream under this name.
         self.rich_proxied_file = below
 
     def write(self, text: str) -> int:
@@ -40,14 +40,14 @@ class _Escaping:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "buffer":  # past which nothing is to be written
+        if name == "buffer":  # it would bypass escaping
             raise AttributeError(name)
         return getattr(self.rich_proxied_file, name)
 
 
 @contextmanager
 def escaped_streams() -> Iterator[None]:
-    """`sys.stdout` and `sys.stderr` escape what is written to them; then they are as before."""
+    """Let `sys.stdout` and `sys.stderr` escape text for a while."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (_Escaping(stream) for stream in before)
     try:
@@ -57,12 +57,12 @@ def escaped_streams() -> Iterator[None]:
 
 
 def data_stdout() -> IO[str]:
-    """Standard output for data: as it is where a program reads it, escaped where people do."""
+    """Standard output for data: unchanged for a program, escaped on a terminal."""
     return sys.stdout if sys.stdout.isatty() else _below(sys.stdout)
 
 
 def _below(stream: IO[str]) -> IO[str]:
-    """The stream under all that stand before it."""
+    """The original stream."""
     while (below := getattr(stream, "rich_proxied_file", None)) is not None:
         stream = below
     return stream
@@ -75,9 +75,9 @@ def new_console(
     soft_wrap: bool = True,
     file: IO[str] | None = None,
 ) -> Console:
-    """A console that escapes all text, and reads no markup or emoji codes in it.
+    """A console that escapes all text, without markup or emoji codes.
 
-    Its reader may leave, which is no error; Rich would end the program with 1.
+    A reader that leaves is no error here; Rich would exit with 1.
     """
     from rich.console import Console
     from rich.segment import Segment
@@ -90,7 +90,7 @@ def new_console(
             self, renderable: RenderableType, options: ConsoleOptions | None = None
         ) -> Iterator[Segment]:
             for segment in super().render(renderable, options):
-                if segment.control:  # the console's own: moves of the cursor
+                if segment.control:  # cursor moves of the console itself
                     yield segment
                 else:
                     yield Segment(escaped(segment.text), segment.style)
@@ -102,12 +102,12 @@ def new_console(
 
 
 def notice(line: str) -> None:
-    """Tell people something on stderr, which is no data."""
+    """Print a message to stderr."""
     click.echo(f"pearl: {line}", err=True)
 
 
 def new_table() -> Table:
-    """A table with a line below its heads and none around it."""
+    """A table with a line below its heads and no border."""
     from rich import box
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""Runs tasks and units of work: outcomes are printed (`run_tasks`), or kept in the store (`run_units`)."""
+"""Runs tasks and prints their outcomes (`run_tasks`), or runs units and keeps their rows (`run_units`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import ExitStack, aclosing, contextmanager, suppress
+from contextlib import ExitStack, aclosing, closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,14 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 import click
 from click.core import ParameterSource
 
-from pearl.cli.options import model_opened, new_pearl, opened_folder, report_refused, written_store
+from pearl.cli.options import (
+    model_opened,
+    new_pearl,
+    opened_folder,
+    refuse,
+    report_refused,
+    written_store,
+)
 from pearl.cli.output import Surroundings, print_answer, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import new_console, notice
@@ -29,7 +36,6 @@ from pearl.llm.prices import money
 if TYPE_CHECKING:
     from pearl.interpreter.answer import RowEvidence
     from pearl.interpreter.bounds import Range
-    from pearl.llm.middleware.budget import Budget
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
     from pearl.runs.forecast import Forecast
@@ -40,33 +46,39 @@ if TYPE_CHECKING:
 _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 
-def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | None = None) -> int:
-    """Run the tasks, keep no rows, and print the outcomes; with `dry_run`, print the forecast."""
-    if options.get("dry_run"):
+_NOT_OFFERED: dict[str, Any] = {
+    "out": None, "page": None, "rows_out": None, "context_lines": 0, "verbose": False,
+    "tells_plans": False, "dry_run": False,
+}  # fmt: skip
+"""Values of options that some commands that run tasks do not have."""
+
+
+def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
+    """Run tasks and print their outcomes; with `dry_run`, print the forecast."""
+    options = {**_NOT_OFFERED, **options}
+    if options["dry_run"]:
         pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
         return show_forecast(new_session(pearl, options, folder, keeps_rows=False), tasks, options)
-    if options["as_json"] and options.get("context_lines"):
-        raise UsageError(
-            "--context-lines cannot be combined with --json", help="leave out one of them"
-        )
+    page, trace = options["page"], options["trace"]
+    refuse(
+        (options["as_json"] and options["context_lines"],
+         "--context-lines cannot be combined with --json", "leave out one of them"),
+        (page and known_length(tasks) != 1,
+         "--page needs exactly one answer", "name one document, or use --together"),
+    )  # fmt: skip
     with ExitStack() as stack:
         writer = OutputWriter(is_forced=options["force"])
-        writer.check(told, options["trace"], options.get("page"))
-        if options.get("page") and known_length(tasks) != 1:
-            raise UsageError(
-                "--page needs exactly one answer", help="name one document, or use --together"
-            )
+        writer.check(options["out"], trace, page)
         store = stack.enter_context(reply_store(options["store"])) if "store" in options else None
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=False)
-        stack.callback(report_spent_by, session)
-        trace = options["trace"]
+        stack.callback(report_spent, session)
         events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
-        return asyncio.run(_run_reported(pearl, session, tasks, options, writer, told, events))
+        return asyncio.run(_run_reported(pearl, session, tasks, options, writer, events))
 
 
 def known_length(units: Iterable[object]) -> int | None:
-    """How many units there are, where that is known without going through them."""
+    """The number of units, if it is known without iterating over them."""
     return len(units) if isinstance(units, Sized) else None
 
 
@@ -102,19 +114,13 @@ def show_forecast(
     asked: RunSpec | None = None,
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
-    """Print what the units take that have no row yet, or one that `redo` says is made again."""
+    """Print the forecast of units without a row, and of rows that `redo` selects."""
     found = session.forecast(
         units, asked, id=options.get("run"), seconds_per_call=options["seconds_per_call"], redo=redo
     )
     limits = {name: options[name] for name in _LIMITS if options[name] is not None}
     print_forecast(found, limits, as_json=options.get("as_json", False))
     return 1 if found.n_problems else 0
-
-
-def report_spent_by(session: Session) -> None:
-    """Print the predicted and actual usage, if counted."""
-    if session.budget is not None:
-        report_spent(session.predicted, session.budget)
 
 
 @contextmanager
@@ -135,117 +141,66 @@ async def _run_reported(
     pearl: Pearl,
     session: Session,
     tasks: Iterable[Task],
-    options: dict[str, Any],
+    options: Mapping[str, Any],
     writer: OutputWriter,
-    told: str | None,
     events: GrowingFile | None,
 ) -> int:
-    """Outcomes as they come; that of a single task once the progress is off the screen."""
+    """Print outcomes as they come; a single one after the progress display has ended."""
     from pearl.runs.session import Watcher
 
     n_tasks = known_length(tasks)
-    as_json, verbose = options["as_json"], options.get("verbose", False)
     rows: list[tuple[str, Sequence[RowEvidence]]] = []
-    with writer.open(told) as file:
-        with ExitStack() as stack:
-            tells_plans = options.get("tells_plans", False)
-            reporter = Reporter(n_tasks, tells_plans=tells_plans, price=session.price)
-            stack.enter_context(reporter)
-            watcher = Watcher(told_too(reporter, events), on_notice=notice)
-            run = session.run(tasks, watcher=watcher)
-            summary = run.summary
+    reporter = Reporter(n_tasks, tells_plans=options["tells_plans"], price=session.price)
+    run = session.run(tasks, watcher=Watcher(told_too(reporter, events), on_notice=notice))
+    summary = run.summary
+    with writer.open(options["out"]) as file:
+        with reporter:
+            # `aclosing`: the reader of the output may leave at any time
             async with model_opened(pearl, options), aclosing(run):
                 try:
-                    async for outcome in run:  # what is written to may be closed at any time
-                        if options.get("rows_out") and outcome.result is not None:
+                    async for outcome in run:
+                        if options["rows_out"] and outcome.result is not None:
                             rows.append((outcome.unit.id, outcome.result.rows))
-                        if n_tasks != 1:
-                            if as_json:
-                                file.write(to_json(outcome.to_json()) + "\n")
-                            else:
-                                around = await asyncio.to_thread(_surroundings, outcome, options)
-                                with reporter.aside():
-                                    _print(outcome, file, around, verbose, summary.n_done == 1)
+                        if n_tasks != 1 and options["as_json"]:
+                            file.write(to_json(outcome.to_json()) + "\n")
+                        elif n_tasks != 1:
+                            around = await asyncio.to_thread(_surroundings, outcome, options)
+                            with reporter.aside():
+                                _print(
+                                    outcome, file, around, options["verbose"], summary.n_done == 1
+                                )
                         reporter.advance(is_failure=outcome.error is not None)
                 finally:
                     report_refused(summary.limits, pearl.client.settings.concurrency)
         last = summary.last
-        if n_tasks == 1 and last is not None and last.error is None:
-            if as_json:
-                file.write(to_json(last.result.to_json(), indent=2) + "\n")
-            else:
-                around = _surroundings(last, options)
-                print_answer(last.result, file, with_steps=verbose, surroundings=around)
-        elif n_tasks == 1 and not as_json and last is not None:
-            finished = last.error.finished if isinstance(last.error, ExecutionError) else ()
-            if finished:
-                notice("finished steps:")
-                print_steps(finished, file)
-    if options.get("page") and last is not None:
+        if n_tasks == 1 and last is not None:
+            _print_only(last, file, options)
+    if options["page"] and last is not None:
         with writer.open(options["page"]) as file:
             file.write(_page(last))
-    if options.get("rows_out"):
+    if options["rows_out"]:
         from pearl.interpreter.answer import write_rows
 
-        with writer.open(options.get("rows_out")) as file:
+        with writer.open(options["rows_out"]) as file:
             write_rows(file, rows)
     return tasks_code(session, summary, n_tasks, summary.n_done)
 
 
 def _page(outcome: Outcome[Task]) -> str:
-    """The page of an answer, or of how far a task came that failed."""
+    """The page of an answer, or of a failed task."""
     from pearl.view.answer_page import result_page
     from pearl.view.sources import ResultRecord
 
     document = None
     if outcome.unit.document is not None:
-        with suppress(PearlError):  # where it cannot be read, that is why the task failed
+        with suppress(PearlError):  # an unreadable document is the reason of the failure
             document = outcome.unit.document()
     row = outcome.to_json()
     return result_page(ResultRecord(outcome.unit.id, row, tuple(outcome.trace), document))
 
 
-async def run_into_store(
-    pearl: Pearl,
-    session: Session,
-    units: Iterable[Unit],
-    options: Mapping[str, Any],
-    asked: RunSpec,
-    redo: Callable[[Mapping[str, Any]], bool] | None,
-    on_begun: Callable[[Run], None],
-    events: GrowingFile | None = None,
-) -> tuple[Summary, bool]:
-    """Run units whose rows are kept, with progress; the first Ctrl-C lets those under way finish.
-
-    Returns the summary, and whether the user stopped it.
-    """
-    from pearl.runs.session import Watcher
-
-    stopper, reporter = Stopper(), Reporter(known_length(units))
-    watcher = Watcher(
-        told_too(reporter, events),
-        is_stopping=lambda: stopper.is_stopping,
-        on_begun=on_begun,
-        on_known=lambda key: reporter.advance(),
-        on_notice=notice,
-    )
-    run = session.run(units, asked, id=options["run"], watcher=watcher, redo=redo)
-    async with model_opened(pearl, options):
-        try:
-            with stopper, reporter:
-                async with aclosing(run):
-                    async for outcome in run:
-                        reporter.advance(is_failure=outcome.is_failed)
-        except KeyboardInterrupt:
-            click.echo(f"  resume it: {resume_command(run.summary.id)}", err=True)
-            raise
-        finally:
-            report_refused(run.summary.limits, pearl.client.settings.concurrency)
-    return run.summary, stopper.is_stopping
-
-
 def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: int) -> int:
-    """Report failures, and that a limit is reached; returns the exit code of a run of tasks."""
+    """Report failures and reached limits; returns the exit code of a run of tasks."""
     from pearl.interpreter.answer import UNSURE
     from pearl.llm.middleware.budget import GO_ON
 
@@ -259,7 +214,7 @@ def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: 
     if session.budget is not None and session.budget.n_refused:
         notice(f"the run reached a limit\n  help: {GO_ON}")
         return BudgetError.exit_code
-    statuses = {status for status, n in summary.statuses.items() if n}  # of rows from before, too
+    statuses = {status for status, n in summary.statuses.items() if n}  # includes earlier rows
     if last is not None and last.result is not None:
         statuses.add(last.result.status)
     if n_tasks == 1 and "refused" in statuses:
@@ -269,7 +224,7 @@ def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: 
 
 
 def resume_command(id: str) -> str:
-    """The command that resumes a run of the command that is running."""
+    """The command that resumes the running command."""
     from pearl.llm.backends.openai.endpoint import Endpoint
 
     context = click.get_current_context()
@@ -278,7 +233,7 @@ def resume_command(id: str) -> str:
         words += ["--store", context.params["store"]]
     url = str(context.params["base_url"])
     is_flag = context.get_parameter_source("base_url") is ParameterSource.COMMANDLINE
-    # Where only the store names it, a key for OpenAI is not sent there. A password is not shown.
+    # Without the flag, a server that only the store names gets no OpenAI key. Passwords are not shown.
     if is_flag and Endpoint(url, "", "").shown == url.rstrip("/"):
         words += ["--base-url", url]
     if context.params.get("allow_outside"):
@@ -294,7 +249,7 @@ def _reason(outcome: Outcome[Task]) -> str:
 
 
 def report_max_errors(summary: Summary, max_errors: int | None) -> None:
-    """Report on stderr that a run was stopped by `--max-errors`, where it was."""
+    """Report on stderr if `--max-errors` has stopped a run."""
     if max_errors is not None and summary.n_failed > max_errors:
         click.echo(f"  stopped: more than {max_errors:,} failed (--max-errors)", err=True)
 
@@ -325,13 +280,13 @@ def no_reply(n: int, what: str, first: str | None) -> ModelError:
     return ModelError(
         f"none of {n} {what} got a reply; the first: {first or 'no reason given'}",
         kind="transport",
-        help="nothing is lost: run the command again when the model can be reached",
+        help="no work is lost: run the command again when the model can be reached",
     )
 
 
 def _surroundings(outcome: Outcome[Task], options: Mapping[str, Any]) -> Surroundings | None:
-    """The document of an answer again, where its lines are wanted."""
-    n = options.get("context_lines", 0)
+    """The lines around the evidence of an answer, if `--context-lines` asks for them."""
+    n = options["context_lines"]
     if not n or outcome.result is None or outcome.unit.document is None:
         return None
     try:
@@ -342,18 +297,37 @@ def _surroundings(outcome: Outcome[Task], options: Mapping[str, Any]) -> Surroun
 
 
 def _print(
-    outcome: Outcome[Task], file: IO[str], around: Surroundings | None, verbose: bool, first: bool
+    outcome: Outcome[Task],
+    file: IO[str],
+    around: Surroundings | None,
+    verbose: bool,
+    is_first: bool,
 ) -> None:
-    """An answer below what tells it from the others: its id; of a row, its document and question, too."""
+    """Print an answer below its id; for a row of tasks, also below its document and question."""
     task = outcome.unit
     document = task.extra.get("document")
-    said = [task.id, document, task.question if document or task.plan else None]
-    head = escaped(" ".join(": ".join(filter(None, said)).split()))
-    file.write(f"{'' if first else chr(10)}== {head}\n")
+    names = [task.id, document, task.question if document or task.plan else None]
+    head = escaped(" ".join(": ".join(filter(None, names)).split()))
+    file.write(f"{'' if is_first else chr(10)}== {head}\n")
     if outcome.result is not None:
         print_answer(outcome.result, file, with_steps=verbose, surroundings=around)
     else:
         file.write("(failed)\n")
+
+
+def _print_only(outcome: Outcome[Task], file: IO[str], options: Mapping[str, Any]) -> None:
+    """Print a single answer, or the finished steps of a failed task."""
+    error = outcome.error
+    if error is not None:
+        finished = error.finished if isinstance(error, ExecutionError) else ()
+        if finished and not options["as_json"]:
+            notice("finished steps:")
+            print_steps(finished, file)
+    elif options["as_json"]:
+        file.write(to_json(outcome.result.to_json(), indent=2) + "\n")
+    else:
+        around = _surroundings(outcome, options)
+        print_answer(outcome.result, file, with_steps=options["verbose"], surroundings=around)
 
 
 U = TypeVar("U", bound="Unit")
@@ -387,7 +361,7 @@ class Finished(Generic[U]):
         return list(self.session.kept(units, self.summary.id))
 
     def write_trace(self, path: str | None) -> None:
-        """Write what happened in all units with a row, if a file is named for it."""
+        """Write the traces of all units with a row, if `path` is given."""
         if path is not None:
             with self.writer.open(path) as file:
                 file.writelines(map(escaped, self.store.traces(self.summary.id)))
@@ -399,7 +373,7 @@ class Finished(Generic[U]):
         return self.session.count(self.work.units) - n_begun
 
     def code(self, own: int) -> int:
-        """The exit code, `own` where the work came to its end; what is left is said."""
+        """The exit code: `own` if the work is finished; else units without a row are reported."""
         error = self.summary.error
         if not self.is_interrupted and error is not None and not isinstance(error, BudgetError):
             raise error
@@ -426,8 +400,12 @@ def run_units(
     outs: Sequence[str | None] = (),
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
-    """Run the units without a row, then process all rows; returns the exit code."""
+    """Run units without a row, then process all rows; returns the exit code.
+
+    The first Ctrl-C lets running units finish.
+    """
     from pearl.runs.request import REQUESTS
+    from pearl.runs.session import Watcher
 
     context = click.get_current_context()
     arguments: tuple[str, ...] = context.find_root().obj or ()
@@ -447,7 +425,7 @@ def run_units(
         store = stack.enter_context(written_store(options["store"]))
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=True)
-        stack.callback(report_spent_by, session)
+        stack.callback(report_spent, session)
         work = prepare(pearl)
         spec = asked(work)
         writer = OutputWriter(is_forced=options["force"])
@@ -455,39 +433,60 @@ def run_units(
         if options["run"] is None:
             writer.check(*outs)
 
-        events: GrowingFile | None = None
         begun: list[str] = []
 
         def on_begun(run: Run) -> None:
-            writer.check(*outs)  # of a run that goes on: the store says first where it is another
+            writer.check(*outs)  # not earlier: the store first reports if it is another run
             begun.append(run.id)
 
         def earlier() -> Iterable[str]:
             return chain.from_iterable(map(escaped, store.traces(id)) for id in begun)
 
+        events: GrowingFile | None = None
         if (trace := options.get("trace")) and is_plain(trace):
-            events = GrowingFile(writer, trace, earlier)
-            stack.callback(events.close)
-        into_store = run_into_store(
-            pearl, session, work.units, options, spec, redo, on_begun, events
+            events = stack.enter_context(closing(GrowingFile(writer, trace, earlier)))
+        stopper, reporter = Stopper(), Reporter(known_length(work.units))
+        watcher = Watcher(
+            told_too(reporter, events),
+            is_stopping=lambda: stopper.is_stopping,
+            on_begun=on_begun,
+            on_known=lambda key: reporter.advance(),
+            on_notice=notice,
         )
-        ran = asyncio.run(into_store)
+        run = session.run(work.units, spec, id=options["run"], watcher=watcher, redo=redo)
+
+        async def go() -> None:
+            async with model_opened(pearl, options), aclosing(run):
+                try:
+                    with stopper, reporter:
+                        async for outcome in run:
+                            reporter.advance(is_failure=outcome.is_failed)
+                except KeyboardInterrupt:
+                    click.echo(f"  resume it: {resume_command(run.summary.id)}", err=True)
+                    raise
+                finally:
+                    report_refused(run.summary.limits, pearl.client.settings.concurrency)
+
+        asyncio.run(go())
         if events is not None:
-            events.close()  # the rows are written again, in order
-        return finish(Finished(work, store, session, writer, *ran, options["max_errors"]))
+            events.close()  # the trace is written again, in order
+        max_errors = options["max_errors"]
+        return finish(
+            Finished(work, store, session, writer, run.summary, stopper.is_stopping, max_errors)
+        )
 
 
 def _earlier_outputs(store: Store, key: bytes) -> Iterator[str]:
-    """The files that earlier runs of the same work have written, as their requests name them."""
+    """The output files of earlier runs of the same work."""
     from pearl.runs.request import request_of
 
     for info in store.runs(key):
-        with suppress(StoreError):  # no request is kept
+        with suppress(StoreError):  # it has no request
             yield from (str(Path(info.folder) / name) for name in request_of(info).outputs)
 
 
 def _refuse_unfit(name: str) -> None:
-    """Make sure that an executor runs other work than questions and plans."""
+    """Refuse an executor that runs only questions and plans."""
     from pearl.runs.executors import Unit, load_executor
 
     if load_executor(name).UNITS is not Unit:
@@ -503,7 +502,7 @@ def opened_telemetry(options: Mapping[str, Any]) -> Telemetry | None:
         return None
     from pearl.telemetry import to_collector
 
-    # What is wrong is told once, at the end, and not for every batch.
+    # Errors are reported once at the end, not for every batch.
     log = logging.getLogger("opentelemetry")
     log.addHandler(logging.NullHandler())
     log.propagate = False
@@ -513,13 +512,13 @@ def opened_telemetry(options: Mapping[str, Any]) -> Telemetry | None:
 
 
 ONCE_S = 0.2
-"""Seconds within which signals count as one: `timeout` signals both the process and its group."""
+"""Signals within so many seconds count as one: `timeout` signals a process and its group."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopper:
-    """Turns the first Ctrl-C (or SIGTERM) into the end of the work; use it inside the event loop."""
+    """Ends work at the first Ctrl-C or SIGTERM, cancels it at the second; use inside an event loop."""
 
     def __init__(self) -> None:
         self.is_stopping = False
@@ -551,7 +550,7 @@ class Stopper:
 UNKNOWN = "unknown"
 
 WIDTH = 160
-"""Characters of a line of the table at most."""
+"""Maximum characters of a line of the table."""
 
 
 def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
@@ -561,7 +560,7 @@ def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: boo
         return
     from rich.table import Table
 
-    # Figures cut in two are hard to read; a narrow terminal may wrap the lines itself.
+    # A fixed width: wrapped cells are hard to read; a narrow terminal may wrap whole lines.
     console = new_console(width=WIDTH)
     table = Table("step", box=None, pad_edge=False, show_edge=False)
     for name in ("calls", "input", "cached", "output", *(("US dollars",) if found.price else ())):
@@ -581,8 +580,11 @@ def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: boo
         console.print(line, markup=False)
 
 
-def report_spent(found: Forecast | None, budget: Budget) -> None:
-    """Print the prediction for the started tasks and their actual usage to stderr."""
+def report_spent(session: Session) -> None:
+    """Print the prediction for the started tasks and their actual usage, if counted, to stderr."""
+    found, budget = session.predicted, session.budget
+    if budget is None:
+        return
     spent = budget.spent
     usage = spent.usage
     n_failed = spent.n_failed_calls
@@ -600,7 +602,7 @@ def report_spent(found: Forecast | None, budget: Budget) -> None:
         actual.append(f"{spent.n_unsure_tokens:,} of the tokens may not have been billed")
     elif spent.n_unsure_calls:
         unsure = counted(spent.n_unsure_calls, "call")
-        actual.append(f"{unsure} without a usable reply may have been billed, too")
+        actual.append(f"{unsure} without a usable reply may have been billed")
     if found is not None:
         total = found.total
         predicted = [
@@ -614,42 +616,30 @@ def report_spent(found: Forecast | None, budget: Budget) -> None:
     click.echo(f"actual    {', '.join(actual)}", err=True)
 
 
-def _notes(found: Forecast, limits: Mapping[str, float]) -> list[str]:
+def _notes(found: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
     tasks = counted(found.n_tasks, "task")
-    lines = [
-        f"{tasks} with {found.model}; no call was made. Tokens are counted by {found.counter}."
-    ]
+    yield f"{tasks} with {found.model}; no call was made. Tokens are counted by {found.counter}."
     if found.n_known:
-        lines.append(
-            f"Left out, for they have a row already: {found.n_known:,}; --fresh runs them again."
-        )
-    lines.append(f"Replies: {found.reply_tokens:,} tokens at most (--max-output-tokens).")
-    if found.n_unplanned:
-        lines.append(
-            f"Tasks without a plan: {found.n_unplanned:,}; what the steps take is unknown until it is "
-            "written (pearl plan)."
+        yield f"Left out, because they have a row already: {found.n_known:,}; --fresh runs them again."
+    yield f"Replies: at most {found.reply_tokens:,} tokens (--max-output-tokens)."
+    if n := found.n_unplanned:
+        yield (
+            f"Tasks without a plan: {n:,}; what the steps take is unknown until it is written "
+            "(pearl plan)."
         )
     if found.price is None:
-        lines.append(
-            "Cost: unknown, for the price of the model is; --price IN/OUT or --prices FILE."
-        )
+        yield "Cost: unknown, because the model has no known price; --price IN/OUT or --prices FILE."
     else:
-        lines.append(
-            f"Price: {found.price} US dollars per million tokens; at least: cached as expected."
-        )
+        yield f"Price: {found.price} US dollars per million tokens; the lower bounds assume cache hits."
     if found.time_s is None:
-        lines.append("Time: unknown; --seconds-per-call SECONDS gives an estimate.")
+        yield "Time: unknown; --seconds-per-call SECONDS gives an estimate."
     else:
-        lines.append(
-            f"Time: {_shown(found.time_s, _seconds)}, if all calls take that long and none waits."
-        )
-    over = _over(found, limits)
-    if over:
-        lines.append(f"The limits may end the run early: {', '.join(over)}.")
+        yield f"Time: {_shown(found.time_s, _seconds)}, if each call takes as long and none waits."
+    if over := _over(found, limits):
+        yield f"The limits may end the run early: {', '.join(over)}."
     if found.n_problems:
-        lines.append(f"{found.n_problems:,} cannot be run; the first: {found.problems[0]}")
-    lines.append("Retries of failed calls are not included.")
-    return lines
+        yield f"{found.n_problems:,} cannot be run; the first: {found.problems[0]}"
+    yield "Retries of failed calls are not included."
 
 
 def _over(found: Forecast, limits: Mapping[str, float]) -> list[str]:

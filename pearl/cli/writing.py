@@ -1,16 +1,15 @@
-"""Output files: written atomically, or line by line (`GrowingFile`), and never over other files.
+"""Output files: written atomically, or line by line (`GrowingFile`), never over existing files.
 
 `new_file` replaces without a check, for commands that change a file (`fmt`, `check --fix`).
 """
 
 from __future__ import annotations
 
-import os
-import stat
+import secrets
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
@@ -32,7 +31,7 @@ TABLES = (".csv", ".tsv", ".parquet", ".xls", ".xlsx")
 class OutputWriter:
     """Writes the files of one command; existing files are replaced only with `--force`.
 
-    A resumed run replaces the files that it wrote itself: those that its request in the store names.
+    A resumed run may replace its own files: those that its request in the store names.
     """
 
     def __init__(self, *, is_forced: bool = False) -> None:
@@ -70,48 +69,31 @@ class OutputWriter:
 
 @contextmanager
 def new_file(path: str | None, *, before: Callable[[], None] | None = None) -> Iterator[IO[str]]:
-    """A file to write, or stdout; the file appears under its name only when all is written.
+    """Open a file to write, or stdout; the file appears under its name when it is complete.
 
-    Pipes and devices are written to as they are.
+    Pipes and devices are written to directly.
     """
     if path is None or path in STDOUT:
         yield data_stdout()
         return
-    target = Path(path).resolve()  # a link stays one: what it points to is written
+    target = Path(path).resolve()  # keeps a link, and writes its target
     if target.exists() and not target.is_file():
         with _os_errors_reported(path), target.open("w", encoding="utf-8") as device:
             yield device
         return
-    try:
-        handle = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed below, on both ways
-            "w",
-            encoding="utf-8",
-            errors="backslashreplace",
-            dir=target.parent,
-            prefix=f".{target.name}.",
-            delete=False,
-        )
-    except OSError as error:
-        raise unwritable(path, error) from None
+    # Beside the target: a rename does not cross file systems. Rights are those of any new file.
+    new = target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
     try:
         with _os_errors_reported(path):
-            with handle:
-                yield handle
-            Path(handle.name).chmod(rights(target))
+            with new.open("x", encoding="utf-8", errors="backslashreplace") as file:
+                yield file
+            if target.exists():
+                shutil.copymode(target, new)
             if before is not None:
                 before()
-            Path(handle.name).replace(target)
+            new.replace(target)
     finally:
-        Path(handle.name).unlink(missing_ok=True)
-
-
-def rights(target: Path) -> int:
-    """Permissions of the replaced file, or the default ones; a temporary file is private."""
-    if target.exists():
-        return stat.S_IMODE(target.stat().st_mode)
-    umask = os.umask(0)
-    os.umask(umask)
-    return 0o666 & ~umask
+        new.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -164,13 +146,12 @@ def keep_json_lines(out: str | None, help: str = "") -> None:
 
 
 class GrowingFile:
-    """Appends lines; each is with the system as soon as it is written, and survives the end of the process.
+    """Appends lines without a buffer, so that they survive the end of the process.
 
-    What was there before is replaced with the first line and not earlier: a command that comes to
-    nothing leaves it as it is. Nothing waits for the disk. Pipes and devices are written to directly.
+    The first line replaces an earlier file: a command that fails before it leaves the file as it was.
+    Pipes and devices are written to directly.
 
-    An error while lines are written ends the writing, not the work that they tell of: it is raised
-    on leaving the context, where nothing else is.
+    A write error does not interrupt the command: it is raised on leaving the context.
     """
 
     def __init__(
@@ -180,7 +161,7 @@ class GrowingFile:
         self._writer = writer
         self._path = path
         self._beginning = beginning
-        self._target = Path(path).resolve()  # a link stays one: what it points to is written
+        self._target = Path(path).resolve()  # keeps a link, and writes its target
         self._file: FileIO | None = None
         self._error: Exception | None = None
 
@@ -189,13 +170,13 @@ class GrowingFile:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
-            self.write("")  # where nothing happened it is empty
+            self.write("")  # creates an empty file if no event came
         self.close()
         if kind is None and self._error is not None:
             raise self._error
 
     def append(self, id: str, event: Event) -> None:
-        """Append an event of a trace, unless it is told to listeners alone."""
+        """Append an event of a trace, unless it is for listeners only."""
         if event.is_recorded:
             from pearl.trace import event_line
 
@@ -210,47 +191,32 @@ class GrowingFile:
                 stdout = data_stdout()
                 stdout.write(lines)
                 stdout.flush()
-            elif self._file is None and is_plain(self._path):
-                self._file = self._begin(lines)
-            else:
-                self._file = self._file or self._target.open("ab", buffering=0)
-                _write(self._file, lines)
+                return
+            if self._file is None:
+                if is_plain(self._path):
+                    self._writer.check(self._path)
+                    self._target.write_bytes(b"")
+                    self._writer.owns([self._path])
+                # Appending whole lines keeps them whole if another process writes, too.
+                self._file = self._target.open("ab", buffering=0)
+                for line in self._beginning():
+                    _write(self._file, line)
+            _write(self._file, lines)
         except (BrokenPipeError, PearlError) as error:
             self._error = error
         except OSError as error:
             self._error = unwritable(self._path, error)
 
     def close(self) -> None:
-        """End it; what was written stays."""
+        """Close the file."""
         file, self._file = self._file, None
         if file is not None:
-            with suppress(OSError):  # every write has told already
+            with suppress(OSError):  # write errors are kept already
                 file.close()
-
-    def _begin(self, lines: str) -> FileIO:
-        """Put a file with the first lines in the place of what was there, and open it for appending."""
-        target = self._target
-        number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        os.close(number)
-        new = Path(name)
-        # Every line is one write to the end, so that lines stay whole whoever else writes.
-        file = new.open("ab", buffering=0)
-        try:
-            for line in chain(self._beginning(), [lines]):
-                _write(file, line)
-            new.chmod(rights(target))
-            self._writer.check(self._path)
-            new.replace(target)
-            self._writer.owns([self._path])
-        except BaseException:
-            file.close()
-            new.unlink(missing_ok=True)
-            raise
-        return file
 
 
 def told_too(listener: Listener, events: GrowingFile | None) -> Listener:
-    """A listener with the file of the trace before it, if there is one."""
+    """A listener that first appends each event to the file of the trace, if any."""
     if events is None:
         return listener
 
@@ -262,7 +228,7 @@ def told_too(listener: Listener, events: GrowingFile | None) -> Listener:
 
 
 def is_plain(path: str) -> bool:
-    """Whether a path is that of a file, there or not: not stdout, a pipe or a device."""
+    """Whether a path is a regular file or missing, not stdout, a pipe or a device."""
     target = Path(path).resolve()
     return path not in STDOUT and (target.is_file() or not target.exists())
 

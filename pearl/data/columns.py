@@ -15,7 +15,7 @@ def rename(
 ) -> Iterator[Row | DataError]:
     """Rename the columns of rows to the fields that they hold, as in `Source.columns`.
 
-    The first row says which columns there are.
+    The columns are those of the first row.
 
     Example:
         >>> row = Row({"text": "Who?", "a": "I", "b": "you"}, "q.csv", 2)
@@ -66,7 +66,7 @@ class Names:
 
     def __init__(self) -> None:
         self._lines: dict[str, int] = {}
-        self._names: dict[bytes, str] = {}  # by digest, since the texts together may be long
+        self._names: dict[bytes, str] = {}  # by digest, because the texts may be long
         self._taken: set[str] = set()
 
     def claim_id(self, id: str, row: Row) -> str:
@@ -79,14 +79,14 @@ class Names:
         return id
 
     def claim(self, digest: str, name: str, line: int) -> str:
-        """The name of a text, by its digest in hexadecimal: its first name, else with the line, too.
+        """The name of a text with this digest: its first name; with the line if another text has that name.
 
         Example:
             >>> names = Names()
             >>> [names.claim(*row) for row in [("0a", "a", 1), ("0a", "b", 2), ("0b", "a", 3)]]
             ['a', 'a', 'a, line 3']
         """
-        key = bytes.fromhex(digest)[:16]  # half of the memory
+        key = bytes.fromhex(digest)[:16]  # 16 bytes are enough, and take half of the memory
         if key not in self._names:
             while name in self._taken:
                 name = f"{name}, line {line}"

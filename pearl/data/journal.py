@@ -1,6 +1,6 @@
 """A file of a header and rows, as JSON lines: logs of evaluations, drafts of actions, curations.
 
-They are exports of runs of the store, and what is handed on to other commands and people.
+They are exports of runs of the store, for other commands and people.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def reason(error: ValidationError) -> str:
 def read_journal(
     path: Path, header_type: type[Head], row_type: type[Row]
 ) -> tuple[Head, list[Row]]:
-    """The header and the rows; a last line that was cut off is left out."""
+    """The header and the rows; an incomplete last line is left out."""
     lines = _lines(path)
     first = next(lines, None)
     if first is None:
@@ -81,5 +81,5 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def write_journal(file: IO[str], header: BaseModel, rows: Iterable[BaseModel]) -> None:
-    """Write a header and its rows, a JSON object a line."""
+    """Write a header and its rows, one JSON object per line."""
     file.writelines(f"{line.model_dump_json()}\n" for line in (header, *rows))

@@ -69,15 +69,21 @@ class Row:
         """An error located at this row."""
         return DataError(message, path=self.path, line=self.line, help=help)
 
+    def within(self, part: str, error: DataError) -> DataError:
+        """An error of a part of this row, such as one of its questions."""
+        reason, _, help = str(error).partition("\n  help: ")
+        reason = reason.removeprefix(f"{self.path}:{self.line}: ")
+        return self.error(f"{part}: {reason}", help=help or None)
+
     def text(self, field: str) -> str | None:
-        """The text of a field; None where it is absent, null or blank."""
+        """The text of a field; None if it is absent, null or blank."""
         value = self.fields.get(field)
         if value is None or isinstance(value, str):
             return value if value and value.strip() else None
         raise self.error(f"'{field}' is {kind(value)}, not text")
 
     def name(self, field: str) -> str | None:
-        """The text or the whole number of a field; None where it is absent, null or blank."""
+        """The text or the integer of a field; None if it is absent, null or blank."""
         value = self.fields.get(field)
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
@@ -95,14 +101,14 @@ class Row:
         if name is None:
             return None
         if "\0" in name:
-            raise self.error(f"'{field}' is no path: there is a NUL in it")
+            raise self.error(f"'{field}' is not a path: it contains a NUL character")
         home = Path(self.path)
         folder = home if home.is_dir() else home.parent
         path = folder / name
         if not self.allow_outside and not is_inside(path, folder):
             raise self.error(
-                f"{field} '{name}' leads out of the folder of {self.path}",
-                help="--allow-outside reads it, if you trust where the data comes from",
+                f"{field} '{name}' is outside the folder of {self.path}",
+                help="--allow-outside permits it, if you trust the data",
             )
         try:
             mode = path.stat().st_mode
@@ -117,7 +123,7 @@ class Row:
         """The text of a field as a named document."""
         text = self.text(field)
         if text is None:
-            raise self.error(f"there is no text in '{field}'")
+            raise self.error(f"'{field}' contains no text")
         try:
             return from_text(text, name)
         except DataError as error:
@@ -149,7 +155,7 @@ def kind(value: Any) -> str:
 def from_rows(
     rows: Iterable[Row | DataError], make: Callable[[Row], Iterable[Made | DataError]]
 ) -> Iterator[Made | DataError]:
-    """Apply `make` to each row; a DataError that it raises is yielded in place of the result."""
+    """Apply `make` to each row; a `DataError` is yielded in place of a result."""
     for row in rows:
         if isinstance(row, DataError):
             yield row
@@ -198,7 +204,7 @@ def read_file(path: Path, *, allow_outside: bool = False) -> Iterator[Row | Data
         reason = error.strerror or str(error).partition("\n")[0]
         raise DataError(f"cannot be read: {reason}", path=path, help="check the path") from None
     if is_empty:
-        raise DataError("the file has no rows", path=path, help="give a file with data in it")
+        raise DataError("the file has no rows", path=path, help="give a file with rows")
 
 
 def _refuse_own(first: Row | DataError) -> None:
@@ -223,20 +229,12 @@ def _json_lines(path: Path) -> Iterator[Row | DataError]:
     return (parse_line(path, number, line) for number, line in raw_lines(path))
 
 
-def raw_lines(
-    path: Path,
-    start: tuple[int, int] = (0, 0),
-    seen: Callable[[bytes], None] | None = None,
-) -> Iterator[tuple[int, bytes]]:
+def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a JSON Lines file that are not blank, with their numbers, as they are."""
     most = _MAX_LINE * limit_bytes()
     with path.open("rb") as lines:
-        if start[0]:  # in a pipe nothing can be passed over
-            lines.seek(start[0])
         every = iter(partial(lines.readline, most + 1), b"")
-        for number, line in enumerate(every, start=start[1] + 1):
-            if seen is not None:
-                seen(line)
+        for number, line in enumerate(every, start=1):
             if len(line) > most:  # a device may be endless
                 message = f"the line is longer than {most / 1_000_000:,.0f} MB"
                 raise DataError(message, path=path, line=number, help="one JSON object a line")
@@ -270,7 +268,7 @@ def _json(path: Path) -> Iterator[Row | DataError]:
         line, counted = line + text.count("\n", counted, start), start
         try:
             value, end = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError) as error:  # the start of the next value is unknown
+        except (ValueError, RecursionError) as error:  # where the next value starts is unknown
             line = error.lineno if isinstance(error, json.JSONDecodeError) else line
             yield DataError(_why(error), path=path, line=line)
             return
@@ -294,7 +292,7 @@ def _checked(value: Any, text: str) -> dict[str, Any]:
     """Validate a parsed JSON value."""
     if not isinstance(value, dict):
         raise ValueError(f"{kind(value)}, not an object")
-    if _SURROGATE.search(text):  # written as an escape; a complete pair is one character
+    if _SURROGATE.search(text):  # an escape may be a lone surrogate, which cannot be encoded
         json.dumps(value, ensure_ascii=False).encode()
     return value
 
@@ -303,15 +301,15 @@ def _why(error: Exception) -> str:
     """Why a text is not a valid row."""
     match error:
         case json.JSONDecodeError():
-            return f"no JSON: {error.msg} (column {error.colno})"
+            return f"invalid JSON: {error.msg} (column {error.colno})"
         case UnicodeDecodeError():
             return f"not UTF-8 text: {error.reason} at byte {error.start} of the line"
         case UnicodeEncodeError():
-            return "a lone surrogate, half a character, is in the text"
+            return "the text contains a lone surrogate (half a character)"
         case RecursionError():
-            return "no row: nested too deeply"
+            return "invalid row: nested too deeply"
         case _:
-            return f"no row: {error}"
+            return f"invalid row: {error}"
 
 
 def _csv(path: Path) -> Iterator[Row | DataError]:
@@ -347,7 +345,7 @@ def _csv(path: Path) -> Iterator[Row | DataError]:
 def _header(cells: list[str], path: Path, line: int) -> list[str]:
     names = [cell.strip() for cell in cells]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise DataError(f"two columns are called '{twice}'", path=path, line=line)
+        raise DataError(f"two columns have the name '{twice}'", path=path, line=line)
     return names
 
 
@@ -385,7 +383,7 @@ _SAVED = ("dataset_dict.json", "state.json")
 def read_dataset(name: str, split: str | None = None) -> Iterator[dict[str, Any]]:
     """The rows of a dataset."""
     is_here = Path(name).exists()
-    it = "a dataset" if is_here else "there is no such file, and a dataset of this name"
+    it = "a dataset" if is_here else "no such file; a dataset of this name"
     require_extra("data", f"{name}: {it}", "datasets")
     import datasets
 
@@ -419,10 +417,10 @@ def _choose(split: str | None, known: list[str], name: str) -> str:
 
 def _unreadable(name: str, error: Exception) -> DataError:
     if isinstance(error, ConnectionError):
-        reason = "there is no such file, and no hub can be reached for a dataset of this name"
+        reason = "no such file, and no hub can be reached for a dataset of this name"
     else:
         cause = error.__cause__ if type(error).__name__ == "DatasetGenerationError" else None
-        reason = f"no dataset that can be read: {str(cause or error).partition(chr(10))[0]}"
+        reason = f"the dataset cannot be read: {str(cause or error).partition(chr(10))[0]}"
     return DataError(reason, path=name, help="check the name")
 
 

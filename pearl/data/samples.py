@@ -28,7 +28,7 @@ class Turn:
 
 
 def asked_with(question: str, background: str) -> str:
-    """A question with those that it may refer to in brackets.
+    """A question, with the questions that it may refer to in brackets.
 
     Example:
         >>> asked_with("Why?", "Who sold the boat")
@@ -38,7 +38,7 @@ def asked_with(question: str, background: str) -> str:
 
 
 def without_background(text: str) -> tuple[str, str]:
-    """The inverse of `asked_with`; the background is "" where there is none.
+    """The inverse of `asked_with`: question and background; the latter is "" if there is none.
 
     Example:
         >>> without_background("Why? (asked with: Who sold the boat)")
@@ -87,14 +87,14 @@ class Sample:
         return self.document.name if isinstance(self.document, Document) else str(self.document)
 
     def load(self) -> Document:
-        """The document; a file is read now."""
+        """The document; reads a file."""
         if self.document is None:
             raise DataError(f"sample '{self.id}' has no document")
         return self.document if isinstance(self.document, Document) else load(self.document)
 
     @property
     def loader(self) -> Callable[[], Document] | None:
-        """Loads its document; those of samples over one document are equal. None without a document."""
+        """A function that loads the document; equal for samples over the same document. None without one."""
         if self.document is None:
             return None
         document = self.document
@@ -104,7 +104,7 @@ class Sample:
 
     @property
     def source(self) -> str:
-        """What tells its document from others without reading it; "" where nothing does."""
+        """Identity of the document, known without reading it; "" if it has none."""
         if isinstance(self.document, Document):
             return f"{self.document.name} {self.document.digest}"
         return "" if self.document is None else file_source(self.document)
@@ -117,25 +117,18 @@ class Sample:
             row["document_name"] = self.document.name
         elif self.document is not None:
             row["document_path"] = str(self.document)
-        if self.options:
-            row["options"] = list(self.options)
-        if self.gold is not None:
-            row["gold"] = letter(self.gold)
-        if self.reference is not None:
-            row["reference"] = self.reference
-        if self.subsets:
-            row["subsets"] = sorted(self.subsets)
-        if self.gold_passages:
-            row["gold_passages"] = list(self.gold_passages)
-        if self.history:
-            row["history"] = [asdict(turn) for turn in self.history]
-        if self.dialogue:
-            row["dialogue_id"] = self.dialogue
-        if self.n_turns:
-            row["n_turns"] = self.n_turns
-        if self.program:
-            row["program"] = self.program
-        return row
+        others = {
+            "options": list(self.options),
+            "gold": None if self.gold is None else letter(self.gold),
+            "reference": self.reference,
+            "subsets": sorted(self.subsets),
+            "gold_passages": list(self.gold_passages),
+            "history": [asdict(turn) for turn in self.history],
+            "dialogue_id": self.dialogue,
+            "n_turns": self.n_turns,
+            "program": self.program,
+        }
+        return row | {name: value for name, value in others.items() if value}
 
 
 def _given(document: Document) -> Document:

@@ -1,14 +1,13 @@
-"""Values of a column against a value: which meet a condition, which do not, and which are undecided.
+"""Compares the values of a column with one value: each meets the condition, or not, or is undecided.
 
-Values are compared as texts without case and blanks, as dates or as numbers. What the comparison
-needs follows from the value compared with, and from the column: `2023` is a year beside dates and a
-number beside numbers.
+Values are compared as texts (ignoring case and blanks), as dates or as numbers. The column decides
+which: `2023` is a year in a column of dates and a number in a column of numbers.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -69,8 +68,8 @@ def comparison(
 ) -> tuple[Callable[[str], Verdict], list[str]]:
     """Return the test of one value of a column, and notes for the reader.
 
-    An empty value is never before, after, at least or at most anything. What is to be read as a
-    date or a number and cannot be is undecided, as are numbers in another unit.
+    An empty value is never before, after, at least or at most anything. A value that cannot be read
+    as the date or number it is compared with is undecided, as is a number in another unit.
     """
     if operator not in OPERATORS:
         raise ValueError(f"unknown operator '{operator}'; operators are {', '.join(OPERATORS)}")
@@ -86,7 +85,24 @@ def comparison(
     if operator in ("is", "in"):
         matched = [value for value in values if alike(value)]
         return alike, [*notes, *_spellings(matched, name)]
-    return (lambda value: None if (met := alike(value)) is None else not met), notes
+    return (lambda value: negated(alike(value))), notes
+
+
+def negated(verdict: Verdict) -> Verdict:
+    """The opposite of a verdict."""
+    return None if verdict is None else not verdict
+
+
+def all_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Whether all conditions are met, in the logic of three values."""
+    verdicts = tuple(verdicts)
+    return False if False in verdicts else None if None in verdicts else True
+
+
+def any_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Whether one of several conditions is met, in the logic of three values."""
+    verdicts = tuple(verdicts)
+    return True if True in verdicts else None if None in verdicts else False
 
 
 def _any_of(wanted: Wanted, same: Callable[[str, str], Verdict]) -> Callable[[str], Verdict]:
@@ -103,21 +119,19 @@ def _any_of(wanted: Wanted, same: Callable[[str, str], Verdict]) -> Callable[[st
 def _sameness(
     wanted: Wanted, values: Sequence[str]
 ) -> tuple[Callable[[str, str], Verdict], list[str]]:
-    """Whether two texts are equal: as words, or in a column of dates as dates, of numbers as numbers."""
+    """Return the test whether two texts are equal: as dates or numbers in a column of these, else as words."""
     texts = (*wanted.sure, *wanted.possible)
     keys = {text: key_of(text) for text in (*texts, *values)}
     if any(read_period(text)[0] for text in texts) and are_mostly("date", values):
-        dates = read_dates(values)
-        read = [read_period(text, dates.is_day_first) for text in texts]
-        periods = {text: period for text, (period, _) in zip(texts, read, strict=True) if period}
-        of_value = dict(zip(values, dates.periods, strict=True))
+        of_value, periods, notes = _periods(values, texts)
 
         def is_same_date(value: str, text: str) -> Verdict:
-            if keys[value] == keys[text] or not (keys[value] and text in periods):
+            period = periods[text]
+            if keys[value] == keys[text] or not keys[value] or period is None:
                 return keys[value] == keys[text]
-            return _within(of_value[value], periods[text])
+            return _within(of_value[value], period)
 
-        return is_same_date, [dates.note, *(note for _, note in read)]
+        return is_same_date, notes
     amounts = {text: amount for text in texts if (amount := _number(text))}
     if amounts and are_mostly("number", values):
         of_number = _numbers(values)
@@ -154,11 +168,11 @@ def _why_none(text: str) -> str:
         quantity(text)
     except ValueError as error:
         return str(error)
-    return "it is not surely one"
+    return "it cannot be read with certainty"
 
 
 def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:
-    """The numbers of a column; where one is not clear alone, the others show how to read it."""
+    """The numbers of a column; the other cells resolve an ambiguous one."""
     alone = {value: find_quantity(value) for value in values}
     if None in alone.values():
         in_column = zip(values, read_quantities(values), strict=True)
@@ -166,8 +180,20 @@ def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:
     return {value: (read.number, read.unit) if read else None for value, read in alone.items()}
 
 
+_Periods = dict[str, Period | None]
+
+
+def _periods(values: Sequence[str], texts: Sequence[str]) -> tuple[_Periods, _Periods, list[str]]:
+    """The periods of a column, and of texts in its order of day and month, with notes."""
+    dates = read_dates(values)
+    read = {text: read_period(text, dates.is_day_first) for text in texts}
+    periods = {text: period for text, (period, _) in read.items()}
+    of_value = dict(zip(values, dates.periods, strict=True))
+    return of_value, periods, [dates.note, *(note for _, note in read.values())]
+
+
 def _within(one: Period | None, other: Period) -> Verdict:
-    """Whether a period lies in another one; None if only a part of it does."""
+    """Whether a period lies in another one; None if only part of it does."""
     if one is None:
         return None
     if other.first <= one.first and one.last <= other.last:
@@ -180,17 +206,16 @@ def _order(
 ) -> tuple[Callable[[str], Verdict], list[str]]:
     """Return the test that compares a value as a date or a number."""
     if read_period(text)[0] and (not _YEAR.fullmatch(text) or are_mostly("date", values)):
-        dates = read_dates(values)
-        period, note = read_period(text, dates.is_day_first)
-        of_value = dict(zip(values, dates.periods, strict=True))
+        of_value, periods, notes = _periods(values, [text])
+        period = periods[text]
 
         def is_placed(value: str) -> Verdict:
             found = of_value[value]
             if found is None or period is None:
                 return None if value.strip() else False
-            return _placed(operator, (found.first, found.last), (period.first, period.last))
+            return placed(operator, (found.first, found.last), (period.first, period.last))
 
-        return is_placed, [dates.note, note]
+        return is_placed, notes
     wanted = _number(text)
     if wanted is None:
         raise ValueError(f"'{text}' is neither a date nor a number ({_why_none(text)})")
@@ -205,14 +230,14 @@ def _order(
         if found is None:
             return None if value.strip() else False
         is_other = unit and found[1] and unit != found[1]
-        return None if is_other else _placed(operator, (found[0], found[0]), (number, number))
+        return None if is_other else placed(operator, (found[0], found[0]), (number, number))
 
     names = dict.fromkeys([unit, *units]) if len({unit, *units} - {""}) > 1 else ()
     return meets, [f"numbers in different units: {', '.join(names)}"] if names else []
 
 
-def _placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdict:
-    """Compare two ranges; None if only a part of the first meets the condition."""
+def placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdict:
+    """Compare two ranges; None if only part of the first meets the condition."""
     match operator:
         case "before":
             ends = one[1] < other[0], one[0] < other[0]

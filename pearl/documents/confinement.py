@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -62,9 +62,9 @@ class ReaderLimits:
 
 def read(package: str, plugin: str, data: bytes, path: str, limits: ReaderLimits) -> str:
     """Call `plugin.read(data, path)` in a child process."""
-    child = _idle_child(limits) or _Child(limits)
+    child = _idle_child(limits) or _Reader(limits)
     try:
-        reply, text = child.ask({"package": package, "plugin": plugin, "path": path}, data)
+        reply, text = child.read({"package": package, "plugin": plugin, "path": path}, data)
     except BaseException:
         child.end()
         raise
@@ -96,10 +96,10 @@ def _exceeded(what: str, path: str, limits: ReaderLimits) -> DataError:
 # ---------------------------------------------------------------------------------------------
 # The parent's side
 
-_idle: deque[_Child] = deque()
+_idle: deque[_Reader] = deque()
 
 
-def _idle_child(limits: ReaderLimits) -> _Child | None:
+def _idle_child(limits: ReaderLimits) -> _Reader | None:
     """An idle child with the same limits and module search path, or None."""
     while True:
         try:
@@ -121,32 +121,32 @@ if hasattr(os, "register_at_fork"):  # two processes must not talk to one child
     os.register_at_fork(after_in_child=_idle.clear)
 
 
-class _Child:
-    """One process that reads documents, one at a time."""
+class Child:
+    """A Python process that answers requests, one at a time."""
 
-    def __init__(self, limits: ReaderLimits) -> None:
-        self._limits = limits
-        self._path = [folder or os.getcwd() for folder in sys.path]  # noqa: PTH109 - as Python does
+    def __init__(self, arguments: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+        self.is_late = False
         self._errors: IO[bytes] = TemporaryFile()  # noqa: SIM115 - closed by `end`
-        self._is_late = False
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _PROGRAM, json.dumps(self._path), json.dumps(asdict(limits))],
+            [sys.executable, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            env=env,
             cwd=os.path.abspath(os.sep),  # noqa: PTH100 - the root of any system
-        )  # fmt: skip
+        )
 
-    def fits(self, limits: ReaderLimits) -> bool:
-        path = [folder or os.getcwd() for folder in sys.path]  # noqa: PTH109
-        return (limits, path) == (self._limits, self._path) and self._process.poll() is None
+    def ask(
+        self, request: Mapping[str, Any], data: bytes, seconds: float
+    ) -> tuple[dict[str, Any], bytes] | None:
+        """The reply and its payload; None if the child ends without one or exceeds the time.
 
-    def ask(self, request: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
-        """Send one request; returns the reply and its payload."""
+        A request is a line of JSON and `n_bytes` bytes, and so is a reply.
+        """
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin
         assert stdout
-        timer = Timer(self._limits.seconds * self._wall_clock_factor, self._kill)
+        timer = Timer(seconds, self._kill)
         timer.start()
         try:
             with suppress(BrokenPipeError):  # the child has exited; its stderr is read below
@@ -155,35 +155,24 @@ class _Child:
                 stdin.flush()
             header = stdout.readline()
             reply = json.loads(header) if header.endswith(b"\n") else {}
-            text = stdout.read(reply.get("n_bytes", 0))
+            payload = stdout.read(reply.get("n_bytes", 0))
         finally:
             timer.cancel()
-        if not reply or len(text) < reply.get("n_bytes", 0):
-            return self._exit_error(), b""
-        return reply, text
-
-    @property
-    def _wall_clock_factor(self) -> int:
-        return _CLOCK_PER_PROCESSOR if resource else 1
+        return (reply, payload) if reply and len(payload) == reply.get("n_bytes", 0) else None
 
     def _kill(self) -> None:
-        self._is_late = True
+        self.is_late = True
         self._process.kill()
 
-    def _exit_error(self) -> dict[str, Any]:
-        """The error that the exit status of a child implies."""
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
+    def exit(self) -> tuple[int, str]:
+        """Wait for the exit status, and return it with the text of standard error."""
         status = self._process.wait()
-        if self._is_late or (resource and status == -signal.SIGXCPU):
-            return {"exceeded": "seconds", "is_last": True}
         self._errors.seek(0)
-        told = self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
-        if status < 0:
-            told = f"{signal.Signals(-status).name}: out of memory, or on a damaged file"
-        return {
-            "error": f"its reader broke down ({told[:200] or f'exit status {status}'})",
-            "help": "convert it to plain text, or fetch it anew",
-            "is_last": True,
-        }
+        return status, self._errors.read().decode(errors="replace").strip()
 
     def end(self) -> None:
         """Kill the child and release its resources; it has no state to lose."""
@@ -194,15 +183,47 @@ class _Child:
                 file.close()  # type: ignore[union-attr]
 
 
+class _Reader(Child):
+    """A child that reads documents."""
+
+    def __init__(self, limits: ReaderLimits) -> None:
+        self._limits = limits
+        self._path = _module_path()
+        settings = json.dumps(self._path), json.dumps(asdict(limits))
+        super().__init__(["-P", "-c", _PROGRAM, *settings])
+
+    def fits(self, limits: ReaderLimits) -> bool:
+        return (limits, _module_path()) == (self._limits, self._path) and self.is_running()
+
+    def read(self, request: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
+        seconds = self._limits.seconds * (_CLOCK_PER_PROCESSOR if resource else 1)
+        return self.ask(request, data, seconds) or (self._failure(), b"")
+
+    def _failure(self) -> dict[str, Any]:
+        """The error that the exit status implies."""
+        status, errors = self.exit()
+        if self.is_late or (resource and status == -signal.SIGXCPU):
+            return {"exceeded": "seconds", "is_last": True}
+        reason = errors.rpartition("\n")[2]
+        if status < 0:
+            reason = f"{signal.Signals(-status).name}: out of memory, or on a damaged file"
+        return {
+            "error": f"its reader broke down ({reason[:200] or f'exit status {status}'})",
+            "help": "convert it to plain text, or download it again",
+            "is_last": True,
+        }
+
+
+def _module_path() -> list[str]:
+    return [folder or os.getcwd() for folder in sys.path]  # noqa: PTH109 - as Python does
+
+
 # ---------------------------------------------------------------------------------------------
 # The child's side
 
 
 def serve(limits: Mapping[str, int]) -> None:
-    """Serve requests from standard input until it closes.
-
-    A request is a line of JSON and `n_bytes` bytes, and so is a reply.
-    """
+    """Serve the requests of `Child.ask` until standard input closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     requests = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb")

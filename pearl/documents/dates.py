@@ -5,8 +5,8 @@ Feb 02, 2023, 2 February 2023, 2-Feb-23, with a weekday before and a time behind
 of the ISO calendar and years. A number alone is no date.
 
 Libraries of dates read more than is there. python-dateutil 4 gives today's month to "5", the year 234 to "1,234",
-this year to "3 May", and swaps day and month silently where they do not fit: what forbids that
-is already the patterns that read the date.
+this year to "3 May", and swaps day and month silently where they do not fit. The patterns that would
+be needed to prevent this already read the dates.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from pearl.documents.english import MONTH, WEEKDAYS, month_number
+from pearl.errors.patterns import lazy_pattern
 
 _MAX_LENGTH = 60  # maximum characters of a date
 _FIRST_OF_TWO_DIGITS = 69  # years of two digits are 1969 to 2068, as POSIX has them
@@ -32,7 +33,8 @@ _TIME = (
 
 
 def _pattern(*forms: str) -> Callable[[str], re.Match[str] | None]:
-    return re.compile("|".join(forms), re.IGNORECASE).fullmatch
+    compiled = lazy_pattern("|".join(forms), re.IGNORECASE)
+    return lambda text: compiled.fullmatch(text)
 
 
 _of_year_first = _pattern(
@@ -89,15 +91,10 @@ class Dates:
     note: str = ""
     is_day_first: bool | None = None
 
-    @property
-    def dates(self) -> tuple[date | None, ...]:
-        """One for each value; None where it is not one day."""
-        return tuple(p.first if p and p.first == p.last else None for p in self.periods)
-
 
 @dataclass(slots=True)
 class _Orders:
-    """Evidence of the numeric dates of a column for the order of day and month."""
+    """What the numeric dates of a column show about the order of day and month."""
 
     n_day_first: int = 0
     n_month_first: int = 0
@@ -247,7 +244,7 @@ DATE_PARTS = tuple(_PARTS)  # the parts that `date_part` accepts
 
 
 def date_part(when: date | Period, part: str) -> str | None:
-    """The month, year, ... that a date is in, as a key to group by.
+    """The day, week, month, quarter, year or weekday of a date, as a key for groups.
 
     All keys but weekdays sort in order of time, and can be read by `read_period`.
     """

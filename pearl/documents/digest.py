@@ -42,13 +42,11 @@ class RunningDigest:
     def __init__(self) -> None:
         self._found = sha256()
         self.size = 0
-        self.is_line = True
 
     def add(self, data: bytes) -> None:
         """Add the next bytes."""
         self._found.update(data)
         self.size += len(data)
-        self.is_line = data.endswith(b"\n")
 
     def digest(self) -> bytes:
         """The digest of the bytes added so far."""

@@ -47,15 +47,9 @@ def kind_by_name(name: str) -> DocumentKind:
 
 
 def is_table(text: str, path: str) -> bool:
-    r"""Whether the text of a file is a table: its suffix says so, and it begins with records.
+    r"""Whether the text of a file is a table: by its suffix, and because it begins with records.
 
-    A report with a table in it is none.
-
-    Example:
-        >>> is_table("City,Fee\nHaifa,120\nEilat,90\n", "fees.csv"), is_table("City,Fee\n", "fees.txt")
-        (True, False)
-        >>> is_table('{"fees": [{"city": "Haifa"}, {"city": "Eilat"}]}', "fees.json")
-        True
+    A report that contains a table is not one.
     """
     suffix = PurePath(path).suffix.lower()
     if suffix not in _RECORDS:
@@ -112,7 +106,7 @@ class Document(ShownInNotebooks):
     metadata: tuple[Mapping[str, str], ...] = field(default=(), repr=False, compare=False)
     """For a corpus: the metadata of its documents, in the order of `parts`."""
     kind: DocumentKind = field(default="document", repr=False, compare=False)
-    """The planner writes plans for this kind."""
+    """What the planner writes plans for."""
 
     def __repr__(self) -> str:
         """Short, because notebooks display the result of `load`."""
@@ -145,16 +139,22 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
         UsageError: A limit in the environment is not a number above 0.
     """
     source = str(path)
-    label = "<stdin>" if source == "-" else source
-    return from_bytes(read_bytes(source, label), source, name=name)
+    return from_bytes(read_bytes(source, _label(source)), source, name=name)
 
 
 def from_bytes(data: bytes, path: str | Path, *, name: str | None = None) -> Document:
     """Make a document of the bytes of a file, as `load` does."""
     source = str(path)
-    label = "<stdin>" if source == "-" else source
-    reader = _reader_of(data, source, label)
+    return _read(_reader_of(data, source), data, source, name)
+
+
+def _read(reader: str, data: bytes, source: str, name: str | None) -> Document:
+    label = _label(source)
     return _document(read_as(reader, data, label), name or label, source, reader)
+
+
+def _label(source: str) -> str:
+    return "<stdin>" if source == "-" else source
 
 
 def load_at_once(path: str | Path, *, name: str | None = None) -> Document | None:
@@ -167,10 +167,8 @@ def load_at_once(path: str | Path, *, name: str | None = None) -> Document | Non
     if not stat.S_ISREG(found.st_mode) or found.st_size > AT_ONCE:
         return None
     data = read_bytes(source, source)
-    reader = _reader_of(data, source, source)
-    if not _is_bounded(reader):
-        return None
-    return _document(read_as(reader, data, source), name or source, source, reader)
+    reader = _reader_of(data, source)
+    return _read(reader, data, source, name) if _has(reader, "IS_BOUNDED") else None
 
 
 def read_as(reader: str, data: bytes, path: str) -> str:
@@ -178,7 +176,7 @@ def read_as(reader: str, data: bytes, path: str) -> str:
 
     A form feed in it ends a page.
     """
-    if _is_bounded(reader):
+    if _has(reader, "IS_BOUNDED"):
         text: str = plugins.load(READERS, reader).read(data, path)
         return text
     from pearl.documents import confinement  # late: most commands start no child process
@@ -192,12 +190,7 @@ def read_as(reader: str, data: bytes, path: str) -> str:
 
 
 def from_text(text: str, name: str = "document") -> Document:
-    r"""Make a document of a string; form feeds in it end pages.
-
-    Example:
-        >>> from_text("one\r\ntwo\x00three\ffour").text
-        'one\ntwo three\nfour'
-    """
+    """Make a document of a string; form feeds in it end pages."""
     return _document(text, name, name)
 
 
@@ -206,7 +199,7 @@ def _document(text: str, name: str, path: str, reader: str | None = None) -> Doc
     text = text.replace("\r\n", "\n")
     feeds = [feed.end() for feed in re.finditer(r"\f", text)]
     pages = tuple((str(n), start) for n, start in enumerate([0, *feeds], 1)) if feeds else ()
-    text = _clean(text, "<stdin>" if path == "-" else path)
+    text = _clean(text, _label(path))
     reads_tables = reader is not None and _has(reader, "IS_TABLE")
     kind: DocumentKind = "table" if reads_tables or is_table(text, path) else "document"
     return Document(text, name, pages=pages, kind=kind)
@@ -216,19 +209,6 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
     """Concatenate documents, each under a heading line with its name.
 
     A heading belongs to the document before it. Tables make a table.
-
-    Example:
-        >>> document = join([from_text("one", "a.txt"), from_text("two", "b.txt")], "both")
-        >>> print(document.text)
-        # a.txt
-        <BLANKLINE>
-        one
-        <BLANKLINE>
-        # b.txt
-        <BLANKLINE>
-        two
-        >>> document.parts
-        (('a.txt', 9), ('b.txt', 23))
     """
     pieces: list[str] = []
     parts: list[tuple[str, int]] = []
@@ -245,7 +225,7 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
         at += len(document.text)
         pieces += [title, document.text]
     if not pieces:
-        raise DataError("there is no document to join", path=name, help="name at least one file")
+        raise DataError("no document to join", path=name, help="name at least one file")
     kind: DocumentKind = "table" if kinds == {"table"} else "document"
     return Document("".join(pieces), name, tuple(parts), tuple(pages), kind=kind)
 
@@ -253,14 +233,13 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
 def heading(name: str) -> str:
     """The heading of a joined document, with the blank lines around it.
 
-    It is one line, whatever the name: that of a row may have lines, and one would look like another
-    document.
+    It is one line even if the name has several: one of them could look like another heading.
     """
     return f"\n\n# {' '.join(name.split())}\n\n"
 
 
 def part_spans(text: str, parts: Sequence[tuple[str, int]]) -> list[tuple[str, Span]]:
-    """The stretch of each of the parts of joined files, without the heading of the next."""
+    """The span of each joined file, without the heading of the next one."""
     spans: list[tuple[str, Span]] = []
     for (name, start), (following, end) in pairwise([*parts, ("", len(text))]):
         title = heading(following) if following else ""
@@ -303,24 +282,17 @@ def _from_environment(name: str, default: int) -> float:
     return value
 
 
-def _reader_of(data: bytes, source: str, label: str) -> str:
-    """The name of the reader of a file."""
-    if not data:
-        raise DataError("the file is empty", path=label, help="give a document with text in it")
-    return _choose_reader(data, os.path.splitext(source)[1].lower())  # noqa: PTH122 - as above
-
-
-def _is_bounded(reader: str) -> bool:
-    """Whether the time and memory of a reader are proportional to its input."""
-    return _has(reader, "IS_BOUNDED")
-
-
 def _has(reader: str, name: str) -> bool:
     return getattr(plugins.load(READERS, reader), name, False)
 
 
-def _choose_reader(data: bytes, suffix: str) -> str:
+def _reader_of(data: bytes, source: str) -> str:
     """The reader that recognises the bytes, else the one for the suffix, else plain text."""
+    if not data:
+        raise DataError(
+            "the file is empty", path=_label(source), help="give a document with text in it"
+        )
+    suffix = os.path.splitext(source)[1].lower()  # noqa: PTH122 - as above
     readers = {name: plugins.load(READERS, name) for name in plugins.names(READERS)}
     for name, reader in readers.items():
         if hasattr(reader, "recognises") and reader.recognises(data):
@@ -330,43 +302,31 @@ def _choose_reader(data: bytes, suffix: str) -> str:
 
 def read_bytes(source: str, label: str) -> bytes:
     """All bytes of a file, or of standard input for `-`."""
-    limit = limit_bytes()
     if "\0" in source:
-        raise DataError("there is no such file", path=repr(source), help="check the path")
+        raise DataError("no such file", path=repr(source), help="check the path")
+    limit = limit_bytes()
     try:
         if source == "-":
             data = sys.stdin.buffer.read(limit + 1)
         else:
             with open(source, "rb") as file:  # noqa: PTH123 - as above: of thousands of files
-                if os.fstat(file.fileno()).st_size > limit:
-                    raise _too_large(label, limit)
+                check_size(os.fstat(file.fileno()).st_size, "file is larger", label, "split it")
                 # The size of a pipe or a device is not known in advance.
                 data = file.read(limit + 1)
-    except FileNotFoundError as error:
-        raise DataError("there is no such file", path=label, help="check the path") from error
-    except IsADirectoryError as error:
-        raise DataError(
-            "is a folder, not a file", path=label, help="name the files in it"
-        ) from error
-    except PermissionError as error:
-        raise DataError(
-            "the file may not be read", path=label, help="check its permissions"
-        ) from error
     except OSError as error:
-        raise DataError(
-            f"the file cannot be read: {error.strerror}", path=label, help="check the path"
-        ) from error
-    if len(data) > limit:
-        raise _too_large(label, limit)
+        message, help = _FAILURES.get(
+            type(error), (f"the file cannot be read: {error.strerror}", "check the path")
+        )
+        raise DataError(message, path=label, help=help) from error
+    check_size(len(data), "file is larger", label, "split it")
     return data
 
 
-def _too_large(label: str, limit: int) -> DataError:
-    return DataError(
-        f"larger than the limit of {limit / 1_000_000:g} MB",
-        path=label,
-        help="split it, or set PEARL_MAX_DOCUMENT_MB to a larger number",
-    )
+_FAILURES: Mapping[type[OSError], tuple[str, str]] = {
+    FileNotFoundError: ("no such file", "check the path"),
+    IsADirectoryError: ("is a folder, not a file", "name the files in it"),
+    PermissionError: ("the file may not be read", "check its permissions"),
+}
 
 
 def _clean(text: str, path: str) -> str:
@@ -378,7 +338,7 @@ def _clean(text: str, path: str) -> str:
         raise DataError(
             f"character {at} is a lone surrogate (U+{ord(text[at]):04X}), not text",
             path=path,
-            help="remove it, or decode the source anew: it was cut or decoded wrongly",
+            help="remove it, or decode the source again: it was truncated or decoded wrongly",
         ) from None
     if len(data.translate(None, _CONTROLS)) < len(data):  # ten times as fast as a search
         text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")

@@ -45,12 +45,7 @@ UNITS = {
 
 
 def month_number(name: str) -> int:
-    """1 to 12, by the first three letters of a month.
-
-    Example:
-        >>> month_number("Sept"), month_number("may")
-        (9, 5)
-    """
+    """1 to 12, by the first three letters of a month."""
     return 1 + [month[:3] for month in MONTHS].index(name[:3].capitalize())
 
 

@@ -17,12 +17,7 @@ _CURRENCY_BEFORE = lazy_pattern(r"([$€£¥])\s?\Z")
 
 
 def unit_of(text: str, start: int, end: int) -> str:
-    """The canonical unit of a number; "" if it has no known unit.
-
-    Example:
-        >>> unit_of("about 3 grams", 6, 7), unit_of("3g", 0, 1), unit_of("3 dogs", 0, 1)
-        ('g', 'g', '')
-    """
+    """The canonical unit of a number; "" if it has no known unit."""
     before = _CURRENCY_BEFORE.search(text, max(start - 2, 0), start)
     if before or text[start:end].lstrip("-+−")[:1] in "$€£¥":
         return before[1] if before else text[start:end].lstrip("-+−")[0]
@@ -128,19 +123,12 @@ class Quantity:
         """The number as people name it: 12.5 for `12.5%`, 3200000 for `$3.2 million`."""
         return self.value if self.unit == "%" else self.amount
 
-    @property
-    def kind(self) -> str:
-        """The kind of the number: `percent`, `money` or `number`."""
-        if self.unit == "%":
-            return "percent"
-        return "money" if self.unit in CURRENCIES and self.unit else "number"
-
 
 _EMPHASIS = lazy_pattern(r"(\*\*|__(?![a-z0-9_]{1,60}__(?!\w))|`)(?=\S)(.{1,200}?)(?<=\S)\1")
 
 
 def plain(line: str) -> str:
-    """A line without Markdown emphasis, zero-width characters and other forms of digits and blanks."""
+    """A line without Markdown emphasis and zero-width characters, with ASCII digits and blanks."""
     line = _BLANK_GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), line)
     if not line.isascii():
         line = "".join(map(_plain_character, line))
@@ -155,7 +143,7 @@ def _plain_character(character: str) -> str:
 
 
 def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
-    """Check that numbers are written out and have the same unit, or none."""
+    """Check that numbers are in digits only and have the same unit, or none."""
     units: dict[str, str] = {}
     for item, start, end in places:
         word = _WORD.match(item, end)
@@ -169,12 +157,7 @@ def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
 
 
 def read_number(text: str) -> int | float:
-    """The only number in a text, without its unit.
-
-    Example:
-        >>> read_number("1,250 mg a day"), read_number("$1.5 million"), read_number("12.5%")
-        (1250, 1500000, 12.5)
-    """
+    """The only number in a text, without its unit."""
     number = quantity(text).number
     return int(number) if number == number.to_integral_value() else float(number)
 
@@ -250,7 +233,7 @@ def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tu
 
 
 def _check_rest(line: str, before: str, after: str, text: str) -> None:
-    """Check that the text around a number does not change its value."""
+    """Refuse a number whose value the text around it changes."""
     # ½ and 万 are numeric, but not digits.
     is_mixed = any(c.isnumeric() and not c.isdecimal() and c not in "²³" for c in line)
     is_word = _IN_WORDS.search(before) or _IN_WORDS.search(after)
@@ -265,12 +248,7 @@ def _check_rest(line: str, before: str, after: str, text: str) -> None:
 
 
 def find_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
-    """As `quantity`, but None instead of an error.
-
-    Example:
-        >>> find_quantity("30 mg"), find_quantity("30 or 40 mg")
-        (Quantity(value=Decimal('30'), unit='mg', scale=0), None)
-    """
+    """As `quantity`, but None instead of an error."""
     try:
         return quantity(text, is_point_decimal=is_point_decimal)
     except UnclearNumberError:
@@ -288,7 +266,7 @@ def is_bound(text: str) -> bool:
 
 
 def whole_number(number: int | float, name: str, *, least: int) -> int:
-    """Convert to a whole number."""
+    """Convert to a whole number, or raise ValueError."""
     if number != int(number) or number < least:
         raise ValueError(f"{name} has to be a whole number from {least}, not {number:g}")
     return int(number)

@@ -68,7 +68,7 @@ _PARAGRAPH_BREAK = lazy_pattern(r"\n[^\S\n]*\n\s*")
 
 
 def paragraphs(text: str) -> tuple[Span, ...]:
-    """The paragraphs of a text, in order, without blanks around them: blank lines part them."""
+    """The paragraphs of a text, which blank lines separate, in order and without blanks around them."""
     edges = [0, *(m.end() for m in _PARAGRAPH_BREAK.finditer(text)), len(text)]
     return tuple(span for a, b in pairwise(edges) for span in _trimmed(text, Span(a, b)))
 
@@ -104,7 +104,7 @@ def sentences(text: str) -> tuple[Span, ...]:
 
 
 def _language(text: str) -> str:
-    """The splitter's language code for the script that prevails at the beginning, middle and end."""
+    """The splitter's language code for the main script at the beginning, middle and end of a text."""
     if text.isascii():
         return "en"
     middle = len(text) // 2
@@ -214,7 +214,7 @@ def _speech(text: str, span: Span, language: str) -> Iterator[Span]:
 
 
 def _trimmed(text: str, span: Span) -> Iterator[Span]:
-    """The span without surrounding blanks, unless it is empty."""
+    """The span without surrounding blanks; nothing for a blank one."""
     source = text[span.start : span.end]
     if stripped := source.strip():
         start = span.start + len(source) - len(source.lstrip())
@@ -283,7 +283,7 @@ there these they this those though through thus to too toward towards under unti
 very was we were what whatever when whenever where wherever whether which while who whoever
 whom whose why will with within without would yes yet you your yours yourself yourselves
 """
-STOP_WORDS = frozenset(_FUNCTION_WORDS.split())  # english stop words
+STOP_WORDS = frozenset(_FUNCTION_WORDS.split())  # of English
 
 _UNSPACED = "\u0e00-\u0e7f\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _MARKS = (

@@ -1,7 +1,7 @@
 """Rows: the parts of a document, each with its span.
 
-A row knows what it reads in the document, its named fields and its current value. What a model
-could not decide stays in the collection as undecided: it is neither counted nor dropped.
+A row has its spans in the document, named fields and a current value. A row that a model could not
+decide stays in the collection as undecided: it is neither counted nor dropped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
     @property
     def key(self) -> object:
-        """Identifies the row independently of its value: by place and text, a group by its key."""
+        """What identifies the row apart from its value: place and text, or the key of a group."""
         if self.spans:
             return self.spans[0].start, self.spans[-1].end, self.text
         if self.text:
@@ -105,16 +105,20 @@ class Rows(Sequence[Row]):
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all fields, in order of first occurrence."""
-        every = chain(self.rows, self.doubtful)
-        return tuple(dict.fromkeys(chain.from_iterable(row.fields for row in every)))
+        return tuple(dict.fromkeys(chain.from_iterable(row.fields for row in self.every)))
 
     def where(self, rows: Iterable[Row], doubtful: Iterable[Row] = ()) -> Rows:
         """Select rows, and mark more rows as doubtful."""
         return replace(self, rows=tuple(rows), doubtful=(*self.doubtful, *doubtful))
 
-    def noting(self, note: str) -> Rows:
-        """The rows with one more note."""
-        return self if note in self.notes else replace(self, notes=(*self.notes, note))
+    @property
+    def every(self) -> tuple[Row, ...]:
+        """All rows, and then the doubtful ones."""
+        return (*self.rows, *self.doubtful)
+
+    def noting(self, *notes: str) -> Rows:
+        """The rows with more notes, each once."""
+        return replace(self, notes=tuple(dict.fromkeys((*self.notes, *notes))))
 
     def lines(self, limit: int | None = None) -> list[str]:
         """One line of text for each row, the undecided ones included."""
@@ -136,7 +140,7 @@ class Rows(Sequence[Row]):
         return f"{shortened(row.text)}: {value}" if self.is_answered and row.text else value
 
     def as_context(self) -> str:
-        """The rows as one text in place of the document, with gaps marked."""
+        """The rows as one text that replaces the document in a prompt, with gaps marked."""
         return "\n".join(self._lines_of_context())
 
     def _lines_of_context(self) -> Iterator[str]:
@@ -151,7 +155,7 @@ class Rows(Sequence[Row]):
 
 
 def document_fields(name: str, metadata: Mapping[str, str]) -> dict[str, str | None]:
-    """The fields of a document: its name, and its metadata, numbered where they have that name.
+    """The fields of a document: its name and its metadata; a name that occurs twice is numbered.
 
     Example:
         >>> document_fields("a.txt", {"year": "2008", "Document": "b"})

@@ -39,8 +39,7 @@ _MOST_A_CHARACTER = (1.2, 4.8)
 
 MAX_COUNTED = 10_000
 
-_counted: dict[tuple[object, int, int], int] = {}
-"""Counter, length and hash of a text → its tokens."""
+_counted: dict[tuple[object, int, int], int] = {}  # counter, length and hash of a text → its tokens
 
 _COSTS: tuple[tuple[Iterable[int], float], ...] = (
     (range(0x80), 1.0),  # line ends, tabs, control characters
@@ -138,11 +137,11 @@ _BYTES_A_CHARACTER = 4
 
 
 class TokenizerError(Exception):
-    """A tokenizer fails; the message says why, in a few words."""
+    """A tokenizer failed; the message gives the reason in a few words."""
 
 
 class NoTokenizerError(TokenizerError):
-    """The model has no tokenizer at hand, which is no fault."""
+    """The model has no tokenizer, which is not an error."""
 
 
 class Tokenizer(Protocol):
@@ -154,7 +153,7 @@ class Tokenizer(Protocol):
         ...
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text of at most `TOKENIZER_SLICE` characters, without marks around it."""
+        """Count the tokens of a text of at most `TOKENIZER_SLICE` characters, without special tokens."""
         ...
 
     def frame_tokens(self) -> int:
@@ -162,59 +161,11 @@ class Tokenizer(Protocol):
         ...
 
 
-class _OwnTokenizer:
-    """A tokenizer that is never called again after its first failure or impossible count."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.key = object()
-        self.failure = ""
-        self.is_missing = False
-        self.name = tokenizer.name
-        self._tokenizer = tokenizer
-        self._frame_tokens: int | None = None
-        self._asking = Lock()
-
-    @property
-    def frame_tokens(self) -> int:
-        """Tokens of the chat template; requested once, by the first thread."""
-        with self._asking:
-            if self._frame_tokens is None:
-                self._frame_tokens = 0
-                try:
-                    self._frame_tokens = max(0, self._tokenizer.frame_tokens())
-                except TokenizerError as error:
-                    self._give_up(error)
-        return self._frame_tokens
-
-    def works(self) -> bool:
-        """Whether the tokenizer counts."""
-        return self.frame_tokens >= 0 and not self.failure
-
-    def count(self, text: str) -> int | None:
-        """The tokens of a text; None after a failure."""
-        if not self.works():
-            return None
-        try:
-            pieces = range(0, len(text), TOKENIZER_SLICE)
-            return sum(self._counted(text[at : at + TOKENIZER_SLICE]) for at in pieces)
-        except TokenizerError as error:
-            self._give_up(error)
-            return None
-
-    def _give_up(self, error: TokenizerError) -> None:
-        self.failure = str(error)
-        self.is_missing = isinstance(error, NoTokenizerError)
-
-    def _counted(self, text: str) -> int:
-        n = self._tokenizer.count(text)
-        least = len(text.split()) // _WORDS_A_TOKEN
-        if not least <= n <= _BYTES_A_CHARACTER * len(text) + 1:
-            raise TokenizerError(f"it counts {n:,} tokens in {len(text):,} characters")
-        return n
-
-
 class Counter:
-    """Counts tokens for one model."""
+    """Counts tokens for one model.
+
+    A model's own tokenizer is not called again after its first failure or impossible count.
+    """
 
     def __init__(
         self,
@@ -225,7 +176,11 @@ class Counter:
         self.encoding = encoding
         self.has_counted = False
         self._method = method
-        self._own = None if tokenizer is None else _OwnTokenizer(tokenizer)
+        self._tokenizer = tokenizer
+        self._key: object = method if tokenizer is None else object()
+        self._failure = ""
+        self._frame_tokens = 0 if tokenizer is None else None
+        self._asking = Lock()
 
     @classmethod
     def for_model(cls, model: str, tokenizer: Tokenizer | None = None) -> Counter:
@@ -247,34 +202,39 @@ class Counter:
     @property
     def method(self) -> str:
         """The method: a tokenizer, the name of a vocabulary, or `estimate` with the reason."""
-        if self._own is None or self._own.is_missing:
-            return self._method
-        if self._own.failure:
-            return f"{self._method} ({self._own.name} failed: {self._own.failure})"
-        return self._own.name
-
-    @property
-    def _asks(self) -> bool:
-        """Whether the model's own tokenizer counts."""
-        return self._own is not None and self._own.works()
-
-    @property
-    def _counts(self) -> object:
-        """The cache key of this counter's method."""
-        return self._own.key if self._own is not None and self._asks else self._method
-
-    @property
-    def _is_estimate(self) -> bool:
-        return self.encoding is None and not self._asks
-
-    @property
-    def _slice(self) -> int:
-        return TOKENIZER_SLICE if self._asks else SLICE
+        return f"{self._method}{self._failure}" if self._tokenizer is None else self._tokenizer.name
 
     @property
     def frame_tokens(self) -> int:
-        """Tokens that the model's chat template adds to a prompt, as far as that is known."""
-        return self._own.frame_tokens if self._own is not None and self._asks else 0
+        """Tokens that the model's chat template adds to a prompt; requested once, by the first thread."""
+        with self._asking:
+            if self._frame_tokens is None:
+                try:
+                    assert self._tokenizer
+                    self._frame_tokens = max(0, self._tokenizer.frame_tokens())
+                except TokenizerError as error:
+                    self._give_up(error)
+            return self._frame_tokens or 0
+
+    @property
+    def _own(self) -> Tokenizer | None:
+        """The model's tokenizer, unless it has failed; sends the first request, which may fail."""
+        return self._tokenizer if self.frame_tokens >= 0 else None
+
+    def _give_up(self, error: TokenizerError) -> None:
+        if self._tokenizer and not isinstance(error, NoTokenizerError):
+            self._failure = f" ({self._tokenizer.name} failed: {error})"
+        self._tokenizer = None
+        self._key = self._method
+        self._frame_tokens = 0
+
+    @property
+    def _is_estimate(self) -> bool:
+        return self.encoding is None and self._own is None
+
+    @property
+    def _slice(self) -> int:
+        return TOKENIZER_SLICE if self._own else SLICE
 
     def count(self, text: str) -> int:
         """Count the tokens of a text; special tokens (`<|endoftext|>`) count as plain text."""
@@ -282,20 +242,19 @@ class Counter:
             return self._count_here(text)
         self.has_counted = True
         # Strings cache their hash, and a document is counted once per question.
-        key = (self._counts, len(text), hash(text))
-        found = _counted.get(key)
-        if found is None:
+        own, key = self._own, (len(text), hash(text))
+        n = _counted.get((self._key, *key))
+        if n is None:
             if len(_counted) >= MAX_COUNTED:
                 _counted.clear()
-            found = self._count(text)
-            _counted[(self._counts, *key[1:])] = found  # a tokenizer may fail meanwhile
-        return found
+            n = self._count_here(text) if own is None else self._count_by(own, text)
+            _counted[(self._key, *key)] = n  # another key, if the tokenizer failed meanwhile
+        return n
 
     def excess(self, text: str, most: int, part: str = "") -> int:
-        """Tokens by which a prompt is longer than it may be; 0 where it is not.
+        """Tokens by which a prompt exceeds a limit, or 0.
 
-        It counts no more than it takes to tell: nothing, where a text is short; the rest of it, where
-        a part of it is counted already; the text as a whole, where that decides.
+        The text is counted as a whole only if neither its length nor its counted part decides.
         """
         if self.at_most(text) <= most:
             return 0
@@ -304,7 +263,7 @@ class Counter:
         return max(0, self.count(text) + self.frame_tokens - most)
 
     def at_most(self, text: str) -> int:
-        """Tokens that a text cannot exceed, by its length alone."""
+        """Maximum tokens of a text of this length."""
         return ceil(len(text) * _MOST_A_CHARACTER[not text.isascii()])
 
     def bounds_with(self, text: str, part: str) -> tuple[int, int]:
@@ -321,9 +280,20 @@ class Counter:
         # Two seams with the part, and one more that it leaves in the rest.
         return max(0, least - _SEAM), most + _SEAM
 
-    def _count(self, text: str) -> int:
-        n = None if self._own is None else self._own.count(text)
-        return self._count_here(text) if n is None else n
+    def _count_by(self, own: Tokenizer, text: str) -> int:
+        total = 0
+        try:
+            for at in range(0, len(text), TOKENIZER_SLICE):
+                part = text[at : at + TOKENIZER_SLICE]
+                n = own.count(part)
+                least = len(part.split()) // _WORDS_A_TOKEN
+                if not least <= n <= _BYTES_A_CHARACTER * len(part) + 1:
+                    raise TokenizerError(f"it counts {n:,} tokens in {len(part):,} characters")
+                total += n
+        except TokenizerError as error:
+            self._give_up(error)
+            return self._count_here(text)
+        return total
 
     def _count_here(self, text: str) -> int:
         if self.encoding is None:
@@ -343,7 +313,7 @@ class Counter:
             return low // _UNIT, -(-high // _UNIT)
         least, most = self.bounds_with(text, part)
         slack = _SEAM * (1 + 4 * (len(text) // self._slice))
-        if self._asks and len(text) < LONG:
+        if self._own and len(text) < LONG:
             least //= 2  # it was not asked, and what stands in for it counts rather too many
         return max(0, least - slack), most + slack
 
@@ -376,18 +346,8 @@ def _load(vocabulary: str) -> Encoding | None:
     return loaded[0] if loaded else None
 
 
-def window_of(model: str) -> int:
-    """Context window of a model in tokens; `DEFAULT_WINDOW` where its name is not known."""
-    return known_window(model) or DEFAULT_WINDOW
-
-
 def known_window(model: str) -> int | None:
-    """Context window of a model in tokens, by the longest known prefix of its name; None if unknown.
-
-    Example:
-        >>> known_window("gpt-4o-mini"), known_window("meta-llama/Llama-3.1-8B-Instruct")
-        (128000, 131072)
-    """
+    """Context window of a model in tokens, by the longest known prefix of its name; None if unknown."""
     name = _bare(model).casefold().removeprefix("ft:")
     known = known_windows()
     prefix = max((prefix for prefix in known if name.startswith(prefix)), key=len, default=None)

@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from functools import cache
+from typing import TYPE_CHECKING
 
-import regex
+if TYPE_CHECKING:
+    import regex
 
 _KEPT = ("<super>", "<sub>", "<fraction>")
 """Compatibility forms that differ in meaning from their plain form: 10² is not 102."""
 
 _LINES = r"[-‐‑‒–—−]"
 
-_TOKEN = regex.compile(
-    rf"""
-      (?P<number>(?:\d[\d,]*|(?<!\d)(?=\.\d))(?:\.\d+)?(?<!,))
-    | (?P<alone>[\p{{Han}}\p{{Hiragana}}\p{{Katakana}}\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}]\p{{M}}*)
-    | (?P<word>[[\p{{L}}\p{{M}}\p{{Nl}}]--[\p{{Han}}\p{{Hiragana}}\p{{Katakana}}\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}]]+)
-    | (?P<line>
-          (?<=\d\s*){_LINES}(?=\s*\d)           # a range
-        | (?<![\w\)\]]){_LINES}(?=\p{{Sc}}?\.?\d) # a sign before a number
-        | (?<=\w){_LINES}(?!\w|{_LINES}|\s*\d)   # one after a word, as in the blood type AB-
-        | −                                       # what is nothing but a minus
-      )
-    | (?P<sign>[\p{{Sm}}\p{{Sc}}\p{{No}}%‰‱°′″#/^])
-    """,
-    regex.VERBOSE | regex.VERSION1,
-)
+
+@cache
+def _token() -> regex.Pattern[str]:
+    import regex  # late: takes 10 ms
+
+    return regex.compile(
+        rf"""
+          (?P<number>(?:\d[\d,]*|(?<!\d)(?=\.\d))(?:\.\d+)?(?<!,))
+        | (?P<alone>[\p{{Han}}\p{{Hiragana}}\p{{Katakana}}\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}]\p{{M}}*)
+        | (?P<word>[[\p{{L}}\p{{M}}\p{{Nl}}]--[\p{{Han}}\p{{Hiragana}}\p{{Katakana}}\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}]]+)
+        | (?P<line>
+              (?<=\d\s*){_LINES}(?=\s*\d)           # a range
+            | (?<![\w\)\]]){_LINES}(?=\p{{Sc}}?\.?\d) # a sign before a number
+            | (?<=\w){_LINES}(?!\w|{_LINES}|\s*\d)   # one after a word, as in the blood type AB-
+            | −                                       # what is nothing but a minus
+          )
+        | (?P<sign>[\p{{Sm}}\p{{Sc}}\p{{No}}%‰‱°′″#/^])
+        """,
+        regex.VERBOSE | regex.VERSION1,
+    )
+
 
 _ARTICLES = frozenset({"a", "an", "the"})
 
@@ -46,7 +55,7 @@ def words(text: str) -> list[str]:
     """
     plain = "".join(map(_plain, unicodedata.normalize("NFC", text)))
     found: list[str] = []
-    tokens = list(_TOKEN.finditer(plain))
+    tokens = list(_token().finditer(plain))
     for i, token in enumerate(tokens):
         match token.lastgroup:
             case "number":
@@ -89,6 +98,8 @@ def _plain(character: str) -> str:
 
 
 def _number(digits: str) -> str:
+    import regex
+
     plain = regex.sub(r"(?<=^\d{1,3}(?:,\d{3})*),(?=(?:\d{3},)*\d{3}(?:\.|$))", "", digits)
     return f"0{plain}" if plain.startswith(".") else plain
 

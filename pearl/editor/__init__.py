@@ -1,5 +1,5 @@
-"""Plan files and action files in an editor: colours, and what a language server tells.
+"""Plan files and action files in an editor: colours, and the features of a language server.
 
-Everything is a function of a text and, where actions are meant, of a library; `server` alone knows
-the protocol. A text in an editor is unfinished most of the time, so nothing here raises because of it.
+Features are functions of a text and, if they concern actions, of a library; only `server` uses the protocol.
+None of them raises an error because of a text: a text in an editor is unfinished most of the time.
 """

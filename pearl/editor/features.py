@@ -1,6 +1,6 @@
-"""A text in an editor → what the editor asks about it: actions, completion, hover, definitions, findings and fixes.
+"""A text in an editor → completion, hover, definitions, findings and fixes, for the protocol to show.
 
-Nothing here raises because of a text: most texts in an editor are unfinished.
+Nothing here raises an error because of a text: most texts in an editor are unfinished.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def known_actions(name_or_path: str) -> KnownActions:
 
 
 def find_action(name: str, plan: Outline, known: KnownActions) -> ActionSource | None:
-    """The action that a name calls in a plan: one of its own first, then the library's; or None."""
+    """The action that a plan calls by a name: its own first, then the library's; else None."""
     declared = [each.action for each in plan.declarations if each.action]
     step = Step("", name, (), "")
     action = callable_actions(Plan((step,), tuple(declared)), known.library).get(name)
@@ -78,7 +78,7 @@ def find_action(name: str, plan: Outline, known: KnownActions) -> ActionSource |
 
 @dataclass(frozen=True, slots=True)
 class Hover:
-    """A name, and what is to be said of it."""
+    """A name, and the explanation to show."""
 
     span: Span
     code: str
@@ -86,7 +86,7 @@ class Hover:
 
 
 def hover(text: str, offset: int, kind: Kind, known: KnownActions) -> Hover | None:
-    """What is to be said of the name at an offset: the definition of an action, the step of a variable."""
+    """The explanation of the name at an offset: the definition of an action, or the step of a variable."""
     word = word_at(text, offset, kind)
     if word is None:
         return None
@@ -111,7 +111,7 @@ def hover(text: str, offset: int, kind: Kind, known: KnownActions) -> Hover | No
 
 
 def about(source: ActionSource, known: KnownActions) -> str:
-    """Where an action is from, and who carries it out."""
+    """Where an action is defined, and who executes it."""
     if source.span is None:
         origin = "of every library"
     elif source.path is None:
@@ -124,7 +124,7 @@ def about(source: ActionSource, known: KnownActions) -> str:
 
 
 def _used(name: str, span: Span, plan: Outline) -> Hover | None:
-    """Which steps take an output."""
+    """The steps that use an output."""
     step = next((step for step in plan.steps if step.output_span == span), None)
     if step is None:
         return None
@@ -142,7 +142,7 @@ _NUMBER_BEFORE = lazy_pattern(r"[ \t]*\d*\.?[ \t]*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Something that may stand at a place."""
+    """A completion."""
 
     label: str
     kind: Literal["action", "variable", "document", "literal", "line"]
@@ -154,7 +154,7 @@ class Suggestion:
 
 
 def complete(text: str, offset: int, known: KnownActions) -> list[Suggestion]:
-    r"""Everything that may stand at an offset of a plan, in the order to be shown."""
+    r"""All completions at an offset of a plan, in the order to show them."""
     step = step_at(text, offset)
     plan = outline(text)
     if step is None:
@@ -171,7 +171,7 @@ def complete(text: str, offset: int, known: KnownActions) -> list[Suggestion]:
 def _actions(
     text: str, offset: int, step: StepLine, plan: Outline, known: KnownActions
 ) -> Iterator[Suggestion]:
-    """The actions whose names begin as what is typed does, the plan's own first."""
+    """The actions whose names begin with the typed text, the plan's own first."""
     if offset < step.action_span.start:
         return
     typed = text[step.action_span.start : offset]
@@ -199,7 +199,7 @@ def _actions(
 
 
 def _snippet(action: Action) -> str:
-    """A call with places to fill in; the document is there already."""
+    """A call with placeholders for its arguments; the document is filled in."""
     given = [
         CTX if parameter.name == CTX else f"${{{i}:{parameter.name}}}"
         for i, parameter in enumerate(action.parameters, start=1)
@@ -231,7 +231,7 @@ def _arguments(call: ArgumentPlace, plan: Outline, known: KnownActions) -> Itera
 
 
 def _lines(text: str, offset: int, plan: Outline) -> Iterator[Suggestion]:
-    """What a line may begin with."""
+    """The completions at the beginning of a line."""
     start = text.rfind("\n", 0, offset) + 1
     typed = text[start:offset]
     span = Span(start, offset)
@@ -262,7 +262,7 @@ class SignatureHelp:
 
 
 def signature_help(text: str, offset: int, known: KnownActions) -> SignatureHelp | None:
-    """The signature of the call that an offset is in; None outside of any."""
+    """The signature of the call around an offset; None outside of a call."""
     call = call_at(text, offset)
     if call is None or (source := find_action(call.step.action, outline(text), known)) is None:
         return None
@@ -289,7 +289,7 @@ class NamePlace:
 
 
 def definition(text: str, offset: int, kind: Kind, known: KnownActions) -> NamePlace | None:
-    r"""Where the name at an offset is defined: a step, a line of `New actions:`, of the library."""
+    r"""The place where the name at an offset is defined: a step, a line of `New actions:`, or the library."""
     word = word_at(text, offset, kind)
     if word is None or word.role == "document":
         return None
@@ -304,7 +304,7 @@ def definition(text: str, offset: int, kind: Kind, known: KnownActions) -> NameP
 
 
 def occurrences(text: str, offset: int) -> list[tuple[Span, bool]]:
-    """Every place of the variable or action at an offset of a plan, and whether it is defined there."""
+    """Every place of the variable or action at an offset of a plan, and whether that place defines it."""
     word = word_at(text, offset)
     return list(_occurrences(text, word)) if word and word.role != "document" else []
 
@@ -338,7 +338,7 @@ class Symbol:
 
 
 def symbols(text: str, kind: Kind) -> list[Symbol]:
-    """What a file defines, in order: its actions and its steps."""
+    """The actions and steps of a file, in order."""
     names = outline(text, kind)
     found = [
         Symbol(
@@ -360,11 +360,11 @@ def symbols(text: str, kind: Kind) -> list[Symbol]:
 
 
 _MAX_SHOWN = 40
-"""Characters of a replacement that a title shows."""
+"""Maximum length of a replaced text in a title."""
 
 
 def findings(text: str, kind: Kind, library: ActionLibrary | None) -> Sequence[Diagnostic]:
-    r"""Everything that is wrong with a text, as `pearl check` tells it, in order of position."""
+    r"""All errors of a text in order of position, as `pearl check` reports them."""
     if kind == "actions":
         return read_actions(text)[1]
     reading = read(text)
@@ -372,7 +372,7 @@ def findings(text: str, kind: Kind, library: ActionLibrary | None) -> Sequence[D
 
 
 def fixed(text: str, kind: Kind, library: ActionLibrary) -> str:
-    """The text with every obvious fix, as `pearl check --fix` writes it."""
+    """The text after every automatic fix, as `pearl check --fix` writes it."""
     if kind == "actions":
         return apply_fixes(text, [found.fix for found in read_actions(text)[1] if found.fix])
     mended, applied = mend_plan(text, library)
@@ -380,7 +380,7 @@ def fixed(text: str, kind: Kind, library: ActionLibrary) -> str:
 
 
 def formatted(text: str, kind: Kind) -> str | None:
-    """The text in canonical form, as `pearl fmt` writes it; None while a line cannot be read."""
+    """The text in canonical form, as `pearl fmt` writes it; None if a line cannot be read."""
     if kind == "actions":
         try:
             return format_library(text)
@@ -393,7 +393,7 @@ def formatted(text: str, kind: Kind) -> str | None:
 
 
 def fix_title(text: str, found: Diagnostic, fix: Fix) -> str:
-    """What a fix does, in a few words."""
+    """The title of a fix in the editor."""
     old, new = text[fix.span.start : fix.span.end], fix.replacement
     if max(len(old), len(new)) > _MAX_SHOWN:
         return f"Fix: {found.message}"

@@ -20,7 +20,7 @@ from pygments.token import (
     _TokenType,
 )
 
-from pearl.editor.line_automaton import COMMENT, DOCUMENT, LineState, line_automaton, terminals
+from pearl.editor.line_automaton import COMMENT, DOCUMENT, LINE_STARTS, line_automaton, terminals
 
 _TOKENS: dict[str, _TokenType] = {
     "heading": Keyword,
@@ -42,10 +42,9 @@ _TOKENS: dict[str, _TokenType] = {
 }
 
 
-def _rule(number: int, before: str | None) -> list[tuple[Any, ...]]:
-    """What reads a state and goes to it, from the beginning of a line or from another state."""
-    state: LineState = line_automaton().states[number]
-    target = str(number) if before is None else ("#pop", str(number))
+def _rules(name: str, target: str | tuple[str, ...]) -> list[tuple[Any, ...]]:
+    """The rules that read a state and enter it."""
+    state = line_automaton()[name]
     rules: list[tuple[Any, ...]] = [(state.pattern, _TOKENS[state.kind], target)]
     if state.kind == "reference":
         rules.insert(0, (DOCUMENT, Name.Builtin, target))
@@ -53,35 +52,34 @@ def _rule(number: int, before: str | None) -> list[tuple[Any, ...]]:
 
 
 def _tokens() -> dict[str, list[tuple[Any, ...]]]:
-    """The states of the automaton, and one for the rest of a line that does not follow the grammar."""
-    automaton = line_automaton()
-    strange: list[tuple[Any, ...]] = [(r"\n", Whitespace, "#pop")]
+    """The states of the automaton, and one state for the rest of a line that breaks the grammar."""
+    line_end: list[tuple[Any, ...]] = [(r"\n", Whitespace, "#pop")]
     tokens = {
         "root": [
             (r"[^\S\n]*\n", Whitespace),
-            *(rule for number in automaton.first for rule in _rule(number, None)),
+            *(rule for name in LINE_STARTS for rule in _rules(name, name)),
             (COMMENT, Comment.Single),
             (r"[^\n]", Error, "broken"),
         ],
         "broken": [
-            *strange,
+            *line_end,
             (terminals()["STRING"], String),
             (terminals()["NUMBER"], Number),
             (terminals()["NAME"], Name),
             (r"[^\n]", Text),
         ],
     }
-    for number, state in enumerate(automaton.states):
-        tokens[str(number)] = [
-            *strange,
-            *(rule for after in state.following for rule in _rule(after, str(number))),
+    for name, state in line_automaton().items():
+        tokens[name] = [
+            *line_end,
+            *(rule for after in state.following for rule in _rules(after, ("#pop", after))),
             (r"[^\n]", Error, ("#pop", "broken")),
         ]
     return tokens
 
 
 class PlanLexer(RegexLexer):  # type: ignore[misc]  # Pygments has no types
-    """Plan files and action files; what does not follow the grammar is `Error`."""
+    """Plan files and action files; text that breaks the grammar is `Error`."""
 
     name = "PEARL plan"
     aliases: ClassVar = ["plan", "actions", "pearl"]

@@ -1,7 +1,7 @@
-"""What the lines of an unfinished plan define and call, by their form alone.
+"""The steps and action declarations of an unfinished plan, found by the form of its lines.
 
-The parser reads whole plans. Here a line counts from the moment that its beginning can be told, so
-that there is something to complete and to go to while it is typed. Linear in the length of the text.
+The parser reads whole plans. Here a line counts as soon as its beginning is typed, so that completion and
+navigation work during typing. Linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
 
 Kind = Literal["plan", "actions"]
-"""What a file has: the steps of a plan, or the actions of a library."""
+"""The content of a file: a plan, or the actions of a library."""
 
 _NAME = terminals()["NAME"]
 _STEP = lazy_pattern(
@@ -41,7 +41,7 @@ _ARGUMENT = lazy_pattern(
 
 @dataclass(frozen=True, slots=True)
 class StepLine:
-    """A line that assigns something."""
+    """A line that assigns an output."""
 
     number: int
     span: Span
@@ -78,13 +78,13 @@ class Outline:
         return found
 
     def step_of(self, name: str, before: int) -> StepLine | None:
-        """The step that assigns a name: the last one above an offset, else the first below."""
+        """The step that assigns a name: the last one above an offset, else the first one below."""
         found = self._steps_of.get(canonical_name(name), [])
         above = [step for step in found if step.span.end < before]
         return above[-1] if above else next(iter(found), None)
 
     def references(self, step: StepLine) -> Mapping[str, list[Span]]:
-        """The names that a step takes, each with its places."""
+        """The names in the arguments of a step, each with its places."""
         found: dict[str, list[Span]] = {}
         if step.opens is not None:
             for each in _ARGUMENT.finditer(self.text, step.opens, step.span.end):
@@ -103,13 +103,9 @@ class Outline:
 @lru_cache(maxsize=8)
 def outline(text: str, kind: Kind = "plan") -> Outline:
     r"""The outline of a plan or an action file."""
-    steps = () if kind == "actions" else tuple(_steps(text))
+    lines = _STEP.finditer(text) if kind == "plan" else ()
+    steps = tuple(_step(found, text, number) for number, found in enumerate(lines, start=1))
     return Outline(text, steps, tuple(_declarations(text, kind)))
-
-
-def _steps(text: str) -> Iterator[StepLine]:
-    for number, found in enumerate(_STEP.finditer(text), start=1):
-        yield _step(found, text, number)
 
 
 def _step(found: re.Match[str], text: str, number: int) -> StepLine:
@@ -143,7 +139,7 @@ def _declarations(text: str, kind: Kind) -> Iterator[Declaration]:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPlace:
-    """Where an offset is among the arguments of a step."""
+    """The place of an offset among the arguments of a step."""
 
     step: StepLine
     index: int
@@ -154,13 +150,13 @@ class ArgumentPlace:
 
 
 def step_at(text: str, offset: int) -> StepLine | None:
-    """The step on the line of an offset; its number is that of the line alone."""
+    """The step on the line of an offset; its number is always 1."""
     found = _STEP.match(text, text.rfind("\n", 0, offset) + 1)
     return _step(found, text, 1) if found else None
 
 
 def call_at(text: str, offset: int) -> ArgumentPlace | None:
-    """The call whose arguments an offset is in, closed or not; None outside of any.
+    """The call whose arguments contain an offset, closed or not; None outside of a call.
 
     Example:
         >>> call = call_at('1. a = FIND(CTX, ["x", b', 24)
@@ -194,7 +190,7 @@ def call_at(text: str, offset: int) -> ArgumentPlace | None:
 
 @dataclass(frozen=True, slots=True)
 class NamedWord:
-    """A name in a text, and what it is there."""
+    """A name in a text, and its role."""
 
     role: Literal["output", "action", "reference", "document", "declaration"]
     name: str
@@ -202,7 +198,7 @@ class NamedWord:
 
 
 def word_at(text: str, offset: int, kind: Kind = "plan") -> NamedWord | None:
-    """The name that an offset is in or right behind; None in strings and explanations.
+    """The name at an offset or directly before it; None in strings and explanations.
 
     Example:
         >>> word_at('1. a = FIND(CTX, "b") : c', 8)

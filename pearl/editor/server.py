@@ -1,8 +1,8 @@
 """The language server: a session with one editor over standard input and output, and the handlers of its requests.
 
-Requests are answered from the current text. Findings are computed in a separate thread after a pause in typing, and are
-published only if the text has not changed in between. Texts that are shown are escaped: editors load pictures and follow
-links of Markdown, and the words of a plan or an action file may be a stranger's.
+Requests are answered from the current text. Findings are computed in a separate thread after a pause in typing,
+and are published only if the text has not changed since. Markdown is escaped: editors load its pictures and
+follow its links, and a plan or an action file may come from a stranger.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 from lsprotocol import types as lsp
+from pygls.capabilities import get_capability
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
+from pygls.workspace import PositionCodec
 
 from pearl.dsl.literals import MAX_NAME, terminal
 from pearl.dsl.signatures import CTX, ActionLibrary
@@ -46,80 +48,39 @@ from pearl.errors import DataError, Diagnostic, PearlError, Span
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.version import __version__
 
-Encoding = Literal["utf-8", "utf-16", "utf-32"]
-"""What columns count; client and server agree on one, UTF-16 where nothing is said."""
-
-_CODECS: dict[Encoding, tuple[str, int]] = {
-    "utf-8": ("utf-8", 1),
-    "utf-16": ("utf-16-le", 2),
-    "utf-32": ("utf-32-le", 4),
-}
-"""Python's codec, and the bytes of its units."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
-    """A line and a column in code units, both from 0."""
-
-    line: int
-    column: int
-
-
-def n_units(text: str, encoding: Encoding) -> int:
-    """How many code units a text has."""
-    if text.isascii():
-        return len(text)
-    codec, size = _CODECS[encoding]
-    return len(text.encode(codec, "surrogatepass")) // size
-
 
 class LineIndex:
     r"""The lines of a text in an editor."""
 
-    def __init__(self, source: str, encoding: Encoding = "utf-16") -> None:
+    def __init__(self, source: str, codec: PositionCodec | None = None) -> None:
         unified = source.replace("\r\n", "\n").replace("\r", "\n")
         self.text = unified.removeprefix("\ufeff")
-        self._encoding = encoding
-        # The mark is a character to the editor, on the first line.
-        self._lead = n_units(unified[: len(unified) - len(self.text)], encoding)
-        self._starts = [0]
-        at = self.text.find("\n")
-        while at >= 0:
-            self._starts.append(at + 1)
-            at = self.text.find("\n", at + 1)
+        self._n_units = (codec or PositionCodec()).client_num_units
+        # For the editor a byte order mark is a character of the first line.
+        self._lead = self._n_units(unified[: len(unified) - len(self.text)])
+        self._starts = [0, *(found.end() for found in re.finditer("\n", self.text))]
 
-    def position(self, offset: int) -> Position:
-        """Where an offset is."""
+    def position(self, offset: int) -> lsp.Position:
+        """The position of an offset."""
         line = bisect_right(self._starts, offset) - 1
-        column = n_units(self.text[self._starts[line] : offset], self._encoding)
-        return Position(line, column + (self._lead if line == 0 else 0))
+        column = self._n_units(self.text[self._starts[line] : offset])
+        return lsp.Position(line, column + (self._lead if line == 0 else 0))
 
-    def offset(self, position: Position) -> int:
+    def offset(self, position: lsp.Position) -> int:
         """The offset of a position; of one past the end of a line or of the text, that end.
 
-        One inside of a character is before it.
+        The offset of a position inside a character is that of the character.
         """
-        if position.line < 0:
-            return 0
         if position.line >= len(self._starts):
             return len(self.text)
-        start, end = self.line(position.line)
-        line = self.text[start:end]
-        column = max(0, position.column - (self._lead if position.line == 0 else 0))
+        start = self._starts[position.line]
+        line = self.text[start:].partition("\n")[0]
+        column = max(0, position.character - (self._lead if position.line == 0 else 0))
         if line.isascii():
             return start + min(column, len(line))
         places = range(len(line) + 1)
-        n_before = bisect_right(places, column, key=lambda at: n_units(line[:at], self._encoding))
+        n_before = bisect_right(places, column, key=lambda at: self._n_units(line[:at]))
         return start + n_before - 1
-
-    def line(self, number: int) -> tuple[int, int]:
-        """Where a line begins and ends, without its line break."""
-        is_last = number + 1 == len(self._starts)
-        return self._starts[number], len(self.text) if is_last else self._starts[number + 1] - 1
-
-    def end(self) -> Position:
-        """Where the text ends."""
-        return self.position(len(self.text))
 
 
 _PUNCTUATION = lazy_pattern(r"([!-/:-@\[-`{-~])")
@@ -127,12 +88,12 @@ _ENTITY = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def plain(text: str) -> str:
-    r"""A text as Markdown that shows it as it is (CommonMark 2.4: any ASCII punctuation may be escaped)."""
+    r"""A text as Markdown that shows it unchanged (CommonMark 2.4: any ASCII punctuation may be escaped)."""
     return _PUNCTUATION.sub(lambda found: _ENTITY.get(found[1], f"\\{found[1]}"), text)
 
 
 def fenced(code: str, language: str) -> str:
-    """A code block that no text in it can end.
+    """A code block that its text cannot close.
 
     Example:
         >>> fenced("a", "plan").splitlines()
@@ -148,14 +109,14 @@ logger = logging.getLogger(__name__)
 ActionsFor = Callable[[Path, Mapping[str, str]], KnownActions]
 """Folder of a project and options of the editor → the actions that its plans may call.
 
-It raises `PearlError` where these cannot be known.
+Raises `PearlError` if they cannot be loaded.
 """
 
 PAUSE_S = 0.2
-"""How long nothing is typed before a text is checked."""
+"""Pause in typing before a text is checked."""
 
 MAX_FINDINGS = 1_000
-"""Findings that are told about a file; editors show no more."""
+"""Maximum number of findings sent for a file."""
 
 _NOTHING = KnownActions(ActionLibrary("", ()))
 
@@ -175,29 +136,21 @@ class OpenFile:
         """The text that offsets refer to."""
         return self.index.text
 
-    def offset(self, position: lsp.Position) -> int:
-        """The offset of a position of the protocol."""
-        return self.index.offset(Position(position.line, position.character))
-
     def range(self, span: Span) -> lsp.Range:
-        """A range of the text as the protocol has it."""
-        return lsp.Range(*map(_position, map(self.index.position, (span.start, span.end))))
+        """A range of the text."""
+        return lsp.Range(self.index.position(span.start), self.index.position(span.end))
 
     def replaced(self, text: str) -> list[lsp.TextEdit]:
-        """The edits that make another text of it; none where it is the same."""
-        whole = lsp.Range(lsp.Position(0, 0), _position(self.index.end()))
+        """The edits that turn the text into another one; empty if it is the same."""
+        whole = lsp.Range(lsp.Position(0, 0), self.index.position(len(self.text)))
         return [lsp.TextEdit(whole, text)] if text != self.text else []
 
 
-def _position(found: Position) -> lsp.Position:
-    return lsp.Position(found.line, found.column)
-
-
 class EditorSession(LanguageServer):
-    """The state of a session: the open files, and the checks that are under way."""
+    """The state of a session: the open files and the running checks."""
 
     def __init__(self, actions_for: ActionsFor) -> None:
-        # Whole texts: pygls cuts lines where Python does, at U+2028 among others, which no editor does.
+        # Full texts: for partial ones pygls splits lines as Python does, at U+2028 among others; editors do not.
         kind = lsp.TextDocumentSyncKind.Full
         super().__init__("pearl", __version__, text_document_sync_kind=kind)
         self.options: dict[str, str] = {}
@@ -205,16 +158,12 @@ class EditorSession(LanguageServer):
         self._checks: dict[str, asyncio.Task[None]] = {}
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="check")
 
-    @property
-    def encoding(self) -> Encoding:
-        """What columns count in this session."""
-        named = str(
-            getattr(self.workspace.position_encoding, "value", self.workspace.position_encoding)
-        )
-        return named if named in ("utf-8", "utf-32") else "utf-16"  # type: ignore[return-value]
+    def can(self, capability: str) -> Any:
+        """A capability of the client for text documents; None without it."""
+        return get_capability(self.client_capabilities, f"text_document.{capability}")
 
     def file(self, uri: str) -> OpenFile | None:
-        """An open file as it is now; None for others, which are not read for an editor."""
+        """An open file in its current state; None for others, which are not read for an editor."""
         document = self.workspace.text_documents.get(unquote(uri))
         if document is None:
             return None
@@ -224,11 +173,11 @@ class EditorSession(LanguageServer):
             document.version,
             "actions" if is_library else "plan",
             self._folder_of(document.uri),
-            LineIndex(document.source, self.encoding),
+            LineIndex(document.source, self.workspace.position_codec),
         )
 
     def _folder_of(self, uri: str) -> Path:
-        """The folder of the workspace that a file is in, the innermost; else the file's own."""
+        """The innermost folder of the workspace that contains a file; else the file's own folder."""
         path = to_fs_path(uri)
         roots = [to_fs_path(each) for each in self.workspace.folders]
         folders = [Path(root) for root in (*roots, self.workspace.root_path) if root]
@@ -243,18 +192,18 @@ class EditorSession(LanguageServer):
             return self._actions_for(file.folder, self.options)
         except PearlError:
             raise
-        except (OSError, ValueError) as error:  # what is named is no path, or may not be read
+        except (OSError, ValueError) as error:  # the library is no valid path, or cannot be read
             raise DataError(f"cannot be read: {error}", path=file.folder) from None
 
     def known_or_none(self, file: OpenFile) -> KnownActions:
-        """The same; no actions where they cannot be known, of which the findings tell."""
+        """The actions of a project; no actions if they cannot be loaded, which the findings report."""
         try:
             return self.known(file)
         except PearlError:
             return _NOTHING
 
     async def examined(self, file: OpenFile) -> tuple[Sequence[Diagnostic], str]:
-        """What is wrong with a file, and why its actions are not known; "" where they are."""
+        """The findings of a file, and why its actions cannot be loaded ("" if they can)."""
         return await asyncio.get_running_loop().run_in_executor(self._worker, self._examine, file)
 
     def _examine(self, file: OpenFile) -> tuple[Sequence[Diagnostic], str]:
@@ -267,7 +216,7 @@ class EditorSession(LanguageServer):
         return findings(file.text, file.kind, library), why
 
     def check_soon(self, uri: str) -> None:
-        """Check a file after a pause, in place of a check that has not ended."""
+        """Check a file after a pause, instead of a check that still runs."""
         if (before := self._checks.pop(uri, None)) is not None:
             before.cancel()
         check = asyncio.get_running_loop().create_task(self._check(uri))
@@ -275,7 +224,7 @@ class EditorSession(LanguageServer):
         self._checks[uri] = check
 
     def _ended(self, check: asyncio.Task[None]) -> None:
-        """Tell of a check that failed, which nothing waits for."""
+        """Report a failed check: no other code awaits it."""
         if not check.cancelled() and (error := check.exception()) is not None:
             logger.error("a check failed", exc_info=error)
             self.window_show_message(
@@ -294,25 +243,20 @@ class EditorSession(LanguageServer):
                 lsp.PublishDiagnosticsParams(file.uri, _told(file, found, why), file.version)
             )
 
-    def check_all(self) -> None:
-        """Check every open file: what they are checked against has changed."""
-        for document in self.workspace.text_documents.values():
-            self.check_soon(document.uri)
-
     def forget(self, uri: str) -> None:
-        """Take back what was told about a file that was closed."""
+        """Clear the findings of a closed file."""
         if (check := self._checks.pop(uri, None)) is not None:
             check.cancel()
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
     def shutdown(self) -> None:
-        """End; a check that has not begun never does."""
+        """End the session; waiting checks are dropped."""
         self._worker.shutdown(wait=False, cancel_futures=True)
         super().shutdown()  # type: ignore[no-untyped-call]  # of pygls
 
 
 def _told(file: OpenFile, found: Sequence[Diagnostic], why: str) -> list[lsp.Diagnostic]:
-    """Findings as the protocol has them."""
+    """Findings as diagnostics of the protocol."""
     told = [_diagnostic(file, each) for each in found[:MAX_FINDINGS]]
     if why:
         begin = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
@@ -338,7 +282,7 @@ def _diagnostic(file: OpenFile, found: Diagnostic) -> lsp.Diagnostic:
 
 
 OPTIONS = ("library", "domain")
-"""What an editor may say at the beginning, in its `initializationOptions`."""
+"""The keys of `initializationOptions` that the server uses."""
 
 MAX_SUGGESTIONS = 200
 
@@ -360,11 +304,9 @@ def _initialize(ls: EditorSession, params: lsp.InitializeParams) -> None:
         ls.options = {name: said[name] for name in OPTIONS if isinstance(said.get(name), str)}
 
 
-def _did_open(ls: EditorSession, params: lsp.DidOpenTextDocumentParams) -> None:
-    ls.check_soon(params.text_document.uri)
-
-
-def _did_change(ls: EditorSession, params: lsp.DidChangeTextDocumentParams) -> None:
+def _did_change(
+    ls: EditorSession, params: lsp.DidOpenTextDocumentParams | lsp.DidChangeTextDocumentParams
+) -> None:
     ls.check_soon(params.text_document.uri)
 
 
@@ -373,101 +315,98 @@ def _did_close(ls: EditorSession, params: lsp.DidCloseTextDocumentParams) -> Non
 
 
 def _did_change_elsewhere(ls: EditorSession, params: object) -> None:
-    """A file was saved, or settings changed: libraries are read anew."""
-    ls.check_all()
+    """A file was saved, or settings changed: libraries are read again."""
+    for document in ls.workspace.text_documents.values():
+        ls.check_soon(document.uri)
 
 
-def _completion(ls: EditorSession, params: lsp.CompletionParams) -> lsp.CompletionList | None:
-    file = ls.file(params.text_document.uri)
-    if file is None or file.kind == "actions":
-        return None
-    found = complete(file.text, file.offset(params.position), ls.known_or_none(file))
-    takes = _item_capabilities(ls)
-    items = [_item(file, each, order, takes) for order, each in enumerate(found[:MAX_SUGGESTIONS])]
+def _on_file(
+    handler: Callable[[EditorSession, OpenFile, Any], Any], *, plans_only: bool = False
+) -> Callable[[EditorSession, Any], Any]:
+    """Limit a handler to open files; it returns None for others, which are not read."""
+
+    def answer(ls: EditorSession, params: Any) -> Any:
+        file = ls.file(params.text_document.uri)
+        if file is None or (plans_only and file.kind == "actions"):
+            return None
+        return handler(ls, file, params)
+
+    return answer
+
+
+def _completion(
+    ls: EditorSession, file: OpenFile, params: lsp.CompletionParams
+) -> lsp.CompletionList:
+    found = complete(file.text, file.index.offset(params.position), ls.known_or_none(file))
+    items = [_item(ls, file, each, i) for i, each in enumerate(found[:MAX_SUGGESTIONS])]
     return lsp.CompletionList(is_incomplete=len(found) > MAX_SUGGESTIONS, items=items)
 
 
-def _item(
-    file: OpenFile, found: Suggestion, order: int, takes: lsp.ClientCompletionItemOptions
-) -> lsp.CompletionItem:
-    is_snippet = bool(found.snippet and takes.snippet_support)
+def _item(ls: EditorSession, file: OpenFile, found: Suggestion, order: int) -> lsp.CompletionItem:
+    item = "completion.completion_item"
+    text, text_format = found.text, lsp.InsertTextFormat.PlainText
+    if found.snippet and ls.can(f"{item}.snippet_support"):
+        text, text_format = found.snippet, lsp.InsertTextFormat.Snippet
+    formats = ls.can(f"{item}.documentation_format")
     return lsp.CompletionItem(
         found.label,
         kind=_SUGGESTIONS[found.kind],
         detail=found.detail,
-        documentation=_shown(found.definition, takes.documentation_format)
-        if found.definition
-        else None,
+        documentation=_shown(found.definition, formats) if found.definition else None,
         sort_text=f"{order:05}",
-        insert_text_format=lsp.InsertTextFormat.Snippet
-        if is_snippet
-        else lsp.InsertTextFormat.PlainText,
-        text_edit=lsp.TextEdit(file.range(found.span), found.snippet if is_snippet else found.text),
+        insert_text_format=text_format,
+        text_edit=lsp.TextEdit(file.range(found.span), text),
     )
 
 
-def _item_capabilities(ls: EditorSession) -> lsp.ClientCompletionItemOptions:
-    about = ls.client_capabilities.text_document
-    completion = about and about.completion
-    return (completion and completion.completion_item) or lsp.ClientCompletionItemOptions()
-
-
 def _shown(text: str, formats: Any, code: str = "") -> lsp.MarkupContent:
-    """Words, below a piece of plan, in a form that the client can show."""
+    """A text below a piece of a plan, in a markup that the client can show."""
     if formats and lsp.MarkupKind.Markdown in formats:
         parts = [fenced(code, "pearl")] if code else []
         return lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n".join([*parts, plain(text)]))
     return lsp.MarkupContent(lsp.MarkupKind.PlainText, "\n\n".join(filter(None, (code, text))))
 
 
-def _hover(ls: EditorSession, params: lsp.HoverParams) -> lsp.Hover | None:
-    file = ls.file(params.text_document.uri)
-    if file is None:
-        return None
+def _hover(ls: EditorSession, file: OpenFile, params: lsp.HoverParams) -> lsp.Hover | None:
     known = ls.known_or_none(file)
-    found = hover(file.text, file.offset(params.position), file.kind, known)
+    found = hover(file.text, file.index.offset(params.position), file.kind, known)
     if found is None:
         return None
-    about = ls.client_capabilities.text_document
-    formats = about and about.hover and about.hover.content_format
-    return lsp.Hover(_shown(found.text, formats, found.code), file.range(found.span))
+    shown = _shown(found.text, ls.can("hover.content_format"), found.code)
+    return lsp.Hover(shown, file.range(found.span))
 
 
-def _signature_help(ls: EditorSession, params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
-    file = ls.file(params.text_document.uri)
-    if file is None or file.kind == "actions":
-        return None
-    found = signature_help(file.text, file.offset(params.position), ls.known_or_none(file))
+def _signature_help(
+    ls: EditorSession, file: OpenFile, params: lsp.SignatureHelpParams
+) -> lsp.SignatureHelp | None:
+    found = signature_help(file.text, file.index.offset(params.position), ls.known_or_none(file))
     if found is None:
         return None
     parameters = [lsp.ParameterInformation(_label(ls, found, each)) for each in found.parameters]
-    about = ls.client_capabilities.text_document
-    takes = about and about.signature_help and about.signature_help.signature_information
-    formats = takes.documentation_format if takes else None
+    formats = ls.can("signature_help.signature_information.documentation_format")
     shown = _shown(found.definition, formats) if found.definition else None
-    # An index past the last parameter lights none of them.
+    # An index past the last parameter highlights no parameter.
     active = len(parameters) if found.active is None else found.active
     signature = lsp.SignatureInformation(found.signature, shown, parameters, active)
     return lsp.SignatureHelp([signature], active_signature=0, active_parameter=active)
 
 
 def _label(ls: EditorSession, found: SignatureHelp, span: Span) -> str | tuple[int, int]:
-    about = ls.client_capabilities.text_document
-    takes = about and about.signature_help and about.signature_help.signature_information
-    if not (
-        takes and takes.parameter_information and takes.parameter_information.label_offset_support
-    ):
+    parameter = "signature_help.signature_information.parameter_information"
+    if not ls.can(f"{parameter}.label_offset_support"):
         return found.signature[span.start : span.end]
-    start, end = (n_units(found.signature[:at], ls.encoding) for at in (span.start, span.end))
+    start, end = (
+        ls.workspace.position_codec.client_num_units(found.signature[:at])
+        for at in (span.start, span.end)
+    )
     return start, end
 
 
-def _definition(ls: EditorSession, params: lsp.DefinitionParams) -> lsp.Location | None:
-    file = ls.file(params.text_document.uri)
-    if file is None:
-        return None
+def _definition(
+    ls: EditorSession, file: OpenFile, params: lsp.DefinitionParams
+) -> lsp.Location | None:
     known = ls.known_or_none(file)
-    place = definition(file.text, file.offset(params.position), file.kind, known)
+    place = definition(file.text, file.index.offset(params.position), file.kind, known)
     return _location(ls, file, place) if place else None
 
 
@@ -479,15 +418,16 @@ def _location(ls: EditorSession, file: OpenFile, place: NamePlace) -> lsp.Locati
         text = place.path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError):  # it was there a moment ago, when the library was read
         return None
-    there = OpenFile(str(uri), None, "actions", place.path.parent, LineIndex(text, ls.encoding))
+    there = OpenFile(
+        str(uri), None, "actions", place.path.parent, LineIndex(text, ls.workspace.position_codec)
+    )
     return lsp.Location(there.uri, there.range(place.span))
 
 
-def _references(ls: EditorSession, params: lsp.ReferenceParams) -> list[lsp.Location] | None:
-    file = ls.file(params.text_document.uri)
-    if file is None or file.kind == "actions":
-        return None
-    found = occurrences(file.text, file.offset(params.position))
+def _references(
+    ls: EditorSession, file: OpenFile, params: lsp.ReferenceParams
+) -> list[lsp.Location] | None:
+    found = occurrences(file.text, file.index.offset(params.position))
     return [
         lsp.Location(file.uri, file.range(span))
         for span, is_defined in found
@@ -496,25 +436,21 @@ def _references(ls: EditorSession, params: lsp.ReferenceParams) -> list[lsp.Loca
 
 
 def _highlight(
-    ls: EditorSession, params: lsp.DocumentHighlightParams
+    ls: EditorSession, file: OpenFile, params: lsp.DocumentHighlightParams
 ) -> list[lsp.DocumentHighlight] | None:
-    file = ls.file(params.text_document.uri)
-    if file is None or file.kind == "actions":
-        return None
     read, write = lsp.DocumentHighlightKind.Read, lsp.DocumentHighlightKind.Write
-    found = occurrences(file.text, file.offset(params.position))
+    found = occurrences(file.text, file.index.offset(params.position))
     return [
         lsp.DocumentHighlight(file.range(span), write if is_defined else read)
         for span, is_defined in found
     ]
 
 
-def _rename(ls: EditorSession, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-    """Rename what the plan itself names: a step's output, or one of its own actions."""
-    file = ls.file(params.text_document.uri)
-    if file is None or file.kind == "actions":
-        return None
-    at = file.offset(params.position)
+def _rename(
+    ls: EditorSession, file: OpenFile, params: lsp.RenameParams
+) -> lsp.WorkspaceEdit | None:
+    """Rename an output of a step, or one of the plan's own actions."""
+    at = file.index.offset(params.position)
     found = occurrences(file.text, at)
     if not any(is_defined for _, is_defined in found):
         raise _refused("only outputs of steps and new actions of the plan can be renamed here")
@@ -535,11 +471,8 @@ def _refused(why: str) -> JsonRpcInvalidParams:
 
 
 def _symbols(
-    ls: EditorSession, params: lsp.DocumentSymbolParams
+    ls: EditorSession, file: OpenFile, params: lsp.DocumentSymbolParams
 ) -> list[lsp.DocumentSymbol] | None:
-    file = ls.file(params.text_document.uri)
-    if file is None:
-        return None
     return [
         lsp.DocumentSymbol(
             each.name, _SYMBOLS[each.kind], file.range(each.span), file.range(each.name_span), each.detail
@@ -555,7 +488,7 @@ async def _code_action(
     if file is None:
         return None
     found = [each for each in (await ls.examined(file))[0] if each.fix]
-    first, last = file.offset(params.range.start), file.offset(params.range.end)
+    first, last = file.index.offset(params.range.start), file.index.offset(params.range.end)
     actions = [
         lsp.CodeAction(
             fix_title(file.text, each, each.fix),
@@ -577,48 +510,45 @@ async def _code_action(
 
 
 def _formatting(
-    ls: EditorSession, params: lsp.DocumentFormattingParams
+    ls: EditorSession, file: OpenFile, params: lsp.DocumentFormattingParams
 ) -> list[lsp.TextEdit] | None:
-    file = ls.file(params.text_document.uri)
-    if file is None:
-        return None
     text = formatted(file.text, file.kind)
     return None if text is None else file.replaced(text)
 
 
 FEATURES: Mapping[str, tuple[Callable[..., Any], Any]] = {
     lsp.INITIALIZE: (_initialize, None),
-    lsp.TEXT_DOCUMENT_DID_OPEN: (_did_open, None),
+    lsp.TEXT_DOCUMENT_DID_OPEN: (_did_change, None),
     lsp.TEXT_DOCUMENT_DID_CHANGE: (_did_change, None),
     lsp.TEXT_DOCUMENT_DID_CLOSE: (_did_close, None),
     lsp.TEXT_DOCUMENT_DID_SAVE: (_did_change_elsewhere, None),
     lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES: (_did_change_elsewhere, None),
     lsp.WORKSPACE_DID_CHANGE_CONFIGURATION: (_did_change_elsewhere, None),
     lsp.TEXT_DOCUMENT_COMPLETION: (
-        _completion,
+        _on_file(_completion, plans_only=True),
         lsp.CompletionOptions(trigger_characters=["=", " ", "(", ",", "[", '"']),
     ),
-    lsp.TEXT_DOCUMENT_HOVER: (_hover, None),
+    lsp.TEXT_DOCUMENT_HOVER: (_on_file(_hover), None),
     lsp.TEXT_DOCUMENT_SIGNATURE_HELP: (
-        _signature_help,
+        _on_file(_signature_help, plans_only=True),
         lsp.SignatureHelpOptions(trigger_characters=["(", ","]),
     ),
-    lsp.TEXT_DOCUMENT_DEFINITION: (_definition, None),
-    lsp.TEXT_DOCUMENT_REFERENCES: (_references, None),
-    lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT: (_highlight, None),
-    lsp.TEXT_DOCUMENT_RENAME: (_rename, None),
-    lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL: (_symbols, None),
+    lsp.TEXT_DOCUMENT_DEFINITION: (_on_file(_definition), None),
+    lsp.TEXT_DOCUMENT_REFERENCES: (_on_file(_references, plans_only=True), None),
+    lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT: (_on_file(_highlight, plans_only=True), None),
+    lsp.TEXT_DOCUMENT_RENAME: (_on_file(_rename, plans_only=True), None),
+    lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL: (_on_file(_symbols), None),
     lsp.TEXT_DOCUMENT_CODE_ACTION: (
         _code_action,
         lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]),
     ),
-    lsp.TEXT_DOCUMENT_FORMATTING: (_formatting, None),
+    lsp.TEXT_DOCUMENT_FORMATTING: (_on_file(_formatting), None),
 }
-"""Method → what answers it, and what is said of it at the beginning."""
+"""Method → its handler, and its options in the reply to `initialize`."""
 
 
 def serve(actions_for: ActionsFor, stdin: BinaryIO, stdout: BinaryIO) -> None:
-    """Answer a client until it says goodbye or is gone."""
+    """Answer a client until it ends the session or disconnects."""
     logging.getLogger("pygls.protocol.json_rpc").addFilter(_told_briefly)
     session = EditorSession(actions_for)
     for method, (handler, options) in FEATURES.items():
@@ -627,7 +557,7 @@ def serve(actions_for: ActionsFor, stdin: BinaryIO, stdout: BinaryIO) -> None:
 
 
 def _told_briefly(record: logging.LogRecord) -> bool:
-    """What is refused, as a name that is taken, is an answer: without a traceback."""
+    """Log a refused request, such as renaming to a taken name, without a traceback."""
     error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
     if isinstance(error, JsonRpcException):
         record.exc_info = None

@@ -1,7 +1,8 @@
 """The embedded model: quotes the relevant passages of a document, without a language model.
 
-It computes replies from `Request.task`, not from the prompt, and deterministically: plans by rule
-from the form of the question, results as ranked sentences, by words and, with embeddings, by vectors.
+It computes replies from `Request.task`, not from the prompt, and is deterministic. Rules write the plan
+from the form of the question; the results of steps are sentences, ranked by words and optionally by
+vectors.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from pearl.embedded.sentences import SentenceRanker
 from pearl.llm import (
     ActionTask,
     ChooseTask,
-    CombineTask,
     Completion,
     Constrains,
     DecomposeTask,
@@ -70,6 +70,8 @@ class ExtractiveModel:
                 text = make_standalone(task)
             case DecomposeTask() as task:
                 text = decompose(task)
+            case ActionTask(parts=[*parts]) as task:
+                text = await combine(task, parts, self._ranker)
             case ActionTask() as task:
                 text = await carry_out(task, self._ranker)
             case ItemsTask() as task:
@@ -78,8 +80,6 @@ class ExtractiveModel:
                 from pearl.embedded.tables import write_query  # late: few ask a table
 
                 text = write_query(task)
-            case CombineTask() as task:
-                text = await combine(task, self._ranker)
             case ChooseTask() as task:
                 text = choose_option(task, self._ranker)
             case MineTask() as task:

@@ -1,13 +1,13 @@
 """Question → its parts, by rule: figures, changes, sums, ratios and comparisons of named periods.
 
-Where no rule is sure, the part is `other`: a question as it stands.
+If no rule matches with certainty, the whole question is one part of the kind `other`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from functools import partial, reduce
 from typing import Any
 
 from pearl.actions.calculators import calculator_of
@@ -17,7 +17,7 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.llm import DecomposeTask
 
 MAX_LENGTH = 600
-"""Characters of a question that rules are tried on; a longer one is `other`."""
+"""Maximum length of a question that the rules read, in characters; a longer one is `other`."""
 MAX_DEPTH = 4
 MAX_PARTS = 24
 MAX_TEXT = 300
@@ -29,7 +29,6 @@ _PERIOD = (
 )
 _AT = r"(?:in|for|during|at|as of|on|at the end of|by the end of|as at)"
 _DATED = lazy_pattern(rf"(?P<what>.+?),? {_AT} (?P<period>{_PERIOD})\Z", re.I)
-_DATED_FIRST = lazy_pattern(rf"{_AT} (?P<period>{_PERIOD}),? (?P<what>.+)\Z", re.I)
 _TWO_PERIODS = lazy_pattern(
     rf"(?P<what>.+?),? {_AT} (?P<one>{_PERIOD}) (?:and|or) (?:{_AT} )?(?P<two>{_PERIOD})\Z", re.I
 )
@@ -41,29 +40,25 @@ _LEAD = lazy_pattern(
 _JOINED = lazy_pattern(r"\s*[?;]\s*(?:and )?|,? and (?=(?:what|how much|how many|by (?:what|how much)) )", re.I)  # fmt: skip
 _UP = r"(?:changes?|increases?|decreases?|decline|growth|rise|drop|reduction)"
 _FROM = rf"(?:from|between) (?P<old>{_PERIOD}) (?:to|and|through) (?P<new>{_PERIOD})"
-_RATE = r"(?P<rate>(?:percentage|percent|relative|rate of) )?"
 _CHANGES = (
-    lazy_pattern(rf"(?:net |total )?{_RATE}{_UP} (?:in|of) (?P<what>.+?),? {_FROM}\Z", re.I),
-    lazy_pattern(rf"(?:net |total )?{_RATE}{_UP} {_FROM} (?:in|of) (?P<what>.+)\Z", re.I),
-    lazy_pattern(rf"(?P<rate>growth rate) (?:in|of) (?P<what>.+?),? {_FROM}\Z", re.I),
-    lazy_pattern(rf"(?P<rate>)(?:net )?difference in (?P<what>.+?),? {_FROM}\Z", re.I),
-)
-_DID_CHANGE = lazy_pattern(
-    r"(?:by )?(?:how much|what (?P<rate>percentage|percent)) did (?P<what>.+?) (?:change|increase|decrease|grow|decline"
-    rf"|rise|fall|drop),? {_FROM}\Z",
-    re.I,
+    lazy_pattern(
+        rf"(?:net |total )?(?:(?P<rate>(?:percentage|percent|relative|rate of) {_UP}|growth rate)|{_UP}|difference)"
+        rf" (?:in|of) (?P<what>.+?),? {_FROM}\Z",
+        re.I,
+    ),
+    lazy_pattern(
+        r"(?:by )?(?:how much|what (?P<rate>percentage|percent)) did (?P<what>.+?) (?:change|increase|decrease|grow"
+        rf"|decline|rise|fall|drop),? {_FROM}\Z",
+        re.I,
+    ),
 )
 _WAS_MORE = lazy_pattern(
     r"(?:was|were|is|are) (?P<what>.+?) (?:(?P<more>higher|greater|larger|more)|lower|less|smaller) "
     rf"{_AT} (?P<one>{_PERIOD}) than {_AT} (?P<two>{_PERIOD})\Z",
     re.I,
 )
-_MOST = r"(?:greater|higher|larger|bigger|lower|less|smaller)"
 _WHICH = lazy_pattern(
-    rf"which (?:was|were|is|are) (?:the )?{_MOST}[,:]? (?P<pair>.+ or .+)\Z", re.I
-)
-_WHICH_YEAR = lazy_pattern(
-    rf"(?:in )?which (?:fiscal )?year (?:was|were) (?P<what>.+?) (?:the )?{_MOST},? (?P<years>.+ or .+)\Z",
+    r"which (?:was|were|is|are) (?:the )?(?:greater|higher|larger|bigger|lower|less|smaller)[,:]? (?P<pair>.+ or .+)\Z",
     re.I,
 )
 _PAIRS = (
@@ -71,11 +66,12 @@ _PAIRS = (
     ("share", lazy_pattern(r"(?P<one>.+?) as an? (?:percentage|percent|share|portion) of (?P<two>.+)\Z", re.I)),
     ("ratio", lazy_pattern(r"(?P<one>.+?),? divided by (?P<two>.+)\Z", re.I)),
 )  # fmt: skip
-_PAIRING = lazy_pattern(r"\bdivided by\b|\bratio of\b|\bas an? (?:percentage|percent|share|portion) of\b", re.I)  # fmt: skip
-_LISTS = (
-    ("difference", lazy_pattern(r"(?:net )?difference (?:between|of) (?P<all>.+)\Z", re.I)),
-    ("sum", lazy_pattern(r"(?:combined )?sum of (?P<all>.+)\Z", re.I)),
-    ("average", lazy_pattern(r"(?:average|mean) of (?P<all>.+)\Z", re.I)),
+_PAIRING = lazy_pattern(
+    r"\bdivided by\b|\bratio of\b|\bas an? (?:percentage|percent|share|portion) of\b", re.I
+)
+_LIST = lazy_pattern(
+    r"(?:net |combined )?(?:(?P<difference>difference (?:between|of))|(?P<sum>sum of)|(?:average|mean) of) (?P<all>.+)\Z",
+    re.I,
 )
 _OF = lazy_pattern(r" (?:of|for|at) ", re.I)
 _OWNER = lazy_pattern(
@@ -87,7 +83,7 @@ _TERMS_WITH_AND = lazy_pattern(
     r"sales and marketing|goodwill and other intangible",
     re.I,
 )
-"""Terms of reports that name one thing."""
+"""Names of single report items that contain `and`."""
 _UNSURE = lazy_pattern(
     rf"\b(?:and|or|if|which|who|whom|whose|that|when|why|how|than|between|what|where|not|{_UP}|difference|ratio|"
     r"average|mean|sum|variance|variation|percent\w*|proportion|portion|percentage|share of|most|highest|lowest|largest|smallest|"
@@ -97,15 +93,15 @@ _UNSURE = lazy_pattern(
     r"|[?!:;\"]|%",
     re.I,
 )
-"""Words that a plain figure has not: what it asks for is something else, or not sure."""
+"""Words that no plain figure contains: the question asks for more than a figure, or is ambiguous."""
 
 
 class NoRuleError(Exception):
-    """No rule is sure."""
+    """No rule matches with certainty."""
 
 
 def decompose(task: DecomposeTask) -> str:
-    """What a question consists of, as JSON.
+    """The parts of a question and its difficulty, as JSON.
 
     Example:
         >>> from pearl.dsl.signatures import ActionLibrary
@@ -130,7 +126,7 @@ def decompose(task: DecomposeTask) -> str:
 
 
 def _level(parts: list[dict[str, Any]]) -> int:
-    """The difficulty that goes with parts."""
+    """The difficulty of a question with these parts."""
     if any(part["kind"] == "other" for part in parts):
         return 5
     operations = [part["operation"] for part in parts if part["kind"] == "calculation"]
@@ -141,13 +137,13 @@ def _level(parts: list[dict[str, Any]]) -> int:
 
 
 class _Draft:
-    """Parts so far, by their ids, in the form of a reply."""
+    """The parts so far, by id, in the format of a reply."""
 
     def __init__(self) -> None:
         self.parts: dict[str, dict[str, Any]] = {}
 
     def _add(self, **fields: Any) -> str:
-        """The id of a part, which is one however often it is needed."""
+        """The id of a part; equal parts share one id."""
         for id, part in self.parts.items():
             if part == {"id": id, **fields}:
                 return id
@@ -161,61 +157,54 @@ class _Draft:
         return self._add(kind="calculation", operation=operation, operands=list(operands))
 
     def clause(self, clause: str) -> list[str]:
-        """The ids of what one question asks for."""
-        if match := _DID_CHANGE.match(clause):
+        """The ids of the results of one clause."""
+        if match := _CHANGES[1].match(clause):
             return [self._change(match)]
         if match := _WAS_MORE.match(clause):
             what = _without_article(match["what"])
             one, two = (self._dated(what, match[name]) for name in ("one", "two"))
             return [self._calculation("greater", *((one, two) if match["more"] else (two, one)))]
-        # The plan tells by the question whether the greater or the lesser is meant.
-        if match := _WHICH_YEAR.match(clause):
-            sides = self._all(f"{match['what']} in {match['years']}")
-            return [self._calculation("greater", *_pair(sides))]
-        if match := _WHICH.match(clause):
+        if match := _WHICH.match(
+            clause
+        ):  # the question itself says whether the greater or the lesser is asked for
             text = re.sub(rf" or (?:{_AT} )?(?!{YEAR})", " and ", match["pair"])
             return [self._calculation("greater", *_pair(self._all(text)))]
         lead = _LEAD.match(clause)
         text = _without_article(clause[lead.end() :] if lead else clause)
-        if lead is None and not (_DATED.match(text) or _DATED_FIRST.match(text)):
+        if lead is None and not _DATED.match(text):
             raise NoRuleError
         if (match := _TWO_PERIODS.match(text)) and not _is_unsure(match["what"]):
             return self._all(text)  # two answers
         return [self._expression(text)]
 
     def _expression(self, text: str, depth: int = 0) -> str:
-        """The id of what a noun phrase asks for."""
+        """The id of the result of a noun phrase."""
         text = _without_article(text.strip(" ,"))
         if depth > MAX_DEPTH:
             raise NoRuleError
         for name, pattern in _PAIRS:
             if match := pattern.match(text):
-                if len(_PAIRING.findall(text)) > 1:  # it is open what is within what
+                if len(_PAIRING.findall(text)) > 1:  # nested pairs are ambiguous
                     raise NoRuleError
                 sides = _shared(match["one"], match["two"])
-                operands = [self._expression(side, depth + 1) for side in sides]
-                return self._calculation(name, *operands)
-        for pattern in _CHANGES:
-            if match := pattern.match(text):
-                return self._change(match)
-        for name, pattern in _LISTS:
-            if match := pattern.match(text):
-                operands = self._all(match["all"])
-                if name == "difference":
-                    return self._calculation(name, *_pair(operands))
-                total = operands[0]
-                for operand in operands[1:]:
-                    total = self._calculation("sum", total, operand)
-                if name == "sum":
-                    return total
-                return self._calculation("ratio", total, str(len(operands)))
-        match = _DATED.match(text) or _DATED_FIRST.match(text)
+                return self._calculation(
+                    name, *(self._expression(side, depth + 1) for side in sides)
+                )
+        if match := _CHANGES[0].match(text):
+            return self._change(match)
+        if match := _LIST.match(text):
+            operands = self._all(match["all"])
+            if match["difference"]:
+                return self._calculation("difference", *_pair(operands))
+            total = reduce(partial(self._calculation, "sum"), operands)
+            return total if match["sum"] else self._calculation("ratio", total, str(len(operands)))
+        match = _DATED.match(text)
         if match is None:
             raise NoRuleError
         return self._dated(match["what"], match["period"])
 
     def _change(self, match: re.Match[str]) -> str:
-        """A change from one period to another, of which the later figure is the first operand."""
+        """A change between two periods; the later figure is the first operand."""
         old, new = match["old"], match["new"]
         if old[-4:] > new[-4:]:
             if " between " not in f" {match[0].lower()}":
@@ -225,11 +214,16 @@ class _Draft:
         return self._calculation("percentage change" if match["rate"] else "difference", *operands)
 
     def _all(self, text: str) -> list[str]:
-        """The figures of a list: each with its own metric, or of one for several entities or periods."""
+        """The figures of a list: of several metrics, or of one metric for several entities or periods."""
         text = _without_article(text)
-        if (match := _TWO_PERIODS.match(text)) and " and " not in _without_terms(match["what"]):
+        if (match := _TWO_PERIODS.match(text)) and " and " not in _TERMS_WITH_AND.sub(
+            "", match["what"]
+        ):
             return [self._dated(match["what"], match[name]) for name in ("one", "two")]
-        sides = list(_sides(text))
+        kept = _TERMS_WITH_AND.sub(lambda match: match[0].replace(" and ", "\0"), text)
+        sides = [
+            side.replace("\0", " and ").strip() for side in re.split(r",? and ", kept, flags=re.I)
+        ]
         dated = [_DATED.match(side) for side in sides]
         last = dated[-1]
         if len(sides) < 2 or last is None or any(dated[:-1]) != all(dated[:-1]):
@@ -244,7 +238,7 @@ class _Draft:
         own = [(metric, entity)]
         for what in whats[1:]:
             split = _split(what)
-            # "the operating margins of A in 2015 and B in 2006": only a name is left of the second one.
+            # "the operating margins of A in 2015 and B in 2006": the second entry is only a name.
             is_name = entity and not split[1] and what[:1].isupper()
             own.append((metric, what) if is_name else split)
         named = [entity for _, entity in own if entity]
@@ -258,7 +252,7 @@ class _Draft:
         return self._figure(*_split(_without_article(what)), period)
 
     def _figure(self, metric: str, entity: str, period: str) -> str:
-        """A figure, if nothing of it says that it is more than that."""
+        """The id of a figure, if its words ask for nothing but a figure."""
         metric, entity = metric.strip(" ,"), entity.strip(" ,")
         if not re.search(r"[^\W\d_]", metric) or len(metric) > MAX_TEXT or len(entity) > MAX_TEXT:
             raise NoRuleError
@@ -276,7 +270,7 @@ def _pair(ids: list[str]) -> list[str]:
 
 
 def _shared(one: str, two: str) -> tuple[str, str]:
-    """Both sides of a pair, the first with the period and the entity at the end of the second."""
+    """Both sides of a pair; the period and entity of the second side complete the first."""
     dated = _DATED.match(two)
     if dated is None or re.search(YEAR, one):
         return one, two
@@ -285,19 +279,8 @@ def _shared(one: str, two: str) -> tuple[str, str]:
     return f"{one}{'' if of is None or has_own else of[0]}{two[dated.end('what') :]}", two
 
 
-def _sides(text: str) -> Iterator[str]:
-    """The entries of a list, where `and` joins them and nothing else."""
-    kept = _TERMS_WITH_AND.sub(lambda match: match[0].replace(" and ", "\0"), text)
-    for side in re.split(r",? and ", kept, flags=re.I):
-        yield side.replace("\0", " and ").strip()
-
-
-def _without_terms(text: str) -> str:
-    return _TERMS_WITH_AND.sub("", text)
-
-
 def _is_unsure(text: str) -> bool:
-    return _UNSURE.search(_without_terms(text)) is not None
+    return _UNSURE.search(_TERMS_WITH_AND.sub("", text)) is not None
 
 
 def _without_article(text: str) -> str:
@@ -305,7 +288,7 @@ def _without_article(text: str) -> str:
 
 
 def _split(what: str) -> tuple[str, str]:
-    """A metric, and the entity that it is of; "" where no name tells one."""
+    """A metric and its entity; "" if no entity is named."""
     if owner := _OWNER.search(what):
         rest = f"{what[: owner.start()]}{what[owner.end() :]}"
         return (rest, owner["name"]) if not _OWNER.search(rest) else (what, "")

@@ -1,8 +1,8 @@
-"""FIND_FIGURE and FIND_PERIODS by rule: the cell of a table whose names say what is asked for.
+"""FIND_FIGURE and FIND_PERIODS by rule: find the table cell whose names match the question.
 
-The names of a cell are those of its row and its column, its section and the text above the table, with
-the period in column or row. Another year's figure is never given. Where no cell fits, or several do,
-nothing is found, and the reply names the cells that may be meant.
+The names of a cell are those of its row, column and section, and the text above the table; the column or
+row gives the period. A figure of another year is never returned. If no cell or several cells match,
+nothing is found, and the reply lists the candidates.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pearl.documents.document import Document
 from pearl.documents.english import MONTH, ORDINALS, YEAR, month_number
 from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import CURRENCIES
-from pearl.documents.passages import sentences, terms
+from pearl.documents.passages import terms
 from pearl.documents.table import Cell, Table, find_tables, scale_word
 from pearl.documents.table.quantities import is_blank, read_quantity
 from pearl.dsl.signatures import NOTHING
@@ -25,32 +25,22 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask
 
 _LEAST = 0.72
-"""Least score of a cell, of 1."""
+"""Minimum score of a cell; the maximum is 1."""
 _MARGIN = 0.06
-"""A cell that scores by less lower may be meant as well."""
-_EXACT = 0.999
-"""A cell that is named just as asked is meant before all that are named about so."""
-_IN_OTHERS = 0.08
-"""Penalty of a match by another name for the same thing."""
+"""Cells whose scores differ by less than this are ambiguous."""
 _ELSEWHERE = 0.5
-"""Weight of a word that no name of the tables has: it may be another word for one of them."""
+"""Weight of a word that no table has: it may be a synonym of one that a table has."""
 _AROUND = 0.8
 """Weight of a match in the text around a row, not in the names of row and column."""
-_LEAST_OWN = 0.5
-"""Share of what is asked for that row and column have to say themselves, if they say anything."""
-_FAINT = 0.3
-"""Weight of a word of `_FRAME` that the tables have."""
 _MAX_ABOVE = 150
-"""Characters above a table that say what it is of."""
-_MAX_SENTENCE = 800
-"""Characters of a sentence that is read for a figure."""
+"""Characters above a table that describe it."""
 _MAX_SHOWN = 4
-"""Figures that are named where several may be meant."""
+"""Maximum candidates in a reply."""
 
 _FRAME = frozenset(terms(
     "value amount figure number sum many year end ending company report level balance state record total annual net"
 ))  # fmt: skip
-"""Words of questions that need not stand in the table."""
+"""Words of questions that a table need not contain."""
 _SAME = [
     [frozenset(terms(name)) for name in names]
     for names in (
@@ -60,45 +50,33 @@ _SAME = [
 ]  # fmt: skip
 """Names for the same thing."""
 _CONTRAST = lazy_pattern(r"\b(?:not|non|no|without|exclud\w+|except|before|after|high|low)\b", re.I)
-"""Words that make a name that of something else."""
+"""Words that turn a name into that of another figure."""
 _FIRST = lazy_pattern(r"\b(?:beginning|opening|january 1)\b", re.I)
-"""The start of a period; else its end is meant."""
-_IN_SCALE = lazy_pattern(r"\bin (?:thousand|million|billion)s?(?: of (?:us )?dollars)?\b|\b(?:what|which)\b", re.I)  # fmt: skip
+"""Words for the start of a period; otherwise its end is meant."""
 
 # A year that is no price, no part of a date in digits and no decimal.
 _YEAR = lazy_pattern(rf"(?<![\d.,$€£¥/-])(?<![$€£¥] )({YEAR})(?![\d%/]|[.,]\d)")
-_AFTER_DAY = lazy_pattern(rf"\b{MONTH}[ .]*\d{{1,2}}[ ,]*({YEAR})(?!\d)", re.I)
 _IN_DIGITS = lazy_pattern(rf"(?<![\d/])(\d{{1,2}})/(?:\d{{1,2}}/)?({YEAR}|\d\d)(?![\d/])")
-_SHORT = lazy_pattern(r"\bfy[ -]?['’]?(\d\d)\b|(?<=\s)['’](\d\d)\b", re.I)
 _MONTH = lazy_pattern(rf"\b({MONTH})\b(?=[ .]*\d|\W|\Z)", re.I)
 _QUARTER = lazy_pattern(rf"\b(?:q([1-4])\b|({'|'.join(ORDINALS[:4])})[ -]quarter)", re.I)
-_YEAR_END = lazy_pattern(r"\byears?[ -]end(?:ed|ing|s)?\b", re.I)
-_SPAN = lazy_pattern(rf"\b{YEAR}\s*(?:[-–—]|to|through)\s*{YEAR}\b", re.I)
 _TIME_WORDS = lazy_pattern(
     r"\b(?:fiscal|calendar|years?|quarters?|months?|ended|as|at|of|in|for|during|on|the"
     rf"|{MONTH}\b[ .]*(?:\d{{1,2}})?)\b|\([^()]*\)",
     re.I,
 )
-_FIGURE = lazy_pattern(r"(?:[$€£¥] ?)?\(? ?[0-9][0-9,]*(?:\.[0-9]+)?(?: ?\))?(?: ?%| (?:thousand|million|billion)\b)?")  # fmt: skip
-_CLAUSE_END = lazy_pattern(
-    r"\s*(?:[,;:](?!\d)|\b(?:and|but|while|whereas|although|compared)\b)\s*", re.I
-)
-_MEASURED = lazy_pattern(r"[$€£¥%]|thousand|million|billion|[0-9],[0-9]{3}|\.[0-9]", re.I)
-"""What makes a number a figure, and no day, note or page."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigurePeriod:
-    """What a text says of time."""
+    """The period that a text names."""
 
     years: frozenset[int] = frozenset()
     months: frozenset[int] = frozenset()
     quarter: int | None = None
-    is_span: bool = False
 
     def is_of(self, wanted: FigurePeriod) -> bool:
-        """Whether a figure of this period is of the wanted one; a year without a month ends in December."""
-        if not self.years or self.years != wanted.years or self.is_span != wanted.is_span:
+        """Whether a figure of this period answers for the wanted one; a year without a month ends in December."""
+        if not self.years or self.years != wanted.years:
             return False
         if wanted.months and (self.months or {12}).isdisjoint(wanted.months):
             return False
@@ -106,35 +84,29 @@ class FigurePeriod:
 
 
 def read_period_words(text: str) -> FigurePeriod:
-    """What a text says of time.
+    """The period that a text names.
 
     Example:
         >>> heading, asked = read_period_words("dec . 31 2010"), read_period_words("fiscal 2010")
         >>> heading.is_of(asked), heading.is_of(read_period_words("june 2010"))
         (True, False)
-        >>> read_period_words("years ended 2013 to 2016").is_span, read_period_words("$ 2009").years
-        (True, frozenset())
     """
-    short = [one or other for one, other in _SHORT.findall(text)]
-    years = {int(year) for year in [*_YEAR.findall(text), *_AFTER_DAY.findall(text)]}
-    months = set() if _YEAR_END.search(text) else {month_number(m) for m in _MONTH.findall(text)}
+    years = {int(year) for year in _YEAR.findall(text)}
+    months = {month_number(name) for name in _MONTH.findall(text)}
     for month, year in _IN_DIGITS.findall(text):
         if 1 <= int(month) <= 12:
-            short.append(year)
             months.add(int(month))
-    years |= {
-        int(year) + (0 if len(year) == 4 else 1900 if year >= "69" else 2000) for year in short
-    }
+            years.add(int(year) + (0 if len(year) == 4 else 1900 if year >= "69" else 2000))
     quarters = {
         int(digit) if digit else 1 + ORDINALS.index(word.lower())
         for digit, word in _QUARTER.findall(text)
     }
     quarter = quarters.pop() if len(quarters) == 1 else None
-    return FigurePeriod(frozenset(years), frozenset(months), quarter, bool(_SPAN.search(text)))
+    return FigurePeriod(frozenset(years), frozenset(months), quarter)
 
 
 def _without_period(text: str) -> str:
-    for pattern in (_AFTER_DAY, _IN_DIGITS, _SHORT, _QUARTER, _TIME_WORDS, _YEAR):
+    for pattern in (_IN_DIGITS, _QUARTER, _TIME_WORDS, _YEAR):
         text = pattern.sub(" ", text)
     return text
 
@@ -150,15 +122,15 @@ def read_figures(task: ActionTask) -> str | None:
 
 
 def merge_figures(task: ActionTask, parts: Sequence[str]) -> str | None:
-    """One reply for those over the parts of a document; None for other actions.
+    """Merge the replies for the parts of a document; None for other actions.
 
-    A figure that parts give differently is not found.
+    If parts give different figures, none is found.
     """
     if task.action.name not in ("FIND_FIGURE", "FIND_PERIODS"):
         return None
     replies = list(dict.fromkeys(part for part in parts if not part.startswith(NOTHING[:-1])))
     if not replies:
-        return max(parts, key=len)  # the one that names cells
+        return max(parts, key=len)  # prefer the reply that lists candidates
     if task.action.name == "FIND_FIGURE":
         figures = dict.fromkeys(reply.partition("\n\n")[0] for reply in replies)
         if len(figures) == 1:
@@ -171,7 +143,7 @@ def merge_figures(task: ActionTask, parts: Sequence[str]) -> str | None:
 
 
 def find_periods(text: str, what: str) -> str:
-    r"""The reply to FIND_PERIODS: the years of the cells that are of something, the latest first.
+    r"""The reply to FIND_PERIODS: the years of the matching cells, the latest first.
 
     Example:
         >>> page = "| item | 2008 | 2009 |\n|---|---|---|\n| net sales | 4.9 | 5.2 |\n| costs | 1 | |\n"
@@ -190,7 +162,7 @@ def find_periods(text: str, what: str) -> str:
 
 
 def find_figure(text: str, what: str, when: str) -> str:
-    r"""The reply to FIND_FIGURE: the figure and the row it is from, or that there is none.
+    r"""The reply to FIND_FIGURE: the figure and its row, or that none was found.
 
     Example:
         >>> page = "In millions:\n\n| item | 2009 | 2008 |\n|---|---|---|\n| net sales | $ 5.2 | $ 4.9 |\n"
@@ -204,10 +176,8 @@ def find_figure(text: str, what: str, when: str) -> str:
     asked = ", ".join(filter(None, (" ".join(what.split()), " ".join(when.split()))))
     period = read_period_words(when if when.strip() else what)
     rows = [
-        (_shown(place.cell), str(place.cell), place.row_text)
-        for place in _best(text, what, period)
-    ]  # fmt: skip
-    rows = rows or list(_in_sentences(text, what, period))
+        (_shown(place.cell), str(place.cell), place.row_text) for place in _best(text, what, period)
+    ]
     figures = {figure for figure, _, _ in rows}
     if not figures:
         return f"{NOTHING[:-1]}: no figure for {asked}"
@@ -220,7 +190,7 @@ def find_figure(text: str, what: str, when: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A cell, with what names it."""
+    """A cell with the terms of its names."""
 
     table: Table
     cell: Cell
@@ -232,12 +202,12 @@ class _Place:
 
     @property
     def row_text(self) -> str:
-        """The row as it is written, on a line."""
+        """The text of the row on one line."""
         return " ".join(self.table.rows[self.cell.row - 1].text.split())
 
 
 def _best(text: str, what: str, period: FigurePeriod) -> list[_Place]:
-    """The cells that may be meant: none that is of another period."""
+    """The best matching cells of the period."""
     places = [place for table in find_tables(Document(text)) for place in _places(table, text)]
     names = {place.own for place in places}
     n_with = Counter(term for name in names for term in name)
@@ -248,72 +218,43 @@ def _best(text: str, what: str, period: FigurePeriod) -> list[_Place]:
     ]  # fmt: skip
 
     def weight(term: str) -> float:
-        """What a term tells: rare ones more, words of questions hardly anything."""
-        if term in _FRAME:
-            return _FAINT if n_with[term] else 0.0
+        """Weight of a term: rare terms weigh more; words of questions that no table has weigh nothing."""
         rarity = math.log(1 + len(names) / max(1, n_with[term]))
-        return rarity if n_with[term] else _ELSEWHERE * rarity
+        return rarity if n_with[term] else 0.0 if term in _FRAME else _ELSEWHERE * rarity
 
     def score(place: _Place, terms_: frozenset[str]) -> float:
-        """How well the names of a cell are what is wanted, 0 to 1."""
+        """How well the names of a cell match the wanted terms, 0 to 1: an F-measure."""
         most = sum(map(weight, terms_))
         met = sum(map(weight, place.own & terms_))
-        met_around = sum(map(weight, (place.around - place.own) & terms_))
-        said = place.own - _FRAME
-        if not most or met + met_around == 0 or (said and met < _LEAST_OWN * most):
-            return 0.0
-        recall = (met + _AROUND * met_around) / most
-        named = sum(map(weight, said))
-        precision = sum(map(weight, said & terms_)) / named if named else 1.0
-        return 2 * recall * precision / (recall + precision) if precision else 0.0
+        met += _AROUND * sum(map(weight, (place.around - place.own) & terms_))
+        own = place.own - _FRAME
+        named = sum(map(weight, own))
+        precision = sum(map(weight, own & terms_)) / named if named else 1.0
+        return 2 / (most / met + 1 / precision) if met and precision else 0.0
 
     scored = []
     for place in places:
         fits = not period.years or place.period.is_of(period)
         if fits and place.contrast == _contrast(what):
-            best = max(
-                [score(place, wanted), *(score(place, each) - _IN_OTHERS for each in others)]
-            )
+            best = max(score(place, each) for each in [wanted, *others])
             if best > 0:
-                scored.append(
-                    (best - _MARGIN * (place.is_start != bool(_FIRST.search(what))), place)
-                )
+                penalty = _MARGIN * (place.is_start != bool(_FIRST.search(what)))
+                scored.append((best - penalty, place))
     most = max((score for score, _ in scored), default=0.0)
-    if most < _LEAST:
-        return []
-    least = most - (_MARGIN if most < _EXACT else 1 - _EXACT)
-    return [place for score, place in scored if score > least]
-
-
-def _in_sentences(text: str, what: str, period: FigurePeriod) -> Iterator[tuple[str, str, str]]:
-    """The only figure of each clause that has all words asked for and the year, and no other year."""
-    needed = _wanted(what, period) - _FRAME
-    if not needed or len(period.years) != 1 or period.quarter or period.is_span:
-        return
-    for span in sentences(text):
-        said = " ".join(text[span.start : span.end].split())
-        if said.startswith("|") or len(said) > _MAX_SENTENCE:
-            continue
-        for clause in _CLAUSE_END.split(said):
-            figures = [m[0].strip() for m in _FIGURE.finditer(clause) if _MEASURED.search(m[0])]
-            is_all = needed <= set(terms(clause, drop_stop_words=True))
-            is_same = not _contrast(clause) - _contrast(what)
-            is_then = read_period_words(clause).years == period.years
-            if len(figures) == 1 and is_all and is_same and is_then:
-                yield figures[0], "a sentence", said
+    return [place for score, place in scored if score > most - _MARGIN and most >= _LEAST]
 
 
 def _wanted(what: str, period: FigurePeriod) -> frozenset[str]:
-    """The terms that are asked for; a year that is not the period is part of a name."""
+    """The wanted terms; a year other than the period is part of a name."""
     others = read_period_words(what).years - period.years
-    said = terms(_without_period(_IN_SCALE.sub(" ", what)), drop_stop_words=True)
+    said = terms(_without_period(what), drop_stop_words=True)
     return frozenset([*said, *map(str, others)])
 
 
 def _places(table: Table, text: str) -> Iterator[_Place]:
-    """The cells of a table that have a number."""
-    first, section = table.columns[0].name, ""
-    headings = [(column.name, *_names(column.name)) for column in table.columns[1:]]
+    """The numeric cells of a table."""
+    (first, *names), section = table.columns, ""
+    headings = [(name, *_names(name)) for name in names]
     owns = [own for _, own, _ in headings]
     shared = frozenset.intersection(*owns) if headings[1:] else frozenset()
     columns = [
@@ -334,19 +275,19 @@ def _places(table: Table, text: str) -> Iterator[_Place]:
             cell = table.cell(number, name)
             if cell.quantity is None:
                 continue
-            # A year of the column comes before one of the row.
+            # The year of the column takes precedence over that of the row.
             years = next((each for each in (period, said) if each.years), of_caption)
             months, quarter = said.months | period.months, period.quarter or said.quarter
             yield _Place(
                 table, cell, own | of_column, beside | beside_column, _contrast(f"{label} {name}"),
-                is_start, FigurePeriod(years.years, months, quarter, years.is_span),
+                is_start, FigurePeriod(years.years, months, quarter),
             )  # fmt: skip
 
 
 def _above(table: Table, text: str) -> str:
     """The end of the text before a table, without headers and rows of tables.
 
-    Of a table that is shown apart from its text (`pearl.documents.table.apart`), the text before its mark, too.
+    For a table that is shown apart from its text (`pearl.documents.table.apart`), also the text before its mark.
     """
     spans = table.rows[0].spans
     if not spans:
@@ -356,13 +297,13 @@ def _above(table: Table, text: str) -> str:
         place = text.find(f"\n{marks[-1]}\n", table.rows[-1].spans[0].end)
         if place >= 0:
             said = f"{text[max(0, place - _MAX_ABOVE) : place]}\n{said[said.rindex(marks[-1]) :]}"
-    names = frozenset(term for column in table.columns for term in terms(column.name))
+    names = frozenset(term for name in table.columns for term in terms(name))
     lines = (line for line in said.splitlines() if not line.startswith("|"))
     return " ".join(line for line in lines if not names.issuperset(terms(line)))
 
 
 def _names(name: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The terms of a name, and those that it has in brackets."""
+    """The terms of a name, and those in brackets."""
     own = frozenset(terms(_without_period(name), drop_stop_words=True))
     return own, frozenset(terms(name, drop_stop_words=True)) - own
 
@@ -372,7 +313,7 @@ def _contrast(name: str) -> frozenset[str]:
 
 
 def _shown(cell: Cell) -> str:
-    """A cell as it is written, with the unit and the scale that its table gives it."""
+    """The text of a cell with the unit and scale of its table."""
     quantity = cell.quantity
     assert quantity is not None
     text = " ".join(cell.text.split())

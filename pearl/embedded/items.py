@@ -1,8 +1,8 @@
-"""`ItemsTask` → a line for every item, by the words of that item alone.
+"""`ItemsTask` → one line for each item, decided by the words of that item alone.
 
-Words decide little, and the rest is said to be undecided: an item is kept if one of its clauses has
-every word of the condition and nothing that negates or weakens them; it is not kept if at most half
-of them are there. A label is chosen if the item has more of its own words than of any other label's.
+Most items stay undecided. An item meets a condition if one of its clauses has every word of it, not negated
+and not weakened; it does not meet it if at most half of the words occur. A label is chosen if the item
+has more of its words than of those of any other label.
 """
 
 from __future__ import annotations
@@ -11,22 +11,20 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pearl.actions.thesaurus import synonyms
 from pearl.documents.evidence.finding import negations
 from pearl.documents.passages import sentences, terms
 from pearl.dsl.signatures import NOTHING
 from pearl.embedded.reading import QUOTED, by_action, carry_out, weigh_own
-from pearl.embedded.sentences import SentenceIndex, SentenceRanker
+from pearl.embedded.sentences import SentenceIndex, SentenceRanker, matching_terms
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ItemsTask
 from pearl.replies.items import MAX_RATING, first_words, label_line, n_first_words
 
 _OPERATORS = frozenset({"CLASSIFY", "FILTER", "MAP", "RATE", "TOP"})
-"""Actions whose name says nothing of what is looked for."""
+"""Actions whose names do not say what to look for."""
 _UNDECIDED = "undecided"
 _HALF = 0.5
-"""Share of its words up to which a label is not meant, and below which a condition is not."""
-_MIN_START = 4
+"""An item with at most this share of the words does not have the label or meet the condition."""
 _BEARERS = frozenset(
     terms(
         "patient person people someone man woman user customer client speaker writer author sender item entry row"
@@ -35,7 +33,7 @@ _BEARERS = frozenset(
         " take use receive undergo experience subject topic content true"
     )
 )
-"""Terms of a condition that an item need not have: what it is, and that it says so."""
+"""Terms of a condition that an item need not contain: its own kind, and verbs such as `mention`."""
 
 _TURN = lazy_pattern(r"\s*(?:;|\b(?:but|however|although|though|whereas)\b)\s*", re.I)
 _OPEN = lazy_pattern(
@@ -44,21 +42,21 @@ _OPEN = lazy_pattern(
     r"|history|previous(?:ly)?|former(?:ly)?)\b|\?",
     re.I,
 )
-"""Words beside which others may not mean what they say."""
+"""Words that make a statement uncertain."""
 _RELATING = lazy_pattern(
     r"\b(?:or|either|before|after|until|since|between|first|last|only|all|every|always|both|same|different)\b",
     re.I,
 )
-"""What a condition says beyond its words: having them all is not enough."""
+"""Words that relate the others: an item that has them all may still not meet the condition."""
 _COMPARING = lazy_pattern(
     r"\b(?:more|less|fewer|\w+er than|over|under|above|below|at least|at most|most|least|exactly|about how)\b",
     re.I,
 )
-"""What words never decide, whether they are there or not."""
+"""Comparisons, which matching words cannot decide."""
 
 
 async def judge(task: ItemsTask) -> str:
-    """The reply about every item."""
+    """The reply for all items."""
     wanted = _wanted(task)
     match task.kind:
         case "pick":
@@ -94,7 +92,7 @@ def _condition(task: ItemsTask) -> str:
 
 
 def _step(task: ItemsTask, item: str) -> ActionTask:
-    """The same asked of one item as a document."""
+    """The step for one item as its document."""
     action = task.action
     if action.name in _OPERATORS:
         action = replace(action, name="FIND", definition="")
@@ -102,14 +100,14 @@ def _step(task: ItemsTask, item: str) -> ActionTask:
 
 
 def _wanted(task: ItemsTask) -> frozenset[str]:
-    """The terms that are looked for: those that only frame them if there are no others."""
-    weights = by_action(_step(task, ""), SentenceIndex("")).query.weights
+    """The terms to look for; framing terms only if there are no others."""
+    weights = by_action(_step(task, ""), SentenceIndex("")).weights
     own = {term for term, weight in weights.items() if weight >= 1} - _BEARERS
     return frozenset(own or terms(_condition(task), drop_stop_words=True))
 
 
 def _clauses(item: str) -> list[tuple[frozenset[str], bool]]:
-    """The terms of every clause, and whether it says plainly what it says."""
+    """The terms of each clause, and whether it is neither negated nor uncertain."""
     return [
         (
             frozenset(terms(clause, drop_stop_words=True)),
@@ -121,7 +119,7 @@ def _clauses(item: str) -> list[tuple[frozenset[str], bool]]:
 
 
 def _best_share(clauses: Iterable[tuple[frozenset[str], bool]], wanted: frozenset[str]) -> float:
-    """The largest share of the terms in a clause that says them plainly."""
+    """The largest share of the terms in a clause that is neither negated nor uncertain."""
     shares = (len(wanted & words) / len(wanted) for words, is_plain in clauses if is_plain)
     return max(shares, default=0.0) if wanted else 0.0
 
@@ -135,23 +133,16 @@ def _holds(condition: str, wanted: frozenset[str], item: str) -> str:
     whole = [is_plain for words, is_plain in clauses if wanted <= words]
     if whole:
         return "yes" if all(whole) and not is_relating else _UNDECIDED
-    near = [{term for term in wanted if _bears(term, words)} for words, _ in clauses]
-    # One of two words, as in "a refund for a lamp" of refund requests, does not say no.
+    near = [
+        {term for term in wanted if matching_terms(term, sorted(words))} for words, _ in clauses
+    ]
+    # One of two words is undecided: "a refund for a lamp" may be a refund request.
     bears = any(found and (is_relating or len(found) / len(wanted) >= _HALF) for found in near)
     return _UNDECIDED if bears or wanted <= set().union(*near) else "no"
 
 
-def _bears(term: str, words: frozenset[str]) -> bool:
-    """Whether a term is among words, or one that may mean the same or begins the same."""
-    if term in words or not words.isdisjoint(synonyms().get(term, ())):
-        return True
-    start = term[: max(_MIN_START, len(term) - 2)]
-    is_long = len(term) >= _MIN_START and term.isalpha()
-    return is_long and any(w.startswith(start) and len(w) <= len(start) + 3 for w in words)
-
-
 def _label(labels: Sequence[str], words: Sequence[Mapping[str, float]], item: str) -> str:
-    """The one label of which a clause has most of the words."""
+    """The label that most words of a clause name."""
     said = [clause for clause, is_plain in _clauses(item) if is_plain]
     shares = [
         max((sum(w for term, w in own.items() if term in clause) for clause in said), default=0.0)

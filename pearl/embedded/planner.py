@@ -1,8 +1,8 @@
 """Question + library → plan, by rule from the form of the question.
 
-A question about a table becomes a LOOKUP, one that counts rows is planned with the operators on rows.
-Every other part of a question is one step: the library's action for its form, found by the words of
-its name, else a general action of shape `(CTX, X)`, else one that the plan declares.
+A question about a table becomes a LOOKUP; a question that counts rows uses the operators on rows. Every
+other part of a question is one step: the library's action for its form, found by the words of its name,
+else a general action of shape `(CTX, X)`, else an action that the plan declares.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from pearl.actions.likeness import by_words, may_merge
 from pearl.actions.operators import REWRITE, SUBQUERIES
 from pearl.actions.values import items_of
 from pearl.data.samples import asked_with, without_background
@@ -44,27 +43,13 @@ _ROLES: dict[Form, tuple[str, str, str]] = {
     "thing": ("", "answer", "Find what the text says about it"),
     "time": ("TIME DATE WHEN", "time", "Find when it is"),
 }  # fmt: skip
-_ROLE_WORDS = frozenset(word for words, _, _ in _ROLES.values() for word in words.split())
-_GENERAL = ("FIND", "SEARCH", "COMPREHEND", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")
+ROLE_WORDS: dict[str, Form] = {
+    word: form for form in reversed(_ROLES) for word in _ROLES[form][0].split()
+}
+GENERAL = ("FIND", "SEARCH", "COMPREHEND", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")
 """General actions, best first."""
-_VERBS = frozenset(
-    [
-        "ALL",
-        "BUILD",
-        "COMPARE",
-        "EXPLAIN",
-        "FIND",
-        "GET",
-        "IDENTIFY",
-        "LIST",
-        "OF",
-        "SUMMARIZE",
-        "VERIFY",
-        "X",
-        "Y",
-    ]
-)
-"""Words of names that do not say what is looked for."""
+VERBS = frozenset(["ALL", "BUILD", "COMPARE", "EXPLAIN", "FIND", "GET", "IDENTIFY", "LIST", "OF", "SUMMARIZE", "VERIFY", "X", "Y"])  # fmt: skip
+"""Words of names that do not say what to look for."""
 _SHAPE = (Parameter(CTX, ValueType.CONTEXT), Parameter("X"))
 _OWN = Action(
     "FIND_PASSAGE", _SHAPE, "Return the passages of CTX that say most about X, word for word"
@@ -95,7 +80,7 @@ class _Draft:
 
     def general(self) -> Action:
         """The most general action of shape (CTX, X)."""
-        for name in _GENERAL:
+        for name in GENERAL:
             action = self.library.get(name)
             if action is not None and _has_shape(action, 1):
                 return action
@@ -116,7 +101,7 @@ class _Draft:
         for word in roles:
             named = [a for a in fitting if word in a.name.split("_") and _first_role(a) in roles]
             if n_texts > 1:
-                named = [a for a in named if _VERBS.union(roles).issuperset(a.name.split("_"))]
+                named = [a for a in named if VERBS.union(roles).issuperset(a.name.split("_"))]
             if named:
                 return min(named, key=_specialty)
         return None
@@ -156,7 +141,7 @@ def build_plan(question: str, library: ActionLibrary, kind: DocumentKind = "docu
             draft.add("found", lookup, "Ask the table", _text(text))
         return draft.plan
     question, background = without_background(question)
-    if not background:  # else what the question refers to is unknown, so no rows are selected by it
+    if not background:  # with background, the rows that the question refers to are unknown
         rows = row_question(question)
         if rows is not None and plan_rows(rows, library, draft.add):
             return draft.plan
@@ -170,7 +155,7 @@ def _plan(part: Part, draft: _Draft) -> None:
     """Add the steps for one part of a question."""
     _, output, explanation = _ROLES[part.form]
     one = draft.playing(part.form, 1) or draft.general()
-    about = part.asked if one.name in _GENERAL else part.topic
+    about = part.asked if one.name in GENERAL else part.topic
     match part.form:
         case "comparison":
             _compare(part, draft)
@@ -179,7 +164,9 @@ def _plan(part: Part, draft: _Draft) -> None:
             texts = (_text(part.topics[0], part.background), _text(part.topics[1]))
             draft.add(output, two, explanation, *texts)
             return
-        case "number" if part.is_tally:  # matching passages are no entries, so they are not counted
+        case "number" if (
+            part.is_tally
+        ):  # passages are listed, not counted: several may state one entry
             output, explanation = "entries", "List every one of them"
             one, about = draft.playing("list", 1) or one, part.asked
         case "summary" if part.is_about_document and (whole := draft.playing(part.form, 0)):
@@ -212,7 +199,7 @@ def _named(part: Part, draft: _Draft) -> tuple[Action, str] | None:
     wanted = terms(thing)
     best: tuple[int, Action] | None = None
     for action in draft.library.values():
-        words = {word for word in action.name.split("_") if word not in _VERBS}
+        words = {word for word in action.name.split("_") if word not in VERBS}
         named = set(terms(" ".join(words).lower()))
         if not _has_shape(action, 1) or not named <= set(wanted) or wanted[-1] not in named:
             continue
@@ -223,7 +210,7 @@ def _named(part: Part, draft: _Draft) -> tuple[Action, str] | None:
 
 def _first_role(action: Action) -> str:
     """The word that says what an action is for: `RECOMMENDED` in `FIND_RECOMMENDED_CHANGES`."""
-    return next((word for word in action.name.split("_") if word in _ROLE_WORDS), "")
+    return next((word for word in action.name.split("_") if word in ROLE_WORDS), "")
 
 
 def _specialty(action: Action) -> tuple[int, int]:
@@ -243,7 +230,7 @@ def _has_shape(action: Action, n_texts: int) -> bool:
 
 
 def _text(text: str, background: str = "") -> String:
-    """An argument, with what its pronouns may refer to in brackets."""
+    """An argument, with the text that its pronouns may refer to in brackets."""
     return String(asked_with(text.strip()[:_MAX_ARGUMENT], background[:_MAX_ARGUMENT]))
 
 
@@ -258,7 +245,7 @@ _REFERS = lazy_pattern(
     r"|another|else|instead|there)\b",
     re.I,
 )
-"""What may refer to an earlier question."""
+"""Words that may refer to an earlier question."""
 _YEAR = lazy_pattern(r"\b(?:19|20)\d\d\b")
 _GENERIC = frozenset(terms(
     "change difference increase decrease sum total average ratio share percentage percent value amount figure number"
@@ -267,7 +254,7 @@ _GENERIC = frozenset(terms(
 
 
 def make_standalone(task: StandaloneTask) -> str:
-    """The question, with the earlier ones in brackets where it may refer to them.
+    """The question, with the earlier ones in brackets if it may refer to them.
 
     Example:
         >>> from pearl.data.samples import Turn
@@ -321,15 +308,13 @@ def made_query(task: ActionTask) -> str | None:
 
 # New actions --------------------------------------------------------------------------------------
 
-_LEAST = 0.25
-"""Minimum likeness of drafts that are merged."""
 _NOUN = lazy_pattern(r"the ([a-z]{3,}(?: [a-z]{3,})?)")
 _DOING = lazy_pattern(r"\s\w+ing\Z")
-"""`the ship hiding`, in "What is the captain of the ship hiding": what is asked for is no captain."""
+"""Matches "the ship hiding" of "What is the captain of the ship hiding", which does not ask for a captain."""
 
 
 def propose(question: str, library: ActionLibrary) -> str:
-    """A plan for the question that declares the new actions it calls, named after what is asked for.
+    """A plan that declares the new actions it calls, named after the nouns of the question.
 
     Example:
         >>> find = Action("FIND", _SHAPE, "Find X")
@@ -347,7 +332,7 @@ def propose(question: str, library: ActionLibrary) -> str:
 
 
 def _drafted(part: Part, library: ActionLibrary) -> Action | None:
-    """The new action for a part of a question, if its library lacks one."""
+    """The new action for a part of a question, if the library lacks one."""
     thing, of = part.thing_of if part.form == "thing" else ("", "")
     words, _, explanation = _ROLES[part.form]
     if not _DOING.search(of) and (noun := _NOUN.fullmatch(thing.strip().lower())):
@@ -355,7 +340,7 @@ def _drafted(part: Part, library: ActionLibrary) -> Action | None:
         definition = f"Find the {noun[1]} of X in CTX"
     elif words and _Draft(library).playing(part.form, 1) is None:
         word = words.split()[0]
-        name = word if word in _VERBS else f"FIND_{word}"
+        name = word if word in VERBS else f"FIND_{word}"
         definition = f"{explanation}, for X, in CTX"
     else:
         return None
@@ -363,29 +348,5 @@ def _drafted(part: Part, library: ActionLibrary) -> Action | None:
 
 
 def refine(task: RefineTask) -> str:
-    """Merge the two most similar drafts, repeatedly: an action a line, with the numbers of its drafts.
-
-    Unlike drafts stay apart, even if that leaves more than `task.max_actions`.
-    """
-    import numpy as np
-
-    drafts = task.drafts
-    close = np.triu(by_words(drafts), 1)
-    groups = {i: [i] for i in range(len(drafts))}
-    while len(groups) > task.max_actions and close.max(initial=0) >= _LEAST:
-        i, j = (int(at) for at in np.unravel_index(close.argmax(), close.shape))
-        close[i, j] = 0
-        if not may_merge(drafts[i], drafts[j]):
-            continue
-        keep, fold = sorted((i, j), key=lambda k: (*_generality(drafts[k]), k))
-        groups[keep] += groups.pop(fold)
-        close[fold, :] = close[:, fold] = 0
-    return "\n".join(
-        f"{print_action(drafts[i])} {[number + 1 for number in sorted(group)]}"
-        for i, group in sorted(groups.items())
-    )
-
-
-def _generality(action: Action) -> tuple[int, int]:
-    """Lower for a more general action: words of its name, characters of its definition."""
-    return action.name.count("_"), len(action.definition)
+    """Every draft as it is: rules that stand in for a model would repeat those of `pearl.mining`."""
+    return "\n".join(f"{print_action(draft)} [{i}]" for i, draft in enumerate(task.drafts, start=1))

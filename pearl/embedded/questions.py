@@ -1,6 +1,6 @@
 """Question → its parts, each with its form, by patterns that match only where the form is sure.
 
-A part whose form is not sure is a `thing`, and is passed on as it stands.
+A part of uncertain form is a `thing`, which is searched for unchanged.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _AMOUNTS = (
     r"|temperature|size|length|fee|salary|total|speed|depth|width|population|rate|rent|budget|quantity)"
 )
 _ITSELF = rf"(?=\W*\Z| (?:{AUXILIARY}|of|in|who|that|which|when|where)\b| [\w'’-]+ed\b)"
-"""What follows a noun that is asked for, and not the first word of another one (`school bus`)."""
+"""Follows the noun that is asked for; excludes the first word of a compound (`school bus`)."""
 
 _FORMS: tuple[tuple[Form, str], ...] = (
     ("summary", r"(?:summari[sz]e|sum up|(?:give )?(?:a |the )?(?:summary|gist|overview) of) ?(?P<topic>.*)"
@@ -79,15 +79,12 @@ _FORMS: tuple[tuple[Form, str], ...] = (
 )  # fmt: skip
 _PATTERNS = [(form, lazy_pattern(rf"(?:{pattern})\Z", re.I | re.S)) for form, pattern in _FORMS]
 _UNSURE = lazy_pattern(r"\b(?-i:NOT|EXCEPT)\b|\b(?:what|which)\b.* not\b|\bif\b", re.I)
-"""What makes another question of one that has a form."""
+"""Words that change the meaning of a form."""
 
 _POLITE = lazy_pattern(
-    r"(?:(?:please|kindly|hello|hi|hey|so|well|now|ok|okay)[,!]?\s+|(?:according to|in|within|from"
-    rf"|based on) {_DOCUMENT},?\s+"
-    r"|(?:can|could|would|will) you (?:please |kindly )?(?=(?:tell|explain|describe|give|find|list"
-    r"|show|say|summari[sz]e|compare|name)\b)"
-    r"|(?:tell|show) (?:me|us),? (?:about )?|(?:i|we) (?:want|need|would like|['’]d like)"
-    r" to (?:know|understand) |do you (?:know|think) (?=wh|how|if)|(?:say|explain|describe) (?=wh|how))",
+    rf"(?:please,?\s+|(?:according to|in|within|from|based on) {_DOCUMENT},?\s+"
+    r"|(?:can|could|would|will) you (?:please )?(?=(?:tell|explain|describe|give|find|list|show|summari[sz]e|compare)\b)"
+    r"|(?:tell|show) me,? (?:about )?|(?:explain|describe) (?=wh|how))",
     re.I,
 )
 _NEXT = lazy_pattern(
@@ -95,21 +92,11 @@ _NEXT = lazy_pattern(
     rf"|(?!when|where|why){_WH}\s+(?!or\b|and\b)\S))",
     re.I,
 )
-_NEXT_CLAIM = lazy_pattern(
-    rf",\s+(?:and|or|but)\s+(?={AUXILIARY}\s+(?:the|a|an|it|he|she|they|his|her|their|its|this|that|there|any|[A-Z]))",
-    re.I,
-)
 _BARE = lazy_pattern(
     r"(?:,|;)?\s+and\s+(?P<bare>why|when|where|how(?: (?:often|long|much|many))?|(?:by |with |for )whom|who)\W*\Z",
     re.I,
 )
-_WHY_NOT = lazy_pattern(r"(?<!\W)\W*\bwhy(?: or why)? not\W*\Z", re.I)
-_BOTH = lazy_pattern(
-    rf"(?P<one>{_BEFORE_WH}{_WH})\s*(?:,|and|or|,\s*and)\s+(?P<two>{_BEFORE_WH}{_WH}(?: (?!{AUXILIARY}\b)\w+)?)\s+(?P<rest>{AUXILIARY}\s.+)\Z",
-    re.I | re.S,
-)
 _ASKS = lazy_pattern(rf"(?:{_BEFORE_WH}{_WH}|{AUXILIARY})\s", re.I)
-_STATEMENT_END = lazy_pattern(r"(?<=[.!])[\"”'’)]*\s+(?=[A-Z])")
 _PRONOUN = lazy_pattern(
     r"\b(?:it|its|he|him|his|she|hers?|they|them|theirs?|this|that|these|those|there|so|then|ones?)\b",
     re.I,
@@ -120,17 +107,13 @@ _THING_OF = lazy_pattern(
     r" (?:of|for|between|against|behind|associated with) (?P<of>.+)\Z",
     re.I | re.S,
 )
-_COUNTED = lazy_pattern(
-    rf"\W*{_BEFORE_WH}how (?:many|much) (?P<noun>(?:[\w'’-]+ ){{0,3}}?[\w'’-]+)(?= {AUXILIARY}\b| [\w'’-]+ed\b|\Z)",
-    re.I,
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """One part of a question.
 
-    `topics` is what it is about, where its form tells: two for a comparison. `background` is what its
+    `topics` are its subjects if the form names them, two for a comparison. `background` is the text that its
     pronouns may refer to.
     """
 
@@ -146,7 +129,7 @@ class Part:
 
     @property
     def topic(self) -> str:
-        """What it is about, as far as its form tells, else the whole question."""
+        """Its only topic, else the whole question."""
         return self.topics[0] if len(self.topics) == 1 else self.asked
 
     @property
@@ -165,12 +148,6 @@ class Part:
         match = _THING_OF.match(self.text)
         return (match["thing"], match["of"]) if match else ("", "")
 
-    @property
-    def counted(self) -> str:
-        """The noun in `How many NOUN`; "" for another form."""
-        match = _COUNTED.match(self.text) if self.form == "number" else None
-        return match["noun"] if match else ""
-
 
 def parts(question: str) -> tuple[Part, ...]:
     """Split a question into its parts.
@@ -180,14 +157,12 @@ def parts(question: str) -> tuple[Part, ...]:
         [('person', 'Who sold the mill?'), ('reason', 'why')]
     """
     split: list[Part] = []
-    texts, told = _split(" ".join(question.split()))
-    for text in texts:
+    for text in _split(" ".join(question.split())):
         text = without_lead_in(text.strip(" ?？!.…") or text)
-        before = f"{told} {split[0].text}".strip() if split else told
         is_short = len(terms(text, drop_stop_words=True)) < 2
-        is_open = not split or is_short or _PRONOUN.search(text)
+        may_refer = split and (is_short or _PRONOUN.search(text))
         form, topics = recognise(text)
-        split.append(Part(form, text, topics, before if is_open else ""))
+        split.append(Part(form, text, topics, split[0].text if may_refer else ""))
     return tuple(split)
 
 
@@ -207,7 +182,7 @@ def recognise(question: str) -> tuple[Form, tuple[str, ...]]:
 
 
 def without_lead_in(text: str) -> str:
-    """A question without what only leads to it.
+    """A question without a polite beginning.
 
     Example:
         >>> without_lead_in("Please tell me how it ends")
@@ -221,24 +196,11 @@ def without_lead_in(text: str) -> str:
     return text
 
 
-def _split(line: str) -> tuple[list[str], str]:
-    """The texts of the parts of a question, at least one and none blank, and the statements before them."""
-    line = _WHY_NOT.sub("", line) or line
-    asked: list[str] = []
-    told: list[str] = []
+def _split(line: str) -> list[str]:
+    """The texts of the parts of a question."""
     rows = [row for row in re.split(r"(?<=[?？])[\"”'’)]*\s*", line) if row.strip(" ?？!.")]
-    for row in rows:
-        if row.startswith("(") and asked:  # an aside
-            asked[-1] += f" {row}"
-            continue
-        last = _STATEMENT_END.split(row)[-1]
-        if last != row and _ASKS.match(last):
-            told.append(row.removesuffix(last).strip())
-            row = last
-        asked += _clauses(row)
-    if not asked or len(asked) > MAX_PARTS:
-        return [line], ""
-    return asked, " ".join(told)
+    texts = [clause for row in rows for clause in _clauses(row)]
+    return texts if texts and len(texts) <= MAX_PARTS else [line]
 
 
 def _clauses(row: str) -> Iterator[str]:
@@ -247,21 +209,13 @@ def _clauses(row: str) -> Iterator[str]:
     if len(row) > MAX_LENGTH:
         yield row
         return
-    if both := _BOTH.match(row):
-        yield f"{both['one']} {both['rest']}"
-        yield f"{both['two']} {both['rest']}"
-        return
     bare: list[str] = []
     while (last := _BARE.search(row)) and last.start():
         bare.insert(0, last["bare"])
         row = row[: last.start()]
-    if _ASKS.match(row):
-        for pattern in (_NEXT, _NEXT_CLAIM):
-            if match := pattern.search(row, 8):
-                yield from _clauses(row[: match.start()])
-                yield from _clauses(row[match.end() :])
-                row = ""
-                break
-    if row:
+    if _ASKS.match(row) and (match := _NEXT.search(row, 8)):
+        yield from _clauses(row[: match.start()])
+        yield from _clauses(row[match.end() :])
+    elif row:
         yield row
     yield from bare

@@ -1,7 +1,7 @@
 """Step + document → answer text: sentences of the document, each quoted on a line of its own.
 
-Quotes are verbatim except for white space. The reply is only quotes, or says that nothing was found:
-matching passages are no entries and no number, so values computed from them are undecided.
+Quotes are verbatim except for white space. The reply consists of quotes only, or says that nothing was
+found. Passages are neither list entries nor numbers, so values computed from them are undecided.
 
 The query of a step has the terms of its own arguments; the plan's question, earlier findings and the
 words of the action's name have less weight. The kind of the answer comes from the action's name, else
@@ -14,7 +14,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from pearl.data.samples import letter, without_background
@@ -22,31 +22,29 @@ from pearl.documents.passages import terms
 from pearl.dsl.signatures import NOTHING
 from pearl.embedded.cues import Kind
 from pearl.embedded.figures import merge_figures, read_figures
-from pearl.embedded.planner import made_query
-from pearl.embedded.questions import Part, parts
+from pearl.embedded.planner import GENERAL, ROLE_WORDS, VERBS, made_query
+from pearl.embedded.questions import Form, Part, parts
 from pearl.embedded.sentences import SentenceHit, SentenceIndex, SentenceQuery, SentenceRanker
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm import ActionTask, ChooseTask, CombineTask
+from pearl.llm import ActionTask, ChooseTask
 
 MAX_QUOTES = 3
-MAX_SEVERAL = 6
 MAX_LISTED = 12
-"""Maximum sentences quoted for one answer, for several, for all."""
+"""Maximum sentences quoted for one answer, for all."""
 
 _CLOSE = 0.7
 _LISTED = 0.55
-"""Minimum share of the best score of a quoted sentence, for one answer and for more."""
+"""Minimum score of a quoted sentence as a share of the best score, for one answer and for all."""
 _N_LEADING = 5
-"""Best sentences, one of which has to say enough of the query; else nothing was found."""
+"""Number of best sentences, one of which has to cover enough of the query; otherwise nothing is found."""
 _ENOUGH = 0.12
 _ENOUGH_OF_ONE = 0.35
-_ENOUGH_OF_ONLY = 0.3
-"""Minimum coverage of the query by a sentence with two of its terms or more, with one of them, with its
-only one. Set on the open half of `experiments/reading`."""
+"""Minimum coverage of the query by a sentence with several of its terms, and with one. Tuned on the open half
+of `experiments/reading`."""
 _N_NEAREST = 3
 _NEAR = 0.2
-"""With vectors it is enough, too, if the best sentence is among so many that are nearest in meaning, and
-near at all: less is the cosine of any two texts. Set there, too."""
+"""With vectors it also suffices that the best sentence is among the `_N_NEAREST` by cosine, with a cosine of
+at least `_NEAR`: unrelated texts have less. Tuned on the same half."""
 
 _N_SUMMARY = 7
 """Sentences of a summary, one from each section of equal length."""
@@ -68,33 +66,10 @@ _FROM_BACKGROUND = 0.5
 _FROM_FRAME = 0.25
 """Weights of terms from elsewhere than the step's own arguments, and of `_FRAME`; the others weigh 1."""
 _MAX_INPUT_TERMS = 12
-_MAX_OWN_WORDS = 25
-"""Maximum words of an input line that counts as an argument; findings are longer."""
 
-_KIND_NAMES: dict[Kind, str] = {
-    "advice": "ADVICE FOLLOW IMPROVEMENT PREVENTION RECOMMENDATION RECOMMENDATIONS RECOMMENDED TREATMENT",
-    "duration": "DURATION FREQUENCY",
-    "emotion": "ATTITUDE CONCERNS EMOTION EMOTIONS FEELING FEELINGS IMPRESSION OPINION REACTION",
-    "number": "AMOUNT COST COSTS COUNT DOSAGE DOSES NUMBER PRICE QUANTITY RESULTS",
-    "person": "AUTHOR PEOPLE PERSON WHO",
-    "place": "LOCATION PLACE SETTING WHERE",
-    "reason": "CAUSE CAUSES EXPLANATION JUSTIFICATION MOTIVATION MOTIVE PURPOSE REASON REASONS WHY",
-    "time": "DATE DATES TIME TIMELINE TIMES WHEN YEAR",
-}
-_NAME_KINDS: dict[str, Kind] = {
-    word: kind for kind, words in _KIND_NAMES.items() for word in words.split()
-}
-_FORM_KINDS: dict[str, Kind] = {kind: kind for kind in _KIND_NAMES}
 _MANY = frozenset(["ALL", "COLLECT", "ENUMERATE", "EVENTS", "EVERY", "EXTRACT", "GATHER", "INSTANCES", "LIST", "ORDER", "TIMELINE"])  # fmt: skip
 _CLAIMING = frozenset(["CHECK", "CONSISTENCY", "VERIFY"])
-_PLAIN_WORDS = {
-    *_NAME_KINDS, *_MANY, *_CLAIMING,
-    *["FIND", "GET", "IDENTIFY", "SEARCH", "LOOK", "LOOKUP", "UP", "FOR", "OF", "IN", "X", "Y", "THE", "AND", "A", "TO", "COMPREHEND", "INFER", "EXPLAIN", "DESCRIBE"],
-    *["ANALYZE", "SUMMARIZE", "SELECT", "RANK", "RETURN", "ANSWER", "EVENT", "RELATION", "BUILD", "SHOW", "GIVE", "TELL", "DETAILS", "ELEMENT", "ITEM"],
-    *["ITEMS", "BEHAVIOR", "CHARACTER", "GENERAL", "WHAT", "HOW", "ENDING", "DESCRIPTION", "PASSAGE", "CHANGE", "CHANGES", "DEVELOPMENT", "COMMON"],
-    *["COMPARE", "COMPARISON", "CONTRAST", "DIFFERENCE", "DEFINE", "DEFINITION", "MEANING", "EFFECT", "EFFECTS", "CONSEQUENCE", "IMPACT"],
-    *["OUTCOME", "HYPOTHETICAL", "LESSON", "MESSAGE", "MORAL", "THEME", "METHOD", "PROCESS", "DIALOGUE", "QUOTE"],
-}  # fmt: skip
+_PLAIN_WORDS = ROLE_WORDS.keys() | VERBS | set(GENERAL) | _MANY | _CLAIMING | _COMPARING | _WHOLE
 """Words of names that are no terms, unlike `ALLERGIES` in `FIND_ALLERGIES`."""
 _FRAME = frozenset(terms(
     "person people someone group name thing event fact reason cause time date place way text document story article"
@@ -107,16 +82,6 @@ _ASKING = lazy_pattern(
     r"\s*(?:the |a )?(?:who|whose|whom|when|where|why|how|what|which|person|name|number|date)\b",
     re.I,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class WantedSentences:
-    """A query and how many answers it has."""
-
-    query: SentenceQuery
-    is_many: bool
-    subject: str
-    is_several: bool = False
 
 
 async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
@@ -136,23 +101,22 @@ async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
     index = ranker.index(task.document)
     if not task.arguments and not _WHOLE.isdisjoint(words):
         return _summary(index)
-    wanted = by_action(task, index)
+    query = by_action(task, index)
     if not task.arguments:
         about = {term: weight * 0.1 for term, weight in _central(index).items()}
-        query = replace(wanted.query, weights=about | dict(wanted.query.weights))
-        wanted = replace(wanted, query=query)
-    return await _quote(ranker, index, wanted)
+        query = replace(query, weights=about | dict(query.weights))
+    return await _quote(ranker, index, query)
 
 
-async def combine(task: CombineTask, ranker: SentenceRanker) -> str:
-    """The best quotes from the parts of a document."""
-    if (merged := merge_figures(task.step, task.parts)) is not None:
+async def combine(task: ActionTask, parts: Sequence[str], ranker: SentenceRanker) -> str:
+    """Merge the quotes from the parts of a document."""
+    if (merged := merge_figures(task, parts)) is not None:
         return merged
-    quotes = dict.fromkeys(line for part in task.parts for line in QUOTED.findall(part))
+    quotes = dict.fromkeys(line for part in parts for line in QUOTED.findall(part))
     if not quotes:
-        return task.parts[0]
-    # One quote a paragraph, because they are not adjacent in the document.
-    return await carry_out(replace(task.step, document=_block(quotes)), ranker)
+        return parts[0]
+    # Each quote is a paragraph, because quotes are not adjacent in the document.
+    return await carry_out(replace(task, document=_block(quotes)), ranker)
 
 
 async def _answer(question: str, ranker: SentenceRanker, index: SentenceIndex) -> str:
@@ -172,35 +136,30 @@ async def _compared(task: ActionTask, ranker: SentenceRanker) -> str:
 
 
 def _side_by_side(replies: list[str]) -> str:
-    """Different replies, those without a finding only if there are no others."""
+    """The different replies; those without a quote only if no reply has one."""
     different = dict.fromkeys(reply.strip() for reply in replies if reply.strip())
     quoted = [reply for reply in different if not reply.startswith(_NOTHING)]
     return "\n\n".join(quoted or different) or _nothing("")
 
 
-async def _quote(ranker: SentenceRanker, index: SentenceIndex, wanted: WantedSentences) -> str:
+async def _quote(ranker: SentenceRanker, index: SentenceIndex, query: SentenceQuery) -> str:
     """The sentences worth quoting, best first, or in document order where all are asked for."""
-    hits = await ranker.rank(index, wanted.query)
-    if not _is_stated(hits, wanted.query):
-        return _nothing(wanted.subject)
-    share, most = (_LISTED, MAX_LISTED) if wanted.is_many else (_CLOSE, MAX_QUOTES)
-    if wanted.is_several and not wanted.is_many:
-        share, most = _LISTED, MAX_SEVERAL
-    chosen: dict[str, SentenceHit] = {}
+    hits = await ranker.rank(index, query)
+    if not _is_stated(hits, query):
+        return _nothing(query.subject)
+    share, most = (_LISTED, MAX_LISTED) if query.is_many else (_CLOSE, MAX_QUOTES)
+    chosen: dict[str, int] = {}
     for hit in hits:
         if len(chosen) == most or hit.score < share * hits[0].score:
             break
-        chosen.setdefault(index.texts[hit.number], hit)
-    if wanted.is_many:
-        return _block(sorted(chosen, key=lambda text: chosen[text].number))
-    return _block(chosen)
+        chosen.setdefault(index.texts[hit.number], hit.number)
+    return _block(sorted(chosen, key=lambda text: chosen[text]) if query.is_many else chosen)
 
 
 def _is_stated(hits: Sequence[SentenceHit], query: SentenceQuery) -> bool:
     """Whether the best sentences say enough of a query to be quoted as an answer."""
-    n_own = sum(weight >= 1 for weight in query.weights.values())
-    of_one = _ENOUGH_OF_ONE if n_own > 1 else _ENOUGH_OF_ONLY
-    if any(hit.coverage >= (_ENOUGH if hit.n_terms > 1 else of_one) for hit in hits[:_N_LEADING]):
+    leading = hits[:_N_LEADING]
+    if any(hit.coverage >= (_ENOUGH if hit.n_terms > 1 else _ENOUGH_OF_ONE) for hit in leading):
         return True
     nearest = sorted(hit.likeness for hit in hits if hit.likeness is not None)[-_N_NEAREST:]
     best = hits[0].likeness if hits else None
@@ -212,7 +171,7 @@ def _block(quotes: Iterable[str]) -> str:
 
 
 def _nothing(subject: str) -> str:
-    """The reply without a match; without quote marks, because it quotes nothing."""
+    """The reply if nothing matches, without quotation marks, which would be read as a quote."""
     words = re.sub('["“”„«»「」]', "", subject).split()
     shown = " ".join(words[:_MAX_SUBJECT_WORDS]) + (" …" if len(words) > _MAX_SUBJECT_WORDS else "")
     return f"{_NOTHING}: {shown}" if shown else f"{_NOTHING}."
@@ -220,7 +179,7 @@ def _nothing(subject: str) -> str:
 
 def _central(index: SentenceIndex) -> dict[str, float]:
     """The most frequent terms of a document, with relative frequencies."""
-    counts = Counter(term for number in range(len(index)) for term in index.words(number))
+    counts = Counter(term for words in index.words for term in words)
     top = sorted(counts, key=lambda term: (-counts[term], term))[:_N_CENTRAL]
     return {term: counts[term] / counts[top[0]] for term in top}
 
@@ -239,31 +198,30 @@ def _summary(index: SentenceIndex) -> str:
 
 def _centrality(index: SentenceIndex, number: int, central: dict[str, float]) -> float:
     """Weight of the central terms in a sentence, normalised by its length."""
-    words, text = index.words(number), index.texts[number]
+    words, text = index.words[number], index.texts[number]
     if not 5 <= len(words) <= 40 or "?" in text:
         return 0.0
     share = sum(central.get(word, 0.0) for word in set(words)) / math.sqrt(len(words) + 4)
-    return share * (0.6 if text[0] in "\"'“‘«" else 1.0)  # speech retells little
+    return share * (0.6 if text[0] in "\"'“‘«" else 1.0)  # speech summarises little
 
 
 # Queries ------------------------------------------------------------------------------------------
 
 
-def by_question(part: Part) -> WantedSentences:
+def by_question(part: Part) -> SentenceQuery:
     """The query of one question."""
     says_more = terms(part.text, drop_stop_words=True)
-    texts = [(part.text, 1.0), (part.background, _FROM_BACKGROUND if says_more else 1.0)]
-    query = SentenceQuery(
-        _weights(texts),
-        _kind_of(part),
-        counted=_counted([part]),
+    return SentenceQuery(
+        _weights([(part.text, 1.0), (part.background, _FROM_BACKGROUND if says_more else 1.0)]),
+        _kind_of(part.form),
         is_claim=part.form == "claim" or not part.asked.endswith("?"),
         text=_joined([part.text, part.background]),
+        is_many=part.form == "list",
+        subject=part.text,
     )
-    return WantedSentences(query, part.form == "list", part.text)
 
 
-def by_action(task: ActionTask, index: SentenceIndex) -> WantedSentences:
+def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
     """The query of a step over an indexed text."""
     own: list[str] = []
     other: list[tuple[str, float]] = []
@@ -272,20 +230,18 @@ def by_action(task: ActionTask, index: SentenceIndex) -> WantedSentences:
         if name in task.inputs:
             quoted.update(line.strip() for line in QUOTED.findall(value))
             lines = [line.strip(" -*") for line in QUOTED.sub("", value).splitlines()]
-            own += [line for line in lines if line and len(line.split()) <= _MAX_OWN_WORDS]
+            own += filter(None, lines)
             rare = dict.fromkeys(terms(value, drop_stop_words=True))
             rarest = sorted(rare, key=index.idf, reverse=True)[:_MAX_INPUT_TERMS]
             other.append((" ".join(rarest), _FROM_INPUT))
         else:
             text, background = without_background(value)
+            # "Why?" asks the same of what was asked before.
             says_more = terms(text, drop_stop_words=True) or not background
-            own.append(
-                text if says_more else background
-            )  # "why" asks the same of what was asked before
+            own.append(text if says_more else background)
             other.append((background, _FROM_BACKGROUND))
     asked = [part for text in own if text.strip() for part in parts(text)]
-    has_question = task.question.strip() and task.arguments
-    questions = parts(task.question) if has_question else ()
+    questions = parts(task.question) if task.question.strip() and task.arguments else ()
     words = task.action.name.split("_")
     other.append((" ".join(w for w in words if w not in _PLAIN_WORDS).lower(), _FROM_NAME))
     # The part of the plan's question that shares most words with the step.
@@ -293,42 +249,37 @@ def by_action(task: ActionTask, index: SentenceIndex) -> WantedSentences:
     texts = [part.text for part in questions]
     about = max(texts, key=lambda text: len(known.intersection(terms(text))), default="")
     other.append((about, _FROM_QUESTION))
-    query = SentenceQuery(
+    return SentenceQuery(
         _weights([*((text, 1.0) for text in own), *other]),
         _kind(words, asked, questions),
-        counted=_counted(asked),
         is_claim=not _CLAIMING.isdisjoint(words),
         quoted=frozenset(i for i, sentence in enumerate(index.texts) if sentence in quoted),
         text=_joined([*own, about]),
-    )
-    return WantedSentences(
-        query,
-        not _MANY.isdisjoint(words),
-        "; ".join(own) or task.question,
-        is_several=any(word in _NAME_KINDS and word.endswith("S") for word in words),
+        is_many=not _MANY.isdisjoint(words),
+        subject="; ".join(own) or task.question,
     )
 
 
 def _kind(words: Iterable[str], asked: Iterable[Part], questions: tuple[Part, ...]) -> Kind:
     """The kind of a step's answer."""
-    kinds = [_kind_of(part) for part in asked if _ASKING.match(part.text)]
+    kinds = [_kind_of(part.form) for part in asked if _ASKING.match(part.text)]
     said: Kind = next((kind for kind in kinds if kind != "thing"), "thing")
-    named: Kind | None = next((_NAME_KINDS[word] for word in words if word in _NAME_KINDS), None)
-    if named is not None:  # few libraries have an action for durations
+    named = next(
+        (kind for word in words if (kind := _kind_of(ROLE_WORDS.get(word, "thing"))) != "thing"),
+        None,
+    )
+    if named is not None:  # libraries without an action for durations use the one for times
         return said if (named, said) == ("time", "duration") else named
-    if said == "thing" and len(questions) == 1:
-        return _kind_of(questions[0])
-    return said
+    return _kind_of(questions[0].form) if said == "thing" and len(questions) == 1 else said
 
 
-def _kind_of(part: Part) -> Kind:
-    """The kind of thing that answers a question."""
-    return _FORM_KINDS.get(part.form, "thing")
-
-
-def _counted(asked: Iterable[Part]) -> frozenset[str]:
-    """The terms of the things that questions count."""
-    return frozenset(term for part in asked for term in terms(part.counted)[-1:])
+def _kind_of(form: Form) -> Kind:
+    """The kind of thing that answers a question of a form."""
+    return (
+        form
+        if form in ("advice", "duration", "emotion", "number", "person", "reason", "time")
+        else "thing"
+    )
 
 
 def _weights(texts: Iterable[tuple[str, float]]) -> dict[str, float]:

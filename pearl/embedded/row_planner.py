@@ -1,20 +1,20 @@
 """Question about rows (patients, reviews, messages) → the steps that count them.
 
-A question is about rows if it says how many, most, least, per or which share of things that
-collections consist of (`_UNITS`), and these are what it is about. Things that somebody in a text has,
-writes or does are not: "How many letters did Ada write?" goes by what the text says of Ada.
+A question is about rows if it asks how many, most, least, per or which share of the units of a collection
+(`_UNITS`). "How many letters did Ada write?" is not: the text states what Ada did.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from pearl.actions.operators import operators
 from pearl.documents.dates import read_period
 from pearl.dsl.nodes import Argument, ListLiteral, Reference, String
-from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.dsl.signatures import ActionLibrary
 from pearl.embedded.questions import AUXILIARY, MAX_LENGTH, NAME, without_lead_in
 from pearl.errors.patterns import lazy_pattern
 
@@ -57,7 +57,7 @@ _DATED = lazy_pattern(
     r"|reviews?|rows?|tickets?|tweets?|users?)\b",
     re.I,
 )
-"""What has a date of its own; of others, a date in the question may be that of anything."""
+"""Units with a date of their own; for others, a date in the question may refer to anything."""
 
 _PLURALS = [f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s" for noun in _UNITS]
 _NOUN = rf"(?P<noun>{'|'.join(sorted([*_PLURALS, *_UNITS], key=len, reverse=True))})\b"
@@ -78,13 +78,13 @@ _LEAD_IN = lazy_pattern(
     re.I,
 )
 _TIMES = lazy_pattern(r"\b(?:once|twice|times|(?:more|fewer|less) than)\b", re.I)
-"""What is said of how many rows each of them has: no row says it."""
+"""Conditions on the number of rows of a group, which no single row states."""
 _STORY = lazy_pattern(r"\b(?:in|of) (?:the|this) (?:story|book|novel|chapter|tale|play|film|poem)\b", re.I)  # fmt: skip
 _SUBJECT = lazy_pattern(
     rf"\s*{AUXILIARY}\s+(?:{NAME}|i|you|he|she|it|we|they)\b|.*?\b(?:do|does|did)\b(?! not\b)|\s*per\b",
     re.I,
 )
-"""What follows a noun that is not what the question is about: somebody else is, or a rate."""
+"""Follows a unit if the question has another subject, or asks for a rate."""
 _SEVERAL = lazy_pattern(
     r"[?;]|\b(?:and|or|but),? (?:why|when|where|how|who|whom|what|which)\b", re.I
 )
@@ -124,7 +124,7 @@ _SHARE = lazy_pattern(
 
 
 def row_question(question: str) -> RowQuestion | None:
-    """What a question counts; None if it is not about rows.
+    """The count that a question asks for; None if it is not about rows.
 
     Example:
         >>> row_question("How many patients had chest pain?").about
@@ -136,14 +136,14 @@ def row_question(question: str) -> RowQuestion | None:
     if len(line) > MAX_LENGTH or _STORY.search(line):
         return None
     core, where = _scoped(line)
-    asked = _compared(core)
-    if asked is None and not _SEVERAL.search(core):
-        asked = _shared(core) or _ranked(core) or _counted(core)
-    return None if asked is None else replace(asked, where=where)
+    row = _compared(core)
+    if row is None and not _SEVERAL.search(core):
+        row = _ranked(core) or _counted(core)
+    return None if row is None else replace(row, where=where)
 
 
 def _scoped(line: str) -> tuple[str, tuple[Where, ...]]:
-    """The question itself, and which rows it is about as far as their dates tell."""
+    """The question without its dates, and the conditions on dates."""
     where: list[Where] = []
     if _DATED.search(line):
         if (between := _BETWEEN.search(line)) and _are_dates(between["first"], between["last"]):
@@ -163,24 +163,16 @@ def _are_dates(*texts: str) -> bool:
 
 
 def _compared(core: str) -> RowQuestion | None:
-    """Which of two there are more of."""
+    """A question that compares two counts."""
     for pattern in _COMPARED:
         if match := pattern.fullmatch(core):
             conditions = [_condition(match["noun"], match[name]) for name in ("first", "second")]
-            return RowQuestion("compare", _unit(match["noun"]), about=tuple(conditions))
+            return RowQuestion("compare", _UNITS[_one(match["noun"])], about=tuple(conditions))
     return None
 
 
-def _shared(core: str) -> RowQuestion | None:
-    match = _SHARE.fullmatch(core)
-    if match is None or _SUBJECT.match(match["rest"]):
-        return None
-    of = _about(match)
-    return replace(of, ask="share", unit=_unit(match["noun"])) if of.about else None
-
-
 def _ranked(core: str) -> RowQuestion | None:
-    """The most, the least."""
+    """A question for the most or the least."""
     for pattern in _RANKED:
         match = pattern.fullmatch(core)
         if match is None:
@@ -188,36 +180,37 @@ def _ranked(core: str) -> RowQuestion | None:
         groups = match.groupdict(default="")
         field = _FIELDS.get(groups.get("field", "").lower(), groups.get("other", ""))
         noun = groups.get("noun", "")
-        if groups.get("other") and _unit(noun) != "entry":
-            return None  # what else has most pages is no field
+        if groups.get("other") and _UNITS[_one(noun)] != "entry":
+            return None  # no field, but an object: the chapter with most pages
         of = _about(match) if noun else RowQuestion("count", "entry")
-        unit = "turn" if field == "Speaker" else _unit(noun) if noun else "entry"
+        unit = "turn" if field == "Speaker" else _UNITS[_one(noun)] if noun else "entry"
         ask: Literal["most", "least"] = "most" if groups["rank"].lower() == "most" else "least"
         return replace(of, ask=ask, unit=unit, field=field)
     return None
 
 
 def _counted(core: str) -> RowQuestion | None:
-    """How many, in all or of each."""
-    for pattern in _PER:
-        if match := pattern.fullmatch(core):
-            inner = _COUNT.fullmatch(match["before"])
-            if inner is None or _SUBJECT.match(inner["rest"]):
-                return None
-            groups = match.groupdict()
-            field = _FIELDS[groups["field"].lower()] if "field" in groups else groups["other"]
-            return replace(_about(inner), ask="count_by", unit=_unit(inner["noun"]), field=field)
-    match = _COUNT.fullmatch(core)
+    """A question for a count, a count for each group or a share."""
+    share = _SHARE.fullmatch(core)
+    grouped = next((match for pattern in _PER if (match := pattern.fullmatch(core))), None)
+    match = share or _COUNT.fullmatch(grouped["before"] if grouped else core)
     if match is None or _SUBJECT.match(match["rest"]):
         return None
-    if _TIMES.search(match["rest"]) and _one(match["noun"]) in _FIELDS:
+    row = _about(match)
+    noun = _one(match["noun"])
+    if share:
+        return replace(row, ask="share", unit=_UNITS[noun]) if row.about else None
+    if grouped:
+        groups = grouped.groupdict()
+        field = _FIELDS[groups["field"].lower()] if "field" in groups else groups["other"]
+        return replace(row, ask="count_by", unit=_UNITS[noun], field=field)
+    if _TIMES.search(match["rest"]) and noun in _FIELDS:
         return None
-    field = _FIELDS.get(_one(match["noun"]), "")
-    return replace(_about(match), unit=_unit(match["noun"]), field=field)
+    return replace(row, unit=_UNITS[noun], field=_FIELDS.get(noun, ""))
 
 
 def _about(match: re.Match[str]) -> RowQuestion:
-    """What is said of the rows that are counted: a condition or nothing."""
+    """The condition on the counted rows, if the question has one."""
     groups = match.groupdict(default="")
     kind, rest = _DETERMINERS.sub("", groups.get("kind", "")).strip(), groups.get("rest", "")
     if not kind and _PLAIN.fullmatch(rest):
@@ -226,12 +219,7 @@ def _about(match: re.Match[str]) -> RowQuestion:
 
 
 def _condition(noun: str, rest: str) -> str:
-    """What is said of rows, in the words of the question.
-
-    Example:
-        >>> _condition("reviews", " are there about the food"), _condition("patients", " had a fever")
-        ('reviews about the food', 'patients had a fever')
-    """
+    """A condition on rows, without `there are`."""
     return _THERE.sub(" ", f"{noun} {rest.strip()}").strip()
 
 
@@ -243,10 +231,6 @@ def _one(noun: str) -> str:
     return f"{noun[:-3]}y" if noun.endswith("ries") else noun.removesuffix("s")
 
 
-def _unit(noun: str) -> str:
-    return _UNITS[_one(noun)]
-
-
 # Plans --------------------------------------------------------------------------------------------
 
 _USED = (
@@ -254,17 +238,7 @@ _USED = (
 )  # fmt: skip
 
 
-class AddStep(Protocol):
-    """Adds a step to a plan and gives its output."""
-
-    def __call__(
-        self, output: str, action: Action, explanation: str, /, *arguments: Argument
-    ) -> Reference:
-        """Add one step."""
-        ...
-
-
-def plan_rows(asked: RowQuestion, library: ActionLibrary, add: AddStep) -> bool:
+def plan_rows(asked: RowQuestion, library: ActionLibrary, add: Callable[..., Reference]) -> bool:
     """Add the steps that answer a question about rows, if the library has the operators."""
     known = operators()
     if any(

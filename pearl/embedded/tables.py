@@ -1,14 +1,13 @@
-"""`LookupTask` → a query, if the words that the table knows account for every word of the question; else why none.
+"""`LookupTask` → a query, if every word of the question has a meaning in the table; otherwise the reason.
 
-A word that is left over may be a condition, so a query without it would be wrong and look right.
+An unexplained word may be a condition. A query without it would look right and be wrong.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -67,14 +66,14 @@ LOGICAL = lazy_pattern(
     r"|n['’]t\b",
     re.I,
 )
-"""Words that turn conditions round, join them otherwise than by `and`, or compare."""
+"""Words that negate conditions, join them by `or`, or compare."""
 VAGUE = lazy_pattern(
     r"\b(?:now|today|tonight|tomorrow|yesterday|currently|at\s+the\s+moment|near(?:by|est)?|close(?:st)?\s+to|"
     r"near\s+me|soon|recently|this\s+(?:week|month|year)|last\s+(?:week|month|year)|change[ds]?|difference|"
     r"compared?|ratio|percent(?:age)?|share|why|if)\b",
     re.I,
 )
-"""What no column says, or no query computes."""
+"""Words that no column answers or no query computes."""
 FRAME = frozenset((
     "list", "show", "name", "give", "tell", "find", "there", "which", "what", "who", "where",
     "when", "many", "number", "row", "entry", "record", "item", "one", "thing", "place", "see",
@@ -84,215 +83,21 @@ FRAME = frozenset((
     "information", "know", "need", "want", "look", "work", "looking", "search", "with", "that",
     "those", "these", "of", "table", "data", "file", "long", "much",
 ))  # fmt: skip
-"""Words that say nothing of rows."""
+"""Words of questions that are no condition on rows."""
 GENERIC = ("row", "record", "entry", "item", "line", "one", "place", "result")
-"""Nouns for whatever a row is of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cue:
-    """Words with a meaning of their own."""
-
-    start: int
-    end: int
-    name: str
-    value: str = ""
-    high: str = ""
-
-
-def find(question: str) -> Iterator[Cue]:
-    """What is counted, averaged or ordered.
-
-    Example:
-        >>> [cue.name for cue in find("How many per city, and which has the most recent?")]
-        ['count', 'each', 'last']
-    """
-    for match in _CUE.finditer(question):
-        yield Cue(match.start(), match.end(), match.lastgroup or "")
-
-
-def comparisons(question: str) -> Iterator[Cue]:
-    """Comparisons with a number, a year, a month or a date.
-
-    Example:
-        >>> [(cue.name, cue.value) for cue in comparisons("under $5,000 and after 2015")]
-        [('before', '$5,000'), ('after', '2015')]
-    """
-    for match in _COMPARISON.finditer(question):
-        if match["low"]:
-            yield Cue(match.start(), match.end(), "between", match["low"], match["high"])
-        else:
-            name = next(op for i, op in enumerate(_OPERATORS) if match[f"o{i}"])
-            value = match["value"].rstrip(",")
-            if match["month"]:
-                value = f"{match['year']}-{month_number(match['month']):02}"
-            yield Cue(match.start(), match.end(), name, value)
-
-
-def moments(question: str) -> Iterator[tuple[Cue, ...]]:
-    """Times at which something is to be open, or not: what it says, and which words are of it.
-
-    A part of a day is of no certain hours, and its cue has no value.
-
-    Example:
-        >>> [[(cue.name, cue.value) for cue in each] for each in moments("Who is open on Friday at 11:30?")]
-        [[('open', 'Friday 11:30'), ('day', '')]]
-    """
-    for match in _MOMENT.finditer(question):
-        value = match["day"]
-        if match["from"]:
-            value += f" {match['from'].strip()}"
-        if match["to"]:
-            value += f"-{match['to'].strip()}"
-        is_open = match["how"].lower().startswith("open") != bool(match["not"])
-        name = "open" if is_open else "no open"
-        opened = Cue(match.start(), match.end("how"), name, "" if match["part"] else value)
-        yield opened, Cue(match.end("between"), match.end(), "day")
-
-
-# Which mentions a question means ---------------------------------------------------------------
+"""General nouns for rows."""
 
 VALUES = ("value", "synonym", "short", "alike")
 COLUMNS = ("column", "column word")
 _PHRASES = ("phrase", "negated")
 _RANK = {how: rank for rank, how in enumerate(("value", "column", *VALUES[1:], "column word", *_PHRASES))}  # fmt: skip
 
-
-class UnsureError(Exception):
-    """A question says something that the table, or the rules, do not account for."""
-
-
-class Words:
-    """The words of a question."""
-
-    def __init__(self, question: str) -> None:
-        self.question = question
-        self.places = [word.span() for word in question_words(question)]
-        self.texts = [question[start:end] for start, end in self.places]
-
-    def at(self, start: int, end: int) -> set[int]:
-        """The words between two characters."""
-        return {i for i, (at, to) in enumerate(self.places) if at < end and to > start}
-
-    def span(self, mention: Mention) -> tuple[int, int]:
-        """Where a mention is, in characters."""
-        return self.places[mention.start][0], self.places[mention.end - 1][1]
-
-    def said(self, mention: Mention) -> str:
-        """A mention as it is written."""
-        start, end = self.span(mention)
-        return self.question[start:end]
-
-    def counts(self, number: int) -> bool:
-        """Whether a word says something of rows."""
-        stems = terms(self.texts[number], drop_stop_words=True)
-        return bool(stems) and not FRAME & {self.texts[number].lower(), *stems}
-
-    def content(self, mention: Mention) -> set[int]:
-        """The words of a mention that say something of rows."""
-        return {at for at in range(mention.start, mention.end) if self.counts(at)}
-
-    def between(self, candidates: Iterable[Mention]) -> UnsureError:
-        """That it is open which of several is meant."""
-        candidates = list(candidates)
-        meant = dict.fromkeys(
-            f"{other.column}: {other.text}" if other.text else other.column for other in candidates
-        )
-        return UnsureError(f"'{self.said(candidates[0])}' may mean {' or '.join(list(meant)[:4])}")
-
-
-def choose(
-    words: Words, mentions: Sequence[Mention], taken: Collection[int], about: bool
-) -> list[Mention]:
-    """Mentions that do not overlap, in order: the longest first, and of those the surest."""
-    free = [
-        mention
-        for mention in mentions
-        if not set(taken).intersection(range(mention.start, mention.end))
-    ]
-    sure = [mention for mention in free if mention.how not in _PHRASES]
-    named = {at for mention in sure for at in range(mention.start, mention.end)}
-    # What is named otherwise is no phrase, wherever it stands.
-    free = [
-        mention
-        for mention in free
-        if mention.how not in _PHRASES or not words.content(mention) <= named
-    ]
-    spans: dict[tuple[int, int], list[Mention]] = {}
-    for mention in free:
-        spans.setdefault((mention.start, mention.end), []).append(mention)
-    order = sorted(
-        spans.values(),
-        key=lambda candidates: (
-            -len(words.content(candidates[0])),
-            min(_RANK[mention.how] for mention in candidates),
-        ),
-    )
-    chosen: list[Mention] = []
-    used: set[int] = set()
-    for candidates in order:
-        span = range(candidates[0].start, candidates[0].end)
-        if not used.intersection(span):
-            used.update(span)
-            chosen += _best(words, candidates, free, about)
-    return sorted(chosen, key=lambda mention: mention.start)
-
-
-def _best(
-    words: Words, candidates: list[Mention], free: Sequence[Mention], about: bool
-) -> list[Mention]:
-    """What some words mean: one value, or columns."""
-    best = min(_RANK[mention.how] for mention in candidates)
-    if best == _RANK["value"]:
-        candidates = [mention for mention in candidates if mention.how == "value"]
-        if len(candidates) == 1:
-            _check_name(words, candidates[0], free)
-    elif best != _RANK["synonym"] and any(mention.how in COLUMNS for mention in candidates):
-        exact = _literal(words, [mention for mention in candidates if mention.how == "column"])
-        values = [mention for mention in candidates if mention.how in VALUES]
-        if values and not exact:
-            raise words.between([mention for mention in candidates if mention.how not in _PHRASES])
-        # Of several columns the kind tells which is compared.
-        return [*exact, *(mention for mention in candidates if mention.how == "column word")]
-    elif best <= _RANK["alike"]:
-        candidates = [mention for mention in candidates if mention.how in VALUES]
-    different = list({(mention.column, mention.text): mention for mention in candidates}.values())
-    if len(different) > 1 and not about:
-        raise words.between(different)
-    return different
-
-
-def _literal(words: Words, columns: list[Mention]) -> list[Mention]:
-    """Of `Order` and `Ordered` the one that is written."""
-    said = [mention for mention in columns if words.said(mention).lower().rstrip("s") == mention.column.lower().rstrip("s")]  # fmt: skip
-    return said or columns
-
-
-def _check_name(words: Words, mention: Mention, free: Sequence[Mention]) -> None:
-    """`Haifa pharmacy` may be a pharmacy in Haifa, `Haifa Pharmacy` is a name."""
-    inner = [
-        other
-        for other in free
-        if other.how in VALUES and other.column != mention.column
-        and mention.start <= other.start and other.end <= mention.end
-    ]  # fmt: skip
-    covered = {at for other in inner for at in range(other.start, other.end)}
-    if (
-        mention.end - mention.start > 1
-        and words.content(mention) <= covered
-        and words.said(mention) != mention.text
-    ):
-        raise words.between([mention, *inner])
-
-
-# Queries --------------------------------------------------------------------------------------
-
 _NO = lazy_pattern(
     r"\b(?:not|no|non|without|except(?:\s+for)?|excluding|other\s+than|lack(?:s|ing)?|(?:is|are|do|does)n['’]t)"
     r"(?:[\s-]+(?:a|an|the|any|in|at|have|speak|offer|located|of))*[\s-]*\Z",
     re.I,
 )
-"""What turns the next condition round."""
+"""Negates the next condition."""
 _JOINT = lazy_pattern(r"[\s,]*(?:(?P<word>and|or|and/or|nor)\b)?\s*(?:(?:also\s+)?(?:in|at|a|an|the|of|for|speaks?)\s+)*", re.I)  # fmt: skip
 _HAS = lazy_pattern(r"\b(?:have|has|having|with)\s+(?:a|an|any)\s+\Z", re.I)
 _BY_PLACE = lazy_pattern(r"\b(?:in|at|on|from|of|near)\s+(?:the\s+)?\Z", re.I)
@@ -300,7 +105,7 @@ _AS_CONDITION = lazy_pattern(
     r"\b(?:(?:is|are|was|were|be|been)(?:\s+(?:still|now|already|\w+ly))?(?:\s+(?:at|in|on|out\s+of|to|under))?"
     r"|at|in|on|out\s+of|under)\s+\Z", re.I
 )  # fmt: skip
-"""What a column stands behind that rows have to meet: `which books are on loan`."""
+"""Precedes a column that is a condition: `which books are on loan`."""
 _IS_ASKED = lazy_pattern(r"\s*(?:does|do|did|is|are|was|were|has|have|had|can|could|will)\b", re.I)
 _WHICH = lazy_pattern(
     r"\s*(?:(?:in|at|of|for|on|from)\s+)?(?:which|what)\s+(?:(?P<n>\d{1,3})\s+)?", re.I
@@ -312,24 +117,39 @@ _LIST_ALL = lazy_pattern(
 _YEAR = lazy_pattern(r"(?:1[6-9]|20)\d\d(?:-\d\d)*")
 _ROW_NUMBER = lazy_pattern(r"\s+(?:number\s+|no\.?\s*|#\s*)?(\d+(?:\.\d+)?)(?![\w:,])", re.I)
 _AMOUNTS = frozenset(terms("quantity amount number count units pieces stock sold"))
-"""Columns of which a row is of several things."""
+"""Terms of columns that count several things in one row."""
 _PART = lazy_pattern(r"\s*(year|quarter|month|weekday)s?\b", re.I)
 
 
+class UnsureError(Exception):
+    """A word of a question has no certain meaning in the table."""
+
+
+def _numbers(mentions: Iterable[Mention]) -> set[int]:
+    """The numbers of the words of mentions."""
+    return {at for mention in mentions for at in range(mention.start, mention.end)}
+
+
+def _names(mentions: Iterable[Mention], separator: str) -> str:
+    """The columns and values of mentions, for messages."""
+    names = dict.fromkeys(
+        f"{mention.column}: {mention.text}" if mention.text else mention.column
+        for mention in mentions
+    )
+    return separator.join(list(names)[:4])
+
+
 def write_query(task: LookupTask) -> str:
-    """The query of a question, by what it names of the table; `Undecided: why` for none.
+    """The query of a question, or `Undecided:` with the reason.
 
     Example:
         >>> from pearl.actions.operators import LOOKUP
         >>> from pearl.llm import TableColumn
-        >>> from pearl.tables.mentions import Mention
-        >>> words = (Mention(2, 3, "Kind", "Pharmacy", "value"), Mention(5, 7, "City", "Tel Aviv-Yafo", "short"))
-        >>> columns = tuple(TableColumn(name, "text") for name in ("Name", "Kind", "City"))
-        >>> def asked(question): return write_query(LookupTask("a", LOOKUP, question, columns, words))
-        >>> asked("How many pharmacies are in Tel Aviv?")
-        '{"where": [{"column": "Kind", "op": "is", "value": "Pharmacy"}, {"column": "City", "op": "is", \
-"value": "Tel Aviv-Yafo"}], "aggregate": {"function": "count"}}'
-        >>> asked("How many pharmacies are in Tel Aviv tonight?")
+        >>> columns = (TableColumn("Name", "text"), TableColumn("Kind", "text"))
+        >>> words = (Mention(2, 3, "Kind", "Pharmacy", "value"),)
+        >>> write_query(LookupTask("a", LOOKUP, "How many pharmacies are there?", columns, words))
+        '{"where": [{"column": "Kind", "op": "is", "value": "Pharmacy"}], "aggregate": {"function": "count"}}'
+        >>> write_query(LookupTask("a", LOOKUP, "How many pharmacies tonight?", columns, words))
         "Undecided: 'tonight' matches no column and no cell"
     """
     try:
@@ -339,411 +159,463 @@ def write_query(task: LookupTask) -> str:
 
 
 class _Reader:
-    """A question, and which of its words are accounted for."""
+    """A question, and which of its words are explained."""
 
     def __init__(self, task: LookupTask) -> None:
         self.question = task.question
+        self.mentions = task.mentions
         self.kinds = {column.name: column.kind for column in task.columns}
         self.lists = {column.name for column in task.columns if column.is_list}
         self.first = task.columns[0].name if task.columns else ""
-        self.words = Words(task.question)
-        self.left = {i for i in range(len(self.words.texts)) if self.words.counts(i)}
+        self.places = [word.span() for word in question_words(task.question)]
+        self.words = [task.question[start:end] for start, end in self.places]
+        self.content = {
+            i for i, word in enumerate(self.words)
+            if (stems := terms(word, drop_stop_words=True)) and not FRAME & {word.lower(), *stems}
+        }  # fmt: skip
+        self.left = set(self.content)
         self.logical = {match.start() for match in LOGICAL.finditer(self.question)}
         subject = {*terms(task.table), *terms(" ".join(GENERIC))}
-        self.nouns = {i for i, w in enumerate(self.words.texts) if subject & {w.lower(), *terms(w)}}
-        self.where: list[Any] = []
-        self.open = ""  # a column that is a condition, it is open which
-        self.used: set[str] = set()  # columns that something is compared in
-        self.taken: set[int] = set()  # words of what is chosen
-        exact = [mention for mention in task.mentions if mention.how == "value"]
-        self.exact = {at for mention in exact for at in range(mention.start, mention.end)}
-        self.mentions = task.mentions
+        # Words that only say what a row is of.
+        self.nouns = {i for i, w in enumerate(self.words) if subject & {w.lower(), *terms(w)}}
+        self.where: list[dict[str, Any]] = []
+        self.open = ""  # a column that is a condition without a value
+        self.used: set[str] = set()  # columns with a condition
+        self.taken: set[int] = set()  # words with a meaning
+
+    # Places of words ------------------------------------------------------------------------------
+
+    def at(self, start: int, end: int) -> set[int]:
+        """The words between two characters."""
+        return {i for i, (at, to) in enumerate(self.places) if at < end and to > start}
+
+    def span(self, mention: Mention) -> tuple[int, int]:
+        """The characters of a mention."""
+        return self.places[mention.start][0], self.places[mention.end - 1][1]
+
+    def text(self, mention: Mention) -> str:
+        """The text of a mention."""
+        return self.question[slice(*self.span(mention))]
 
     def _use(self, start: int, end: int) -> None:
-        """Account for some characters."""
-        self.left -= self.words.at(start, end)
-        self.taken |= self.words.at(start, end)
+        """Mark the words between two characters as explained."""
+        words = self.at(start, end)
+        self.left -= words
+        self.taken |= words
         self.logical -= {at for at in self.logical if start <= at < end}
 
-    def _before(self, mention: Mention) -> str:
-        """The text before a mention, from the last mention on."""
-        ends = [
-            self.words.places[other.end - 1][1]
-            for other in self.chosen
-            if other.end <= mention.start
-        ]
-        return self.question[max(ends, default=0) : self.words.places[mention.start][0]]
+    def _unsure(self, mentions: Sequence[Mention]) -> UnsureError:
+        """The error for words that may mean several things."""
+        return UnsureError(f"'{self.text(mentions[0])}' may mean {_names(mentions, ' or ')}")
 
     def query(self) -> dict[str, Any]:
         """The query."""
         if every := _LIST_ALL.match(self.question):
             self._use(*every.span())
+        exact = _numbers(mention for mention in self.mentions if mention.how == "value")
+
+        def free(pattern: re.Pattern[str]) -> list[re.Match[str]]:
+            """Matches outside of values and of words with a meaning."""
+            matches = pattern.finditer(self.question)
+            return [m for m in matches if not self.at(*m.span()) & (exact | self.taken)]
+
         self._moments()
-        compared = [cue for cue in comparisons(self.question) if not self._is_taken(cue)]
-        columns_of_numbers = {
-            at
-            for mention in self.mentions
-            if mention.how == "column"
-            for at in range(mention.start, mention.end)
-        }
+        of_columns = _numbers(mention for mention in self.mentions if mention.how == "column")
         compared = [
-            cue for cue in compared if not self.words.at(cue.end - 1, cue.end) & columns_of_numbers
-        ]
-        for cue in compared:
-            self._use(cue.start, cue.end)
+            match for match in free(_COMPARISON)
+            if not self.at(match.end() - 1, match.end()) & of_columns  # a column called 2012
+        ]  # fmt: skip
+        for match in compared:
+            self._use(*match.span())
         self.which = _WHICH.match(self.question)
         if self.which and self.which["n"]:
             self._use(*self.which.span("n"))
-        cues = [cue for cue in find(self.question) if not self._is_taken(cue)]
-        for cue in cues:
-            self._use(cue.start, cue.end)
-        self.cues = {cue.name: cue for cue in cues}
-        names = [
-            other for other in self.mentions if other.column == self.first and other.how == "value"
-        ]
-        is_about = bool(names) and bool(_IS_ASKED.match(self.question))
-        self.chosen = choose(self.words, self.mentions, self.taken, is_about)
+        cues = free(_CUE)
+        for match in cues:
+            self._use(*match.span())
+        self.cues = {match.lastgroup or "": match for match in cues}
+        self.chosen = self._choose()
         for mention in self.chosen:
-            self._use(*self.words.span(mention))
+            self._use(*self.span(mention))
         self.columns = [mention for mention in self.chosen if mention.how in COLUMNS]
         for mention in self.columns:
-            self._is_noun(mention)
-        for cue in compared:
-            self.where.append(self._comparison(cue))
-        self._numbered()
+            if self._is_noun(mention):
+                self.nouns.add(mention.start)
+        for match in compared:
+            self.where.append(self._comparison(match))
+        for mention in self.columns:  # `order 1003`
+            number = _ROW_NUMBER.match(self.question, self.span(mention)[1])
+            if number and self.kinds[mention.column] == "number":
+                self.where.append({"column": mention.column, "op": "is", "value": number[1]})
+                self.used.add(mention.column)
+                self._use(*number.span())
         shown = self._conditions()
         self.left -= self.nouns
         vague = VAGUE.search(self.question)
-        if vague and not self.words.at(*vague.span()) & self.taken:
+        if vague and not self.at(*vague.span()) & self.taken:
             raise UnsureError(f"'{vague[0]}' matches no column and no cell")
         try:
             query = self._form(shown)
         finally:
-            self._check()  # what is left over is told first
+            self._check()  # an unexplained word is the better reason
         return query
 
-    def _is_taken(self, cue: Cue) -> bool:
-        """Whether the words of a cue are those of a value, or of another cue."""
-        return bool(self.words.at(cue.start, cue.end) & (self.exact | self.taken))
+    # Which mentions a question means ---------------------------------------------------------------
+
+    def _choose(self) -> list[Mention]:
+        """Mentions that do not overlap, in order; longer ones and more certain ones win."""
+        free = [m for m in self.mentions if not self.taken & _numbers([m])]
+        named = _numbers(m for m in free if m.how not in _PHRASES)
+        # Words that name a value or a column are not searched for in other cells.
+        free = [m for m in free if m.how not in _PHRASES or not self._content(m) <= named]
+        spans: dict[tuple[int, int], list[Mention]] = {}
+        for mention in free:
+            spans.setdefault((mention.start, mention.end), []).append(mention)
+        order = sorted(
+            spans.values(),
+            key=lambda group: (-len(self._content(group[0])), min(_RANK[m.how] for m in group)),
+        )
+        chosen: list[Mention] = []
+        for group in order:
+            if not _numbers(chosen) & _numbers(group):
+                chosen += self._best(group, free)
+        return sorted(chosen, key=lambda mention: mention.start)
+
+    def _content(self, mention: Mention) -> set[int]:
+        return self.content & _numbers([mention])
+
+    def _best(self, group: list[Mention], free: Sequence[Mention]) -> list[Mention]:
+        """What some words mean: one value, or columns."""
+        best = min(_RANK[mention.how] for mention in group)
+        values = [mention for mention in group if mention.how in VALUES]
+        if best == _RANK["value"]:
+            group = [mention for mention in group if mention.how == "value"]
+            if len(group) == 1:
+                self._check_name(group[0], free)
+        elif best != _RANK["synonym"] and any(mention.how in COLUMNS for mention in group):
+            columns = [mention for mention in group if mention.how == "column"]
+            # Between `Order` and `Ordered`, the spelling decides.
+            written = [
+                mention for mention in columns
+                if self.text(mention).lower().rstrip("s") == mention.column.lower().rstrip("s")
+            ] or columns  # fmt: skip
+            if values and not written:
+                raise self._unsure([mention for mention in group if mention.how not in _PHRASES])
+            # If several columns match, their kind decides later which is compared.
+            return [*written, *(mention for mention in group if mention.how == "column word")]
+        elif best <= _RANK["alike"]:
+            group = values
+        different = list({(mention.column, mention.text): mention for mention in group}.values())
+        if len(different) > 1 and not self._asked_rows(self.mentions):
+            raise self._unsure(different)
+        return different
+
+    def _check_name(self, mention: Mention, free: Sequence[Mention]) -> None:
+        """Reject `Haifa pharmacy`, which may be a pharmacy in Haifa; `Haifa Pharmacy` is a name."""
+        inner = [
+            other for other in free
+            if other.how in VALUES and other.column != mention.column
+            and mention.start <= other.start and other.end <= mention.end
+        ]  # fmt: skip
+        if (
+            mention.end - mention.start > 1
+            and self._content(mention) <= _numbers(inner)
+            and self.text(mention) != mention.text
+        ):
+            raise self._unsure([mention, *inner])
+
+    def _asked_rows(self, mentions: Iterable[Mention]) -> list[Mention]:
+        """The names of rows that a yes/no question is about: `Does Eva Moe have a car?`."""
+        if not _IS_ASKED.match(self.question):
+            return []
+        return [m for m in mentions if m.column == self.first and m.how == "value"]
+
+    def _is_noun(self, mention: Mention) -> bool:
+        """Whether a mention only names the kind of rows: `clinics`, if the first column is `Clinic name`."""
+        is_word = mention.end - mention.start == 1 and mention.how == "column word"
+        return (is_word or mention.column == self.first) and any(
+            other.column == self.first for other in self._beside(mention)
+        )
+
+    def _beside(self, mention: Mention) -> list[Mention]:
+        """The columns that the same words name."""
+        return [other for other in self.columns if other.start == mention.start]
+
+    # Conditions -----------------------------------------------------------------------------------
 
     def _moments(self) -> None:
+        """Conditions on opening hours."""
         hours = [name for name, kind in self.kinds.items() if kind == "hours"]
-        for cue, day in moments(self.question):
+        for match in _MOMENT.finditer(self.question):
             if len(hours) != 1:
-                raise UnsureError("the question asks for opening hours, and the table does not have exactly one column of them")  # fmt: skip
-            if not cue.value:
-                said = self.question[day.start : day.end]
-                raise UnsureError(f"'{said}' does not say which hours")
-            condition: dict[str, Any] = {"column": hours[0], "op": "open", "value": cue.value}
-            self.where.append(condition if cue.name == "open" else {"no": condition})
-            for each in (cue, day):
-                self._use(each.start, each.end)
+                raise UnsureError(
+                    "the question asks for opening hours, and the table does not have exactly one column of them"
+                )
+            day = match.end("between"), match.end()
+            if match["part"]:  # "afternoon" has no exact hours
+                raise UnsureError(f"'{self.question[slice(*day)]}' does not say which hours")
+            value = match["day"]
+            if match["from"]:
+                value += f" {match['from'].strip()}"
+            if match["to"]:
+                value += f"-{match['to'].strip()}"
+            condition: dict[str, Any] = {"column": hours[0], "op": "open", "value": value}
+            is_open = match["how"].lower().startswith("open") != bool(match["not"])
+            self.where.append(condition if is_open else {"no": condition})
+            self._use(match.start(), match.end("how"))
+            self._use(*day)
+
+    def _comparison(self, match: re.Match[str]) -> dict[str, Any]:
+        """A condition on a number or a date; a mention nearby names the column."""
+        low, high = (match["low"] or match["value"]).rstrip(","), match["high"]
+        if match["month"]:
+            low = f"{match['year']}-{month_number(match['month']):02}"
+        op = next((op for i, op in enumerate(_OPERATORS) if match[f"o{i}"]), "between")
+        column = None
+        if _YEAR.fullmatch(low):
+            column = self._column_of(("date",), match.end()) or self._column_of_years()
+        is_figure = op != "is" or not re.match(r"(?:in|on|during)\b", match[0], re.I)
+        if column is None and is_figure:
+            column = self._column_of(("number",), match.end())
+        if column is None:
+            raise UnsureError(f"'{match[0]}' refers to no column in the question")
+        if op != "between":
+            return {"column": column, "op": op, "value": low.replace(",", "")}
+        ends = (("at least", low), ("at most", high))
+        return {
+            "all": [{"column": column, "op": op, "value": end.replace(",", "")} for op, end in ends]
+        }
 
     def _column_of(self, kinds: tuple[str, ...], near: int) -> str | None:
-        """The column of a kind that is mentioned, the nearest to a character where several are."""
+        """The column of a kind that is mentioned; the nearest to a character if there are several."""
         distance = {
-            mention: min(abs(place - near) for place in self.words.span(mention))
+            mention: min(abs(place - near) for place in self.span(mention))
             for mention in self.columns
-            # A number that says which row it is is not compared.
             if self.kinds.get(mention.column) in kinds
+            # A number that identifies the row is not compared.
             and (mention.column, self.kinds[mention.column]) != (self.first, "number")
         }
-        if not distance:
+        nearest = [m for m in distance if distance[m] == min(distance.values())]
+        if not nearest:
             return None
-        nearest = min(distance.values())
-        candidates = [mention for mention in distance if distance[mention] == nearest]
-        if len({mention.column for mention in candidates}) > 1:
-            raise self.words.between(candidates)
-        self.used.add(candidates[0].column)
-        return candidates[0].column
+        if len({mention.column for mention in nearest}) > 1:
+            raise self._unsure(nearest)
+        self.used.add(nearest[0].column)
+        return nearest[0].column
 
-    def _of_years(self) -> str | None:
-        """The only column that is called so."""
-        candidates = [name for name in self.kinds if "year" in terms(name)]
-        if len(candidates) != 1 or self.kinds[candidates[0]] not in ("number", "date"):
+    def _column_of_years(self) -> str | None:
+        columns = [name for name in self.kinds if "year" in terms(name)]
+        if len(columns) != 1 or self.kinds[columns[0]] not in ("number", "date"):
             return None
-        self.used.add(candidates[0])
-        return candidates[0]
-
-    def _comparison(self, cue: Cue) -> dict[str, Any]:
-        """A condition on a number or a date; on which column, a word beside it says."""
-        said = self.question[cue.start : cue.end]
-        column = None
-        if _YEAR.fullmatch(cue.value):
-            column = self._column_of(("date",), cue.end) or self._of_years()
-        is_figure = cue.name != "is" or not re.match(r"(?:in|on|during)\b", said, re.I)
-        if column is None and is_figure:
-            column = self._column_of(("number",), cue.end)
-        if column is None:
-            raise UnsureError(f"'{said}' refers to no column in the question")
-        ends = [cue.value.replace(",", ""), cue.high.replace(",", "")]
-        if cue.name == "between":
-            both = zip(("at least", "at most"), ends, strict=True)
-            return {"all": [{"column": column, "op": op, "value": value} for op, value in both]}
-        return {"column": column, "op": cue.name, "value": ends[0]}
-
-    def _numbered(self) -> None:
-        """Add a condition for each number behind a column: `order 1003`."""
-        for mention in self.columns:
-            match = _ROW_NUMBER.match(self.question, self.words.span(mention)[1])
-            if match and self.kinds[mention.column] == "number":
-                self.where.append({"column": mention.column, "op": "is", "value": match[1]})
-                self.used.add(mention.column)
-                self._use(*match.span())
+        self.used.add(columns[0])
+        return columns[0]
 
     def _conditions(self) -> list[str]:
-        """Add a condition for each value; the columns that are only asked about are returned."""
+        """Add a condition for each value; return the columns whose values are asked for."""
         shown: list[str] = []
-        names = [
-            mention
-            for mention in self.chosen
-            if mention.column == self.first and mention.how == "value"
-        ]
-        is_asked = bool(names) and bool(_IS_ASKED.match(self.question))
+        names = [m for m in self.chosen if m.column == self.first and m.how == "value"]
+        asked = self._asked_rows(self.chosen)
         groups: list[list[tuple[Mention, dict[str, Any]]]] = []
         for mention in self.chosen:
-            before = self._before(mention)
+            ends = [self.span(m)[1] for m in self.chosen if m.end <= mention.start]
+            before = self.question[max(ends, default=0) : self.span(mention)[0]]
             negation = _NO.search(before)
             if mention.how in COLUMNS:
                 if negation or _HAS.search(before):
-                    if len([other for other in self.columns if other.start == mention.start]) > 1:
-                        raise self.words.between(
-                            [other for other in self.columns if other.start == mention.start]
-                        )
-                    op = "is empty" if negation else "is not empty"
-                    if not negation and mention.column in self.used:
-                        continue
-                    if not negation and mention.start in self.nouns:
-                        continue
-                    self.where.append({"column": mention.column, "op": op})
-                    self._use_negation(mention, negation)
+                    self._has(mention, negation)
                 elif not self._is_noun(mention):
-                    others = [
-                        other
-                        for other in self.columns
-                        if other.column == mention.column and other.start != mention.start
-                    ]
+                    again = [m for m in self.columns if m.column == mention.column and m.start != mention.start]  # fmt: skip
                     if _AS_CONDITION.search(before) and not (
-                        names or others or mention.column in self.used
+                        names or again or mention.column in self.used
                     ):
                         self.open = mention.column
                     shown.append(mention.column)
                 continue
-            is_about = is_asked and mention.start >= names[-1].end and not _BY_PLACE.search(before)
-            if is_about:
+            if asked and mention.start >= asked[-1].end and not _BY_PLACE.search(before):
                 shown.append(mention.column)
                 continue
-            if (
-                mention.how == "phrase"
-                and mention.end - mention.start == 1
-                and not self.words.said(mention)[0].isupper()
-            ):
-                raise UnsureError(
-                    f"some cells of {mention.column} contain '{self.words.said(mention)}', which may mean more"
-                )
-            if mention.how == "negated":
-                raise UnsureError(
-                    f"some cells of {mention.column} negate '{self.words.said(mention)}'"
-                )
-            is_part = mention.how == "phrase" or mention.is_entry
-            condition: dict[str, Any] = {
-                "column": mention.column, "op": "contains" if is_part else "is", "value": mention.text
-            }  # fmt: skip
+            condition = self._value(mention)
             if negation:
                 self._use_negation(mention, negation)
                 condition = {"no": condition}
-            joint = groups and not negation and groups[-1][-1][0].column == mention.column
-            if joint and "no" not in groups[-1][-1][1]:
+            joins = groups and not negation and groups[-1][-1][0].column == mention.column
+            if joins and "no" not in groups[-1][-1][1]:
                 groups[-1].append((mention, condition))
             else:
                 groups.append([(mention, condition)])
-        for group in groups:
-            self.where.append(self._joined(group))
-        if is_asked and shown:  # what is asked about is shown, and its other words select nothing
-            self.left -= {at for at in self.left if at >= names[-1].end}
+        self.where += map(self._joined, groups)
+        if (
+            asked and shown
+        ):  # the cells that are asked about are shown, so the other words select no rows
+            self.left -= {at for at in self.left if at >= asked[-1].end}
         return shown
 
-    def _use_negation(self, mention: Mention, negation: re.Match[str] | None) -> None:
-        if negation is not None:
-            end = self.words.places[mention.start][0]
-            self._use(end - len(negation[0]), end)
+    def _has(self, mention: Mention, negation: re.Match[str] | None) -> None:
+        """Add a condition that a cell is empty or not: `without an email`, `with an email`."""
+        if len(self._beside(mention)) > 1:
+            raise self._unsure(self._beside(mention))
+        if negation:
+            self.where.append({"column": mention.column, "op": "is empty"})
+            self._use_negation(mention, negation)
+        elif mention.column not in self.used and mention.start not in self.nouns:
+            self.where.append({"column": mention.column, "op": "is not empty"})
 
-    def _is_noun(self, mention: Mention) -> bool:
-        """Whether it only says what a row is: `clinics`, where the first column is `Clinic name`."""
-        of_first = any(
-            other.column == self.first for other in self.columns if other.start == mention.start
-        )
-        alone = mention.end - mention.start == 1 and mention.how == "column word"
-        if of_first and (alone or mention.column == self.first):
-            self.nouns.add(mention.start)
-            return True
-        return False
+    def _use_negation(self, mention: Mention, negation: re.Match[str]) -> None:
+        end = self.span(mention)[0]
+        self._use(end - len(negation[0]), end)
+
+    def _value(self, mention: Mention) -> dict[str, Any]:
+        """The condition that a cell has the value or the phrase of a mention."""
+        text = self.text(mention)
+        if mention.how == "phrase" and mention.end - mention.start == 1 and not text[0].isupper():
+            raise UnsureError(
+                f"some cells of {mention.column} contain '{text}', which may mean more"
+            )
+        if mention.how == "negated":
+            raise UnsureError(f"some cells of {mention.column} negate '{text}'")
+        op = "contains" if mention.how == "phrase" or mention.is_entry else "is"
+        return {"column": mention.column, "op": op, "value": mention.text}
 
     def _joined(self, group: list[tuple[Mention, dict[str, Any]]]) -> dict[str, Any]:
-        """Conditions on one column that follow each other: `in Haifa or Lod`, `Arabic and Hebrew`."""
+        """Adjacent conditions on one column: `in Haifa or Lod`, `Arabic and Hebrew`."""
+        mentions, conditions = zip(*group, strict=True)
         if len(group) == 1:
             return group[0][1]
         words = set()
-        for (mention, _), (other, _) in pairwise(group):
-            start, end = self.words.places[mention.end - 1][1], self.words.places[other.start][0]
-            match = _JOINT.fullmatch(self.question[start:end])
+        for mention, other in pairwise(mentions):
+            between = self.span(mention)[1], self.span(other)[0]
+            match = _JOINT.fullmatch(self.question[slice(*between)])
             if match is None:
-                raise self.words.between([mention, other])
+                raise self._unsure([mention, other])
             words |= {(match["word"] or "").lower()} - {""}
-            self._use(start, end)
+            self._use(*between)
         if len(words) != 1:
-            raise self.words.between([mention for mention, _ in group])
-        conditions = [condition for _, condition in group]
-        is_list = all(mention.is_entry or mention.how == "phrase" for mention, _ in group)
-        return {"all" if words == {"and"} and is_list else "any": conditions}
+            raise self._unsure(mentions)
+        is_list = all(mention.is_entry or mention.how == "phrase" for mention in mentions)
+        return {"all" if words == {"and"} and is_list else "any": list(conditions)}
 
-    def _form(self, shown: list[str]) -> dict[str, Any]:
-        """What is counted, ordered or shown of the rows."""
+    # What is counted, ordered or shown ------------------------------------------------------------
+
+    def _form(self, columns: list[str]) -> dict[str, Any]:
+        """The whole query, from its conditions and the columns that are asked about."""
         query: dict[str, Any] = {"where": self.where} if self.where else {}
-        conditioned = self.used
-        numbers = [name for name in dict.fromkeys(shown) if self.kinds[name] in ("number", "date")]
-        group = self._each()
+        shown = list(dict.fromkeys(columns))
+        numbers = [name for name in shown if self.kinds[name] in ("number", "date")]
+        group = self._groups()
+        free = [name for name in numbers if name not in self.used]
         if self.open and self.open not in {*group, *self.used}:
             raise UnsureError(f"the question does not say which value {self.open} must have")
-        asked = [name for name in dict.fromkeys(shown) if name not in {*group}]
         which = self.which
-        head = next(
-            (
-                other
-                for other in self.columns
-                if which and self.words.places[other.start][0] == which.end()
-            ),
-            None,
-        )
+        head = next((m for m in self.columns if which and self.span(m)[0] == which.end()), None)
+        if head is not None and head.start in self.nouns:
+            head = None
         limit = int(which["n"]) if which and which["n"] else None
         if top := _TOP.search(self.question):
             limit = int(top[1])
             self._use(*top.span())
-        function = self._function(numbers, conditioned)
-        order = next((n for n in ("most", "last", "least", "first") if n in self.cues), None)
+        function = self._function(numbers)
+        order = next((name for name in ("most", "last", "least", "first") if name in self.cues), None)  # fmt: skip
         is_down = order in ("most", "last")
-        if (
-            head is not None
-            and head.start not in self.nouns
-            and not group
-            and self.kinds[head.column] == "text"
-        ):
-            is_named = any(
-                other.column == self.first and other.how in VALUES for other in self.chosen
-            )
-            if order or not is_named:
-                group, asked = [head.column], [name for name in asked if name != head.column]
+        is_named = any(m.column == self.first and m.how in VALUES for m in self.chosen)
+        if head and not group and self.kinds[head.column] == "text" and (order or not is_named):
+            group = [head.column]
+        asked = [name for name in shown if name not in group]
         if listed := [name for name in group if name in self.lists]:
             raise UnsureError(
                 f"cells of {listed[0]} list several values, so rows cannot be grouped by it"
             )
         if group and order:
             function = function or {"function": "count"}
-            if function["function"] == "count" and [n for n in numbers if n not in conditioned]:
+            if function["function"] == "count" and free:
                 raise UnsureError(f"each group has several values of {numbers[0]}")
         if "count" in self.cues and not group:
-            function = self._counted(asked, conditioned)
+            function = self._counted(asked)
         if group:
-            query |= {"group": group, "aggregate": function} if function else {"group": group}
-            if order and function:
-                by = function["function"] + (
-                    f" of {function['column']}" if "column" in function else ""
-                )
-                query |= {"sort": {"by": by, "descending": is_down}, "limit": limit or 1}
+            query["group"] = group
+            if function:
+                query["aggregate"] = function
+            if function and order:
+                of = f" of {function['column']}" if "column" in function else ""
+                query["sort"] = {"by": function["function"] + of, "descending": is_down}
+                query["limit"] = limit or 1
             return query
         if function and order:
             raise UnsureError(
                 "the question asks for the highest or lowest figure, but not of which groups"
             )
         if function:
-            return {**query, "aggregate": function}
+            return query | {"aggregate": function}
         if order:
-            of = [name for name in numbers if name not in conditioned] or numbers
-            if len(of) != 1:
+            of_one = free or numbers
+            if len(of_one) != 1:
                 raise UnsureError("the question does not say by which column to order the rows")
-            is_head = head is not None and head.start not in self.nouns
-            if is_head or re.match(r"\s*what\s+(?:is|was|are)\b", self.question, re.I):
-                return {
-                    **query,
-                    "aggregate": {"function": "max" if is_down else "min", "column": of[0]},
-                }
-            query |= {"sort": {"by": of[0], "descending": is_down}, "limit": limit or 1}
+            if head or re.match(r"\s*what\s+(?:is|was|are)\b", self.question, re.I):
+                extreme = "max" if is_down else "min"
+                return query | {"aggregate": {"function": extreme, "column": of_one[0]}}
+            query |= {"sort": {"by": of_one[0], "descending": is_down}, "limit": limit or 1}
         elif limit is not None:
             raise UnsureError("the question does not say which rows come first")
         elif not self.where and not asked:
             raise UnsureError("the question names no column and no value")
-        # A number says nothing of who or what a row is of.
+        # A number does not tell a reader which row it is.
         names = [self.first] if self.kinds[self.first] != "number" else list(self.kinds)
         return {"select": list(dict.fromkeys([*names, *asked])), **query}
 
-    def _each(self) -> list[str]:
+    def _groups(self) -> list[str]:
         """The columns that rows are grouped by."""
         cue = self.cues.get("each")
         if cue is None:
             return []
         if not {"count", "mean", "sum"} & self.cues.keys():
-            raise UnsureError(
-                f"the question does not say what '{self.question[cue.start : cue.end]}' refers to"
-            )
-        match = _PART.match(self.question, cue.end)
-        if match and (column := self._column_of(("date",), cue.start)) is not None:
+            raise UnsureError(f"the question does not say what '{cue[0]}' refers to")
+        match = _PART.match(self.question, cue.end())
+        if match and (column := self._column_of(("date",), cue.start())) is not None:
             self._use(*match.span(1))
             return [f"{column} by {match[1].lower()}"]
-        after = [
-            other for other in self.columns if 0 <= self.words.places[other.start][0] - cue.end <= 5
-        ]
+        after = [m for m in self.columns if 0 <= self.span(m)[0] - cue.end() <= 5]
         if len(after) != 1:
-            raise UnsureError(
-                f"'{self.question[cue.start : cue.end]}' refers to no column in the question"
-            )
+            raise UnsureError(f"'{cue[0]}' refers to no column in the question")
         return [after[0].column]
 
-    def _function(self, numbers: list[str], conditioned: set[str]) -> dict[str, Any] | None:
-        name = next((n for n in ("mean", "sum") if n in self.cues), None)
+    def _function(self, numbers: list[str]) -> dict[str, Any] | None:
+        name = next((name for name in ("mean", "sum") if name in self.cues), None)
         if name == "sum" and "count" in self.cues:
             return None
         if name is None:
             return {"function": "count"} if "count" in self.cues else None
-        of = [n for n in numbers if self.kinds[n] == "number"]
-        of = [n for n in of if n not in conditioned] or of
+        of = [column for column in numbers if self.kinds[column] == "number"]
+        of = [column for column in of if column not in self.used] or of
         if len(of) != 1:
             raise UnsureError("the question does not say which column of numbers it means")
         return {"function": name, "column": of[0]}
 
-    def _counted(self, asked: list[str], conditioned: set[str]) -> dict[str, Any]:
-        """Rows, or different values: `how many cities`."""
-        cue = self.cues["count"]
-        behind = re.compile(r"\s+(?:different\s+|distinct\s+)?").match(self.question, cue.end)
-        at = behind.end() if behind else cue.end
-        self.left -= self.words.at(cue.end, at)
-        next_ = next(
-            (other for other in self.chosen if self.words.places[other.start][0] == at), None
-        )
-        if next_ is not None and next_.how in COLUMNS and next_.start not in self.nouns:
-            if self.kinds[next_.column] != "text":
-                raise UnsureError(f"{next_.column} is a number and cannot be counted")
-            return {"function": "count different", "column": next_.column}
-        if others := [name for name in asked if name not in conditioned]:
+    def _counted(self, asked: list[str]) -> dict[str, Any]:
+        """A count of rows, or of different values: `how many cities`."""
+        end = self.cues["count"].end()
+        behind = re.compile(r"\s+(?:different\s+|distinct\s+)?").match(self.question, end)
+        at = behind.end() if behind else end
+        self.left -= self.at(end, at)
+        counted = next((m for m in self.chosen if self.span(m)[0] == at), None)
+        if counted is not None and counted.start in self.nouns:
+            counted = None
+        if counted is not None and counted.how in COLUMNS:
+            if self.kinds[counted.column] != "text":
+                raise UnsureError(f"{counted.column} is a number and cannot be counted")
+            return {"function": "count different", "column": counted.column}
+        if others := [name for name in asked if name not in self.used]:
             raise UnsureError(f"the question does not say which value {others[0]} must have")
         amounts = [name for name, kind in self.kinds.items() if kind == "number" and _AMOUNTS & set(terms(name))]  # fmt: skip
-        if amounts and next_ is not None and next_.start not in self.nouns:
+        if amounts and counted is not None:
             raise UnsureError(f"'how many' may mean rows or their {amounts[0]}")
         return {"function": "count"}
 
     def _check(self) -> None:
-        """Refuse where a word is left over."""
+        """Raise an error if a word is unexplained."""
         if self.left:
-            said = ", ".join(f"'{self.words.texts[at]}'" for at in sorted(self.left))
-            near = [
-                other
-                for other in self.mentions
-                if self.left.intersection(range(other.start, other.end))
-            ]
-            meant = dict.fromkeys(
-                f"{other.column}: {other.text}" if other.text else other.column for other in near
-            )
-            hint = f"; near it: {', '.join(list(meant)[:4])}" if meant else ""
-            raise UnsureError(f"{said} matches no column and no cell{hint}")
+            words = ", ".join(f"'{self.words[at]}'" for at in sorted(self.left))
+            near = _names((m for m in self.mentions if self.left & _numbers([m])), ", ")
+            hint = f"; near it: {near}" if near else ""
+            raise UnsureError(f"{words} matches no column and no cell{hint}")
         if self.logical:
             (word,) = re.findall(r"\w+(?:['’]t)?", self.question[min(self.logical) :])[:1]
             raise UnsureError(f"the question does not say what '{word}' refers to")

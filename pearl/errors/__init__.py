@@ -73,6 +73,19 @@ class PearlError(ShownInNotebooks, Exception):
         self.message = message
         self.help = help
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not by the constructor: each class has other parameters, and the message is complete already.
+        return _restored, (type(self), self.args, vars(self))
+
+
+def _restored(
+    kind: type[PearlError], args: tuple[Any, ...], attributes: dict[str, Any]
+) -> PearlError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    vars(error).update(attributes)
+    return error
+
 
 class UsageError(PearlError, ValueError):
     """An argument or a setting is wrong."""
@@ -227,21 +240,18 @@ class ModelError(PearlError):
 
         The copy has no `usage`: it is counted once.
         """
-        return ModelError(
-            self.message,
-            kind=self.kind,
-            help=self.help,
-            retry_after_s=self.retry_after_s,
-            reply=self.reply,
-            is_sent=self.is_sent,
-        )
+        from copy import copy  # late: errors are imported by every command
+
+        other = copy(self)
+        other.usage = None
+        return other
 
 
 class ExecutionError(PearlError):
     """A step of a plan failed; `__cause__` says why.
 
     Attributes:
-        step: Output name of the step, None where the failure is not one step's.
+        step: Output name of the step; None if no single step failed.
         finished: The steps that have a result, in plan order: `pearl.interpreter.answer.StepResult`.
     """
 
@@ -257,8 +267,8 @@ class BudgetError(PearlError):
     """A limit of a run is reached; finished work is kept.
 
     Attributes:
-        limit: What may be spent, in the unit of the limit: US dollars, tokens, seconds or calls.
-        spent: What is spent, in the same unit.
+        limit: The limit in its unit: US dollars, tokens, seconds or calls.
+        spent: The amount spent, in the same unit.
     """
 
     exit_code = 7
@@ -275,7 +285,7 @@ class StoreError(PearlError):
     """The store of runs cannot be read or written; committed data is not affected.
 
     Attributes:
-        path: The file or folder it is about.
+        path: The file or folder of the store.
     """
 
     exit_code = 8

@@ -104,7 +104,7 @@ class Diagnostic(ShownInNotebooks):
 
 
 def excerpt(span: Span, text: str, most: int = 160) -> tuple[str, int, int]:
-    """At most so many characters of the line in which a span begins."""
+    """At most `most` characters of the line in which a span begins, and where the caret starts and its width."""
     _, column = span.position(text)
     first = span.start - column + 1
     last = text.find("\n", span.start)
@@ -140,7 +140,7 @@ def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
         return None
     import difflib  # late: needed for errors only
 
-    years = _YEARS.findall(name)  # 2014 is not what is meant by 2015
+    years = _YEARS.findall(name)  # nobody who writes 2015 means 2014
     folded = {other.casefold(): other for other in known if _YEARS.findall(other) == years}
     close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=cutoff)
     return folded[close[0]] if close else None
@@ -157,6 +157,4 @@ def suggest(name: str, known: Iterable[str], kind: str) -> str:
     """
     names = list(known)
     close = did_you_mean(name, names)
-    return (
-        f"did you mean '{close}'?" if close else f"{kind}: {', '.join(names) or 'there are none'}"
-    )
+    return f"did you mean '{close}'?" if close else f"{kind}: {', '.join(names) or 'none'}"

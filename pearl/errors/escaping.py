@@ -1,8 +1,8 @@
-r"""Characters that a terminal obeys → characters that it shows.
+r"""Escaping: control characters for terminals, formulas for spreadsheets, secrets in addresses; JSON.
 
-Answers, ids, names of files and messages of servers are written by others. Raw on a terminal, their
-control characters could recolour it, rename its window, write its clipboard or forge lines. Libraries
-take such sequences out, and hide that they were there; here they are shown, as JSON writes them.
+Answers, ids, file names and messages of servers are untrusted. On a terminal, their control characters
+could change colours, rename the window, write the clipboard or forge lines. Other libraries remove such
+sequences silently; here they stay visible, as JSON escapes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pearl.errors.patterns import lazy_pattern
 
 _OBEYED = lazy_pattern(
     "["
-    "\x00-\x08\x0b-\x1f\x7f"  # C0 but for the tab and the line break, and DEL
-    "\x80-\x9f"  # C1: one character that begins what ESC and another one begin
+    "\x00-\x08\x0b-\x1f\x7f"  # C0 except tab and line break, and DEL
+    "\x80-\x9f"  # C1: single characters for escape sequences
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # Unicode's Bidi_Control: they reorder a line
     "\u2028\u2029"  # line and paragraph separators
     "]"
@@ -24,9 +24,9 @@ _OBEYED = lazy_pattern(
 
 
 def escaped(text: str) -> str:
-    r"""The text with every such character as `\uXXXX`; all others stay, escaped ones among them.
+    r"""The text with every control character as `\uXXXX`; existing escapes stay as they are.
 
-    JSON text stays the same JSON data, for there they can only be within strings.
+    JSON text stays the same data, because control characters occur in strings only.
 
     Example:
         >>> escaped("\x1b]0;title\x07 a\tb\n") == r"\u001b]0;title\u0007 a" + "\tb\n"
@@ -36,9 +36,9 @@ def escaped(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    r"""On one line, and nothing in it unseen: what is not printable stands as Python writes it.
+    r"""The text on one line, with characters that are not printable as Python escapes.
 
-    For what somebody is to judge, as the name of a file.
+    For text that a user has to judge, such as the name of a file.
 
     Example:
         >>> print(visible("no" + chr(0x200B) + "tes\nrm"))
@@ -48,14 +48,14 @@ def visible(text: str) -> str:
 
 
 def to_json(data: Any, *, indent: int | None = None) -> str:
-    """JSON text that is safe to be shown; characters of all scripts stay readable."""
+    """JSON text that is safe on a terminal; characters of all scripts stay readable."""
     return escaped(json.dumps(data, ensure_ascii=False, indent=indent))
 
 
 def json_bytes(data: Any) -> bytes:
-    r"""JSON in UTF-8 for programs, without blanks: ten times as fast as Python's own.
+    r"""JSON in UTF-8 for programs, without blanks; ten times as fast as the standard library.
 
-    A lone surrogate, which UTF-8 has no bytes for, becomes its escape.
+    A lone surrogate becomes its escape, because UTF-8 cannot encode it.
 
     Example:
         >>> json_bytes({"a": "é\ud800"})
@@ -74,7 +74,7 @@ _COMPUTED = lazy_pattern(
     r"""\A(?=[=+\-@\t\r\n＝＋－＠])"""
     r"""|(?<=[;|\t\r\n])(?=[ "']*+[=+\-@＝＋－＠])(?![ ]*+[+-][\d.]++\s*+(?:[;|]|\Z))"""
 )
-"""Before what begins a formula: in a cell, or behind what separates cells where another separator is set."""
+"""The position before a formula: at the start of a cell, or after a character that may separate cells."""
 _NUMBER = lazy_pattern(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -132,7 +132,7 @@ def redacted(text: str, mark: str = "") -> str:
 
 
 def counted(n: int, thing: str) -> str:
-    """How many there are of a thing.
+    """A number with a noun.
 
     Example:
         >>> counted(1, "row"), counted(1_200, "row")

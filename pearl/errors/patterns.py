@@ -12,7 +12,7 @@ _METHODS = ("findall", "finditer", "fullmatch", "match", "search", "split", "sub
 
 
 class _Lazy:
-    """Stands for a `re.Pattern`, whose methods it takes over with the first use of one."""
+    """A stand-in for a `re.Pattern`; the first use of a method compiles it."""
 
     def __init__(self, text: Any, flags: int) -> None:
         self._text, self._flags = text, flags
@@ -27,7 +27,7 @@ class _Lazy:
 
 
 def lazy_pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    r"""As `re.compile`, but compiled when it is first used; not for functions of `re` that take a pattern.
+    r"""As `re.compile`, but compiled at the first use; functions of `re` do not accept the result.
 
     Example:
         >>> lazy_pattern(r"\d+").findall("1 and 22")

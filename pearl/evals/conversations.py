@@ -1,4 +1,4 @@
-"""An `EvalLog` of figures, of conversations, or over a corpus → what its scores are made of; calls no model.
+"""Scores of an `EvalLog` of figures, of conversations, or over a corpus; calls no model.
 
 Failures count as wrong, as in `pearl.evals.report`.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, quantiles
+from statistics import fmean
 
 from pearl.actions.arithmetic.matching import Rule, match
 from pearl.evals import stats
 from pearl.evals.log import EvalLog, EvalRecord, FoundGold
 from pearl.evals.programs import is_same
+from pearl.evals.report import percentile
 from pearl.evals.scorers import executed_answer
 from pearl.evals.scorers import execution as execution_score
 from pearl.evals.stats import Interval
@@ -21,7 +22,7 @@ from pearl.evals.stats import Interval
 
 @dataclass(frozen=True, slots=True)
 class FigureScore:
-    """How the answers of a method match the references, by which rule, and how they were computed."""
+    """How many answers of a method match the references, by rule, and how they were computed."""
 
     method: str
     n: int
@@ -48,7 +49,7 @@ class TurnScore:
 
 @dataclass(frozen=True, slots=True)
 class DialogueScore:
-    """How many conversations a method answers wholly."""
+    """How many conversations a method answers without an error."""
 
     method: str
     n: int
@@ -59,7 +60,7 @@ class DialogueScore:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalScore:
-    """How well the searches of a method's answers found the passages that are right."""
+    """How well the searches of a method's answers found the gold passages."""
 
     method: str
     stage: str
@@ -71,7 +72,7 @@ class RetrievalScore:
 
 
 def figures(log: EvalLog) -> list[FigureScore]:
-    """One score a method, if the log is of figures: scored as such, or with gold programs."""
+    """One score per method if the log has figures: a scorer of figures, or gold programs."""
     is_of_figures = log.header.scorer in ("numeric", "execution", "program")
     if not is_of_figures and not any(record.gold_program for record in log.records):
         return []
@@ -80,7 +81,8 @@ def figures(log: EvalLog) -> list[FigureScore]:
 
 def _figures(method: str, records: Sequence[EvalRecord]) -> FigureScore:
     n = len(records)
-    rules = Counter(_rule(record) for record in records)
+    answered = [r for r in records if r.status != "failed" and r.reference is not None]
+    rules = Counter(match(r.answer, r.reference or "") for r in answered)
     n_exact = rules[Rule.EXACT]
     n_as_shown = n_exact + rules[Rule.ROUNDED] + rules[Rule.PERCENT]
     known = [record for record in records if record.gold_program]
@@ -92,50 +94,38 @@ def _figures(method: str, records: Sequence[EvalRecord]) -> FigureScore:
         exact=n_exact / n,
         as_shown=n_as_shown / n,
         one_percent=(n_as_shown + rules[Rule.ONE_PERCENT]) / n,
-        execution=fmean(_is_executed(record) for record in records),
+        execution=sum(
+            execution_score(*pair) == 1.0 for r in answered if (pair := executed_answer(r))
+        )
+        / n,
         n_programs=len(known),
         program=sum(is_same(one.program, one.gold_program) for one in carried_out) / len(known)
         if known
         else None,
         n_no_program=len(known) - len(carried_out),
-        latency_p50_s=_percentile(latencies, 50),
-        latency_p90_s=_percentile(latencies, 90),
+        latency_p50_s=percentile(latencies, 50),
+        latency_p90_s=percentile(latencies, 90),
     )
 
 
-def _rule(record: EvalRecord) -> Rule | None:
-    if record.status == "failed" or record.reference is None:
-        return None
-    return match(record.answer, record.reference)
-
-
-def _is_executed(record: EvalRecord) -> bool:
-    compared = executed_answer(record)
-    return record.status != "failed" and compared is not None and execution_score(*compared) == 1.0
-
-
-def _percentile(values: Sequence[float], percent: int) -> float:
-    if len(values) == 1:
-        return values[0]
-    return quantiles(values, n=100, method="inclusive")[percent - 1]
-
-
 def by_turn(log: EvalLog) -> list[TurnScore]:
-    """The scores of all methods at every place of a conversation, place by place."""
+    """The scores of all methods at every place of a conversation."""
     turns = sorted({record.turn for record in log.records if record.dialogue})
-    found = []
-    for turn in turns:
-        for method in log.methods:
-            records = [r for r in log.of(method) if r.dialogue and r.turn == turn]
-            if records:
-                clusters = [record.dialogue for record in records]
-                interval = stats.accuracy([r.credit for r in records], clusters=clusters)
-                found.append(TurnScore(method, turn, len(records), interval))
-    return found
+    return [
+        TurnScore(
+            method,
+            turn,
+            len(records),
+            stats.accuracy([r.credit for r in records], clusters=[r.dialogue for r in records]),
+        )
+        for turn in turns
+        for method in log.methods
+        if (records := [r for r in log.of(method) if r.dialogue and r.turn == turn])
+    ]
 
 
 def by_dialogue(log: EvalLog) -> list[DialogueScore]:
-    """Whole conversations by method; those that a limit, a subset or a stop has cut are told apart."""
+    """Whole conversations by method; those with missing turns are counted separately."""
     return [
         _dialogues(method, records)
         for method in log.methods
@@ -164,7 +154,7 @@ def _dialogues(method: str, records: Iterable[EvalRecord]) -> DialogueScore:
 
 
 def retrieval(log: EvalLog) -> list[RetrievalScore]:
-    """What the searches over a corpus found, by method and stage."""
+    """The results of searches over a corpus, by method and stage."""
     return [
         _retrieved(method, stage, [getattr(record, stage) for record in log.of(method)])
         for method in log.methods

@@ -20,11 +20,11 @@ from pearl.runs.identity import RunConfig
 LOG_VERSION: Literal[1] = 1
 
 Key = tuple[str, str, int]
-"""Sample, method and seed: what a record is about."""
+"""Sample, method and seed."""
 
 
 class Header(RunConfig):
-    """What was evaluated, and how. Of answers that were there already only the model may be known."""
+    """What was evaluated, and how. For existing results only the model may be known."""
 
     kind: Literal["pearl-eval-log"] = "pearl-eval-log"
     v: Literal[1] = LOG_VERSION
@@ -32,26 +32,26 @@ class Header(RunConfig):
     """ISO 8601, UTC."""
     data: str
     data_sha256: str
-    """Of the samples: ids, questions, documents, options and what is right."""
+    """Digest of ids, questions, documents, options and right answers of the samples."""
     n_samples: int
     n_bad_rows: int = 0
-    """Rows of the data that are no sample."""
+    """Rows of the data that could not be evaluated."""
     mapper: str | None = None
-    """The model that mapped answers to options, where they were there already."""
+    """The model that mapped the answers of existing results to options."""
     methods: tuple[str, ...]
     seeds: tuple[int, ...]
     temperature: float | None
     token_budget: int | None = None
     """Input tokens a method could spend on a sample's document; None for no limit."""
     part_tokens: int | None = None
-    """Tokens of a call of `map-reduce`, and of what `retrieve` shows."""
+    """Tokens of a call of `map-reduce`, and of the passages that `retrieve` shows."""
     price: Price | None = None
     history: str = ""
-    """Whose answers of earlier turns methods were given: `gold`, `own` or `none`; "" without conversations."""
+    """The answers to earlier turns that methods were given: `gold`, `own` or `none`; "" without conversations."""
     corpus: str = ""
-    """The corpus that was asked in place of each sample's document; "" for none."""
+    """The corpus that replaced each sample's document; "" for none."""
     scorer: str = "exact"
-    """How answers in words were scored; options are right or wrong."""
+    """The scorer of answers in words; options are right or wrong."""
 
 
 class PlanShape(Frozen):
@@ -64,7 +64,7 @@ class PlanShape(Frozen):
 
 
 class FoundGold(Frozen):
-    """What searches found of the passages that are right."""
+    """How many gold passages searches found."""
 
     n_gold: int
     n_gold_found: int
@@ -85,64 +85,64 @@ class EvalRecord(Frozen):
     document: str = ""
     subsets: tuple[str, ...] = ()
     rotation_of: str = ""
-    """The sample that it is with its options in another order; "" for none."""
+    """The original sample, if this is one with its options in another order; else ""."""
     options: tuple[str, ...] = ()
     gold: int | None = None
     reference: str | None = None
     answer: str = ""
-    """The answer in words; "" where the options were shown at once."""
+    """The answer in words; "" if the method chose an option directly."""
     reply: str = ""
-    """What the model said when asked for an option."""
+    """The reply to the request for an option."""
     choice: int | None = None
     """The option read from the reply; None is unmapped, and wrong."""
     score: float = 0.0
     """0 to 1; for options 1 is right and 0 wrong."""
     error: str | None = None
     dialogue: str = ""
-    """The conversation that it is of; "" for none."""
+    """Its conversation; "" for none."""
     turn: int = 0
-    """Its place in there, from 1."""
+    """Its place in the conversation, from 1."""
     n_turns: int = 0
-    """Turns of the conversation in all; 0 if that is not known."""
+    """The number of turns of the conversation; 0 if unknown."""
     gold_program: str = ""
-    """The arithmetic that is right; "" if it is not known."""
+    """The gold program of the arithmetic; "" if unknown."""
     program: str = ""
-    """The arithmetic that the plan carried out; "" for none."""
+    """The arithmetic that the plan executed; "" for none."""
     retrieved: FoundGold | None = None
-    """Of a corpus, what was searched; None where an answer searched nothing, or nothing is known to be right."""
+    """Passages found by the searches over a corpus; None without a search or without gold passages."""
     reranked: FoundGold | None = None
-    """The same of RERANK steps."""
+    """Passages found by RERANK steps."""
     plan: str | None = None
     shape: PlanShape | None = None
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Share of different plans that give the answer, 0 to 1; None where one was written, or there is no answer."""
+    """Share of different plans that give the answer, 0 to 1; None with a single plan or without an answer."""
     coverage: float | None = None
-    """Least share of the document that a reading call was shown."""
+    """Smallest share of the document in a reading call."""
     n_calls: int = 0
     usage: Usage = Usage()
     planning_usage: Usage = Usage()
-    """The part of `usage` that writing the plan took."""
+    """The part of `usage` for writing the plan."""
     cost_usd: float | None = None
     duration_s: float = 0.0
 
     @property
     def key(self) -> Key:
-        """What the record is about."""
+        """Sample, method and seed."""
         return self.sample, self.method, self.seed
 
     @property
     def credit(self) -> float:
-        """Its score, 0 to 1; what failed has none."""
+        """Its score, 0 to 1; 0 for a failure."""
         return 0.0 if self.status == "failed" else self.score
 
     @property
     def is_correct(self) -> bool:
-        """Whether it is wholly right; what failed never is."""
+        """Whether it has the full score."""
         return self.credit == 1.0
 
     @property
     def is_unmapped(self) -> bool:
-        """Whether it has an answer that names none of the options."""
+        """Whether its answer names none of the options."""
         return self.status != "failed" and bool(self.options) and self.choice is None
 
 
@@ -154,7 +154,7 @@ class EvalLog:
     records: tuple[EvalRecord, ...]
 
     def of(self, method: str, subset: str | None = None) -> tuple[EvalRecord, ...]:
-        """The records of a method, of a subset if one is named, in the order of the log."""
+        """The records of a method, or of one subset of them, in the order of the log."""
         return tuple(
             record
             for record in self.records
@@ -168,17 +168,17 @@ class EvalLog:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods that have records: those of the header first, then those that were added."""
+        """The methods with records: those of the header first, then later ones."""
         have = dict.fromkeys(record.method for record in self.records)
         first = [method for method in self.header.methods if method in have]
         return tuple(dict.fromkeys([*first, *have]))
 
 
 def read_log(path: str | Path) -> EvalLog:
-    """A log from its file; a last line that was cut off while it was written is left out."""
+    """A log from its file; an incomplete last line is left out."""
     header, rows = read_journal(Path(path), Header, EvalRecord)
     records: dict[Key, EvalRecord] = {}
     for record in rows:
-        records.pop(record.key, None)  # a later try takes the place of a failed one
+        records.pop(record.key, None)  # a later attempt replaces a failed one
         records[record.key] = record
     return EvalLog(header, tuple(records.values()))

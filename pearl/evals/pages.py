@@ -9,17 +9,15 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from pearl.evals.log import EvalRecord, Header
+from pearl.evals.log import EvalLog, EvalRecord, Header
 from pearl.evals.pictures import Picture, Series, heading, one_line, subsets_of
 from pearl.evals.report import (
-    BASELINES,
     Score,
-    baseline_records,
+    baselines,
     chance,
     compare,
     is_below,
     letter_use,
-    score_of,
 )
 from pearl.llm.prices import Price, money
 from pearl.mining.refinement import Refinement, lineage
@@ -34,33 +32,34 @@ _FACTS = {
     "data": "data",
     "data_sha256": "SHA-256 of the data",
     "n_samples": "samples",
-    "n_bad_rows": "rows that are no sample",
+    "n_bad_rows": "rows left out",
     "domain": "domain",
     "model": "model",
-    "mapper": "answers mapped by",
+    "mapper": "model that mapped answers",
     "temperature": "temperature",
     "seeds": "seeds",
     "methods": "methods",
-    "token_budget": "input tokens of a document at most",
-    "corpus": "asked of the corpus",
+    "token_budget": "limit of input tokens for a document",
+    "corpus": "corpus",
     "history": "answers of earlier turns",
-    "scorer": "answers in words scored by",
+    "scorer": "scorer of answers in words",
     "library": "action library",
     "n_actions": "actions",
     "library_sha256": "SHA-256 of the library",
     "bank": "bank of examples",
     "n_examples": "examples",
-    "nearest": "examples chosen by likeness",
-    "price": "US dollars for a million tokens",
+    "nearest": "similar examples in a prompt",
+    "price": "US dollars per million tokens",
     "created": "created",
     "pearl_version": "version of pearl",
 }
 
 
 def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[Picture]) -> str:
-    """The whole page."""
+    """The page of an evaluation."""
     listed = _listed(rows)
-    n_records = sum(len(row.records) for row in rows)
+    records = tuple(record for row in rows for record in row.records)
+    guesses = baselines(EvalLog(headers[0], records)) if rows else []
     return render_page(
         "evaluation",
         heading(rows) if rows else "no records",
@@ -76,20 +75,28 @@ def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[P
                         for row in rows
                         if subset in row.cells
                     ),
-                    *([cell.method, *_numbers(cell)] for cell in _reading_nothing(rows, subset)),
+                    *(
+                        [score.method, *_numbers(score)]
+                        for score in guesses
+                        if score.subset == (subset or "all")
+                    ),
                 ],
             )
             for subset in ((None, *subsets_of(rows)) if rows else ())
         ],
         below_chance=list(_below_chance(rows)),
-        has_baselines=bool(baseline_records([one for row in rows for one in row.records])),
-        letters=list(_letters(rows)),
+        has_baselines=bool(guesses),
+        letters=[
+            (f"{row.label}: {use}", use.is_biased)
+            for row in rows
+            for use in letter_use(row.records)
+        ],
         pairs=list(_pairs(rows)),
         facts=list(_facts(headers)),
-        n_records=n_records,
-        n_left_out=max(0, n_records - MAX_RECORDS),
+        n_records=len(records),
+        n_left_out=max(0, len(records) - MAX_RECORDS),
         n_listed=sum(len(records) for _, records in listed),
-        n_bad=sum(not record.is_correct for row in rows for record in row.records),
+        n_bad=sum(not record.is_correct for record in records),
         listed=[
             (label, [_shown(record) for record in sorted(records, key=_place)])
             for label, records in listed
@@ -97,25 +104,8 @@ def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[P
     )
 
 
-def _reading_nothing(rows: Sequence[Series], subset: str | None) -> list[Score]:
-    """What the baselines get on the samples of all rows; nothing for answers in words."""
-    records = [record for row in rows for record in row.records]
-    made = [r for r in baseline_records(records) if subset is None or subset in r.subsets]
-    return [
-        score_of(name, subset or "all", mine)
-        for name in BASELINES
-        if (mine := [record for record in made if record.method == name])
-    ]
-
-
-def _letters(rows: Sequence[Series]) -> Iterator[tuple[str, bool]]:
-    for row in rows:
-        for use in letter_use(row.records):
-            yield f"{row.label}: {use}", use.is_biased
-
-
 def _svg(picture: Picture) -> Any:
-    """The drawing with its look as attributes, which the policy of a page allows, and ids of its own."""
+    """The drawing with styles as attributes, which the policy of a page allows, and with unique ids."""
     from markupsafe import Markup
 
     svg = picture.svg[picture.svg.index("<svg") :].strip()
@@ -130,7 +120,7 @@ def _svg(picture: Picture) -> Any:
 
 
 def _attributes(style: re.Match[str]) -> str:
-    """Declarations of a style as presentation attributes of SVG, which they all are."""
+    """Declarations of a style as presentation attributes of SVG."""
     pairs = (each.partition(":") for each in style[1].split(";") if each.strip())
     return "".join(f' {name.strip()}="{value.strip()}"' for name, _, value in pairs)
 
@@ -211,7 +201,7 @@ def _fact(value: object) -> str:
 
 
 def _listed(rows: Sequence[Series]) -> list[tuple[str, Sequence[EvalRecord]]]:
-    """All records of each row; of many only those that went wrong, `MAX_RECORDS` in all."""
+    """All records of each row; of a large log only wrong ones, `MAX_RECORDS` in all."""
     if sum(len(row.records) for row in rows) <= MAX_RECORDS:
         return [(row.label, row.records) for row in rows]
     left = MAX_RECORDS
@@ -224,7 +214,7 @@ def _listed(rows: Sequence[Series]) -> list[tuple[str, Sequence[EvalRecord]]]:
 
 
 def _place(record: EvalRecord) -> tuple[list[tuple[int, str]], int]:
-    """Sort key of records on a page: by sample id in natural order."""
+    """Sort key: by sample id in natural order."""
     parts = re.findall(r"\d+|\D+", record.sample)
     return [(int(p), "") if p.isdecimal() else (-1, p) for p in parts], record.seed
 
@@ -275,7 +265,7 @@ _STAGES = {
 
 
 def refinement_page(refinement: Refinement) -> str:
-    """The page."""
+    """The page of a refinement."""
     return render_page(
         "refinement",
         f"{len(refinement.actions)} actions from {len(refinement.drafts)} drafts",

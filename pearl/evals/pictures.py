@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 import logging
-import math
 import warnings
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pearl.evals.log import EvalLog, EvalRecord, Header
@@ -58,24 +55,16 @@ _STYLE = {
 }
 
 
-def colour_of(i: int) -> str:
-    """The colour of series i; the palette repeats in paler tints."""
-    turn, at = divmod(i, len(_COLOURS))
-    share = 0.45**turn
-    parts = (int(_COLOURS[at][start : start + 2], 16) for start in (1, 3, 5))
-    return "#" + "".join(f"{round(255 - share * (255 - part)):02x}" for part in parts)
-
-
-def marker_of(i: int) -> str:
-    """The marker of series number i."""
-    return _MARKERS[i % len(_MARKERS)]
+def look_of(i: int) -> tuple[str, str]:
+    """The colour and the marker of series i: different for 56 series."""
+    return _COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)]
 
 
 @contextmanager
-def style(salt: str) -> Iterator[None]:
+def _style(salt: str) -> Iterator[None]:
     """Apply this style regardless of the user's matplotlib settings, and silence its logs.
 
-    The ids in the SVG are made with `salt`: figures of one page need different ones.
+    The ids in the SVG depend on `salt`: figures of one page need different ones.
     """
     require_extra("pictures", "a picture", "matplotlib")
     log = logging.getLogger("matplotlib")
@@ -92,19 +81,21 @@ def style(salt: str) -> Iterator[None]:
         log.setLevel(level)
 
 
-def figure(title: str, height_in: float, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
-    """A figure with a title and a grid of axes."""
+def _figure(
+    rows: Sequence[Series], height_in: float, n_rows: int = 1, n_columns: int = 1
+) -> tuple[Figure, Any]:
+    """A figure with the heading of the rows and a grid of axes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+    drawn, title = Figure(figsize=(WIDTH_IN, height_in), layout="constrained"), heading(rows)
     FigureCanvasAgg(drawn)
-    # Of names too long for one line: 84 characters of this size are 6 inches wide.
+    # 84 characters of this size are 6 inches wide.
     drawn.suptitle(title if len(title) <= 84 else title.replace(" · ", "\n", 1))
-    return drawn, drawn.subplots(rows, columns)
+    return drawn, drawn.subplots(n_rows, n_columns)
 
 
-def legend(
+def _legend(
     drawn: Figure, handles: Sequence[Any], labels: Sequence[str], max_columns: int = 8
 ) -> None:
     """A legend below everything, in as many columns as fit; the figure grows by its lines."""
@@ -113,7 +104,7 @@ def legend(
     drawn.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
-def render(drawn: Figure) -> tuple[str, bytes]:
+def _render(drawn: Figure) -> tuple[str, bytes]:
     """The figure as the text of an SVG file and the bytes of a PNG file."""
     svg, png = io.StringIO(), io.BytesIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -181,7 +172,7 @@ def variants(headers: Sequence[Header], *, without: Collection[str] = ()) -> lis
         fact for fact in FACTS if len({getattr(header, fact) for header in headers}) > 1
     } - set(without)
     if "n_actions" in differ:
-        differ.discard("library")  # its size is shorter
+        differ.discard("library")  # the number of actions is a shorter label
     said = [
         ", ".join(
             FACTS[fact].format(value)
@@ -225,13 +216,10 @@ def one_line(text: str, width: int = MAX_LABEL) -> str:
 
 ACCURACY = "accuracy (%), 95 % interval"
 
-MAX_BARS = 30
-"""Maximum distinct values of an unbinned distribution."""
-
 SHAPES = {
     "n_steps": "steps of the plan",
     "n_calls": "calls of the model",
-    "width": "steps at once at most (width)",
+    "width": "parallel steps (width)",
     "depth": "steps on the longest chain (depth)",
 }
 
@@ -262,15 +250,15 @@ class _NoDataError(Exception):
 
 
 def draw(rows: Sequence[Series]) -> tuple[list[Picture], dict[str, str]]:
-    """Draw every picture for which the rows have data; of the others, name and reason."""
+    """Draw every picture that has data; for the others, return name and reason."""
     pictures: list[Picture] = []
     skipped: dict[str, str] = {}
     for name, (caption, drawing) in _DRAWINGS.items():
-        with style(f"pearl-{name}"):
+        with _style(f"pearl-{name}"):
             try:
                 if not rows:
                     raise _NoDataError("no records")
-                svg, png = render(drawing(rows))
+                svg, png = _render(drawing(rows))
             except _NoDataError as reason:
                 skipped[name] = str(reason)
             else:
@@ -284,28 +272,29 @@ def _accuracy_cost(rows: Sequence[Series]) -> Figure:
     if len(costs) == len(cells) and any(costs):
         x, unit = costs, "mean cost of a sample (US dollars)"
     else:
-        x, unit = (
-            [cell.tokens_per_record for cell in cells],
-            "mean tokens of a sample (input and output)",
-        )
+        x = [cell.tokens_per_record for cell in cells]
+        unit = "mean tokens of a sample (input and output)"
     if not any(x):
         raise _NoDataError("no costs and no tokens were counted")
-    drawn, axes = figure(heading(rows), 4.0)
+    drawn, axes = _figure(rows, 4.0)
     handles = [
         _point(axes, i, [at], [cell.accuracy])
         for i, (at, cell) in enumerate(zip(x, cells, strict=True))
     ]
     if min(x) > 0 and max(x) / min(x) >= 10:
+        from matplotlib.ticker import LogLocator, NullFormatter
+
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
+        axes.xaxis.set_minor_formatter(NullFormatter())
         unit += ", logarithmic"
-        _log_ticks(axes)
     else:
         axes.set_xlim(0, 1.15 * max(x))
-        axes.xaxis.set_major_formatter(_number)
+    axes.xaxis.set_major_formatter(_number)
     axes.margins(x=0.15)
     axes.set_xlabel(unit)
     _accuracy_axis(axes, _chance(rows))
-    legend(drawn, handles, [row.label for row in rows])
+    _legend(drawn, handles, [row.label for row in rows])
     return drawn
 
 
@@ -314,7 +303,7 @@ def _subsets(rows: Sequence[Series]) -> Figure:
     if len(groups) == 1:
         raise _NoDataError("no sample belongs to a subset")
     step = 1 / (len(rows) + 0.8)
-    drawn, axes = figure(heading(rows), 1.4 + len(groups) * (0.25 + 0.17 * len(rows)))
+    drawn, axes = _figure(rows, 1.4 + len(groups) * (0.25 + 0.17 * len(rows)))
     handles = []
     for i, row in enumerate(rows):
         have = [(at, row.cells[name]) for at, name in enumerate(groups) if name in row.cells]
@@ -327,7 +316,7 @@ def _subsets(rows: Sequence[Series]) -> Figure:
                 height=0.86 * step,
                 xerr=_errors(intervals),
                 error_kw={"ecolor": "#333333", "elinewidth": 1.0, "capsize": 2},
-                color=colour_of(i),
+                color=look_of(i)[0],
             )
         )
     sizes = [max(row.cells[name].n_samples for row in rows if name in row.cells) for name in groups]
@@ -343,12 +332,12 @@ def _subsets(rows: Sequence[Series]) -> Figure:
     axes.set_ylim(len(groups) - 0.5, -0.5)
     axes.set_xlim(0, 100)
     axes.set_xlabel(ACCURACY)
-    legend(drawn, handles, [row.label for row in rows])
+    _legend(drawn, handles, [row.label for row in rows])
     return drawn
 
 
 def _library_size(rows: Sequence[Series]) -> Figure:
-    rows = [row for row in rows if row.header.library]  # of results it is not known
+    rows = [row for row in rows if row.header.library]  # existing results have no library
     sizes = sorted({row.header.n_actions for row in rows})
     if len(sizes) < 2:
         raise _NoDataError("all logs have libraries of one size; give several logs")
@@ -357,7 +346,7 @@ def _library_size(rows: Sequence[Series]) -> Figure:
     for row, variant in zip(rows, variants(headers, without=("n_actions", "library")), strict=True):
         label = one_line(", ".join(filter(None, (row.method, variant))))
         lines.setdefault(label, []).append(row)
-    drawn, axes = figure(heading(rows), 4.0)
+    drawn, axes = _figure(rows, 4.0)
     spread = (sizes[-1] - sizes[0]) * 0.008
     handles = []
     for i, line in enumerate(lines.values()):
@@ -369,11 +358,14 @@ def _library_size(rows: Sequence[Series]) -> Figure:
     axes.set_xticks(_apart(sizes, 0.05 * (sizes[-1] - sizes[0])))
     axes.set_xlabel("actions in the library")
     _accuracy_axis(axes, _chance(rows))
-    legend(drawn, handles, list(lines))
+    _legend(drawn, handles, list(lines))
     return drawn
 
 
 def _plan_shape(rows: Sequence[Series]) -> Figure:
+    import numpy as np
+    from matplotlib.ticker import MaxNLocator
+
     shapes = {
         i: found
         for i, row in enumerate(rows)
@@ -381,33 +373,46 @@ def _plan_shape(rows: Sequence[Series]) -> Figure:
     }
     if not shapes:
         raise _NoDataError("no record has a plan")
-    drawn, grid = figure(heading(rows), 2.4 + 0.75 * len(shapes), 2, 2)
-    colours = [colour_of(i) for i in shapes]
+    drawn, grid = _figure(rows, 2.2 + 0.5 * len(shapes), 2, 2)
     for axes, (field, what) in zip(grid.flat, SHAPES.items(), strict=True):
-        counts = [[int(getattr(shape, field)) for shape in found] for found in shapes.values()]
-        handles = _distributions(axes, counts, colours)
+        handles = []
+        for at, (i, found) in enumerate(shapes.items()):
+            counts, colour = [getattr(shape, field) for shape in found], look_of(i)[0]
+            first, middle, third = np.percentile(counts, (25, 50, 75))
+            axes.hlines(at, min(counts), max(counts), color=colour, linewidth=1.5)
+            handles.append(axes.hlines(at, first, third, color=colour, linewidth=9))
+            axes.plot(middle, at, marker="|", color="#333333", markersize=11, markeredgewidth=2)
+        axes.set_title("line: all; bar: middle half; | median", color=GREY, fontsize=8)
+        axes.set_ylim(-0.6, len(shapes) - 0.4)
+        low, high = axes.get_xlim()
+        axes.set_xlim(low - 0.5, high + 0.5)  # so that a single value has a tick, too
+        axes.invert_yaxis()  # in the order of the rows
+        axes.set_yticks([])
         axes.set_xlabel(what)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=7))
+        axes.xaxis.set_major_formatter(_number)
     labels = [f"{rows[i].label} ({len(found):,} plans)" for i, found in shapes.items()]
-    legend(drawn, handles, labels, max_columns=1)  # in the order of the rows above
+    _legend(drawn, handles, labels, max_columns=1)
     return drawn
 
 
 def _reliability(rows: Sequence[Series]) -> Figure:
-    found = [
-        (i, one)
+    calibrated = {
+        i: calibration
         for i, row in enumerate(rows)
-        if (one := of_records(row.label, row.records)) is not None
-    ]
-    if not found:
+        if (calibration := of_records(row.label, row.records)) is not None
+    }
+    if not calibrated:
         raise _NoDataError("no answer has a confidence; give --plans to pearl eval")
-    drawn, axes = figure(heading(rows), 4.0)
+    drawn, axes = _figure(rows, 4.0)
     axes.plot([0, 100], [0, 100], color=GREY, linestyle=(0, (4, 3)), linewidth=1)
     handles, labels = [], []
-    for i, one in found:
-        at = [100 * each.confidence for each in one.bins]
-        handles.append(_point(axes, i, at, [each.accuracy for each in one.bins], "-"))
-        labels.append(f"{one.method} (n = {one.n:,}, error {100 * one.ece:.1f} %)")
-        for x, each in zip(at, one.bins, strict=True):
+    for i, calibration in calibrated.items():
+        at = [100 * each.confidence for each in calibration.bins]
+        handles.append(_point(axes, i, at, [each.accuracy for each in calibration.bins], "-"))
+        error = f"error {100 * calibration.ece:.1f} %"
+        labels.append(f"{calibration.method} (n = {calibration.n:,}, {error})")
+        for x, each in zip(at, calibration.bins, strict=True):
             axes.annotate(
                 f"{each.n:,}", (x, 100 * each.accuracy.estimate), (6, -10),
                 textcoords="offset points", color=GREY, fontsize=7,
@@ -416,56 +421,21 @@ def _reliability(rows: Sequence[Series]) -> Figure:
     axes.set_ylim(-2, 104)
     axes.set_xlabel("confidence (%): share of different plans that agree; numbers are answers")
     axes.set_ylabel(ACCURACY)
-    legend(drawn, handles, labels, max_columns=1)
+    _legend(drawn, handles, labels, max_columns=1)
     return drawn
-
-
-def _distributions(
-    axes: Axes, counts: Sequence[Sequence[int]], colours: Sequence[str]
-) -> list[Any]:
-    """Histograms one above the other, on one scale; a triangle at each median."""
-    from matplotlib.ticker import MaxNLocator
-
-    first, last = min(map(min, counts)), max(map(max, counts))
-    size = math.ceil((last - first + 1) / MAX_BARS)
-    shares = [
-        {start: n / len(values) for start, n in _binned(values, first, size).items()}
-        for values in counts
-    ]
-    tallest = max(max(share.values()) for share in shares)
-    handles = []
-    for row, (share, values) in enumerate(zip(shares, counts, strict=True)):
-        at = [start + (size - 1) / 2 for start in share]
-        height = [-0.75 * part / tallest for part in share.values()]
-        axes.axhline(row, color=GREY, linewidth=0.5)
-        handles.append(axes.bar(at, height, bottom=row, width=0.86 * size, color=colours[row]))
-        axes.plot(median(values), row + 0.09, marker="^", color="#333333", markersize=4)
-    axes.set_title(f"tallest bar: {100 * tallest:.0f} %; ▲ median", color=GREY, fontsize=8)
-    axes.set_ylim(len(counts) - 0.7, -0.85)
-    margin = max(0.8, (5 - (last - first)) / 2)  # or a lone bar would fill the width
-    axes.set_xlim(max(first - margin, min(0, first - 0.8)), last + margin)  # no count is below 0
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=7))
-    axes.xaxis.set_major_formatter(_number)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    return handles
-
-
-def _binned(values: Sequence[int], first: int, size: int) -> Counter[int]:
-    """Counts per bin, keyed by the bin's start."""
-    return Counter(first + (value - first) // size * size for value in values)
 
 
 def _point(
     axes: Axes, i: int, at: Sequence[float], accuracies: Sequence[Interval], line: str = "none"
 ) -> Any:
     """Accuracies of series number i, in percent, with their intervals."""
+    colour, marker = look_of(i)
     return axes.errorbar(
         at,
         [100 * accuracy.estimate for accuracy in accuracies],
         yerr=_errors(accuracies),
-        color=colour_of(i),
-        marker=marker_of(i),
+        color=colour,
+        marker=marker,
         markersize=6,
         linestyle=line,
         linewidth=1.4,
@@ -476,10 +446,8 @@ def _point(
 
 def _errors(accuracies: Sequence[Interval]) -> list[list[float]]:
     """Lengths of both arms of error bars, in percentage points."""
-    return [
-        [100 * (accuracy.estimate - accuracy.low) for accuracy in accuracies],
-        [100 * (accuracy.high - accuracy.estimate) for accuracy in accuracies],
-    ]
+    below = [100 * (accuracy.estimate - accuracy.low) for accuracy in accuracies]
+    return [below, [100 * (accuracy.high - accuracy.estimate) for accuracy in accuracies]]
 
 
 def _accuracy_axis(axes: Axes, chance: float | None) -> None:
@@ -487,7 +455,7 @@ def _accuracy_axis(axes: Axes, chance: float | None) -> None:
     axes.set_ylabel(ACCURACY)
     if chance is not None:
         axes.axhline(100 * chance, color=GREY, linestyle=(0, (4, 3)), linewidth=1)
-    low, high = axes.get_ylim()
+    low, high = axes.get_ylim()  # the line at chance included
     axes.set_ylim(max(-2.0, low - 3), min(102.0, high + 3))
     if chance is not None:
         axes.annotate(
@@ -518,21 +486,11 @@ def _apart(numbers: Sequence[int], least: float) -> list[int]:
     return kept
 
 
-def _log_ticks(axes: Axes) -> None:
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
-    axes.xaxis.set_major_formatter(_number)
-    axes.xaxis.set_minor_formatter(NullFormatter())
-
-
 def _number(value: float, position: float) -> str:
     """A tick as a plain number: neither formula nor power of ten."""
-    return (
-        f"{value:,.0f}"
-        if abs(value) >= 100
-        else f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
-    )
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
 
 
 _DRAWINGS: dict[str, tuple[str, Callable[[Sequence[Series]], Figure]]] = {

@@ -1,4 +1,4 @@
-"""The arithmetic that a plan carried out, as a program of FinQA, and when two programs are the same.
+"""The arithmetic that a plan executed, as a program of FinQA, and the comparison of two programs.
 
 Source:
     Chen et al., FinQA (2021) and ConvFinQA (2022): program accuracy and execution accuracy.
@@ -24,11 +24,11 @@ _COMMUTATIVE = frozenset({"add", "multiply"})
 
 
 def carried_out(answer: Answer, checked: CheckedPlan) -> str:
-    """The program that leads to an answer: its EVALUATE and CALCULATE steps, one put into the other.
+    """The program that leads to an answer: its EVALUATE and CALCULATE steps, joined.
 
-    A step that reads a number, and is the answer, is that number: it is the program of questions that ask
-    for a figure of the document. Numbers are as they are written, without their scale if all of a
-    calculation have the same one.
+    If the answer is a number that a step read, the program is that number, as for questions that ask for a
+    figure of the document. Numbers keep their form, without their scale if all numbers of a calculation have
+    the same one.
     """
     if len(answer.outputs) != 1:
         return ""
@@ -36,7 +36,7 @@ def carried_out(answer: Answer, checked: CheckedPlan) -> str:
 
 
 def executed(program: str) -> str | None:
-    """What a program comes to, to `PLACES` decimals, as the authors execute it: without units."""
+    """The value of a program to `PLACES` decimals, as its authors compute it: without units."""
     try:
         result = evaluate(_bare(parse(program)))
     except ProgramError:
@@ -49,8 +49,8 @@ def executed(program: str) -> str | None:
 def is_same(one: str, other: str) -> bool:
     """Whether two programs compute the same in the same way.
 
-    Names of steps, steps that the last one does not need, how numbers are written (`5%`, 0.05; `const_100`, 100)
-    and the order of what is added or multiplied do not count; everything else does.
+    These do not count: names of steps, steps that the last one does not need, the form of numbers (`5%`, 0.05;
+    `const_100`, 100), and the order of the operands of additions and multiplications.
     """
     try:
         programs = parse(one), parse(other)
@@ -62,7 +62,7 @@ def is_same(one: str, other: str) -> bool:
 
 
 def _numbered(program: Program, numbering: dict[tuple[object, ...], int]) -> int:
-    """The number of what a program computes: equal computations have the same one."""
+    """The number of a computation: equal computations have the same one."""
     done: list[int] = []
 
     def of(operand: Operand) -> int:
@@ -82,7 +82,7 @@ def _numbered(program: Program, numbering: dict[tuple[object, ...], int]) -> int
 
 
 def _bare(program: Program) -> Program:
-    """The program with numbers that have no unit."""
+    """The program with the units of its numbers removed."""
     if program.value is not None:
         return Program((), _without_unit(program.value))
     steps = (
@@ -97,7 +97,7 @@ def _without_unit(operand: Operand) -> Operand:
 
 
 def figure(text: str) -> Quantity | None:
-    """The number of a text that has one; None where it has none or several."""
+    """The only number of a text; None if it has none or several."""
     return read_quantity(text, is_point_decimal=True) or find_quantity(text)
 
 
@@ -130,7 +130,7 @@ class _Writer:
         return "" if found is None else _written(found, found.scale)
 
     def _computed(self, step: Step) -> str:
-        """Write the steps of a computation once; the operand that stands for its result."""
+        """Write the steps of a computation once; returns the operand for its result."""
         if step.output not in self._known:
             write = self._evaluated if step.action == _EVALUATE else self._calculated
             self._known[step.output] = write(step)
@@ -162,7 +162,7 @@ class _Writer:
         return self._put(program_of(called), names)
 
     def _put(self, program: Program, names: dict[str, str]) -> str:
-        """Write the steps of a program after those that are there."""
+        """Append the steps of a program."""
         first = len(self.written)
 
         def written(operand: Operand) -> str:
@@ -178,7 +178,7 @@ class _Writer:
         return f"#{len(self.written) - 1}"
 
     def _text(self, argument: Argument) -> str:
-        """What a step is given."""
+        """The value of an argument as text."""
         match argument:
             case String() | Number():
                 return str(argument.value)
@@ -189,7 +189,7 @@ class _Writer:
 
 
 def _value(result: StepResult) -> str:
-    """The value of a step; of one row, its value."""
+    """The value of a step; for a single row, the value of the row."""
     rows = result.value if result.rows is result.value else None
     if rows is not None and len(rows) == 1:
         return rows[0].value or ""
@@ -197,7 +197,7 @@ def _value(result: StepResult) -> str:
 
 
 def _written(found: Quantity, scale: int) -> str:
-    """A number as a program has it."""
+    """A number in the form of a program."""
     if found.unit == "%":
         return f"{plain(found.value)}%"
     return plain(found.amount.scaleb(-scale))

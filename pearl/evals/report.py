@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations, product
 from statistics import fmean, quantiles
@@ -23,14 +23,14 @@ MAJORITY = "majority"
 BASELINES = (LONGEST, MAJORITY)
 
 MOSTLY = 0.5
-"""Share of the replies from which one letter is remarkable."""
+"""Share of the replies above which one letter is suspicious."""
 
 
 def baseline_records(records: Iterable[EvalRecord]) -> tuple[EvalRecord, ...]:
-    """Records of the baselines for the samples of others; empty unless all of these have options.
+    """Records of the baselines for the samples of other records; empty unless all of them have options.
 
-    `longest` is the option of the most characters. `majority` is the most frequent letter of their
-    right options, which nobody knows beforehand: it may be a little too high. Of equal ones each counts in part.
+    `longest` chooses the option with the most characters. `majority` chooses the most frequent letter of the
+    right options, which nobody knows beforehand: its score may be a little too high. Ties count in part.
     """
     samples = {record.sample: record for record in records}
     if not samples or not all(r.options and r.gold is not None for r in samples.values()):
@@ -56,7 +56,7 @@ def baseline_records(records: Iterable[EvalRecord]) -> tuple[EvalRecord, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LetterUse:
-    """Which letters a method replied."""
+    """How often a method replied each letter."""
 
     method: str
     chosen: tuple[int, ...]
@@ -68,7 +68,7 @@ class LetterUse:
 
     @property
     def is_biased(self) -> bool:
-        """Whether one letter has more than half of the replies, and more than twice what is right."""
+        """Whether one letter has more than half of the replies, and more than twice its share of right answers."""
         top = max(range(len(self.chosen)), key=lambda i: self.chosen[i], default=0)
         return self.n > 0 and (
             self.chosen[top] > MOSTLY * self.n
@@ -87,7 +87,7 @@ class LetterUse:
 
 
 def letter_use(records: Sequence[EvalRecord]) -> list[LetterUse]:
-    """How the letters of each method are spread; empty unless all records have options."""
+    """The letters of each method; empty unless all records have options."""
     if not records or not all(r.options and r.gold is not None for r in records):
         return []
     return [
@@ -191,7 +191,7 @@ def is_below(score: Score, guess: float | None) -> bool:
 def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
     """One score per method, for all samples and for each subset.
 
-    Where many questions share a document, `cluster="document"` gives wider, more accurate intervals.
+    If many questions share a document, `cluster="document"` gives wider, more accurate intervals.
     """
     if not log.records:
         raise UsageError("the log has no records", help="run `pearl eval` again to resume it")
@@ -204,19 +204,9 @@ def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
 
 
 def baselines(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
-    """The scores of what reads nothing, where all samples have options, for all samples and for each subset."""
-    return [
-        score_of(name, subset or "all", records, cluster=cluster)
-        for subset in (None, *log.subsets)
-        for name in BASELINES
-        if (
-            records := [
-                record
-                for record in baseline_records(log.records)
-                if record.method == name and (subset is None or subset in record.subsets)
-            ]
-        )
-    ]
+    """The scores of the baselines, where all samples have options, for all samples and for each subset."""
+    guesses = EvalLog(log.header, baseline_records(log.records))
+    return scores(guesses, cluster=cluster) if guesses.records else []
 
 
 def score_of(
@@ -245,22 +235,22 @@ def score_of(
         usage=sum((record.usage for record in records), Usage()),
         n_calls=sum(record.n_calls for record in records),
         cost_usd=sum(costs) if len(costs) == len(records) else None,
-        latency_p50_s=_quantile(latencies, 50),
-        latency_p95_s=_quantile(latencies, 95),
+        latency_p50_s=percentile(latencies, 50),
+        latency_p95_s=percentile(latencies, 95),
     )
 
 
-def _quantile(values: Sequence[float], percent: int) -> float:
+def percentile(values: Sequence[float], percent: int) -> float:
+    """A percentile of at least one value, between the two nearest values."""
     if len(values) == 1:
         return values[0]
     return quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
 def _clusters(records: Sequence[EvalRecord], cluster: Cluster) -> list[str]:
-    name: Callable[[EvalRecord], str] = (
-        (lambda r: r.document) if cluster == "document" else (lambda r: r.rotation_of or r.sample)
-    )
-    return [name(record) for record in records]
+    if cluster == "document":
+        return [record.document for record in records]
+    return [record.rotation_of or record.sample for record in records]
 
 
 def compare(
@@ -327,7 +317,7 @@ def _compared(
     first: EvalLog, second: EvalLog, pairs: Sequence[tuple[str, str]], cluster: Cluster
 ) -> list[MethodComparison]:
     subsets = [name for name in first.subsets if name in second.subsets]
-    found = [
+    found = (
         compare(
             first.of(one, subset),
             second.of(two, subset),
@@ -337,7 +327,7 @@ def _compared(
         )
         for subset in (None, *subsets)
         for one, two in pairs
-    ]
+    )
     return [comparison for comparison in found if comparison is not None]
 
 
@@ -354,7 +344,7 @@ valid plan was written; something else failed."""
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """How many records of a method are of each of `KINDS`; together they are all of them."""
+    """The number of records of a method of each of `KINDS`."""
 
     method: str
     n: int
@@ -363,7 +353,7 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True)
 class PlanFigures:
-    """What the plans of a method are like."""
+    """Figures of the plans of a method."""
 
     method: str
     n: int
@@ -378,7 +368,7 @@ class PlanFigures:
 
 
 def outcomes(log: EvalLog) -> list[Outcomes]:
-    """One for each method, in the order of the log."""
+    """The outcomes of each method, in the order of the log."""
     counted = {method: Counter(map(_kind, log.of(method))) for method in log.methods}
     return [
         Outcomes(method, found.total(), {kind: found[kind] for kind in KINDS})
@@ -398,7 +388,7 @@ def _kind(record: EvalRecord) -> str:
 
 
 def plan_figures(log: EvalLog) -> list[PlanFigures]:
-    """One for each method whose records have plans."""
+    """The figures of each method whose records have plans."""
     shaped = {
         method: [(one.plan, one.shape) for one in log.of(method) if one.plan and one.shape]
         for method in log.methods
@@ -427,7 +417,7 @@ def figures_of(method: str, plans: Sequence[tuple[str, PlanShape]]) -> PlanFigur
 
 
 N_BINS = 10
-"""Bins of equal width, as in most of what is published."""
+"""Bins of equal width, as in most publications."""
 
 MIN_ANSWERS = 100
 """With fewer answers the expected calibration error is mostly the noise of its bins: of ten answers in a
@@ -447,7 +437,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is left where only answers of some confidence are kept."""
+    """The answers with a confidence of at least a threshold."""
 
     threshold: float
     n: int
@@ -457,7 +447,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How well confidence foretells correctness."""
+    """How well confidence predicts correctness."""
 
     method: str
     n: int
@@ -470,7 +460,7 @@ class Calibration:
 
     @property
     def is_scarce(self) -> bool:
-        """Whether there are too few answers for figures that mean much."""
+        """Whether there are too few answers for reliable figures."""
         return self.n < MIN_ANSWERS
 
     def to_json(self) -> dict[str, Any]:
@@ -507,13 +497,6 @@ def calibration(
         >>> [(kept.threshold, kept.coverage, kept.accuracy.estimate) for kept in found.kept]
         [(1.0, 0.5, 1.0), (0.5, 1.0, 0.75)]
     """
-    if not confidences or len(confidences) != len(correct):
-        raise UsageError(
-            f"{len(confidences):,} confidences for {len(correct):,} answers",
-            help="give one for each answer, and at least one",
-        )
-    if not all(0 <= each <= 1 for each in confidences):
-        raise UsageError("a confidence is a share", help="give numbers from 0 to 1")
     answers = list(zip(confidences, correct, strict=True))
     edges = [i / N_BINS for i in range(N_BINS + 1)]
     placed: list[list[tuple[float, bool]]] = [[] for _ in range(N_BINS)]
@@ -543,13 +526,13 @@ def calibration(
 
 
 def calibrations(log: EvalLog) -> list[Calibration]:
-    """One for each method that has answers with a confidence."""
+    """The calibration of each method that has answers with a confidence."""
     found = (of_records(method, log.of(method)) for method in log.methods)
     return [each for each in found if each is not None]
 
 
 def of_records(method: str, records: Iterable[EvalRecord]) -> Calibration | None:
-    """The calibration of the records of a method; None where no answer has a confidence."""
+    """The calibration of the records of a method; None if no answer has a confidence."""
     records = tuple(records)
     answered = [record for record in records if record.status != "failed"]
     sure = [(r.confidence, r.is_correct) for r in answered if r.confidence is not None]

@@ -27,34 +27,34 @@ from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
 EXECUTED = "executed"
-"""What such records give as their method."""
+"""The method of these records."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultUnit(RecordUnit):
-    """A row of results that is to be scored."""
+    """A row of results to score."""
 
     sample: Sample
     evaluation: Evaluation
 
     @property
     def depends_on(self) -> Sequence[str]:
-        """The row and what is right: they are the source."""
+        """Nothing else: the source is the whole row."""
         return ()
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
-        """A call, where the answer is to be mapped to options and is not one of them."""
+        """At most one call, to map the answer to an option."""
         most = Range(0, 1 if self.sample.options else 0)
         tokens = Range(0, None if self.sample.options else 0)
         return "(results)", StepCosts(most, tokens, tokens, most)
 
     async def perform(self, resources: Resources, trace: Trace) -> EvalRecord:
-        """Map the answer to an option, where there are any, and score it."""
+        """Map the answer to an option, if the sample has options, and score it."""
         return graded(await _record(resources, self.sample, trace), self.evaluation)
 
 
 def result_units(samples: Iterable[Sample], evaluation: Evaluation) -> Iterator[ResultUnit]:
-    """A unit for each row of results; what `execute` wrote is in the `extra` of the samples."""
+    """A unit for each row of results; the output of `execute` is in the `extra` of the samples."""
     for sample in samples:
         said = json.dumps(sample.to_json(), sort_keys=True, default=str)
         yield ResultUnit(sample.id, None, text_sha256(said), sample, evaluation)
@@ -77,7 +77,7 @@ class _Usage(_Lenient):
 
 
 class _Result(_Lenient):
-    """What `execute` writes beside what the row of the task said."""
+    """The fields that `execute` adds to the row of the task."""
 
     status: str | None = None
     answer: str | None = None
@@ -145,8 +145,8 @@ def describe(
 ) -> Header:
     """The header of a log.
 
-    Of answers that were there already only what their rows say of the model is known: the library and
-    the bank of the one that maps them to options are not theirs.
+    For existing results only their rows tell the model: the library and the bank of the model that maps answers
+    to options do not belong to them.
     """
     if evaluation.methods == (EXECUTED,):
         said = {model for each in samples if isinstance(model := each.extra.get("model"), str)}

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from operator import gt, lt
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -37,7 +39,7 @@ _WHOLE = lazy_pattern(r"-?\d{1,9}(\.0+)?")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A query that is tried."""
+    """A query of the evaluation."""
 
     id: str
     text: str
@@ -48,7 +50,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Judgments:
-    """How relevant documents are."""
+    """The relevance of documents, by topic."""
 
     grades: Mapping[str, Mapping[str, int]]
     n_repeated: int = 0
@@ -90,7 +92,7 @@ def read_judgments(path: str | Path) -> Judgments:
 
 
 def _rows(path: Path, *names: tuple[str, ...]) -> Iterator[Row]:
-    """The rows of a file; where lines have no header, columns are called by the first of `names`."""
+    """The rows of a file; columns of lines without a header are called by the first of `names`."""
     is_rows = path.suffix.lower() in _ROWS
     for row in read_file(path) if is_rows else _lines(path, names):
         if isinstance(row, DataError):
@@ -118,7 +120,7 @@ def _lines(path: Path, names: tuple[tuple[str, ...], ...]) -> Iterator[Row]:
         elif len(cells) == 1:
             cells = line.split()
         if len(columns) == 3 and len(cells) == 4:
-            del cells[1]  # TREC's second column says nothing
+            del cells[1]  # TREC's second column is unused
         if len(cells) != len(columns):
             raise DataError(
                 f"{len(cells)} columns, not {len(columns)}", path=path, line=number,
@@ -156,16 +158,16 @@ def _relevance(row: Row) -> int:
             return int(value.partition(".")[0])
         case _:
             raise row.error(
-                f"relevance {value!r} is no whole number",
+                f"relevance {value!r} is not a whole number",
                 help="0: not relevant; 1 or more: relevant",
             )
 
 
 DEPTH = 1_000
-"""Passages that are ranked for a topic, as in TREC: average precision is over these."""
+"""Number of ranked passages for each topic, as in TREC; average precision uses all of them."""
 
 ORACLE = "oracle"
-"""The method that is given what is right: the most that the corpus and `k` allow."""
+"""The method that knows the judgments: the best result that the corpus and `k` allow."""
 
 Rankings = Mapping[str, Sequence[str]]
 """Topic → documents, the best first, each once."""
@@ -173,7 +175,7 @@ Rankings = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What was evaluated, and what could not be."""
+    """The number of topics that were evaluated, and of others."""
 
     n_topics: int
     n_without_judgments: int = 0
@@ -184,7 +186,7 @@ class Coverage:
     n_conflicting: int = 0
 
     def remarks(self) -> list[str]:
-        """What is not as one would expect, a line each."""
+        """What differs from a complete evaluation, a line each."""
         said = (
             ("queries without judgments, left out", self.n_without_judgments),
             ("queries without a relevant document, left out", self.n_without_relevant),
@@ -198,7 +200,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalScores:
-    """How well one method did."""
+    """The scores of one method."""
 
     method: str
     values: Mapping[str, Mapping[str, float]]
@@ -212,7 +214,7 @@ class RetrievalScores:
         return stats.accuracy(list(self.values[measure].values()), clusters=self.groups)
 
     def latency_ms(self, percentile: float) -> float | None:
-        """A percentile of the milliseconds of a search; None where nothing was searched."""
+        """A percentile of the milliseconds of a search; None if nothing was searched."""
         import numpy as np
 
         return 1_000 * float(np.percentile(self.seconds, percentile)) if self.seconds else None
@@ -246,20 +248,17 @@ class RetrievalComparison:
         cls, first: RetrievalScores, second: RetrievalScores, measure: str
     ) -> RetrievalComparison:
         """Compare two methods of one evaluation."""
-        ones, twos = first.values[measure], second.values[measure]
-        pairs = [(ones[topic], twos[topic]) for topic in ones]
-        a, b = zip(*pairs, strict=True)
-        groups = first.groups
+        ones = list(first.values[measure].values())
+        twos = [second.values[measure][topic] for topic in first.values[measure]]
+        is_enough = len(set(first.groups)) >= stats.MIN_CLUSTERS
         return cls(
             first.method,
             second.method,
             measure,
-            stats.difference(a, b, clusters=groups),
-            sum(one > two for one, two in pairs),
-            sum(one < two for one, two in pairs),
-            stats.bootstrap_p(a, b, clusters=groups)
-            if len(set(groups)) >= stats.MIN_CLUSTERS
-            else None,
+            stats.difference(ones, twos, clusters=first.groups),
+            sum(map(gt, ones, twos)),
+            sum(map(lt, ones, twos)),
+            stats.bootstrap_p(ones, twos, clusters=first.groups) if is_enough else None,
         )
 
 
@@ -273,11 +272,10 @@ class RetrievalEvaluation:
 
     def comparisons(self, measure: str | None = None) -> list[RetrievalComparison]:
         """Every pair of methods, the oracle left out."""
-        found = [one for one in self.scores if one.method != ORACLE]
+        scores = [score for score in self.scores if score.method != ORACLE]
         return [
-            RetrievalComparison.of(one, other, measure or self.measures[0])
-            for i, one in enumerate(found)
-            for other in found[i + 1 :]
+            RetrievalComparison.of(first, second, measure or self.measures[0])
+            for first, second in combinations(scores, 2)
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -291,7 +289,7 @@ class RetrievalEvaluation:
 
 
 def default_measures(cutoffs: Iterable[int] = (10,)) -> tuple[str, ...]:
-    """nDCG, recall and precision at each cutoff; reciprocal rank and average precision."""
+    """The names of nDCG, recall and precision at each cutoff, of reciprocal rank and of average precision."""
     sizes = sorted(set(cutoffs))
     if not sizes or sizes[0] < 1:
         raise UsageError("a cutoff must be at least 1", help="-k 10")
@@ -309,7 +307,6 @@ async def evaluate_retrieval(
     measures: Sequence[str] = (),
     depth: int = DEPTH,
     with_oracle: bool = False,
-    on_topic: Callable[[str, Topic], None] | None = None,
 ) -> RetrievalEvaluation:
     """Search every topic by every searcher and measure what is found.
 
@@ -326,7 +323,7 @@ async def evaluate_retrieval(
         >>> found.scores[0].mean("nDCG@10").estimate
         1.0
     """
-    documents = {index.documents.name(number) for number in range(len(index.documents))}
+    documents = {name.decode() for name in index.contents.names.every()}
     judged, coverage = _judged(topics, judgments, documents)
     measures = measures or default_measures([k])
     scores = []
@@ -334,11 +331,10 @@ async def evaluate_retrieval(
         rankings: dict[str, list[str]] = {}
         seconds: list[float] = []
         notes: Counter[str] = Counter()
-        await _ranked(index, judged[0], searcher, 1, Counter())  # what is made once is not timed
+        # Vectors and caches that are made once are not timed.
+        await _ranked(index, judged[0], searcher, 1, Counter())
         for topic in judged:
-            if on_topic is not None:
-                on_topic(name, topic)
-            # Timed once the vector of the query is kept: whichever method comes first embeds it.
+            # Timed with the vector of the query in the cache: the first method would embed it.
             rankings[topic.id] = await _ranked(index, topic, searcher, depth, notes)
             began = perf_counter()
             await _ranked(index, topic, searcher, k, Counter())
@@ -359,18 +355,18 @@ def measure_rankings(
     seconds: Sequence[float] = (),
     notes: Mapping[str, int] | None = None,
 ) -> RetrievalScores:
-    """Measure rankings that somebody made, of whatever program."""
+    """Measure rankings of any program."""
     require_extra("eval", "an evaluation", "ir_measures", "scipy")
     try:
         with warnings.catch_warnings():
-            # It reads names of measures by what Python 3.12 calls deprecated.
+            # Its parser of measures uses functions that Python 3.12 deprecates.
             warnings.simplefilter("ignore", DeprecationWarning)
             import ir_measures
 
             parsed = [ir_measures.parse_measure(name) for name in measures]
     except (NameError, ValueError) as error:
         raise UsageError(str(error), help="for example nDCG@10, R@60, P@5, RR, AP") from None
-    # Ranks as scores: equal scores would be put in another order, that of the documents' names.
+    # Ranks as scores: equal scores would be sorted by the documents' names.
     run = {
         topic.id: {name: float(-rank) for rank, name in enumerate(rankings.get(topic.id, ()))}
         for topic in topics
@@ -379,17 +375,14 @@ def measure_rankings(
         topic.id: {name: max(0, grade) for name, grade in judgments.grades[topic.id].items()}
         for topic in topics
     }
-    values: dict[str, dict[str, float]] = {str(name): {} for name in measures}
     names = dict(zip(parsed, measures, strict=True))
     found: dict[tuple[str, str], float] = {
         (names[one.measure], one.query_id): one.value
         for one in ir_measures.iter_calc(parsed, grades, run)
     }
-    for name in measures:
-        values[name] = {topic.id: found[name, topic.id] for topic in topics}
     return RetrievalScores(
         method,
-        values,
+        {name: {topic.id: found[name, topic.id] for topic in topics} for name in measures},
         tuple(topic.group or f"\0{topic.id}" for topic in topics),
         sum(not rankings.get(topic.id) for topic in topics),
         tuple(seconds),
@@ -417,7 +410,7 @@ def _ideal(grades: Mapping[str, int], documents: set[str]) -> list[str]:
 def _judged(
     topics: Sequence[Topic], judgments: Judgments, documents: set[str]
 ) -> tuple[list[Topic], Coverage]:
-    """The topics that can be evaluated."""
+    """The topics that can be evaluated, and the coverage."""
     grades = judgments.grades
     relevant = {
         topic: [name for name, grade in found.items() if grade > 0]

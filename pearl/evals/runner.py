@@ -1,14 +1,14 @@
-"""Samples × methods → records: what is asked, of which corpus, how answers are scored."""
+"""Samples × methods → records: the units of work, the corpus, the scores."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -56,21 +56,20 @@ def score(record: EvalRecord, scorer: str = EXACT) -> float:
         return 0.0
     if record.gold is not None:
         return float(record.choice == record.gold)
-    if record.reference is not None:
-        try:
-            found = load_scorer(scorer)
-            compared: tuple[str, str] | None = (record.answer, record.reference)
-            if (select := getattr(found, "compared", None)) is not None:
-                compared = select(record)
-            return 0.0 if compared is None else found.score(*compared)
-        except PearlError:
-            raise
-        except Exception as error:  # a scorer may be anybody's
-            raise UsageError(
-                f"the scorer '{scorer}' failed: {reason(error)}",
-                help="fix it, or name another --scorer: replies are kept",
-            ) from error
-    return 0.0
+    if record.reference is None:
+        return 0.0
+    try:
+        found = load_scorer(scorer)
+        select = getattr(found, "compared", None)
+        compared = select(record) if select else (record.answer, record.reference)
+        return 0.0 if compared is None else found.score(*compared)
+    except PearlError:
+        raise
+    except Exception as error:  # a scorer may be a plug-in
+        raise UsageError(
+            f"the scorer '{scorer}' failed: {reason(error)}",
+            help="fix it, or name another --scorer: replies are kept",
+        ) from error
 
 
 def reason(error: Exception) -> str:
@@ -85,14 +84,13 @@ def rescored(log: EvalLog, scorer: str | None = None) -> EvalLog:
     Records keep the model's reply, so changes of the parser take effect.
     """
     header = log.header.model_copy(update={"scorer": scorer or log.header.scorer})
-    return EvalLog(header, tuple(_rescored(record, header.scorer) for record in log.records))
-
-
-def _rescored(record: EvalRecord, scorer: str) -> EvalRecord:
-    if record.status != "failed" and record.options:
-        choice = read_choice(record.reply, record.options)
-        record = record.model_copy(update={"choice": choice})
-    return record.model_copy(update={"score": score(record, scorer)})
+    records = []
+    for record in log.records:
+        if record.status != "failed" and record.options:
+            choice = read_choice(record.reply, record.options)
+            record = record.model_copy(update={"choice": choice})
+        records.append(record.model_copy(update={"score": score(record, header.scorer)}))
+    return EvalLog(header, tuple(records))
 
 
 def scorable(
@@ -100,7 +98,7 @@ def scorable(
 ) -> tuple[list[Sample], list[DataError]]:
     """The samples that can be evaluated, and why the others cannot.
 
-    Where a sample has options and a reference, the option that the reference is becomes its gold.
+    The gold option of a sample with options and a reference is the option that equals the reference.
     """
     fit: list[Sample] = []
     unfit: list[DataError] = []
@@ -118,12 +116,16 @@ def scorable(
         elif (gold := right_option(sample.options, sample.reference)) is not None:
             fit.append(replace(sample, gold=gold))
         else:
-            unfit.append(DataError(f"sample '{sample.id}' does not say which option is right"))
+            unfit.append(
+                DataError(
+                    f"sample '{sample.id}' has a reference that does not equal exactly one option"
+                )
+            )
     return fit, unfit
 
 
 def rotated(samples: Iterable[Sample]) -> list[Sample]:
-    """Every sample with options once for each rotation of them, so that each option has each letter once."""
+    """Every sample with options once for each rotation of its options, so that each option has each letter once."""
     return [
         sample
         if not by and not sample.options
@@ -140,19 +142,19 @@ def rotated(samples: Iterable[Sample]) -> list[Sample]:
 
 
 def refuse_known(samples: Iterable[Sample], bank: Iterable[Example]) -> None:
-    """Refuse an evaluation on questions whose plans the model is shown."""
+    """Refuse an evaluation on questions whose plans are among the examples of the prompt."""
     known = asked_again(bank, [sample.question for sample in samples])
     if known:
         first, more = known[0], f" and {len(known) - 1} more" if len(known) > 1 else ""
         where = f"remove {first.path.name} from the bank, or " if first.path else ""
         raise DataError(
-            f"the bank of examples holds a question of the evaluation: {first.question!r}{more}",
+            f"the bank of examples contains a question of the evaluation: {first.question!r}{more}",
             help=f"{where}make the bank with --except DATA, or use another bank (--examples)",
         )
 
 
 def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
-    """Refuse an evaluation whose records could not be told apart, or would all fail."""
+    """Refuse an evaluation if records would have the same key, or if a method would always fail."""
     ids = Counter(sample.id for sample in samples)
     twice = next((id for id, n in ids.items() if n > 1), None)
     if twice is not None:
@@ -163,8 +165,8 @@ def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
         method = load_method(name)
         if getattr(method, "NEEDS_PASSAGES", False) and not has_passages:
             raise UsageError(
-                f"method '{name}' needs the right passages, but no sample names any",
-                help="a row names them as 'gold_passages', an array of texts",
+                f"method '{name}' needs gold passages, but no sample has any",
+                help="give them as 'gold_passages', an array of texts",
             )
         if method.NEEDS_OPTIONS and bare is not None:
             raise UsageError(
@@ -174,24 +176,17 @@ def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
 
 
 def samples_digest(samples: Iterable[Sample]) -> str:
-    """SHA-256 over all that matters of the samples, in hexadecimal.
+    """SHA-256 of everything that decides results, in hexadecimal.
 
-    A document in a file counts by what is in it, not by how its path is written.
+    A document in a file counts by its content, not by its path.
     """
     return digest(_deciding(samples)).hex()
 
 
 def _deciding(samples: Iterable[Sample]) -> Iterator[str]:
-    files: dict[Path, str] = {}
+    content_of = cache(_content)
     for sample in samples:
-        document = sample.document
-        read: str | None = None
-        if isinstance(document, Document):
-            read = f"{document.name} {document.digest}"
-        elif document is not None:
-            if document not in files:
-                files[document] = _content(document)
-            read = files[document]
+        read = None if sample.document is None else content_of(sample.document)
         parts: list[object] = [
             sample.id, sample.question, sample.options, sample.gold, sample.reference,
             sorted(sample.subsets), read,
@@ -203,43 +198,37 @@ def _deciding(samples: Iterable[Sample]) -> Iterator[str]:
         yield json.dumps(parts)
 
 
-def _content(path: Path) -> str:
-    """The digest of a file, or its name where it cannot be read: its samples will fail."""
+def _content(document: Document | Path) -> str:
+    """The digest of a document, or the name of a file that cannot be read: its samples will fail."""
+    if isinstance(document, Document):
+        return f"{document.name} {document.digest}"
     try:
-        return file_sha256(path)
+        return file_sha256(document)
     except OSError:
-        return path.name
+        return document.name
 
 
 OWN = "documents of the data"
-"""The name of the corpus that the documents of all samples are."""
+"""The name of the corpus of all samples' documents."""
 
 _RERANK = "RERANK"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AskedCorpus:
-    """A corpus that is asked."""
+    """A corpus that replaces the document of each sample."""
 
     document: IndexedDocument
     source: str
 
-    @cached_property
-    def load(self) -> Callable[[], Document]:
-        """Gives the corpus: the same loader for all samples, so that they are about one document."""
-        return partial(_given, self)
+    def load(self) -> Document:
+        """The corpus. A bound method equals itself, so all samples share one loader."""
+        return self.document
 
     @cached_property
     def names(self) -> frozenset[str]:
         """The names of its documents."""
         return frozenset(name for name, _ in self.document.parts)
-
-    def __hash__(self) -> int:
-        return id(self)
-
-
-def _given(corpus: AskedCorpus) -> Document:
-    return corpus.document
 
 
 def corpus_of_samples(
@@ -251,7 +240,9 @@ def corpus_of_samples(
         if sample.document is not None and sample.document not in documents:
             documents[sample.document] = sample.load()
     if not documents:
-        raise DataError("no sample has a document", help="--together asks the samples' documents")
+        raise DataError(
+            "no sample has a document", help="--together uses the samples' documents as the corpus"
+        )
     cutting = cutting or Cutting()
     source = digest(
         [f"{cutting} {stem}", *(f"{one.name} {one.digest}" for one in documents.values())]
@@ -265,10 +256,10 @@ def corpus_of_samples(
 
 
 def found(answer: Answer, sample: Sample, corpus: AskedCorpus) -> dict[str, FoundGold]:
-    """What the steps of an answer searched and reranked, against the passages that are right.
+    """The passages that the steps of an answer searched and reranked, compared with the gold passages.
 
-    A passage of the corpus is right if it holds a right one, or is part of it, in the sample's document; in any
-    document if the corpus calls none like that.
+    A passage of the corpus is right if it contains a gold passage or is part of one, in the sample's document;
+    in any document if the corpus has no document of that name.
     """
     if not sample.gold_passages:
         return {}
@@ -285,7 +276,7 @@ def found(answer: Answer, sample: Sample, corpus: AskedCorpus) -> dict[str, Foun
 
 
 def found_before_failure(trace: Trace, sample: Sample, corpus: AskedCorpus) -> dict[str, FoundGold]:
-    """What the steps of a failed answer searched: the best passages of each search, as its trace has them."""
+    """The same for a failed answer: its trace has the best passages of each search."""
     if not sample.gold_passages:
         return {}
     reranked = {e.step for e in trace if isinstance(e, StepStarted) and e.action == _RERANK}
@@ -332,7 +323,7 @@ class Evaluation:
     corpus: AskedCorpus | None = None
 
     def units(self, samples: Iterable[Sample]) -> Iterator[EvalUnit]:
-        """Every unit of work, document by document: each is read once for all methods and seeds."""
+        """Every unit of work, document by document: a document is read once for all methods and seeds."""
         by_document: dict[object, list[Sample]] = {}
         dialogues: dict[str, list[Sample]] = {}
         for sample in samples:
@@ -358,7 +349,7 @@ async def evaluate(
     *,
     listener: Listener | None = None,
 ) -> AsyncGenerator[EvalRecord, None]:
-    """Run every method over every sample that is `scorable`, and keep nothing."""
+    """Run every method over every `scorable` sample, without a store."""
     refuse_unfit(samples, evaluation.methods)
     refuse_known(samples, pearl.material.examples)
     found = local.run(pearl, evaluation.units(samples), listener=listener)
@@ -376,11 +367,11 @@ class EvalUnit(RecordUnit):
     seed: int
     evaluation: Evaluation
     before: tuple[Sample, ...] = ()
-    """The turns before it, where it is told the method's own answers to them."""
+    """The turns before it, if the method sees its own answers to them."""
 
     @property
     def depends_on(self) -> Sequence[str]:
-        """The sample, the method, the seed and the effort; not what is made of the answer later."""
+        """The sample, the method, the seed and the effort; not the scorer."""
         sample, evaluation = self.sample, self.evaluation
         asked = (
             sample.question, sample.options, sample.gold, sample.reference, sorted(sample.subsets),
@@ -399,16 +390,16 @@ class EvalUnit(RecordUnit):
 
     @property
     def shard_key(self) -> str:
-        """All that is asked of a sample, and of its conversation, is in one shard: its document is read there."""
+        """All units of a sample, and of its conversation, are in one shard, which reads its document."""
         return self.sample.dialogue or self.sample.id
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
-        """A call at least: how many follow is known when the plan, or the document, is."""
+        """At least one call: the number of others depends on the plan or the document."""
         some = Range(1, None)
         return f"({self.method})", StepCosts(some, some, some, some)
 
     async def perform(self, resources: Resources, trace: Trace) -> EvalRecord:
-        """Have the method predict, and score it; what goes wrong is in the record."""
+        """Predict and score; an error goes into the record."""
         if not self.sample.dialogue or self.evaluation.history != "own":
             return graded(await self._record(resources, trace), self.evaluation)
         turns = resources.once(_Turns, _Turns)
@@ -450,7 +441,7 @@ class EvalUnit(RecordUnit):
         return record.model_copy(update=update)
 
     async def _history(self, resources: Resources) -> tuple[Turn, ...]:
-        """The turns before it, as the method is told them."""
+        """The turns before it, as the method sees them."""
         history = self.sample.history
         if self.evaluation.history == "none":
             return ()
@@ -464,21 +455,21 @@ class EvalUnit(RecordUnit):
         return tuple(replace(turn, answer=answers.get(i, "")) for i, turn in enumerate(history))
 
     def _pearl(self, resources: Resources) -> Pearl:
-        """One for each method and seed, that plans for itself and pays for itself."""
+        """A `Pearl` for each method and seed, which writes its own plans and counts its own costs."""
         temperature = self.evaluation.temperature
         seed = self.seed if self.seed or temperature is not None else None
         return resources.pearl.unshared(seed, temperature, scope=f"eval {self.method}")
 
 
 class _Turns:
-    """The records of turns, each made once: later turns are told their answers."""
+    """The records of turns, each made once: later turns use their answers."""
 
     def __init__(self) -> None:
         self._made: dict[Key, EvalRecord] = {}
         self._flights: SingleFlight[EvalRecord] = SingleFlight()
 
     async def record(self, unit: EvalUnit, resources: Resources, trace: Trace) -> EvalRecord:
-        """The record of a unit, with the trace of whoever asks first."""
+        """The record of a unit, with the trace of the first caller."""
         key = (unit.sample.id, unit.method, unit.seed)
         if key not in self._made:
 
@@ -490,7 +481,7 @@ class _Turns:
 
 
 def blank(sample: Sample, method: str, seed: int, document: str) -> EvalRecord:
-    """A record of a sample that nothing has been said of."""
+    """A record of a sample without an answer."""
     return EvalRecord(
         sample=sample.id,
         method=method,
@@ -511,7 +502,7 @@ def blank(sample: Sample, method: str, seed: int, document: str) -> EvalRecord:
 
 
 def graded(record: EvalRecord, evaluation: Evaluation) -> EvalRecord:
-    """The record with its score and its cost; what it says of the answer stays."""
+    """The record with its score and its cost."""
     price = evaluation.price
     cost_usd = price.cost_usd(record.usage) if price else None
     return record.model_copy(
@@ -549,6 +540,6 @@ def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
 
 
 def _coverage(trace: Trace) -> float | None:
-    """The share of the document that a choice by the document was shown."""
+    """The share of the document in the request for a choice."""
     shown = [event.coverage for event in trace if isinstance(event, OptionChosen)]
     return next((share for share in shown if share is not None), None)

@@ -1,8 +1,8 @@
-"""How well an answer in words agrees with a right one, from 0 to 1: the shipped scorers and their contract.
+"""Scorers of answers in words, from 0 to 1: the shipped ones and their contract.
 
-A scorer has `DESCRIPTION` (one line) and `score(answer, reference) -> float`. A scorer of another field of a record has
-`compared(record) -> tuple[str, str] | None` as well: the text to score, and the right one; None, where there is nothing
-to compare, scores 0. A scorer that needs an extra has `require()`, which raises a `UsageError` if it is missing.
+A scorer has `DESCRIPTION` (one line) and `score(answer, reference) -> float`. A scorer of another field of a
+record also has `compared(record) -> tuple[str, str] | None`: the text to score and the right one; None scores
+0. A scorer that needs an extra has `require()`, which raises a `UsageError` if the extra is missing.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ CONTRACT = Scorer
 
 
 def load_scorer(name: str) -> Scorer:
-    """The scorer of that name.
+    """The scorer of a name.
 
     Raises:
-        UsageError: There is none, or a package that it needs is not installed.
+        UsageError: The name is unknown, or a package of the scorer is not installed.
     """
     try:
         scorer: Scorer = plugins.load(__name__, name, "scorer")
@@ -134,7 +134,7 @@ def execution(answer: str, reference: str) -> float:
 
 
 def executed_answer(record: EvalRecord) -> tuple[str, str] | None:
-    """The value of the program that was carried out, or the answer where there is none."""
+    """The value of the executed program, or the answer if there is no program; and the reference."""
     from pearl.evals.programs import executed
 
     if record.reference is None:
@@ -159,7 +159,7 @@ def program(answer: str, reference: str) -> float:
 
 
 def _programs(record: EvalRecord) -> tuple[str, str] | None:
-    """The program that the plan carried out, and the gold one."""
+    """The executed program and the gold one; None if one is missing."""
     is_known = bool(record.program and record.gold_program)
     return (record.program, record.gold_program) if is_known else None
 

@@ -25,12 +25,14 @@ MIN_CLUSTERS = 20
 """Minimum clusters for a bootstrap p: with fewer, percentile intervals are too narrow to serve as
 tests."""
 
-MIN_RESAMPLES = 100
+CONFIDENCE = 0.95
+N_RESAMPLES = 10_000
+SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate and its interval, 95 % by default."""
+    """An estimate and its 95 % interval."""
 
     estimate: float
     low: float
@@ -52,9 +54,6 @@ def accuracy(
     correct: Sequence[float],
     *,
     clusters: Sequence[str] | None = None,
-    confidence: float = 0.95,
-    n_resamples: int = 10_000,
-    seed: int = 0,
 ) -> Interval:
     """The fraction of correct answers, 0 to 1, with its percentile bootstrap interval.
 
@@ -74,7 +73,7 @@ def accuracy(
         0.29
     """
     sums, sizes = _per_cluster(correct, clusters)
-    return _interval(sums, sizes, 0, confidence, n_resamples, seed)
+    return _interval(sums, sizes, least=0)
 
 
 def difference(
@@ -82,9 +81,6 @@ def difference(
     second: Sequence[float],
     *,
     clusters: Sequence[str] | None = None,
-    confidence: float = 0.95,
-    n_resamples: int = 10_000,
-    seed: int = 0,
 ) -> Interval:
     """The accuracy of `first` minus that of `second`, -1 to 1, with its paired bootstrap interval.
 
@@ -100,7 +96,7 @@ def difference(
         Interval(estimate=0.25, low=0.125, high=0.4)
     """
     sums, sizes = _per_cluster(_differences(first, second), clusters)
-    return _interval(sums, sizes, -1, confidence, n_resamples, seed)
+    return _interval(sums, sizes, least=-1)
 
 
 def bootstrap_p(
@@ -108,8 +104,6 @@ def bootstrap_p(
     second: Sequence[float],
     *,
     clusters: Sequence[str] | None = None,
-    n_resamples: int = 10_000,
-    seed: int = 0,
 ) -> float:
     """The two-sided p value, 0 to 1, of the paired bootstrap for a difference of 0.
 
@@ -136,9 +130,9 @@ def bootstrap_p(
     if _is_uniform(sums, sizes):
         n_in_favour = sum(sums != 0)
         return float(_scipy().binomtest(n_in_favour, n_in_favour).pvalue) if n_in_favour else 1.0
-    resampled = _bootstrap(sums, sizes, 0.95, n_resamples, seed).bootstrap_distribution
+    resampled = _bootstrap(sums, sizes).bootstrap_distribution
     n_tail = min((resampled <= 0).sum(), (resampled >= 0).sum())
-    return min(1.0, 2 * (1 + int(n_tail)) / (1 + n_resamples))
+    return min(1.0, 2 * (1 + int(n_tail)) / (1 + len(resampled)))
 
 
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
@@ -169,7 +163,7 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
     )
 
 
-def proportion(n_correct: int, n: int, *, confidence: float = 0.95) -> Interval:
+def proportion(n_correct: int, n: int) -> Interval:
     """A share with Wilson's score interval, which holds for few and for extreme shares, too.
 
     Source:
@@ -179,9 +173,7 @@ def proportion(n_correct: int, n: int, *, confidence: float = 0.95) -> Interval:
         >>> proportion(8, 10)
         Interval(estimate=0.8, low=0.49016..., high=0.94331...)
     """
-    if not 0 <= n_correct <= n or n == 0:
-        raise UsageError(f"{n_correct} of {n} is not a share", help="count at least one answer")
-    ends = _scipy().binomtest(n_correct, n).proportion_ci(confidence, method="wilson")
+    ends = _scipy().binomtest(n_correct, n).proportion_ci(CONFIDENCE, method="wilson")
     return Interval(n_correct / n, float(ends.low), float(ends.high))
 
 
@@ -192,13 +184,7 @@ def _differences(first: Sequence[float], second: Sequence[float]) -> list[float]
             f"{len(first):,} answers cannot be paired with {len(second):,}",
             help="give both methods' answers to the same samples, in the same order",
         )
-    _require_some(first)
     return [float(one) - float(other) for one, other in zip(first, second, strict=True)]
-
-
-def _require_some(answers: Sequence[object]) -> None:
-    if not len(answers):
-        raise UsageError("there are no answers to count", help="give at least one")
 
 
 def _per_cluster(
@@ -210,7 +196,8 @@ def _per_cluster(
     """
     import numpy as np
 
-    _require_some(values)
+    if not len(values):
+        raise UsageError("no answers to count", help="give at least one")
     if clusters is None:
         return np.asarray(values, dtype=float), np.ones(len(values))
     if len(clusters) != len(values):
@@ -229,31 +216,14 @@ def _is_uniform(sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> bool:
     return bool((sums * sizes[0] == sums[0] * sizes).all())
 
 
-def _interval(
-    sums: NDArray[np.float64],
-    sizes: NDArray[np.float64],
-    least: int,
-    confidence: float,
-    n_resamples: int,
-    seed: int,
-) -> Interval:
+def _interval(sums: NDArray[np.float64], sizes: NDArray[np.float64], *, least: int) -> Interval:
     """The interval of the mean of values that lie between `least` and 1."""
-    if not 0 < confidence < 1:
-        raise UsageError(
-            f"the confidence must lie between 0 and 1, not {confidence}",
-            help="give one between 0 and 1",
-        )
     mean = float(sums.sum() / sizes.sum())
     if _is_uniform(sums, sizes):
-        most_deviating = (
-            _scipy().binomtest(0, len(sums)).proportion_ci(confidence, method="exact").high
-        )
-        return Interval(
-            mean,
-            float(mean - most_deviating * (mean - least)),
-            float(mean + most_deviating * (1 - mean)),
-        )
-    ends = _bootstrap(sums, sizes, confidence, n_resamples, seed).confidence_interval
+        ends = _scipy().binomtest(0, len(sums)).proportion_ci(CONFIDENCE, method="exact")
+        most = float(ends.high)
+        return Interval(mean, mean - most * (mean - least), mean + most * (1 - mean))
+    ends = _bootstrap(sums, sizes).confidence_interval
     return Interval(mean, float(ends.low), float(ends.high))
 
 
@@ -265,19 +235,8 @@ def _scipy() -> Any:
     return scipy.stats
 
 
-def _bootstrap(
-    sums: NDArray[np.float64],
-    sizes: NDArray[np.float64],
-    confidence: float,
-    n_resamples: int,
-    seed: int,
-) -> Any:
+def _bootstrap(sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> Any:
     """Scipy's bootstrap of the mean over clusters."""
-    if n_resamples < MIN_RESAMPLES:
-        raise UsageError(
-            f"{n_resamples} resamples are too few for an interval",
-            help=f"use at least {MIN_RESAMPLES}",
-        )
 
     def mean(sums: NDArray[np.float64], sizes: NDArray[np.float64], axis: int) -> Any:
         return sums.sum(axis) / sizes.sum(axis)
@@ -287,9 +246,9 @@ def _bootstrap(
         mean,
         paired=True,
         vectorized=True,
-        n_resamples=n_resamples,
+        n_resamples=N_RESAMPLES,
         batch=max(1, N_DRAWS_AT_ONCE // len(sums)),
-        confidence_level=confidence,
+        confidence_level=CONFIDENCE,
         method="percentile",
-        rng=seed,
+        rng=SEED,
     )

@@ -13,7 +13,7 @@ from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.requests import RequestBuilder
-from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
+from pearl.llm import ActionTask, Completion, Model, Request, Usage
 from pearl.llm.concurrency import gather
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.flaws import loop_in
@@ -35,11 +35,11 @@ _WORD = lazy_pattern(r"\w+")
 def why_hollow(text: str, request: Request) -> str:
     """The reason why a reply to a step has no content of its own; "" for none."""
     words = _words(text)
-    if len(words) < MIN_WORDS or not isinstance(request.task, ActionTask | CombineTask):
+    task = request.task
+    if len(words) < MIN_WORDS or not isinstance(task, ActionTask):
         return ""
     if any(words[period:] == words[:-period] for period in range(1, len(words) // MIN_TIMES + 1)):
         return "the reply is the same words over and over"
-    task = request.task.step if isinstance(request.task, CombineTask) else request.task
     if len(words) >= MIN_COPIED and task.document and len(task.document) > 2 * len(text):
         beginning = " ".join(task.document[: 2 * len(text)].split())
         if beginning.startswith(" ".join(text.split())):
@@ -137,7 +137,7 @@ class Asker:
             merged = await gather([self._merge(step, task, group) for group in groups])
             texts = [each.text for each in merged]
             replies += merged
-        read = await self.read(step, "combine", CombineTask(task, tuple(groups[0])))
+        read = await self.read(step, "combine", replace(task, parts=tuple(groups[0])))
         return replace(
             read,
             usage=sum((reply.usage for reply in replies), read.usage),
@@ -150,16 +150,15 @@ class Asker:
     async def _merge(self, step: Step, task: ActionTask, group: list[str]) -> TextReply:
         if len(group) == 1:
             return TextReply(group[0], Usage(), 0)
-        request = self.calls.request(CombineTask(task, tuple(group)))
+        request = self.calls.request(replace(task, parts=tuple(group)))
         return await self._ask_for(step, "combine", request, task.gives)
 
     async def read(
-        self, step: Step, purpose: Literal["step", "combine"], task: ActionTask | CombineTask
+        self, step: Step, purpose: Literal["step", "combine"], task: ActionTask
     ) -> TextReply:
         """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
         request = self.calls.request(task)
-        asked = task.step if isinstance(task, CombineTask) else task
-        wanted, is_of_numbers = asked.gives, asked.is_of_numbers
+        wanted, is_of_numbers = task.gives, task.is_of_numbers
         source = "" if wanted is ValueType.TEXT else _source(task)  # a document is long
         first = await self._ask_for(step, purpose, request, wanted)
         if not first.text:
@@ -260,9 +259,9 @@ class Asker:
         return completion
 
 
-def _source(task: ActionTask | CombineTask) -> str:
+def _source(task: ActionTask) -> str:
     """The full input of a step, or the results that are merged."""
-    if isinstance(task, CombineTask):
+    if task.parts is not None:
         return "\n".join(task.parts)
     return "\n".join((task.document or "", *(value for _, value in task.arguments)))
 

@@ -32,7 +32,7 @@ from pearl.interpreter.context import (
 )
 from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
 from pearl.interpreter.row_steps import ITEM_TOKENS, MAX_ROUNDS, RowRequests, RowStep, check_numbers
-from pearl.llm import ActionTask, CombineTask
+from pearl.llm import ActionTask
 from pearl.llm.messages import block
 from pearl.llm.reply_limits import items_limit
 
@@ -583,7 +583,7 @@ class CostEstimator:
 
     def _available_tokens(self, task: ActionTask, frame: Range, cap: int) -> Range:
         """Bounds of the prompt budget for the document, for any inputs."""
-        bare = self._calls.request(CombineTask(task, ())).messages
+        bare = self._calls.request(replace(task, parts=())).messages
         around = self._unknown.tokens("".join(message.content for message in bare))
         widest = cap - int(around.least) + len(bare) + 2 * self._seam - PROMPT_MARGIN
         if widest <= 0:
@@ -639,7 +639,7 @@ class CostEstimator:
         """Calls that merge the results of the chunks, and the tokens of their prompts."""
         if parts.most == 1:
             return NONE, NONE
-        none = self._unknown.tokens(self._calls.request(CombineTask(task, ())).prompt)
+        none = self._unknown.tokens(self._calls.request(replace(task, parts=())).prompt)
         least = int(parts.least > 1)
         tokens = none.least * least
         if parts.most is None or none.most is None:

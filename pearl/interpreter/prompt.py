@@ -1,4 +1,4 @@
-"""Steps and choices → messages: `ActionTask`, `ItemsTask`, `CombineTask`, `ChooseTask`."""
+"""Steps and choices → messages: `ActionTask`, `ItemsTask`, `ChooseTask`."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from pearl.interpreter.context import (
     split,
 )
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
-from pearl.llm import ActionTask, CombineTask, Message, Request
+from pearl.llm import ActionTask, Message, Request
 from pearl.replies.typed import says_nothing
 from pearl.retrieval.search import Searcher
 
@@ -171,13 +171,12 @@ class RequestBuilder:
             return given.as_context()
         return shown_with_tables([placed(row, 0, 0.0) for row in given.rows], query, self.searched)
 
-    def request(self, task: ActionTask | CombineTask) -> Request:
+    def request(self, task: ActionTask) -> Request:
         """The request of a task."""
-        messages = (
-            combine_messages(task.step, task.parts)
-            if isinstance(task, CombineTask)
-            else self._action_messages(task)
-        )
+        if task.parts is None:
+            messages = self._action_messages(task)
+        else:
+            messages = combine_messages(task, task.parts)
         return Request(messages, task, max_output_tokens=self.limits.reply_tokens)
 
     def _action_messages(self, task: ActionTask) -> tuple[Message, ...]:

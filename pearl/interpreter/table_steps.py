@@ -22,9 +22,7 @@ from pearl.tables.columns import DATE_PART
 from pearl.tables.lookup import (
     MAX_FLAW,
     MAX_REPAIRS,
-    Answer,
     FoundTable,
-    ReplyError,
     SeveralTablesError,
     Turn,
     UnansweredError,
@@ -35,7 +33,8 @@ from pearl.tables.lookup import (
     tables_of_document,
     tables_of_rows,
 )
-from pearl.tables.specification import Query, conditions
+from pearl.tables.running import Answer
+from pearl.tables.specification import Query, QueryError, conditions
 from pearl.tables.sql import SqlLimits
 from pearl.trace import LookedUp, Purpose
 
@@ -154,7 +153,7 @@ def _flaw(text: str) -> str | None:
     try:
         if not declined(text):
             read_reply(text)
-    except ReplyError as error:
+    except QueryError as error:
         return str(error)
     return None
 

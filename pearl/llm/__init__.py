@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ActionTask",
     "ChooseTask",
-    "CombineTask",
     "Completion",
     "ConstrainBy",
     "Constrains",
@@ -61,24 +60,18 @@ def messages_digest(messages: Iterable[Message]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlanTask:
-    """Write a plan for a question, without its document.
-
-    Attributes:
-        round: 0 for the first try, n for the n-th repair.
-        n_rejected: Valid plans that did not reach the gold answer.
-        kind: What the plan will be run over.
-    """
+    """Write a plan for a question, without its document; `round` n is the n-th repair."""
 
     question: str
     library: ActionLibrary
     round: int = 0
-    n_rejected: int = 0
+    n_rejected: int = 0  # valid plans that did not reach the gold answer
     kind: DocumentKind = "document"
 
 
 @dataclass(frozen=True, slots=True)
 class StandaloneTask:
-    """Put a question of a conversation so that it is clear without the turns before it."""
+    """Rewrite a question of a conversation so that it is clear without the turns before it."""
 
     question: str
     history: tuple[Turn, ...]
@@ -86,11 +79,7 @@ class StandaloneTask:
 
 @dataclass(frozen=True, slots=True)
 class DecomposeTask:
-    """Say what a question consists of, and how difficult it is.
-
-    Attributes:
-        round: 0 for the first request, n for the n-th after a reply that was sent back.
-    """
+    """List the parts of a question and rate its difficulty; `round` n follows n rejected replies."""
 
     question: str
     library: ActionLibrary
@@ -110,6 +99,7 @@ class ActionTask:
         inputs: Names of those arguments that are outputs of earlier steps.
         gives: The type that the result is parsed as.
         is_of_numbers: Whether each entry of a list is read as a number.
+        parts: Results of the step over the parts of the document, which are to be merged into one.
     """
 
     output: str
@@ -121,36 +111,25 @@ class ActionTask:
     inputs: frozenset[str] = frozenset()
     gives: ValueType = ValueType.TEXT
     is_of_numbers: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CombineTask:
-    """Merge the results of one step over several parts of a document into one result."""
-
-    step: ActionTask
-    parts: tuple[str, ...]
+    parts: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ItemsTask:
     """Carry out one step for several items, each on its own.
 
-    It has nothing of the plan but the call: steps that ask the same of the same items, in whatever
-    plan and under whatever name, are the same request.
+    It has nothing of the plan but the call, so equal steps of different plans are one request.
 
     Attributes:
         output: Name of the step's output; not shown.
-        action: The action.
-        arguments: Parameter name and value of every argument except the items and their labels, in
-            order.
-        items: Numbered from 1.
+        arguments: Parameter name and value of every argument except the items and their labels.
         kind: What is asked of every item.
         labels: The values allowed for `label`.
         n_picks: Items to choose for `pick`.
         round: 0 for the first request, n for the n-th after a reply that left items undecided.
         inputs: Names of those arguments that are outputs of earlier steps.
-        is_echoed: Whether the first words of an item stand beside its number in the reply.
-        why: What was wrong with the reply before; "" in the first round.
+        is_echoed: Whether the reply repeats the first words of each item after its number.
+        why: What was wrong with the reply before.
     """
 
     output: str
@@ -167,17 +146,19 @@ class ItemsTask:
 
 
 @dataclass(frozen=True, slots=True)
-class LookupTask:
-    """Write the query of a table that answers a question.
+class TableColumn:
+    """A column of a table; `is_list` if some of its cells list several values."""
 
-    Attributes:
-        output: Name of the step's output.
-        action: The action.
-        question: What is asked of the table.
-        columns: Its columns.
-        mentions: What the words of the question name of the table.
-        table: What it is called: the names of its file and its caption.
-        round: 0 for the first request, n for the n-th after a reply that was sent back.
+    name: str
+    kind: Kind
+    is_list: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LookupTask:
+    """Write the query of a table that answers a question; `round` n follows n rejected replies.
+
+    `mentions` says what the words of the question name in the table, whose file and caption are `table`.
     """
 
     output: str
@@ -190,29 +171,10 @@ class LookupTask:
 
 
 @dataclass(frozen=True, slots=True)
-class TableColumn:
-    """A column of a table.
-
-    Attributes:
-        name: Its name.
-        kind: What its cells are.
-        is_list: Whether some of them list several.
-    """
-
-    name: str
-    kind: Kind
-    is_list: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ChooseTask:
     """Choose the option that answers a question, based on a document or on an answer in words.
 
-    Attributes:
-        options: Two or more; the reply names one of them by its letter, A for the first.
-        document: The document to choose by, or None.
-        answer: The earlier answer in words to choose by, or None.
-        is_reasoned: Whether the reply reasons before it names the option.
+    The reply names the option by its letter; if `is_reasoned`, it gives its reasons first.
     """
 
     question: str
@@ -232,29 +194,16 @@ class MineTask:
 
 @dataclass(frozen=True, slots=True)
 class RefineTask:
-    """Merge equivalent drafts of actions into fewer, more general ones.
-
-    Attributes:
-        drafts: Numbered from 1 in the prompt; the reply says which of them each action stands for.
-        max_actions: Maximum actions to return.
-    """
+    """Merge equivalent drafts of actions into at most `max_actions` more general ones."""
 
     drafts: tuple[Action, ...]
     max_actions: int
 
 
 Task = (
-    PlanTask
-    | StandaloneTask
-    | DecomposeTask
-    | ActionTask
-    | ItemsTask
-    | CombineTask
-    | LookupTask
-    | ChooseTask
-    | MineTask
-    | RefineTask
-)
+    PlanTask | StandaloneTask | DecomposeTask | ActionTask | ItemsTask | LookupTask | ChooseTask
+    | MineTask | RefineTask
+)  # fmt: skip
 
 
 ConstrainBy = Literal["grammar", "line", "json"]
@@ -315,6 +264,8 @@ class Request:
     @property
     def document(self) -> str | None:
         """The document, or the part of it, that stands in the messages; None for no document."""
+        if isinstance(self.task, ActionTask) and self.task.parts is not None:
+            return None
         document: str | None = getattr(self.task, "document", None)
         return document
 

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, cast
 
-from pearl.documents.tokens import Counter, Tokenizer
+from pearl.documents.tokens import Counter
 from pearl.errors import UsageError
 from pearl.llm import Completion, Constrains, Model, Request
 from pearl.llm.backends import ModelSettings, create_model
@@ -29,16 +29,6 @@ if TYPE_CHECKING:
 
 Layer = Callable[[Model], Model]
 """Wraps the model that it is given."""
-
-
-@runtime_checkable
-class HasTokenizer(Protocol):
-    """A model whose own tokenizer is at hand."""
-
-    @property
-    def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer; None if it is unusable."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +98,7 @@ class ClientSettings:
         )  # fmt: skip
         if isinstance(self.model, str):
             return create_model(self.model, settings)
-        # Whoever passes a client of the official package has imported it, which takes a second.
+        # Only a caller who passes an official client has imported the package, which takes a second.
         if (openai := sys.modules.get("openai")) is None or not isinstance(
             self.model, openai.AsyncOpenAI | openai.OpenAI
         ):
@@ -169,14 +159,13 @@ class Client(Wrapper):
         self.settings = settings = settings or ClientSettings()
         self.model = model = model or settings.create_model()
         if counter is None:
-            tokenizer = model.tokenizer if isinstance(model, HasTokenizer) else None
-            counter = Counter.for_model(model.name, tokenizer)
+            counter = Counter.for_model(model.name, getattr(model, "tokenizer", None))
         self.counter = counter
         self.breaker = breaker or CircuitBreaker()
         self.replies = replies
         self.budget = budget or Budget()
         self.plan_fallback = ConstraintFallback(model.constrains, settings.constrain)
-        # Recomputing a reply without a prompt costs less than a cache lookup.
+        # A model without prompts computes a reply faster than the cache finds it.
         sampled = repr((settings.seed, settings.temperature))
         is_kept = model.reads_prompts and settings.is_shared
         self.items = ItemCache(f"{model.identity} {sampled}", replies) if is_kept else None
@@ -185,14 +174,15 @@ class Client(Wrapper):
         self.reply_fallback = reply_fallback(
             Constrains() if is_free else model.constrains, settings.constrain
         )
-        reads = model.reads_prompts  # else equal messages may be different requests
+        reads = model.reads_prompts  # otherwise equal messages may be different requests
+        warm_up = partial(PrefixWarmup, mode=settings.prefix, n_places=settings.concurrency)
         order: tuple[Layer | None, ...] = (
             self._retrying,  # a call that waits for a retry does not occupy a slot
             _sampling(settings.seed, settings.temperature),
             # Cache hits use neither a slot nor tokens.
             partial(DedupCache, replies=replies) if reads and settings.is_shared else None,
             # Calls that wait for the server's cache, or for a batch, do not occupy a slot either.
-            collecting or (self._warming_up if reads else None),
+            collecting or (warm_up if reads else None),
             partial(
                 Limited,
                 n=settings.concurrency,
@@ -206,7 +196,7 @@ class Client(Wrapper):
             if reads and replies is not None
             else None,
             ReplyGuard,  # unusable replies are not kept
-            partial(Budgeted, budget=self.budget),  # reserves what is sent
+            partial(Budgeted, budget=self.budget),  # reserves only calls that are sent
             AttemptReporter if reads else None,
         )
         layers: list[Model] = []
@@ -259,9 +249,6 @@ class Client(Wrapper):
             breaker=self.breaker,
             budget=self.budget,
         )
-
-    def _warming_up(self, model: Model) -> Model:
-        return PrefixWarmup(model, self.settings.prefix, n_places=self.settings.concurrency)
 
 
 def as_client(

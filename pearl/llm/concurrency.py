@@ -38,25 +38,24 @@ def first_failure(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 @dataclass(slots=True, eq=False)
 class _Flight(Generic[T]):
-    """Work that is under way."""
+    """Work in flight."""
 
     task: asyncio.Task[T]
     n_waiting: int = 0
 
 
 class SingleFlight(Generic[T]):
-    """Shares work by its key while it is under way; what comes of it is for the caller to keep.
+    """Shares work in flight by its key; results are not stored.
 
-    Those who wait for the same work share its result, an error, too; whoever asks afterwards has it
-    done anew. Whoever is cancelled leaves the others alone, and the last one to leave ends the work,
-    for nobody would use what it costs.
+    Concurrent callers share the result or the error; later callers start new work. Cancelling one caller
+    does not affect the others; cancelling the last one cancels the work.
     """
 
     def __init__(self) -> None:
         self._flights: dict[Hashable, _Flight[T]] = {}
 
     async def do(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of the work that is under way for a key, or else is begun now."""
+        """The result of the work in flight for a key, which is started if necessary."""
         key = (asyncio.get_running_loop(), key)
         flight = self._flights.get(key)
         if flight is None:
@@ -68,7 +67,7 @@ class SingleFlight(Generic[T]):
         finally:
             flight.n_waiting -= 1
             if not flight.n_waiting and not flight.task.done():
-                # At once, and not when it has ended: who asks now must not join what is ending.
+                # Before the task has ended, so that a new caller does not join cancelled work.
                 self._forget(key, flight.task)
                 flight.task.cancel()
                 await asyncio.gather(flight.task, return_exceptions=True)

@@ -1,8 +1,8 @@
 """Name of an embedder, kind and text → vector, in a file: no text is embedded twice.
 
-Vectors are kept as soon as they come, so that an interrupted run goes on where it was. Several
-processes may use the file at once. It is a cache: one that is damaged is begun anew, and the oldest
-vectors make room.
+Vectors are stored as soon as they are computed, so that an interrupted run resumes. Several processes may
+use the file at once. A damaged file is replaced by an empty one, and the oldest vectors are removed when
+it is full.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from pearl.documents.digest import digest
 from pearl.errors import StoreError
 from pearl.llm.concurrency import gather
-from pearl.plugins.files import cache_file
 from pearl.plugins.persistence import connect, is_damaged, locked_file
 from pearl.retrieval import Embedder, TextKind
 
@@ -29,12 +28,10 @@ if TYPE_CHECKING:
     Vector: TypeAlias = NDArray[np.float32]
 
 MAX_BYTES = 4 * 2**30  # Of the file; 2.7 million vectors of 384 dimensions.
-# Texts that are embedded and kept together: what an interruption may lose, times those at once.
+# Texts that are embedded and stored together; an interruption loses at most one batch per concurrent call.
 BATCH = 64
 KEYS_A_QUERY = 500
-PATIENCE_S = 60.0  # Seconds to wait for another process that writes
 _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
-_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 Result = TypeVar("Result")
 
@@ -49,14 +46,8 @@ class EmbeddingCache:
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
 
-    @classmethod
-    def of_user(cls) -> EmbeddingCache | None:
-        """The file in the cache folder; None if other users may write to that folder."""
-        path = cache_file("embeddings.sqlite")
-        return None if path is None else cls(path)
-
     def read(self, keys: Iterable[bytes]) -> dict[bytes, Vector]:
-        """The vectors that are there and sound: of unit length."""
+        """The stored vectors; damaged ones, not of unit length, are left out."""
         import numpy as np
 
         wanted = list(keys)
@@ -83,7 +74,7 @@ class EmbeddingCache:
         }
 
     def keep(self, vectors: Mapping[bytes, Vector]) -> None:
-        """Keep vectors by key, all or none of them."""
+        """Store vectors by key, all or none of them."""
         rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors.items()]
 
         def work(connection: sqlite3.Connection) -> None:
@@ -110,7 +101,7 @@ class EmbeddingCache:
             self._connection = None
 
     def _prune(self, connection: sqlite3.Connection) -> None:
-        """Remove the oldest quarter where the file is full."""
+        """Remove the oldest quarter if the file is full."""
         ((used, size),) = connection.execute(
             "SELECT page_count - freelist_count, page_size FROM pragma_page_count, "
             "pragma_freelist_count, pragma_page_size"
@@ -142,7 +133,7 @@ class EmbeddingCache:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            # Without a log beside it: before SQLite 3.51.3 two processes could damage that.
+            # Without a write-ahead log: before SQLite 3.51.3 two processes could damage it.
             self._connection = connection = connect(self.path, "rwc")
             weakref.finalize(self, connection.close)  # for users who do not close it
             self._inode = self.path.stat().st_ino
@@ -161,22 +152,14 @@ class EmbeddingCache:
 
 
 class CachedEmbedder:
-    """An embedder that asks for new texts alone, and for equal ones once."""
+    """An embedder that computes only vectors that are not cached, and equal texts once."""
 
     def __init__(self, embedder: Embedder, cache: EmbeddingCache, concurrency: int) -> None:
+        self.name = embedder.name
+        self.notice = str(getattr(embedder, "notice", ""))
         self._embedder = embedder
         self._cache = cache
         self._concurrency = concurrency
-
-    @property
-    def name(self) -> str:
-        """As of the embedder."""
-        return self._embedder.name
-
-    @property
-    def notice(self) -> str:
-        """As of the embedder."""
-        return str(getattr(self._embedder, "notice", ""))
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
         """Vectors of unit length, shape (len(texts), dimension), in order."""
@@ -188,7 +171,7 @@ class CachedEmbedder:
         new = {key: text for key, text in wanted.items() if key not in vectors}
         vectors |= await self._made(new, kind)
         if len({len(vector) for vector in vectors.values()}) > 1:
-            # The model behind the name is another one than before.
+            # The name now stands for another model.
             vectors = await self._made(wanted, kind)
         return np.stack([vectors[key] for key in keys]) if keys else np.zeros((0, 0), np.float32)
 

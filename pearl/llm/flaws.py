@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
 # Letters and symbols without ink: Hangul fillers, Khmer inherent vowels, the blank Braille cell.
 _EMPTY = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-# Unicode's general categories of blanks, controls, formats (the zero-width ones and the byte
-# order mark among them), surrogates, what is no character, and marks that need a letter to stand
-# on.
+# General categories of Unicode without ink: blanks, controls, formats (zero-width characters, the byte
+# order mark), surrogates, unassigned characters, and combining marks.
 _INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Cn", "Mn", "Me"})
 
 
@@ -54,7 +53,7 @@ def loop_in(text: str) -> str | None:
         'Then he slept.\n'
         >>> loop_in("Row, row, row your boat\n" * 3)
     """
-    tail = text[-2 * _WINDOW :]  # numbering may be as long as what it numbers
+    tail = text[-2 * _WINDOW :]  # the numbers may be as long as the unit itself
     for form in (tail, _NUMBERING.sub("", tail)):
         period = _period(form)
         if period is not None:

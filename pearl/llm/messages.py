@@ -18,7 +18,7 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, ConstrainBy, Message, Model, Request, Task
 
 _TAG = lazy_pattern(r"<(?=\s*+/?\s*+(?:text|input|part|answer|item)\b)", re.I)
-_TEXT = lazy_pattern(r"<(text|item \d++)>\n")  # Begins a block of the document
+_TEXT = lazy_pattern(r"<(text|item \d++)>\n")  # the beginning of a block of the document
 
 
 def block(tag: str, text: str) -> str:
@@ -51,7 +51,7 @@ def _measured(content: str) -> Iterator[str]:
     at = 0
     while (begins := _TEXT.search(content, at)) is not None:
         end = f"\n</{begins[1]}>"
-        # By `find`: an expression takes milliseconds for a long text.
+        # `find`, because a regular expression takes milliseconds for a long text.
         ends = content.find(end, begins.end())
         if ends < 0:
             break

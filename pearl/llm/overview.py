@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -30,7 +29,7 @@ from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.replies import Listed
 from pearl.llm.backends.openai.sessions import listed_window
-from pearl.llm.prices import Price, Prices, read_prices
+from pearl.llm.prices import Price, read_prices
 from pearl.plugins.extras import extras
 from pearl.plugins.files import cache_file
 
@@ -92,7 +91,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A server of this machine that was asked for its models, and what came."""
+    """The models of a server of this machine, or why it did not list them."""
 
     name: str
     address: str
@@ -112,7 +111,7 @@ class Lists(Protocol):
     """A model whose server lists its models."""
 
     async def listing(self) -> list[Listed]:
-        """The models that it lists."""
+        """The listed models."""
         ...
 
 
@@ -121,10 +120,9 @@ def backend_rows() -> list[BackendRow]:
     missing = extras()
     rows = []
     for name in plugins.names("pearl.llm.backends"):
-        abilities = abilities_of(name)
-        extra = "" if abilities is None else abilities.extra
-        is_there = not missing.get(extra)
-        rows.append(BackendRow(name, description_of(name), address_of(name), abilities, is_there))
+        able = abilities_of(name)
+        is_there = not missing.get("" if able is None else able.extra)
+        rows.append(BackendRow(name, description_of(name), address_of(name), able, is_there))
     return rows
 
 
@@ -154,24 +152,25 @@ def key_is_set(variable: str) -> bool:
 def local_files() -> list[LocalFile]:
     """The GGUF files of the cache folder, by name."""
     folder = cache_file("models")
-    found = []
+    files = []
     for path in sorted(folder.rglob("*.gguf")) if folder is not None else ():
-        size = path.stat().st_size
+        window, why = None, ""
         try:
-            found.append(LocalFile(f"llamacpp:{path}", size, read_header(path).trained))
+            window = read_header(path).trained
         except DataError as error:
-            found.append(LocalFile(f"llamacpp:{path}", size, None, error.message))
-    return found
+            why = error.message
+        files.append(LocalFile(f"llamacpp:{path}", path.stat().st_size, window, why))
+    return files
 
 
 async def served_models(spec: str, settings: ModelSettings | None = None) -> list[Served]:
-    """The models that a server lists, which costs nothing."""
+    """The models that a server lists; the query is free."""
     backend, _, name = spec.partition(":")
-    # A window that is given is not asked for; the name is not sent.
+    # With a given window the server is not asked for it; the name is not sent.
     settings = replace(settings or ModelSettings(), window=1)
     model = None if address_of(backend) is None else create_model(f"{backend}:any", settings)
     if not isinstance(model, Lists):
-        create_model(spec, settings)  # where there is no such backend, or no such file
+        create_model(spec, settings)  # raises an error if there is no such backend or file
         raise UsageError(
             f"{backend} has no server that lists models", help="pearl models lists the servers"
         )
@@ -179,11 +178,18 @@ async def served_models(spec: str, settings: ModelSettings | None = None) -> lis
         listed = await model.listing()
     finally:
         await model.aclose()
-    return list(_served((each for each in listed if name in each.id), read_prices()))
+    prices = read_prices()
+    served = []
+    for each in listed:
+        if name in each.id:
+            told = listed_window(each)
+            window = told or known_window(each.id)
+            served.append(Served(each.id, window, told is not None, prices.of(each.id)))
+    return served
 
 
 async def running_servers() -> list[Running]:
-    """The servers of this machine with what each serves, all asked at once and sent no key."""
+    """The servers of this machine with their models, queried concurrently and without a key."""
     local = [each for each in providers().values() if Endpoint(each.url, "", "").is_local]
     ollama = Provider("ollama", "Ollama", address_of("ollama") or "")
     return await asyncio.gather(*map(_running, [ollama, *local]))
@@ -195,10 +201,3 @@ async def _running(server: Provider) -> Running:
     except PearlError as error:
         return Running(server.name, server.url, (), error.message)
     return Running(server.name, server.url, tuple(models))
-
-
-def _served(listed: Iterable[Listed], prices: Prices) -> Iterable[Served]:
-    for model in listed:
-        told = listed_window(model)
-        window = told or known_window(model.id)
-        yield Served(model.id, window, told is not None, prices.of(model.id))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from pydantic import NonNegativeFloat, ValidationError
+from pydantic import ConfigDict, Field, NonNegativeFloat, ValidationError
 
 from pearl.data.journal import Frozen, reason
 from pearl.errors import DataError
@@ -16,7 +16,7 @@ from pearl.llm import Usage
 
 _SHIPPED = Path(__file__).with_name("prices.toml")
 _FORMAT = 'as_of = 2026-11-21, then [usd_per_million] and "NAME" = { input = 2.5, output = 10 }'
-# What may follow the beginning of a name.
+# Versions that may follow a name of the table.
 _VERSION = lazy_pattern(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest))?\Z")
 
 
@@ -33,10 +33,12 @@ def money(usd: float) -> str:
 class Price(Frozen):
     """US dollars per million tokens."""
 
-    input_usd: NonNegativeFloat
-    output_usd: NonNegativeFloat
-    cached_usd: NonNegativeFloat | None = None
-    """Of input tokens that the server's cache served; as any input where it is not known."""
+    model_config = ConfigDict(populate_by_name=True)
+
+    input_usd: NonNegativeFloat = Field(validation_alias="input")
+    output_usd: NonNegativeFloat = Field(validation_alias="output")
+    cached_usd: NonNegativeFloat | None = Field(default=None, validation_alias="cached")
+    """Of input tokens that the server's cache served; None if it is the price of all input tokens."""
 
     def __str__(self) -> str:
         return "/".join(
@@ -56,15 +58,9 @@ class Price(Frozen):
         ) / 1_000_000
 
 
-class _PriceRow(Frozen):
-    input: NonNegativeFloat
-    output: NonNegativeFloat
-    cached: NonNegativeFloat | None = None
-
-
 class _PriceTable(Frozen):
     as_of: date
-    usd_per_million: dict[str, _PriceRow]
+    usd_per_million: dict[str, Price]
 
 
 @dataclass(frozen=True)
@@ -105,8 +101,5 @@ def read_prices(path: str | Path | None = None) -> Prices:
         raise DataError(f"not TOML: {error}", path=where, help=_FORMAT) from None
     except ValidationError as error:
         raise DataError(reason(error), path=where, help=_FORMAT) from None
-    by_beginning = {
-        name.casefold(): Price(input_usd=row.input, output_usd=row.output, cached_usd=row.cached)
-        for name, row in table.usd_per_million.items()
-    }
-    return Prices(table.as_of, by_beginning)
+    prices = table.usd_per_million
+    return Prices(table.as_of, {name.casefold(): price for name, price in prices.items()})

@@ -18,10 +18,10 @@ from pearl.errors import ModelErrorKind
 from pearl.llm import Completion, Request, Usage
 
 Phase = Literal["asked", "loading", "reading", "embedding", "writing"]
-"""`asked`: sent, and nothing heard since; `loading` the model into memory; `reading` the prompt;
+"""`asked`: sent, without a sign of the server yet; `loading` the model into memory; `reading` the prompt;
 `embedding` the sentences of a document; `writing` the reply."""
 
-MAX_TAIL = 400  # Characters that are reported of a reply while it is written
+MAX_TAIL = 400  # Maximum characters at the end of a partial reply that are reported
 REPORT_S = 10.0  # Interval in seconds of reports of a wait
 
 
@@ -83,7 +83,7 @@ def report(event: News) -> None:
 
 
 def is_heard() -> bool:
-    """Whether anybody listens to this call."""
+    """Whether this call has a listener."""
     return _listener.get() is not None
 
 

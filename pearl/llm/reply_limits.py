@@ -13,7 +13,6 @@ from pearl.dsl.checker import MAX_STEPS
 from pearl.llm import (
     ActionTask,
     ChooseTask,
-    CombineTask,
     DecomposeTask,
     ItemsTask,
     LookupTask,
@@ -58,14 +57,7 @@ def reply_limit(
             shown = FRAME_TOKENS + DRAFT_TOKENS * len(task.drafts)
         case ItemsTask():
             shown = FRAME_TOKENS + items_limit(task, Counter(), max_item_tokens)
-        case (
-            ActionTask()
-            | CombineTask()
-            | LookupTask()
-            | ChooseTask()
-            | StandaloneTask()
-            | DecomposeTask()
-        ):
+        case ActionTask() | LookupTask() | ChooseTask() | StandaloneTask() | DecomposeTask():
             return reading_limit(window, max_output_tokens)
         case _:
             assert_never(task)

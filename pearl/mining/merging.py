@@ -71,13 +71,8 @@ class LibraryEntry:
         return print_action(self.action)
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """An entry left out of the library, with the reason."""
-
-    entry: LibraryEntry
-    why: str
-    stage: Stage
+Losses = dict[int, tuple[Stage, str]]
+"""Draft → the stage at which its entry was dropped, and the reason."""
 
 
 def entry_of(draft: Draft, action: Action) -> LibraryEntry:
@@ -154,7 +149,7 @@ class Rules:
 def merge_by_rule(entries: Sequence[LibraryEntry], rules: Rules) -> list[LibraryEntry]:
     """Merge equivalent entries; opposites, negations and different shapes are never merged."""
     found = _grouped(entries, "exact", lambda entry: _plain(entry.action), lambda a, b: True)
-    found = _grouped(found, "name", lambda entry: _name_key(entry.action), _same_name)
+    found = _grouped(found, "name", _name_key, _same_name)
     return _by_definition(found, rules)
 
 
@@ -187,8 +182,8 @@ def _plain(action: Action) -> tuple[object, ...]:
     return action.name, shape(action), " ".join(definition.casefold().rstrip(".").split())
 
 
-def _name_key(action: Action) -> tuple[object, ...]:
-    return shape(action), action.is_native, len(name_words(action))
+def _name_key(entry: LibraryEntry) -> tuple[object, ...]:
+    return shape(entry.action), entry.action.is_native, len(name_words(entry.action))
 
 
 def _same_name(one: Action, other: Action) -> bool:
@@ -259,21 +254,20 @@ def by_name(entries: Sequence[LibraryEntry]) -> list[LibraryEntry]:
     return sorted(entries, key=lambda entry: (not entry.action.is_native, entry.action.name))
 
 
-def without_clashes(entries: Sequence[LibraryEntry]) -> tuple[list[LibraryEntry], list[Dropped]]:
+def without_clashes(entries: Sequence[LibraryEntry], losses: Losses) -> list[LibraryEntry]:
     """Keep the best action of each name; actions of different shapes cannot be merged."""
     kept: dict[str, LibraryEntry] = {}
-    dropped: list[Dropped] = []
     for entry in sorted(entries, key=lambda entry: (not entry.action.is_native, *best(entry))):
         holder = kept.setdefault(entry.action.name, entry)
         if holder is not entry:
             why = f"the name is taken by {holder.action.signature}"
-            dropped.append(Dropped(entry, why, _ROOM))
-    return list(kept.values()), dropped
+            losses.update(dict.fromkeys(entry.drafts, (_ROOM, why)))
+    return list(kept.values())
 
 
 def prune_library(
-    entries: Sequence[LibraryEntry], budget: LibraryBudget, rules: Rules
-) -> tuple[list[LibraryEntry], list[Dropped]]:
+    entries: Sequence[LibraryEntry], budget: LibraryBudget, rules: Rules, losses: Losses
+) -> list[LibraryEntry]:
     """Fold or drop entries until the rest fits.
 
     The least supported action goes first, among equals the one most similar to another; it is
@@ -281,11 +275,10 @@ def prune_library(
     once, over all entries.
     """
     if budget.fits(entries):
-        return list(entries), []
+        return list(entries)
     ordered = sorted(entries, key=best)
     close = _closeness(ordered, rules)
     alive = dict(enumerate(ordered))
-    dropped: list[Dropped] = []
     best_of, nearest = close.max(axis=1, initial=0), close.argmax(axis=1)
     while not budget.fits(list(alive.values())):
         i = min(
@@ -299,11 +292,11 @@ def prune_library(
         if best_of[i] > 0:
             alive[int(nearest[i])] = merged([alive[int(nearest[i])], entry], _ROOM)
         else:
-            dropped.append(Dropped(entry, "no room", _ROOM))
+            losses.update(dict.fromkeys(entry.drafts, (_ROOM, "no room")))
         close[i, :] = close[:, i] = 0
         for j in (nearest == i).nonzero()[0]:
             best_of[j], nearest[j] = close[j].max(), close[j].argmax()
-    return list(alive.values()), dropped
+    return list(alive.values())
 
 
 def _closeness(entries: Sequence[LibraryEntry], rules: Rules) -> Matrix:

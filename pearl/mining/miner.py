@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal
 
 from pearl.actions.library import load_library, read_actions
@@ -37,6 +38,8 @@ from pearl.trace import Trace
 
 DRAFTS_VERSION: Literal[1] = 1
 
+MinedStatus = Literal["mined", "unreadable", "failed"]
+
 
 class MinedHeader(Frozen):
     """The header: data and settings of the mining run."""
@@ -62,7 +65,7 @@ class MinedRow(Frozen):
     index: int
     """Place of the question in the data, from 0."""
     question: str
-    status: Literal["mined", "unreadable", "failed"]
+    status: MinedStatus
     """`mined`: every action of the reply was parsed, possibly none; `unreadable`: some were not;
     `failed`: no reply."""
     model: str
@@ -153,7 +156,7 @@ class Miner:
 
     @property
     def prompt(self) -> str:
-        """What is asked, without the question."""
+        """The prompt without the question."""
         return f"{self._head.content}\n\n{self._body}"
 
     @property
@@ -164,50 +167,38 @@ class Miner:
     def header(self, *, domain: str, data: str) -> MinedHeader:
         """The header of a file of rows."""
         return MinedHeader(
-            pearl_version=__version__,
-            domain=domain,
-            data=data,
-            model=self._model.name,
+            pearl_version=__version__, domain=domain, data=data, model=self._model.name,
             library=self._library.name,
             seed_actions=tuple(map(print_action, self._library.values())),
             prompt_sha256=self.prompt_sha256,
-        )
+        )  # fmt: skip
 
     async def ask(self, question: Question, model: Model | None = None) -> MinedRow:
         """The row of one question; a call that fails is a failed row."""
         messages = (self._head, Message("user", self._body + question.text))
-        row = MinedRow(
-            id=question.id,
-            index=question.index,
-            question=question.text,
-            status="failed",
-            model=self._model.name,
-            prompt_sha256=messages_digest(messages),
-        )
         began = time.monotonic()
+
+        def row(status: MinedStatus, **fields: Any) -> MinedRow:
+            return MinedRow(
+                id=question.id, index=question.index, question=question.text, status=status,
+                prompt_sha256=messages_digest(messages),
+                duration_s=round(time.monotonic() - began, 3), **fields,
+            )  # fmt: skip
+
         try:
             completion, level = await self._fallback.ask(
                 lambda level: self._sketch(level, messages, question, model or self._model),
                 lambda level, error: None,
             )
         except ModelError as error:
-            return row.model_copy(
-                update={"error": error.message, "duration_s": round(time.monotonic() - began, 3)}
-            )
+            return row("failed", model=self._model.name, error=error.message)
         proposal = read_proposal(completion.text, self._library)
-        return row.model_copy(
-            update={
-                "constraint": level.name,
-                "status": "mined" if proposal.is_read else "unreadable",
-                "model": completion.model,
-                "reply": completion.text,
-                "actions": tuple(print_action(action) for action in proposal.actions),
-                "calls": proposal.calls,
-                "diagnostics": proposal.diagnostics,
-                "usage": completion.usage,
-                "duration_s": round(time.monotonic() - began, 3),
-            }
-        )
+        return row(
+            "mined" if proposal.is_read else "unreadable", model=completion.model,
+            reply=completion.text, actions=tuple(map(print_action, proposal.actions)),
+            calls=proposal.calls, diagnostics=proposal.diagnostics, constraint=level.name,
+            usage=completion.usage,
+        )  # fmt: skip
 
     async def _sketch(
         self,
@@ -234,7 +225,7 @@ def miner_of(pearl: Pearl, seed_library: str) -> Miner:
         load_library(seed_library),
         load_examples(
             pearl.material.bank, pearl.library
-        ),  # none with operators, which no library lacks
+        ),  # operators need no declaration: every library has them
         pearl.library,
         pearl.client.settings.constrain,
         max_output_tokens=pearl.limits.max_output_tokens,
@@ -255,7 +246,7 @@ class MineUnit(RecordUnit):
         return (self.prompt,)
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
-        """One call; more where the model refuses what it is to be held to."""
+        """One call; up to three if the model refuses a constraint."""
         limits, client = pearl.limits, pearl.client
         is_held = bool(client.constrains.by) and client.settings.constrain != "off"
         calls = Range(1, 3 if is_held else 1)
@@ -286,7 +277,7 @@ def mine_units(questions: Iterable[Question], seed_library: str, prompt: str) ->
 
 
 def mined(row: Mapping[str, Any], unit: MineUnit) -> MinedRow:
-    """The row of a unit as it was kept, at the place that the question has now."""
+    """The stored row of a unit, with the present index of its question."""
     return MinedRow.model_validate({**row, "index": unit.question.index})
 
 
@@ -311,25 +302,23 @@ def read_proposal(reply: str, library: ActionLibrary) -> Proposal:
         False
     """
     reading = read(reply, tolerant=True)
+    text, actions, calls = reading.text, list(reading.actions), tuple[str, ...]()
+    flaws: Sequence[Diagnostic]
     if reading.plan is not None:
-        found = [d for d in diagnose(reading, library) if d.severity == "error"]
+        is_read = not reading.errors
+        flaws = [each for each in diagnose(reading, library) if each.severity == "error"]
         calls = tuple(dict.fromkeys(step.action for step in reading.plan.steps))
-        return Proposal(
-            reading.actions, calls, _rendered(found, reading.text), is_read=not reading.errors
-        )
-    # Without a sketch: a block of new actions, or lines of an action file.
-    text, actions = reading.text, list(reading.actions)
-    broken = [d for d in reading.errors if d.message != NO_STEP]
-    if not actions and not all(row.form in _NOTHING for row in rows(reading.original)):
-        actions, broken = read_actions(reading.original)
-        # Fixes remove all prose, so show the original text.
-        text = reading.original if actions or not reading.text.strip() else reading.text
-        broken = broken if actions else list(reading.errors)
-    return Proposal(tuple(actions), (), _rendered(broken, text), is_read=not broken)
-
-
-def _rendered(found: Sequence[Diagnostic], text: str) -> tuple[str, ...]:
-    return tuple(render_diagnostics([diagnostic], text, "reply") for diagnostic in found)
+    else:
+        # Without a sketch: a block of new actions, or lines of an action file.
+        flaws = [each for each in reading.errors if each.message != NO_STEP]
+        if not actions and not all(row.form in _NOTHING for row in rows(reading.original)):
+            actions, flaws = read_actions(reading.original)
+            # Fixes remove all prose, so show the original text.
+            text = reading.original if actions or not text.strip() else text
+            flaws = flaws if actions else reading.errors
+        is_read = not flaws
+    rendered = tuple(render_diagnostics([each], text, "reply") for each in flaws)
+    return Proposal(tuple(actions), calls, rendered, is_read)
 
 
 def _declaring(example: Example, seed: ActionLibrary, full: ActionLibrary) -> Example:
@@ -343,7 +332,6 @@ def _declaring(example: Example, seed: ActionLibrary, full: ActionLibrary) -> Ex
 
 def common_drafts(rows: Iterable[MinedRow], n: int = 15) -> list[tuple[str, int]]:
     """The most frequent drafts, by signature, with the number of questions that propose each."""
-    counts: Counter[str] = Counter()
-    for row in rows:
-        counts.update({action.partition(" : ")[0] for action in row.actions})
+    signatures = ({action.partition(" : ")[0] for action in row.actions} for row in rows)
+    counts = Counter(chain.from_iterable(signatures))
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:n]

@@ -1,4 +1,4 @@
-"""`Refinement`: the refined library and the fate of every draft, as JSON, as an action file, beside another library."""
+"""`Refinement`: the refined library and the fate of every draft, with its action file and its comparison."""
 
 from __future__ import annotations
 
@@ -130,29 +130,29 @@ class Refinement(Frozen):
 
     @property
     def figures(self) -> list[tuple[str, int, str]]:
-        """What came of it in numbers, for people: what is counted, how many, and a note."""
+        """The counts that people are shown: label, number and note."""
         n_seeds, n_rounds = sum(draft.is_seed for draft in self.drafts), len(self.rounds)
         theirs, usage, count = self.comparison, self.usage, self.count
-        told = {
+        draft_notes = {
             "of them seeds": n_seeds,
-            "replies or lines gave none": len(self.unread),
+            "replies or lines without a draft": len(self.unread),
         }
-        asked = {
+        call_notes = {
             f"call(s) in {n_rounds} round{'' if n_rounds == 1 else 's'}": self.calls(),
-            "with a reply that is not usable": self.calls("unusable"),
+            "with an unusable reply": self.calls("unusable"),
             "without a reply": self.calls("failed"),
             "tokens to the model": usage.n_input_tokens,
-            "from it": usage.n_output_tokens,
+            "tokens from the model": usage.n_output_tokens,
         }
         lost = {"by the model": count("dropped", "model"), "no room": count("dropped", "room")}
         most = f" of {self.max_tokens:,} at most" if self.max_tokens else ""
         return [
-            ("drafts", len(self.drafts), _noted(told)),
+            ("drafts", len(self.drafts), _noted(draft_notes)),
             ("malformed", count("dropped", "malformed"), ""),
             ("merged, same text", count("merged", "exact"), ""),
             ("merged, same name", count("merged", "name"), ""),
             ("merged, same meaning", count("merged", "definition"), ""),
-            ("merged by the model", count("merged", "model"), _noted(asked)),
+            ("merged by the model", count("merged", "model"), _noted(call_notes)),
             ("merged to make room", count("merged", "room"), ""),
             ("dropped", sum(lost.values()), _noted(lost)),
             ("actions", len(self.actions), f"of {self.max_actions} at most"),
@@ -163,10 +163,10 @@ class Refinement(Frozen):
 
 def _noted(counts: Mapping[str, int]) -> str:
     """The counts that are not 0."""
-    told = (
+    notes = (
         f"{n:,} {what.replace('(s)', '' if n == 1 else 's')}" for what, n in counts.items() if n
     )
-    return ", ".join(told)
+    return ", ".join(notes)
 
 
 _WIDTH = 100

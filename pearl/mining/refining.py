@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from pydantic import ValidationError
@@ -26,9 +26,9 @@ from pearl.llm import Message, Model, RefineTask, Request
 from pearl.llm.reply_limits import reply_limit
 from pearl.mining.merging import (
     Draft,
-    Dropped,
     LibraryBudget,
     LibraryEntry,
+    Losses,
     Rules,
     Stage,
     best,
@@ -68,16 +68,13 @@ def read_drafts(text: str, source: str) -> Drafts:
         lines = (line.strip() for line in text.split("\n"))
         drafts = _numbered((line, None, False) for line in lines if line and line[0] != "#")
         found = Drafts(source, drafts)
-    if not any(draft.action for draft in found.drafts):
-        raise DataError(_nothing(found), path=source, help=_FORMAT_HELP)
-    return found
-
-
-def _nothing(found: Drafts) -> str:
     if not found.drafts:
-        return f"the file has no drafts{f': {found.unread[0]}' if found.unread else ''}"
-    first = found.drafts[0]
-    return f"no draft of {len(found.drafts)} can be read; the first: {first.flaw}"
+        why = f"the file has no drafts{f': {found.unread[0]}' if found.unread else ''}"
+        raise DataError(why, path=source, help=_FORMAT_HELP)
+    if not any(draft.action for draft in found.drafts):
+        why = f"no draft of {len(found.drafts)} can be read; the first: {found.drafts[0].flaw}"
+        raise DataError(why, path=source, help=_FORMAT_HELP)
+    return found
 
 
 def _numbered(found: Iterable[tuple[str, str | None, bool]]) -> tuple[Draft, ...]:
@@ -85,11 +82,11 @@ def _numbered(found: Iterable[tuple[str, str | None, bool]]) -> tuple[Draft, ...
     drafts: list[Draft] = []
     for number, (text, question, is_seed) in enumerate(found):
         action, flaw = _draft_action(text)
-        drafts.append(Draft(number, text, action, question, is_seed, flaw))
+        drafts.append(Draft(number, text, action, question, is_seed, flaw or None))
     return tuple(drafts)
 
 
-def _draft_action(text: str) -> tuple[Action | None, str | None]:
+def _draft_action(text: str) -> tuple[Action | None, str]:
     """The action of one line, or its error."""
     if "\n" in text:
         return None, "spans several lines"
@@ -98,7 +95,7 @@ def _draft_action(text: str) -> tuple[Action | None, str | None]:
         return None, f"{found[0].message} [{found[0].code}]" if found else "is not an action"
     if not _NAME.match(actions[0].name):
         return None, f"'{actions[0].name}' is not a name of an action: use A-Z, 0-9 and _"
-    return actions[0], None
+    return actions[0], ""
 
 
 def _mined(text: str, source: str) -> Drafts:
@@ -124,15 +121,12 @@ def _mined(text: str, source: str) -> Drafts:
             unread.append(f"question {row.id}: a second row of the same question, left out")
             continue
         seen.add(row.id)
-        unread += (f"question {row.id}: {problem}" for problem in _problems(row))
+        problems = [diagnostic.partition("\n")[0] for diagnostic in row.diagnostics]
+        if row.status == "failed":
+            problems.insert(0, f"no reply: {row.error or 'unknown'}")
+        unread += (f"question {row.id}: {problem}" for problem in problems)
         drafts += ((action, row.id, False) for action in row.actions)
     return Drafts(source, _numbered(drafts), tuple(unread))
-
-
-def _problems(row: MinedRow) -> Iterator[str]:
-    if row.status == "failed":
-        yield f"no reply: {row.error or 'unknown'}"
-    yield from (diagnostic.partition("\n")[0] for diagnostic in row.diagnostics)
 
 
 def _header(line: str, source: str) -> MinedHeader:
@@ -141,16 +135,16 @@ def _header(line: str, source: str) -> MinedHeader:
     except ValidationError as error:
         problem = reason(error)
     try:
-        found = json.loads(line)
+        data = json.loads(line)
     except ValueError:
-        found = {}
-    if found.get("kind") == "pearl-mined" and found.get("v") != DRAFTS_VERSION:
+        data = {}
+    if data.get("kind") == "pearl-mined" and data.get("v") != DRAFTS_VERSION:
         raise DataError(
-            f"mined drafts of version {found.get('v')}; this pearl reads version {DRAFTS_VERSION}",
+            f"mined drafts of version {data.get('v')}; this pearl reads version {DRAFTS_VERSION}",
             path=source,
             help="mine again with this version",
         )
-    if found.get("kind") != "pearl-mined":
+    if data.get("kind") != "pearl-mined":
         problem = "the first line is not the header of mined drafts"
     raise DataError(problem, path=source, line=1, help=_FORMAT_HELP)
 
@@ -173,7 +167,7 @@ class MergeReply:
 
 
 def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
-    """Parse a reply, where draft 1 is the first, with bullets, fences and prose around."""
+    """Parse a reply, also one with bullets, fences and prose; the first draft is number 1."""
     merges: list[tuple[Action, tuple[int, ...]]] = []
     drops: list[tuple[int, str]] = []
     problems: list[str] = []
@@ -192,14 +186,14 @@ def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
         return own
 
     for line in map(_bare, text.splitlines()):
-        if found := _DROP.match(line):
-            drops += ((number, found[2].strip() or _REASON) for number in free(_read(found[1])))
+        if drop := _DROP.match(line):
+            drops += ((number, drop[2].strip() or _REASON) for number in free(_read(drop[1])))
         elif _LOOKS_LIKE_ACTION.match(line):
             numbers = _NUMBERS.search(line)
-            action, problem = _action(line[: numbers.start()] if numbers else line)
+            action, problem = _draft_action(line[: numbers.start()] if numbers else line)
             if action is None:
                 problems.append(f"{problem}: {line[:120]}")
-            elif own := free(_read(numbers[1]) if numbers else _named(action, drafts)):
+            elif own := free(_read(numbers[1]) if numbers else _alone(action, drafts)):
                 merges.append((action, own))
             elif not numbers:
                 problems.append(f"{action.name} does not name a draft")
@@ -219,32 +213,23 @@ def _bare(line: str) -> str:
 
 def _read(numbers: str) -> list[int]:
     """`1, 4-6` → 1, 4, 5, 6."""
-    found: list[int] = []
+    numbers_read: list[int] = []
     for part in re.findall(r"\d+(?:\s*[–-]\s*\d+)?", numbers):
         first, _, last = part.replace("–", "-").partition("-")
         start, end = int(first), int(last or first)
-        found += range(start, min(end, start + 10_000) + 1) if last else (start,)
-    return found
+        numbers_read += range(start, min(end, start + 10_000) + 1) if last else (start,)
+    return numbers_read
 
 
-def _named(action: Action, drafts: Sequence[Action]) -> list[int]:
+def _alone(action: Action, drafts: Sequence[Action]) -> list[int]:
     """The only draft of a name: a line without numbers keeps it."""
     same = [i for i, draft in enumerate(drafts, start=1) if draft.name == action.name]
     return same if len(same) == 1 else []
 
 
-def _action(line: str) -> tuple[Action | None, str]:
-    actions, found = read_actions(line)
-    if found or not actions:
-        return None, f"{found[0].message} [{found[0].code}]" if found else "is not an action"
-    if actions[0].name != actions[0].name.upper():
-        return None, "the name is not in capitals"
-    return actions[0], ""
-
-
 def _listed(numbers: Sequence[int]) -> str:
-    shown = ", ".join(map(str, numbers[:10]))
-    return shown if len(numbers) <= 10 else f"{shown} and {len(numbers) - 10} more"
+    first = ", ".join(map(str, numbers[:10]))
+    return first if len(numbers) <= 10 else f"{first} and {len(numbers) - 10} more"
 
 
 _REFINER = """\
@@ -284,119 +269,11 @@ _MOST_FOLDED = 2
 """Maximum reduction factor of a round: models lose important actions beyond it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Shard:
-    """The result of one call."""
-
-    entries: list[LibraryEntry]
-    dropped: list[Dropped]
-    record: ShardRecord
-    error: ModelError | None = None
-
-
-async def run_rounds(
-    entries: Sequence[LibraryEntry],
-    model: Model,
-    budget: LibraryBudget,
-    rules: Rules,
-    *,
-    max_rounds: int,
-    shard_size: int,
-    max_output_tokens: int | None = None,
-) -> tuple[list[LibraryEntry], list[Dropped], list[Round]]:
-    """Merge entries by model calls until they fit, a round merges none, or `max_rounds` is reached.
-
-    Native actions are kept and not shown.
-    """
-    current, dropped, rounds = list(entries), [], []
-    for number in range(1, max_rounds + 1):
-        if budget.fits(current):
-            break
-        native = [entry for entry in current if entry.action.is_native]
-        drafts = sorted((e for e in current if not e.action.is_native), key=best)
-        if len(drafts) < 2:
-            break
-        wanted = max(budget.capacity(current) - len(native), -(-len(drafts) // _MOST_FOLDED))
-        parts = shards(drafts, shard_size, rules.likeness)
-        ask = partial(
-            _refine, model=model, stage=Stage("model", number),
-            max_output_tokens=max_output_tokens,
-        )  # fmt: skip
-        done = await asyncio.gather(
-            *(ask(part, max(1, len(part) * wanted // len(drafts))) for part in parts)
-        )
-        if number == 1 and all(shard.error for shard in done):
-            error = next(shard.error for shard in done if shard.error)
-            raise ModelError(
-                f"every call failed; the first error: {error.message}",
-                kind=error.kind,
-                help=error.help or "--rounds 0 merges by rule alone, without a model",
-            ) from error
-        left = merge_by_rule([*native, *(e for shard in done for e in shard.entries)], rules)
-        dropped += [item for shard in done for item in shard.dropped]
-        records = tuple(shard.record for shard in done)
-        rounds.append(
-            Round(number=number, n_before=len(current), n_after=len(left), shards=records)
-        )
-        is_stuck = len(left) == len(current)
-        current = left
-        if is_stuck:
-            break
-    return current, dropped, rounds
-
-
-async def _refine(
-    shard: list[LibraryEntry],
-    max_actions: int,
-    *,
-    model: Model,
-    stage: Stage,
-    max_output_tokens: int | None,
-) -> _Shard:
-    drafts = tuple(entry.action for entry in shard)
-    task = RefineTask(drafts, max_actions)
-    limit = reply_limit(task, model.window, max_output_tokens)
-    record = partial(ShardRecord, n_before=len(shard), max_actions=max_actions)
-    try:
-        completion = await model.complete(Request(refine_messages(task), task, limit))
-    except ModelError as error:
-        failed = record(n_after=len(shard), status="failed", problems=(error.message,))
-        return _Shard(shard, [], failed, error)
-    reply = read_reply(completion.text, drafts)
-    entries, dropped = _follow(reply, shard, stage)
-    done = record(
-        n_after=len(entries),
-        status="merged" if reply.is_usable else "unusable",
-        reply=completion.text,
-        problems=reply.problems,
-        usage=completion.usage,
-    )
-    return _Shard(entries, dropped, done)
-
-
-def _follow(
-    reply: MergeReply, shard: Sequence[LibraryEntry], stage: Stage
-) -> tuple[list[LibraryEntry], list[Dropped]]:
-    """Apply a reply; drafts that it does not mention are kept."""
-    dropped = [Dropped(shard[number - 1], why, stage) for number, why in reply.drops]
-    named = {number for number, _ in reply.drops}
-    entries: list[LibraryEntry] = []
-    for action, numbers in reply.merges:
-        named.update(numbers)
-        # A draft identical to the action is its representative.
-        group = sorted(
-            (shard[number - 1] for number in numbers), key=lambda e: (e.action != action, best(e))
-        )
-        entries.append(merged(group, stage, action))
-    entries += [entry for number, entry in enumerate(shard, start=1) if number not in named]
-    return entries, dropped
-
-
 @contextmanager
 def embedding(embedder: Embedder) -> Iterator[Embed]:
-    """A function from texts to vectors, which waits for them; the embedder is closed afterwards.
+    """A blocking function from texts to vectors; the embedder is closed afterwards.
 
-    It is called amid the work of an event loop, so that the embedder has another in a thread.
+    The caller blocks its own event loop, so the embedder runs in another loop, in a thread.
     """
     runner = asyncio.Runner()
     with ThreadPoolExecutor(1, thread_name_prefix="embedding") as thread:
@@ -444,17 +321,11 @@ async def refine_actions(
     settings, rules = settings or RefineSettings(), rules or Rules()
     counter = counter or Counter.for_model(model.name)
     budget = LibraryBudget(settings.max_actions, settings.max_tokens, counter.count)
-    size = settings.shard_size
-    if model.window:
-        size = min(size, model.window // _TOKENS_EACH)
+    refiner = _Refiner(model, settings, rules, budget)
     entries = [entry_of(draft, draft.action) for draft in found.drafts if draft.action]
-    entries, dropped, rounds = await run_rounds(
-        merge_by_rule(entries, rules), model, budget, rules,
-        max_rounds=settings.max_rounds, shard_size=max(2, size),
-        max_output_tokens=settings.max_output_tokens,
-    )  # fmt: skip
-    entries, clashing = without_clashes(entries)
-    entries, without_room = prune_library(entries, budget, rules)
+    entries = await refiner.merge(merge_by_rule(entries, rules))
+    entries = without_clashes(entries, refiner.losses)
+    entries = prune_library(entries, budget, rules, refiner.losses)
     if not entries:
         raise DataError(
             f"nothing remains of {len(found.drafts)} drafts",
@@ -469,51 +340,128 @@ async def refine_actions(
         max_tokens=settings.max_tokens,
         n_tokens=budget.tokens(entries),
         token_count=counter.method,
-        actions=tuple(map(_refined, by_name(entries))),
-        drafts=tuple(_fates(found.drafts, entries, [*dropped, *clashing, *without_room])),
+        actions=tuple(
+            RefinedAction(
+                name=entry.action.name,
+                text=entry.text,
+                drafts=tuple(sorted(entry.drafts)),
+                questions=tuple(sorted(entry.questions)),
+                is_seed=entry.is_seed,
+                is_native=entry.action.is_native,
+            )
+            for entry in by_name(entries)
+        ),
+        drafts=tuple(_fates(found.drafts, entries, refiner.losses)),
         unread=found.unread,
-        rounds=tuple(rounds),
+        rounds=tuple(refiner.rounds),
     )
 
 
-def _refined(entry: LibraryEntry) -> RefinedAction:
-    return RefinedAction(
-        name=entry.action.name,
-        text=entry.text,
-        drafts=tuple(sorted(entry.drafts)),
-        questions=tuple(sorted(entry.questions)),
-        is_seed=entry.is_seed,
-        is_native=entry.action.is_native,
-    )
+@dataclass
+class _Refiner:
+    """Merges entries by calls to a model; native actions are kept and not shown to it."""
+
+    model: Model
+    settings: RefineSettings
+    rules: Rules
+    budget: LibraryBudget
+    losses: Losses = field(default_factory=dict)
+    rounds: list[Round] = field(default_factory=list)
+
+    async def merge(self, entries: list[LibraryEntry]) -> list[LibraryEntry]:
+        """Merge until the entries fit, a round merges none, or the rounds are over."""
+        size = self.settings.shard_size
+        if self.model.window:
+            size = min(size, self.model.window // _TOKENS_EACH)
+        for number in range(1, self.settings.max_rounds + 1):
+            native = [entry for entry in entries if entry.action.is_native]
+            drafts = sorted((e for e in entries if not e.action.is_native), key=best)
+            if self.budget.fits(entries) or len(drafts) < 2:
+                break
+            wanted = max(
+                self.budget.capacity(entries) - len(native), -(-len(drafts) // _MOST_FOLDED)
+            )
+            results = await asyncio.gather(
+                *(
+                    self._shard(shard, max(1, len(shard) * wanted // len(drafts)), number)
+                    for shard in shards(drafts, max(2, size), self.rules.likeness)
+                )
+            )
+            if number == 1 and all(error for *_, error in results):
+                error = next(error for *_, error in results if error)
+                raise ModelError(
+                    f"every call failed; the first error: {error.message}",
+                    kind=error.kind,
+                    help=error.help or "--rounds 0 merges by rule alone, without a model",
+                ) from error
+            n_before = len(entries)
+            merged_entries = (entry for kept, *_ in results for entry in kept)
+            entries = merge_by_rule([*native, *merged_entries], self.rules)
+            records = tuple(record for _, record, _ in results)
+            self.rounds.append(
+                Round(number=number, n_before=n_before, n_after=len(entries), shards=records)
+            )
+            if len(entries) == n_before:
+                break
+        return entries
+
+    async def _shard(
+        self, shard: list[LibraryEntry], max_actions: int, number: int
+    ) -> tuple[list[LibraryEntry], ShardRecord, ModelError | None]:
+        """Merge the entries of one call; after an error they stay as they are."""
+        drafts = tuple(entry.action for entry in shard)
+        task = RefineTask(drafts, max_actions)
+        limit = reply_limit(task, self.model.window, self.settings.max_output_tokens)
+        record = partial(ShardRecord, n_before=len(shard), max_actions=max_actions)
+        try:
+            completion = await self.model.complete(Request(refine_messages(task), task, limit))
+        except ModelError as error:
+            failed = record(n_after=len(shard), status="failed", problems=(error.message,))
+            return shard, failed, error
+        reply = read_reply(completion.text, drafts)
+        stage = Stage("model", number)
+        left = dict(enumerate(shard, start=1))
+        for draft, why in reply.drops:
+            self.losses.update(dict.fromkeys(left.pop(draft).drafts, (stage, why)))
+        entries: list[LibraryEntry] = []
+        for action, numbers in reply.merges:
+            group = [left.pop(draft) for draft in numbers]
+            # A draft identical to the action is its representative.
+            group.sort(key=lambda entry: (entry.action != action, best(entry)))
+            entries.append(merged(group, stage, action))
+        entries += left.values()
+        done = record(
+            n_after=len(entries),
+            status="merged" if reply.is_usable else "unusable",
+            reply=completion.text,
+            problems=reply.problems,
+            usage=completion.usage,
+        )
+        return entries, done, None
 
 
 def _fates(
-    drafts: Iterable[Draft], entries: Sequence[LibraryEntry], dropped: Sequence[Dropped]
+    drafts: Iterable[Draft], entries: Sequence[LibraryEntry], losses: Losses
 ) -> Iterator[DraftFate]:
     """The fate of every draft: malformed, in an entry, or in a dropped entry."""
     holders = {number: entry for entry in entries for number in entry.drafts}
-    losses = {number: loss for loss in dropped for number in loss.entry.drafts}
     for draft in drafts:
         fate = partial(
-            DraftFate,
-            number=draft.number,
-            text=draft.text,
-            name=draft.action.name if draft.action else None,
-            question=draft.question,
+            DraftFate, number=draft.number, text=draft.text,
+            name=draft.action.name if draft.action else None, question=draft.question,
             is_seed=draft.is_seed,
-        )
+        )  # fmt: skip
         if draft.action is None:
             yield fate(fate="dropped", stage="malformed", why=draft.flaw)
         elif loss := losses.get(draft.number):
-            yield fate(
-                fate="dropped", stage=loss.stage.name, round=loss.stage.round, why=loss.why
-            )  # fmt: skip
+            stage, why = loss
+            yield fate(fate="dropped", stage=stage.name, round=stage.round, why=why)
         else:
             holder = holders[draft.number]
-            stage = holder.drafts[draft.number]
+            merge = holder.drafts[draft.number]
             yield fate(
-                fate="merged" if stage else "kept",
+                fate="merged" if merge else "kept",
                 into=holder.action.name,
-                stage=stage.name if stage else None,
-                round=stage.round if stage else 0,
+                stage=merge.name if merge else None,
+                round=merge.round if merge else 0,
             )

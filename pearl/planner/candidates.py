@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import zip_longest
+from typing import Literal, NamedTuple
 
 from pearl.documents.digest import digest
 from pearl.documents.document import DocumentKind
@@ -21,17 +22,12 @@ from pearl.dsl.nodes import (
     print_plan,
 )
 from pearl.dsl.signatures import Action, ActionLibrary
-from pearl.embedded.planner import write_other_plan as write_another_by_rule
-from pearl.embedded.planner import write_plan as write_by_rule
-from pearl.embedded.questions import parts
-from pearl.errors import ModelError, PearlError, PlanError, UsageError
+from pearl.errors import ModelError, PearlError, PlanError
 from pearl.llm import Message, Model, PlanTask, Usage
 from pearl.llm.messages import against_null, log_likelihoods
 from pearl.llm.middleware.wrappers import Sampling
 from pearl.planner.examples import Example, select
 from pearl.trace import PlanCandidate, PlanChosen, PlanWriter
-
-MAX_PLANS = 20
 
 DRAWN_AT = 0.7
 """Temperature of plans after the first, where the settings have none.
@@ -48,12 +44,6 @@ class Draws:
     n: int = 1
     seed: int | None = None
     temperature: float | None = None
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.n <= MAX_PLANS:
-            raise UsageError(
-                f"{self.n} plans for a question", help=f"give a number from 1 to {MAX_PLANS}"
-            )
 
     def model(self, model: Model, number: int) -> Model:
         """The model as it writes plan `number`, from 1."""
@@ -88,7 +78,7 @@ def different_plans(found: Sequence[CheckedPlan | PearlError]) -> Plans:
 
 
 def _calls(checked: CheckedPlan) -> bytes:
-    """A digest of the calls whose results form the answer, and of the calls that these need."""
+    """A digest of the calls that form the answer, and of the calls whose results these use."""
     known: dict[str, bytes] = {}
     for step in checked.plan.steps:
         action = checked.action(step)
@@ -146,11 +136,12 @@ def by_rule(
     is_other: bool = False,
 ) -> CheckedPlan:
     """The plan of the rules (`pearl.embedded.planner`)."""
-    text = (
-        write_another_by_rule(question, library)
-        if is_other
-        else write_by_rule(question, library, kind)
-    )
+    from pearl.embedded import planner  # late: `pearl execute` writes no plan
+
+    if is_other:
+        text = planner.write_other_plan(question, library)
+    else:
+        text = planner.write_plan(question, library, kind)
     return compile_plan(text, library, max_steps=max_steps, question=question)
 
 
@@ -158,18 +149,23 @@ def by_example(
     question: str, examples: Sequence[Example], library: ActionLibrary, max_steps: int
 ) -> CheckedPlan | None:
     """The plan of the example nearest to a question, with its strings replaced."""
+    from pearl.embedded.questions import parts
+
     nearest = select(examples, question, 1, 0)
     if not nearest or nearest[0].plan.new_actions:
         return None
     example = nearest[0]
-    strings = _strings(example.plan)
-    asked = parts(question)
-    if [part.form for part in asked] != [part.form for part in parts(example.question)]:
+    wanted_parts = parts(question)
+    if [part.form for part in wanted_parts] != [part.form for part in parts(example.question)]:
         return None
-    topics = [part.topic for part in asked]
-    said = set(terms(example.question))
-    if strings is None or not strings or any(not set(terms(each)) <= said for each in strings):
+    arguments = [each for step in example.plan.steps for each in step.arguments]
+    if any(not isinstance(each, String | Reference) for each in arguments):
         return None
+    strings = list(dict.fromkeys(each.value for each in arguments if isinstance(each, String)))
+    known = set(terms(example.question))
+    if not strings or any(not set(terms(each)) <= known for each in strings):
+        return None
+    topics = [part.topic for part in wanted_parts]
     if len(strings) != len(topics):
         if len(strings) > 1:
             return None
@@ -180,13 +176,10 @@ def by_example(
     outputs = {step.output: f"v{i}" for i, step in enumerate(example.plan.steps, start=1)}
 
     def replaced(argument: Argument) -> Argument:
-        match argument:
-            case String(value):
-                return String(wanted[value])
-            case Reference(name):
-                return Reference(outputs.get(name, name))
-            case _:
-                return argument
+        if isinstance(argument, String):
+            return String(wanted[argument.value])
+        assert isinstance(argument, Reference)
+        return Reference(outputs.get(argument.name, argument.name))
 
     steps = tuple(
         Step(
@@ -204,23 +197,8 @@ def by_example(
         return None
 
 
-def _strings(plan: Plan) -> list[str] | None:
-    """The different strings of a plan, in order; None if it has arguments of another kind."""
-    found: dict[str, None] = {}
-    for step in plan.steps:
-        for argument in step.arguments:
-            match argument:
-                case String(value):
-                    found[value] = None
-                case Reference():
-                    pass
-                case _:
-                    return None
-    return list(found)
-
-
 def are_agreed(candidates: Sequence[Candidate]) -> bool:
-    """Whether there are two or more, and all make the same calls."""
+    """Whether two or more candidates all make the same calls."""
     plans = different_plans([each.plan for each in candidates])
     return len(candidates) > 1 == len(plans.different)
 
@@ -230,93 +208,83 @@ async def choose(
     candidates: Sequence[Candidate],
     examples: Sequence[Example],
     model: Model,
-    *,
     note: str = "",
 ) -> tuple[CheckedPlan, PlanChosen]:
-    """Choose one of several plans; also returns the trace event of the choice."""
+    """The plan that most candidates agree on, else the one rated highest by likelihood, else the first.
+
+    Also returns the event of the choice.
+    """
     plans = different_plans([each.plan for each in candidates])
-    groups = [tuple(candidates[i - 1].by for i in numbers) for numbers in plans.written]
-    rates: tuple[float, ...] | None = None
-    usage, n_calls, n_cached = Usage(), 0, 0
-    best = 0
+    sizes = [len(numbers) for numbers in plans.written]
+    best, ratings = sizes.index(max(sizes)), _Ratings()
     why: Literal["only", "agreement", "likelihood", "order"] = "only"
-    sizes = [len(group) for group in groups]
-    if len(groups) > 1:
-        best = max(range(len(groups)), key=lambda i: sizes[i])
+    if len(candidates) > 1:
         why = "agreement"
         if sizes.count(sizes[best]) > 1:
             best, why = 0, "order"
             try:
-                found = await _rated(question, plans.different, examples, model)
+                ratings = await _rated(question, plans.different, examples, model)
             except ModelError as error:
                 if error.kind not in _UNRATED:
                     raise
                 note = "; ".join(filter(None, (note, error.message)))
-            else:
-                if found is not None:
-                    rates, usage, n_calls, n_cached = found
-                    best, why = _ahead(rates), "likelihood"
-    elif len(candidates) > 1:
-        why = "agreement"
-    told = tuple(
-        PlanCandidate(by=group, plan=str(plan), pmi=None if rates is None else round(rates[i], 4))
-        for i, (group, plan) in enumerate(zip(groups, plans.different, strict=True))
+            if rates := ratings.of_plans:
+                ahead = max(range(len(rates)), key=lambda i: rates[i])
+                best, why = (ahead if rates[ahead] - rates[0] > MARGIN else 0), "likelihood"
+    groups = [tuple(candidates[i - 1].by for i in numbers) for numbers in plans.written]
+    listed = tuple(
+        PlanCandidate(by=group, plan=str(plan), pmi=None if rate is None else round(rate, 4))
+        for group, plan, rate in zip_longest(groups, plans.different, ratings.of_plans)
     )
     event = PlanChosen(
-        by=groups[best][0], why=why, candidates=told, note=note,
-        usage=usage, n_calls=n_calls, n_cached=n_cached,
+        by=groups[best][0], why=why, candidates=listed, note=note,
+        usage=ratings.usage, n_calls=ratings.n_calls, n_cached=ratings.n_cached,
     )  # fmt: skip
     return plans.different[best], event
 
 
-def _ahead(rates: Sequence[float]) -> int:
-    """The best rate, if it is ahead of the first by the margin; else the first."""
-    best = max(range(len(rates)), key=lambda i: rates[i])
-    return best if rates[best] - rates[0] > MARGIN else 0
+class _Ratings(NamedTuple):
+    """The ratings of plans in nats, and what they took; empty if nothing is rated."""
+
+    of_plans: tuple[float, ...] = ()
+    usage: Usage = Usage()
+    n_calls: int = 0
+    n_cached: int = 0
 
 
 async def _rated(
     question: str, plans: Sequence[CheckedPlan], examples: Sequence[Example], model: Model
-) -> tuple[tuple[float, ...], Usage, int, int] | None:
-    """Rate the action that each plan begins with."""
-    actions = [_first(plan) for plan in plans]
-    different = {action.name: action for action in actions}
-    if len(different) < 2 or not model.constrains.likelihoods:
-        return None
+) -> _Ratings:
+    """Rate the first action of each plan by its mutual information with the question."""
+    actions = [_first(plan.plan, plan.actions) for plan in plans]
+    names = tuple(dict.fromkeys(action.name for action in actions if action))
+    if len(names) < 2 or not model.constrains.likelihoods:
+        return _Ratings()
     library = plans[0].actions
-    shown = [
-        f"Question: {example.question}\nAction: {name}"
+    listed = {action.name: f"- {print_action(action)}" for action in actions if action}
+    lines = ["\n".join(listed.values()), "Reply with the action that answers the question."]
+    lines.extend(
+        f"Question: {example.question}\nAction: {action.name}"
         for example in select(examples, question, N_SHOWN, 0)
-        if (name := _first_name(example.plan, library))
-    ]
-    head = "\n\n".join(
-        [
-            "\n".join(f"- {print_action(action)}" for action in different.values()),
-            "Reply with the action that answers the question.",
-            *shown,
-        ]
+        if (action := _first(example.plan, library)) and not action.is_native
     )
+    head = "\n\n".join(lines)
     numbers: list[tuple[float, ...]] = []
     usage, n_cached = Usage(), 0
     for asked in (question, *NULL_QUESTIONS):  # one after the other, for the cache of the prompt
         prompt = Message("user", f"{head}\n\nQuestion: {asked}\nAction:")
-        found, completion = await log_likelihoods(
-            model, [prompt], tuple(different), PlanTask(question, library)
+        likelihoods, completion = await log_likelihoods(
+            model, [prompt], names, PlanTask(question, library)
         )
-        numbers.append(found)
+        numbers.append(likelihoods)
         usage += completion.usage
         n_cached += completion.is_remembered
-    of_action = dict(zip(different, against_null(numbers[0], numbers[1:]), strict=True))
-    return tuple(of_action[action.name] for action in actions), usage, len(numbers), n_cached
+    rates = dict(zip(names, against_null(numbers[0], numbers[1:]), strict=True))
+    of_plans = tuple(rates[action.name] for action in actions if action)
+    return _Ratings(of_plans, usage, len(numbers), n_cached)
 
 
-def _first(plan: CheckedPlan) -> Action:
-    """The first action that a model carries out, or the first one."""
-    steps = [plan.action(step) for step in plan.plan.steps]
-    return next((action for action in steps if not action.is_native), steps[0])
-
-
-def _first_name(plan: Plan, library: ActionLibrary) -> str:
-    """The first model action of an example; "" if it has none of the library."""
+def _first(plan: Plan, library: ActionLibrary) -> Action | None:
+    """The first action that a model carries out, else the first one; None if none is known."""
     known = [library[step.action] for step in plan.steps if step.action in library]
-    return next((action.name for action in known if not action.is_native), "")
+    return next((action for action in known if not action.is_native), known[0] if known else None)

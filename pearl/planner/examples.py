@@ -20,7 +20,7 @@ from pearl.plugins.files import find_data
 from pearl.retrieval.weighting import TermRanker
 
 _parse = lru_cache(maxsize=256)(parse)
-"""A bank is read for every `Pearl`, and its plans seldom change."""
+"""Cached: every `Pearl` reads its bank, and plans seldom change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
     examples: list[Example] = []
     for path in sorted(folder.glob("*.plan")):
         if not path.is_file():  # a pipe may block, a device may be endless
-            raise DataError("is no file", path=path, help="remove it from the folder of examples")
+            raise DataError(
+                "is not a regular file", path=path, help="remove it from the folder of examples"
+            )
         try:
             plan = _parse(read_bytes(str(path), str(path)).decode("utf-8-sig"))
         except UnicodeDecodeError as error:

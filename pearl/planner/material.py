@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -14,8 +15,7 @@ from pearl.documents.passages import terms
 from pearl.dsl.decoding.weak import MAX_SPAN_WORDS, Word, n_texts
 from pearl.dsl.literals import UNTYPED
 from pearl.dsl.nodes import Argument, Plan, Reference, Step, String
-from pearl.dsl.signatures import Action, ActionLibrary
-from pearl.embedded.planner import build_plan
+from pearl.dsl.signatures import ActionLibrary
 from pearl.llm import Model, PlanTask
 from pearl.llm.reply_limits import reply_limit
 from pearl.llm.size import is_small
@@ -32,18 +32,18 @@ _QUOTES = frozenset("\"'“”„‘’«»*_")
 
 def question_words(question: str) -> tuple[Word, ...]:
     """The words of a question, without the punctuation around them."""
-    found: list[Word] = []
+    words: list[Word] = []
     for text in UNTYPED.sub(" ", question).split():
         word = text.strip(_EDGES)
         begins = text[: len(text) - len(text.lstrip(_EDGES))]
         ends = text[len(text.rstrip(_EDGES)) :]
-        if found and set(begins) - _QUOTES:  # a dash by itself is all edge
-            found[-1] = found[-1]._replace(is_last=True)
+        if words and set(begins) - _QUOTES:  # also at a dash that stands alone
+            words[-1] = words[-1]._replace(is_last=True)
         if word:
             is_content = bool(terms(word, drop_stop_words=True))
             is_opening = word.lower() in _OPENING
-            found.append(Word(word, is_content, is_opening, bool(set(ends) - _QUOTES)))
-    return tuple(found)
+            words.append(Word(word, is_content, is_opening, bool(set(ends) - _QUOTES)))
+    return tuple(words)
 
 
 def nearest_span(text: str, question: str) -> str:
@@ -54,7 +54,7 @@ def nearest_span(text: str, question: str) -> str:
 
 
 def covering_span(text: str, question: str) -> str:
-    """The shortest words in a row of a question that have as many terms of a text as any.
+    """The shortest consecutive words of a question that have the most terms of a text.
 
     Example:
         >>> question = "Who set up the seed bank in the valley, and why?"
@@ -63,15 +63,15 @@ def covering_span(text: str, question: str) -> str:
     """
     wanted = set(terms(text, drop_stop_words=True))
     words = question_words(question)
-    said = [set(terms(word.text, drop_stop_words=True)) for word in words]
+    terms_of = [set(terms(word.text, drop_stop_words=True)) for word in words]
     best, best_rank = question, (0, 0)
-    for start, first in enumerate(said):
+    for start, first in enumerate(terms_of):
         if not first & wanted:
             continue
-        found: set[str] = set()
+        matched: set[str] = set()
         for end in range(start, min(start + MAX_SPAN_WORDS, len(words))):
-            found |= said[end] & wanted
-            rank = (len(found), start - end)
+            matched |= terms_of[end] & wanted
+            rank = (len(matched), start - end)
             if rank > best_rank:
                 best, best_rank = _joined(words, start, end), rank
             if words[end].is_last:
@@ -80,10 +80,17 @@ def covering_span(text: str, question: str) -> str:
 
 
 def _joined(words: Sequence[Word], start: int, end: int) -> str:
-    """Words in a row, with the one before them that only leads to them."""
+    """Consecutive words, with an article or a possessive before them."""
     before = words[start - 1] if start else None
     is_led = before is not None and before.is_opening and not before.is_last
     return " ".join(word.text for word in words[start - is_led : end + 1])
+
+
+def free_output(name: str, steps: Iterable[Step]) -> str:
+    """A name for an output, numbered if one of the steps has it."""
+    taken = {step.output for step in steps}
+    names = (name if n == 1 else f"{name}_{n}" for n in count(1))
+    return next(each for each in names if each not in taken)
 
 
 def nearest_actions(
@@ -93,18 +100,21 @@ def nearest_actions(
     n: int,
     kind: DocumentKind = "document",
 ) -> ActionLibrary:
-    """The `n` actions that read the document and are nearest to a question, with those computed in Python."""
+    """The `n` reading actions nearest to a question, and the actions that combine their results."""
+    from pearl.embedded.planner import build_plan  # late: for small models only
+
     reading = [action for action in library.values() if n_texts(action) is not None]
     of_table = [action for action in reading if action.asks_table]
     if kind == "table" and of_table:
         return ActionLibrary(library.name, of_table)
     by_rule = {step.action for step in build_plan(question, library, kind).steps}
-    # What takes no words of the question would be called for any.
+    # An action without text arguments fits every question, so only the rules may choose it.
     reading = [a for a in reading if not a.asks_table and (n_texts(a) or a.name in by_rule)]
-    scores = TermRanker([_terms(action) for action in reading]).scores(terms(question))
+    texts = [f"{action.name.replace('_', ' ')} {action.definition}" for action in reading]
+    scores = TermRanker(list(map(terms, texts))).scores(terms(question))
     ranked = sorted(range(len(reading)), key=lambda i: (-scores[i], i))
-    shown = [step.action for each in examples for step in each.plan.steps]
-    order = [*sorted(by_rule), *shown, *(reading[i].name for i in ranked)]
+    in_examples = [step.action for each in examples for step in each.plan.steps]
+    order = [*sorted(by_rule), *in_examples, *(reading[i].name for i in ranked)]
     by_name = {action.name: action for action in reading}
     chosen = list(dict.fromkeys(name for name in order if name in by_name))[:n]
     kept = [a for a in library.values() if a.name in chosen or a.name in _COMBINING]
@@ -113,10 +123,6 @@ def nearest_actions(
 
 _COMBINING = frozenset({"CONCAT", "COUNT"})
 """Actions of steps that `pearl.planner.writer` adds by rule."""
-
-
-def _terms(action: Action) -> list[str]:
-    return terms(f"{action.name.replace('_', ' ')} {action.definition}")
 
 
 def short_form(example: Example, library: ActionLibrary, max_steps: int) -> Example | None:
@@ -142,7 +148,7 @@ def short_form(example: Example, library: ActionLibrary, max_steps: int) -> Exam
 
 
 ProfileName = Literal["auto", "full", "small"]
-"""`auto` goes by the size and the window of the model."""
+"""`auto` decides by the size and the window of the model."""
 
 PROFILES: tuple[ProfileName, ...] = ("auto", "full", "small")
 
@@ -164,7 +170,7 @@ class PlannerProfile:
 
     @property
     def notice(self) -> str:
-        """One line for users before its first use, or ""."""
+        """One line that tells users about the small profile; "" for the full one."""
         if self.n_actions is None:
             return ""
         return (
@@ -200,7 +206,7 @@ def profile_for(
 
 
 SHORT_BANK = "short"
-"""Examples of few steps, whose strings are words of their questions."""
+"""The bank of short examples, whose strings are words of their questions."""
 
 
 class PlannerMaterial:
@@ -242,11 +248,11 @@ class PlannerMaterial:
 
     def actions_for(self, kind: DocumentKind = "document", question: str = "") -> ActionLibrary:
         """The actions in the prompt; actions that search are for a corpus only."""
-        shown = self.actions if kind == "corpus" else self._of_one
+        actions = self.actions if kind == "corpus" else self._of_one
         if self.profile.n_actions is None or not question:
-            return shown
+            return actions
         examples = self.examples_for(question, kind)
-        return nearest_actions(question, shown, examples, self.profile.n_actions, kind)
+        return nearest_actions(question, actions, examples, self.profile.n_actions, kind)
 
     def examples_for(self, question: str, kind: DocumentKind = "document") -> tuple[Example, ...]:
         """The examples in the prompt of a question."""
@@ -255,7 +261,7 @@ class PlannerMaterial:
                 return ()
             n = self.profile.n_examples if self.nearest is None else self.nearest
             return select(self._short_examples, question, n, n_unlike=0)
-        shown = self.examples if kind == "corpus" else self._examples_of_one
-        if self.nearest is None or self.nearest >= len(shown):
-            return shown
-        return select(shown, question, self.nearest)
+        bank = self.examples if kind == "corpus" else self._examples_of_one
+        if self.nearest is None or self.nearest >= len(bank):
+            return bank
+        return select(bank, question, self.nearest)

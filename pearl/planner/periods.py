@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from calendar import month_name, monthrange
+from calendar import monthrange
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
-from functools import cached_property
 from typing import Literal, Self
 
 from pearl.data.samples import without_background
+from pearl.documents.english import MONTHS, ORDINALS, month_number
 from pearl.errors import UsageError
 from pearl.errors.patterns import lazy_pattern
 
@@ -21,11 +21,8 @@ Unit = Literal["year", "quarter", "month"]
 Style = Literal["", "fiscal", "calendar"]
 """The kind of year; "" if fiscal years are calendar years."""
 
-MONTHS = tuple(month_name)[1:]
-"""Their English names."""
-
 MAX_YEARS = 200
-"""Periods farther from the reference date are not read."""
+"""Periods farther from the reference date stay as they are."""
 
 _AS_OF = range(1700, 2200)
 """Years of a reference date: with `MAX_YEARS`, all years have four digits."""
@@ -49,11 +46,11 @@ class CalendarPeriod:
 
     @property
     def year(self) -> int:
-        """The year that it is or lies in."""
+        """The year of the period."""
         return self.index // _PER_YEAR[self.unit]
 
     def later(self, n: int) -> Self:
-        """The period so many units later, or earlier if negative."""
+        """The period `n` units later."""
         return replace(self, index=self.index + n)
 
     def __str__(self) -> str:
@@ -98,17 +95,12 @@ class Calendar:
                 help="as (9, 30) for 30 September",
             ) from None
 
-    @property
-    def is_fiscal(self) -> bool:
-        """Whether fiscal years are not calendar years."""
-        return self.fiscal_year_end != (12, 31)
-
     def current(self, unit: Unit, style: Style = "") -> CalendarPeriod:
         """The period in progress on the reference date."""
         if unit == "month":
             return CalendarPeriod(unit, 12 * self.as_of.year + self.as_of.month - 1)
-        style = style or ("fiscal" if self.is_fiscal else "")
-        # A fiscal year has no name later than the calendar year after its first day's.
+        style = style or ("" if self.fiscal_year_end == (12, 31) else "fiscal")
+        # The fiscal year in progress is named after this calendar year or the next one.
         first = CalendarPeriod(unit, _PER_YEAR[unit] * self.as_of.year, style)
         return next(
             period
@@ -137,7 +129,6 @@ _SMALL = [
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
 ]  # fmt: skip
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-_ORDINALS = ("first", "second", "third", "fourth")
 
 COUNT = (
     rf"(?:\d{{1,3}} | (?:{'|'.join(_TENS)})(?:[- ](?:{'|'.join(_SMALL[:9])}))? | {'|'.join(_SMALL)}"
@@ -152,13 +143,13 @@ DAY = r"\d{1,2}(?:st|nd|rd|th)?\b,?"
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    """A pattern that ignores case, and blanks of its own."""
-    return re.compile(text, re.IGNORECASE | re.VERBOSE)
+    """A verbose pattern that ignores case."""
+    return lazy_pattern(text, re.IGNORECASE | re.VERBOSE)
 
 
 _named = pattern(
     rf"""(?<![\w$€£]) (?<!\d,) (?<!\d\.)
-    (?: (?: Q(?P<quarter>[1-4]) | (?P<ordinal>{"|".join(_ORDINALS)})\s+quarter
+    (?: (?: Q(?P<quarter>[1-4]) | (?P<ordinal>{"|".join(ORDINALS[:4])})\s+quarter
           | (?P<month>{MONTH})(?:\s+{DAY})? ) [\s,-]* (?:(?:of|in)\s+(?:the\s+)?)?
       | \d{{1,2}}[./]\d{{1,2}}[./] )?
     (?: (?P<style>fiscal|financial|calendar|FY)(?:\s+years?)?[\s-]* )?
@@ -166,12 +157,10 @@ _named = pattern(
     (?! [\w%] | [.,]\d
       | \s*(?:million|billion|thousand|percent|people|employees|shares|units|stores)\b )"""
 )
-"""A year that the question names, perhaps with its quarter or month."""
+"""A year that the question names, with or without a quarter or month."""
 
-
-def find_named(text: str) -> list[tuple[int, int, CalendarPeriod | None]]:
-    """The named periods of a text with their positions; None for an ambiguous period."""
-    return [(match.start(), match.end(), _period(match)) for match in _named.finditer(text)]
+Named = tuple[int, int, "CalendarPeriod | None"]
+"""Start, end and period of a year in a question; None where it may be several periods."""
 
 
 def _period(match: re.Match[str]) -> CalendarPeriod | None:
@@ -179,16 +168,15 @@ def _period(match: re.Match[str]) -> CalendarPeriod | None:
     if match["cut"] or (match["year"] is None and match["short"] is None):
         return None
     year = int(match["year"] or f"20{match['short']}")
-    said = match["several"]
-    if said and (said == "s" or (year + 1) % 100 == int(said[1:])):
+    suffix = match["several"]
+    if suffix and (suffix == "s" or (year + 1) % 100 == int(suffix[1:])):
         return None
     style = _as_style(match["style"])
     if match["quarter"] or match["ordinal"]:
-        quarter = int(match["quarter"] or 1 + _ORDINALS.index(match["ordinal"].lower()))
+        quarter = int(match["quarter"] or 1 + ORDINALS.index(match["ordinal"].lower()))
         return CalendarPeriod("quarter", 4 * year + quarter - 1, style)
     if match["month"]:
-        names = [name[:3].lower() for name in MONTHS]
-        return CalendarPeriod("month", 12 * year + names.index(match["month"][:3].lower()))
+        return CalendarPeriod("month", 12 * year + month_number(match["month"]) - 1)
     return CalendarPeriod("year", year, style)
 
 
@@ -200,8 +188,7 @@ def _as_style(word: str | None) -> Style:
 
 def style_of(match: re.Match[str]) -> Style:
     """The kind of year in a phrase, by its groups `kind` and `unit`."""
-    is_short = match["unit"].lower() == "fy"
-    return _as_style("FY" if is_short else match["kind"])
+    return _as_style("FY" if match["unit"].lower() == "fy" else match["kind"])
 
 
 def unit_of(match: re.Match[str]) -> Unit:
@@ -243,8 +230,8 @@ _NO_LEAD = frozenset((
 ))  # fmt: skip
 """Words after which a period needs no "in"."""
 
-SEVERAL = "it is asked of several years"
-"""Why "the previous year" is open in "in which years did it exceed the previous year"."""
+SEVERAL = "the question asks about several years"
+"""Why "in which years did it exceed the previous year" stays as it is."""
 
 _NEAR = 60
 """Characters before a phrase that decide on its preposition."""
@@ -261,9 +248,16 @@ class PeriodReading:
     form: str = "{}"
     lead: str = "in"
 
+    @property
+    def span(self) -> str:
+        """The name of the periods from the first to the last."""
+        if self.first == self.last:
+            return str(self.first)
+        return f"{self.first} to {self.last.year if self.last.unit == 'year' else self.last}"
+
 
 Read = Callable[["Substitution", re.Match[str]], PeriodReading | str | None]
-"""Reads a match: its periods, why they are unclear, or None if the phrase means something else."""
+"""Reads a match: the periods, why they are ambiguous, or None if the phrase means something else."""
 
 Rule = tuple[re.Pattern[str], Read]
 
@@ -274,23 +268,14 @@ class Substitution:
 
     text: str
     calendar: Calendar
-    named: list[tuple[int, int, CalendarPeriod | None]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.named = find_named(self.text)
-
-    @cached_property
-    def own_date(self) -> str:
-        """The date that the question gives for itself, as in "as of 31 March 2012"; else ""."""
-        found = _own_date.search(self.text)
-        return "" if found is None else found[0]
-
-    @cached_property
-    def is_of_several(self) -> bool:
-        """Whether it is asked of several years, as in "in which year"."""
-        return _for_each.search(self.text) is not None
+        own_date = _own_date.search(self.text)
+        self.own_date = own_date[0] if own_date else ""
+        self.is_of_several = _for_each.search(self.text) is not None  # "in which year", "each year"
+        self.named = [(m.start(), m.end(), _period(m)) for m in _named.finditer(self.text)]
 
     def before(self, place: int) -> str:
         """The words before a place."""
@@ -301,23 +286,32 @@ class Substitution:
         quoted = [match.span() for match in _quoted.finditer(self.text)]
         is_heading = all(word[0].isupper() for word in re.findall(r"[^\W\d_]{4,}", self.text))
         pieces, done = list[str](), 0
-        for match, read in _matches(self.text, rules):
+        matches = [(match, read) for rule, read in rules for match in rule.finditer(self.text)]
+        # Matches in one place stay in the order of their rules: the sort is stable.
+        for match, read in sorted(matches, key=lambda each: each[0].start("phrase")):
             start, end = match.span()
             is_title = match["unit"].istitle() and not is_heading
             is_quoted = any(first < end and start < last for first, last in quoted)
-            if start < done or is_title or is_quoted or (found := read(self, match)) is None:
+            if start < done or is_title or is_quoted or (reading := read(self, match)) is None:
                 continue
-            if isinstance(found, PeriodReading) and self._is_far(found):
-                found = f"more than {MAX_YEARS} years from {self.calendar.as_of}"
-            if isinstance(found, str):
-                self.left.append(f'"{match["phrase"]}" is left as it is: {found}')
+            if isinstance(reading, PeriodReading):
+                as_of, years = self.calendar.as_of, (reading.first.year, reading.last.year)
+                if self.own_date and not reading.since:
+                    reading = f'the question gives its own date, "{self.own_date}"'
+                elif max(abs(year - as_of.year) for year in years) > MAX_YEARS:
+                    reading = f"more than {MAX_YEARS} years from {as_of}"
+            if isinstance(reading, str):
+                self.left.append(f'"{match["phrase"]}" is left as it is: {reading}')
                 continue
-            if found.lead == "in":
+            if reading.lead == "in":
                 start = match.start("phrase")
-            name = found.form.format(_span(found))
-            self.notes.append(f'"{match["phrase"]}" read as {name}{self._why(found)}')
-            self._name(start, end, found.last)
-            pieces += self.text[done:start], self._lead(match, start, found.lead), name
+            name = reading.form.format(reading.span)
+            self.notes.append(f'"{match["phrase"]}" read as {name}{self._why(reading)}')
+            # Later phrases count from the inserted period.
+            places = [each for each, _, _ in self.named]
+            at = slice(bisect_left(places, start), bisect_left(places, end))
+            self.named[at] = [(start, end, reading.last)]
+            pieces += self.text[done:start], self._lead(match, start, reading.lead), name
             done = end
         return "".join([*pieces, self.text[done:]])
 
@@ -331,7 +325,7 @@ class Substitution:
     def anchor(
         self, match: re.Match[str], offset: int, target: str | None = None
     ) -> CalendarPeriod | str:
-        """The named period that a phrase is counted from, or why that is open."""
+        """The named period that a phrase is counted from, or why it is ambiguous."""
         places = [start for start, _, _ in self.named]
         at = bisect_left(places, match.start("phrase"))
         behind = {period for *_, period in self.named[at:]}
@@ -343,42 +337,33 @@ class Substitution:
         elif at:
             period = self.named[at - 1][2]
             if at > 1 and offset < 0 and _is_listed(self.text, *self.named[at - 2 : at]):
-                return "it follows several years"
+                return "several years stand before it"
         elif target or len(behind) != 1:
-            return f"which {unit} it is counted from is open"
+            return f"the {unit} to count from is ambiguous"
         else:
             period = behind.pop()
         if period is not None and unit == "year":
             return CalendarPeriod("year", period.year, style_of(match) or period.style)
         if period is None or period.unit != unit:
-            return f"which {unit} it is counted from is open"
+            return f"the {unit} to count from is ambiguous"
         return period
-
-    def _is_far(self, found: PeriodReading) -> bool:
-        year = self.calendar.as_of.year
-        return max(abs(each.year - year) for each in (found.first, found.last)) > MAX_YEARS
-
-    def _name(self, start: int, end: int, period: CalendarPeriod) -> None:
-        """Replace the named periods in a range by the inserted one, so that later phrases count from it."""
-        places = [each for each, _, _ in self.named]
-        self.named[bisect_left(places, start) : bisect_left(places, end)] = [(start, end, period)]
 
     def _why(self, found: PeriodReading) -> str:
         """The derivation of a reading, for its note."""
         if found.since:
             return f" (counted from {found.since})"
-        said = [f"as of {self.calendar.as_of}"]
+        reasons = [f"as of {self.calendar.as_of}"]
         days = ""
         if found.first.style == "fiscal" or found.first.unit == "quarter":
             first, last = self.calendar.days(found.first)[0], self.calendar.days(found.last)[1]
             days = f", {first} to {last}"
         if found.first.style == "fiscal":
             month, day = self.calendar.fiscal_year_end
-            said.append(f"fiscal years end on {month:02}-{day:02}")
-        return f"{days} ({'; '.join([*said, *filter(None, [found.remark])])})"
+            reasons.append(f"fiscal years end on {month:02}-{day:02}")
+        return f"{days} ({'; '.join([*reasons, *filter(None, [found.remark])])})"
 
     def _lead(self, match: re.Match[str], start: int, lead: str) -> str:
-        """The preposition that a period needs in this place, with the blank behind it."""
+        """The preposition that a period needs here, followed by a blank."""
         before, end = self.before(start), match.end()
         is_first = not before or before[-1] in ".?!"
         led = f"{lead.capitalize() if is_first and self.text[start].isupper() else lead} "
@@ -394,29 +379,11 @@ class Substitution:
         return "of " if _part_before.search(before) else led
 
 
-def _matches(text: str, rules: Sequence[Rule]) -> list[tuple[re.Match[str], Read]]:
-    """Every match from left to right; of those in one place that of the first rule before the others."""
-    found = [(match, read) for pattern, read in rules for match in pattern.finditer(text)]
-    return sorted(found, key=lambda each: each[0].start("phrase"))
-
-
-def _is_listed(
-    text: str,
-    one: tuple[int, int, CalendarPeriod | None],
-    two: tuple[int, int, CalendarPeriod | None],
-) -> bool:
+def _is_listed(text: str, one: Named, two: Named) -> bool:
     """Whether two named periods are the ends of a range or a list, as in "2012 to 2013"."""
     (_, end, first), (start, _, last) = one, two
     is_rising = first is not None and last is not None and first.year < last.year
     return is_rising and _listed.fullmatch(text, end, start) is not None
-
-
-def _span(found: PeriodReading) -> str:
-    """The name of the periods from the first to the last."""
-    first, last = found.first, found.last
-    if first == last:
-        return str(first)
-    return f"{first} to {last.year if last.unit == 'year' else last}"
 
 
 _OFFSETS = {
@@ -435,7 +402,7 @@ _VAGUE = rf"""(?P<vague>(?:(?:more|less|fewer)\s+than | over | under | at\s+(?:l
 _UNIT = r"(?P<unit>year|FY|quarter|month)\b"
 _UNITS = r"(?P<unit>years?|yrs?|quarters?|months?|decades?)\b"
 
-# What may not follow: a phrase says something else then.
+# Text that may not follow a phrase, because the phrase then means something else.
 _NOT_OF = r"(?!-\w | \s+of\b)"
 _NO_ITEM = r"(?!\s+(?:adjustments?|items?|development|reserves?|claims|end)\b)"
 _NO_MORE = r"""(?=\s*(?:[?.!,;:)]|$) | ['’]s | \s+(?:and|or|to|versus|vs|did|was|is|were)\b)"""
@@ -449,28 +416,21 @@ _asked_for = pattern(r"\b(?:what|which)\s+(?:is|was)$")
 _year_before = pattern(rf"\b{YEAR}\s*\(?$")
 
 
-def _of_date(run: Substitution) -> str | None:
-    """Why the reference date does not apply; None if it applies."""
-    return f'the question has a date of its own, "{run.own_date}"' if run.own_date else None
-
-
 def _by_place(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
     """As in "last year", "the current fiscal year", "next quarter"."""
     the, which = (match["the"] or "").lower(), match["which"].split()[-1].lower()
     is_of_year = unit_of(match) == "year"
     if the == "the" and (which == "next" or _which_behind.match(run.text, match.end())):
-        return None  # from the year that is named, if there is one; "the last year that is shown"
+        return None  # counted from a named year, or "the last year that is shown"
     before, ends = run.before(match.start()), not re.match(r"['’]s?|\s+\w", run.text[match.end() :])
     if before.endswith("that") or (the == "the" and ends and _asked_for.search(before)):
         return None  # "in that last year", "what is the last year?"
     if the not in ("", "the", "this") and not match["kind"]:
         return None  # "in its last year as a company"
     if which in ("latest", "recent") and is_of_year and not style_of(match):
-        return None  # of those in the document
+        return None  # the latest year of the document
     if _year_behind.match(run.text, match.end()) or _year_before.search(run.before(match.start())):
         return None
-    if why := _of_date(run):
-        return why
     period = run.current(match).later(_OFFSETS[which])
     is_open = is_of_year and not match["kind"] and (which == "past" or (the and which == "last"))
     remark = "the last full one, not the twelve months before that day" if is_open else ""
@@ -483,7 +443,7 @@ def _ago(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
         return None
     n = count_of(match) * (-1 if match["way"].lower() in ("ago", "back") else 1)
     period = run.current(match).later(n)
-    return _of_date(run) or PeriodReading(period, period)
+    return PeriodReading(period, period)
 
 
 def _last_ones(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
@@ -498,25 +458,23 @@ def _last_ones(run: Substitution, match: re.Match[str]) -> PeriodReading | str |
     else:
         first, last = now.later(-n), now.later(-1)
     remark = f"without {now}, which is in progress"
-    return _of_date(run) or PeriodReading(first, last, remark=remark, lead="from")
+    return PeriodReading(first, last, remark=remark, lead="from")
 
 
-def _this_decade(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
-    first = run.calendar.as_of.year // 10 * 10
-    return _of_date(run) or PeriodReading(
-        CalendarPeriod("year", first), CalendarPeriod("year", first + 9), lead="from"
-    )
+def _this_decade(run: Substitution, match: re.Match[str]) -> PeriodReading:
+    first = CalendarPeriod("year", run.calendar.as_of.year // 10 * 10)
+    return PeriodReading(first, first.later(9), lead="from")
 
 
-def _year_before_last(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
+def _year_before_last(run: Substitution, match: re.Match[str]) -> PeriodReading:
     period = run.current(match).later(-2)
-    return _of_date(run) or PeriodReading(period, period)
+    return PeriodReading(period, period)
 
 
-def _year_end(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
+def _year_end(run: Substitution, match: re.Match[str]) -> PeriodReading:
     """As in "at last year-end"."""
     period = run.current(match).later(_OFFSETS[match["which"].lower()])
-    return _of_date(run) or PeriodReading(period, period, form="the end of {}", lead="at")
+    return PeriodReading(period, period, form="the end of {}", lead="at")
 
 
 def _to_date(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
@@ -525,7 +483,7 @@ def _to_date(run: Substitution, match: re.Match[str]) -> PeriodReading | str | N
         return None  # "YTD 2023"
     now = run.current(match)
     days = f"{run.calendar.days(now)[0]} to {run.calendar.as_of}"
-    return _of_date(run) or PeriodReading(now, now, form=days, lead="from")
+    return PeriodReading(now, now, form=days, lead="from")
 
 
 def _from_named(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
@@ -569,11 +527,11 @@ def _beside_date(run: Substitution, match: re.Match[str]) -> PeriodReading | str
     if run.is_of_several:
         return SEVERAL
     if without_background(run.text)[1]:
-        return "the questions before it name no year"
+        return "the earlier questions name no year"
     if match["count"]:
         return _last_ones(run, match)
     period = run.current(match).later(_OFFSETS[match["which"].lower()])
-    return _of_date(run) or PeriodReading(period, period)
+    return PeriodReading(period, period)
 
 
 _TO_DATE = pattern(
@@ -614,7 +572,7 @@ _BESIDE = pattern(
     {_NOT_OF}{_NO_ITEM})"""
 )
 
-FROM_DATE: tuple[Rule, ...] = (
+_FROM_DATE: tuple[Rule, ...] = (
     (_TO_DATE, _to_date),
     (_BEFORE_LAST, _year_before_last),
     (_YEAR_END, _year_end),
@@ -623,23 +581,20 @@ FROM_DATE: tuple[Rule, ...] = (
     (_THIS_DECADE, _this_decade),
     (_BY_PLACE, _by_place),
 )
-"""Periods counted from the reference date; of two in one place, the first rule reads it."""
+"""Periods counted from the reference date; if two rules match in one place, the first one applies."""
 
-FROM_NAMED: tuple[Rule, ...] = ((_FROM, _from_named), (_BESIDE, _beside_named))
-"""Periods counted from one that the question names."""
+_FROM_NAMED: tuple[Rule, ...] = ((_FROM, _from_named), (_BESIDE, _beside_named))
+"""Periods counted from a period that the question names."""
 
-WITHOUT_NAMED: tuple[Rule, ...] = ((_BESIDE, _beside_date),)
+_WITHOUT_NAMED: tuple[Rule, ...] = ((_BESIDE, _beside_date),)
 """Phrases counted from the reference date if the question names no period."""
 
-
-__all__ = ["MAX_LENGTH", "Calendar", "resolve_periods"]
-
 MAX_LENGTH = 10_000
-"""Characters of a question; longer ones are left as they are."""
+"""Maximum characters of a question; longer questions stay as they are."""
 
 
 def resolve_periods(question: str, calendar: Calendar) -> tuple[str, tuple[str, ...]]:
-    """The question with absolute periods, and a note of each that was put in or is open.
+    """The question with absolute periods, and a note about each replaced or ambiguous phrase.
 
     Example:
         >>> from datetime import date
@@ -652,9 +607,9 @@ def resolve_periods(question: str, calendar: Calendar) -> tuple[str, tuple[str, 
     if len(question) > MAX_LENGTH:
         return question, ()
     notes: list[str] = []
-    while True:  # "two years before last year": what was put in may be what another is counted from
+    while True:  # "two years before last year": another phrase may count from an inserted period
         before, left = question, list[str]()
-        for rules in (FROM_DATE, FROM_NAMED, WITHOUT_NAMED):
+        for rules in (_FROM_DATE, _FROM_NAMED, _WITHOUT_NAMED):
             run = Substitution(question, calendar)
             question = run.run(rules)
             notes += run.notes

@@ -1,13 +1,13 @@
-"""A question → a checked plan: made clear, then planned by its parts or by the model."""
+"""A question → a standalone question → a checked plan, by the question's parts or by the model."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -15,7 +15,7 @@ from pearl.actions.native import split
 from pearl.data.samples import Turn
 from pearl.documents.comparisons import are_mostly
 from pearl.documents.document import Document, DocumentKind
-from pearl.documents.rows import Rows, document_rows
+from pearl.documents.rows import Row, Rows, document_rows
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import ModelError, PlanError, PlanningError, UsageError, suggest
@@ -38,7 +38,7 @@ from pearl.planner.periods import Calendar
 from pearl.planner.prompt import Rejected
 from pearl.planner.routing import route
 from pearl.planner.understanding import Understood, understand
-from pearl.planner.writer import MAX_REPAIRS, one_line, write_plan
+from pearl.planner.writer import MAX_REPAIRS, RepairLoop, one_line
 from pearl.trace import PlanFailed, Trace
 
 Shape = Literal["none", "counts", "fields"]
@@ -64,58 +64,45 @@ def shape_card(document: Document, shape: Shape, count: Callable[[str], int]) ->
     """
     if shape == "none":
         return ""
-    records = _rows(document, "record")
-    fields = _fields(records)
-    card = f"{_n(max(1, len(document.parts)), 'document')}, {_n(count(document.text), 'token')}"
-    if records:
-        card += f"; {_n(len(records), 'record')} of {_n(len(fields), 'field')}"
-        shown = [
-            _described(i, name, records, shape) for i, name in enumerate(fields[:_MAX_FIELDS], 1)
-        ]
-        card += f" ({', '.join(shown)})" if shown else ""
-    else:
-        card += "; 0 records"
-    n_turns, n_sections = (len(_rows(document, unit)) for unit in ("turn", "section"))
-    return f"{card}; {_n(n_turns, 'turn')}; {_n(n_sections, 'section')}"
+    records, turns, sections = (_rows(document, unit) for unit in ("record", "turn", "section"))
+    n_with = Counter(name for row in records for name in row.fields)
+    fields = [name for name, n in n_with.items() if n >= _MIN_SHARE * len(records)]
+    descriptions: list[str] = []
+    for i, name in enumerate(fields[:_MAX_FIELDS], 1):
+        values = [row.fields.get(name, "") for row in records]
+        kind = next((each for each in _KINDS if are_mostly(each, values)), "text")
+        # A name is text of the document, which may be hostile: only common words are told.
+        is_common = _NAME.fullmatch(name) and set(name.lower().split()) <= _common_words()
+        descriptions.append(
+            kind if shape == "counts" else f"{name if is_common else f'field {i}'}: {kind}"
+        )
+    of_fields = f" of {_n(len(fields), 'field')}" if records else ""
+    listed = f" ({', '.join(descriptions)})" if descriptions else ""
+    return (
+        f"{_n(max(1, len(document.parts)), 'document')}, {_n(count(document.text), 'token')}; "
+        f"{_n(len(records), 'record')}{of_fields}{listed}; {_n(len(turns), 'turn')}; "
+        f"{_n(len(sections), 'section')}"
+    )
 
 
 def _n(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _rows(document: Document, unit: str) -> Rows:
+def _rows(document: Document, unit: str) -> Sequence[Row]:
     try:
         rows = split.run(document_rows(document), unit)
-    except ValueError:  # there are none of it
-        return Rows(())
+    except ValueError:  # the document has no such unit
+        return ()
     assert isinstance(rows, Rows)
-    return rows
-
-
-def _fields(records: Rows) -> Sequence[str]:
-    """The names that nearly all records have."""
-    n_with = Counter(name for row in records for name in row.fields)
-    return [name for name, n in n_with.items() if n >= _MIN_SHARE * len(records)]
-
-
-def _described(i: int, name: str, records: Rows, shape: Shape) -> str:
-    values = [row.fields.get(name, "") for row in records]
-    kind = next((each for each in _KINDS if are_mostly(each, values)), "text")
-    if shape == "counts":
-        return kind
-    return f"{name if _is_common(name) else f'field {i}'}: {kind}"
+    return rows.rows
 
 
 _KINDS: tuple[Literal["date", "number"], ...] = ("date", "number")
 
 
-def _is_common(name: str) -> bool:
-    """Whether it is a name that many tables have."""
-    return _NAME.fullmatch(name) is not None and set(name.lower().split()) <= _words()
-
-
 @cache
-def _words() -> frozenset[str]:
+def _common_words() -> frozenset[str]:
     words = Path(__file__).with_name("field_words.txt").read_text(encoding="utf-8")
     return frozenset(words.split())
 
@@ -125,7 +112,7 @@ PlannedBy = Literal["auto", "model", "rule"]
 PLANNERS: tuple[PlannedBy, ...] = ("auto", "model", "rule")
 
 _NO_PLAN = frozenset({"repetition", "truncated", "empty", "malformed", "refused"})
-"""Errors after which the model is taken to write no plan; other errors mean that it was not reached."""
+"""Kinds of errors of a reply without a plan; other kinds mean that the model was not reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,23 +162,15 @@ class Planner:
         self._writing: SingleFlight[CheckedPlan] = SingleFlight()
 
     async def understand(
-        self,
-        question: str,
-        model: Model,
-        history: Sequence[Turn] = (),
-        trace: Trace | None = None,
+        self, question: str, model: Model, history: Sequence[Turn] = (), trace: Trace | None = None
     ) -> Understood:
-        """Make a question clear by itself, with absolute periods."""
-        calendar = self.settings.calendar
+        """Make a question standalone, with absolute periods."""
         with self.client.breaker.running():
             return await understand(
-                one_line(question),
-                model,
-                history=history,
-                calendar=calendar,
-                max_output_tokens=self.settings.max_output_tokens,
-                trace=trace,
-            )
+                one_line(question), model,
+                history=history, calendar=self.settings.calendar,
+                max_output_tokens=self.settings.max_output_tokens, trace=trace,
+            )  # fmt: skip
 
     async def write(
         self,
@@ -205,101 +184,66 @@ class Planner:
         is_alone: bool = False,
         trace: Trace | None = None,
     ) -> CheckedPlan:
-        """The plan of a question that is clear by itself, by its parts or by the model."""
+        """Plan a standalone question by its parts or by the model."""
         settings = self.settings
-        shown = self.material.actions_for(kind)
+        actions = self.material.actions_for(kind)
         if settings.planned_by == "rule":
-            return self._by_rule(question, shown, kind, is_other=bool(rejected))
+            try:
+                return by_rule(question, actions, kind, settings.max_steps, is_other=bool(rejected))
+            except PlanError as error:
+                raise PlanningError(
+                    f"no valid plan by rule: {error.diagnostics[0].message}",
+                    help="allow more with --max-steps; --fallback direct answers without a plan",
+                ) from error
         advice = ""
         with self.client.breaker.running():
             if (settings.is_routed if is_routed is None else is_routed) and not rejected:
-                found = await route(
-                    question, shown, model, max_steps=settings.max_steps,
+                routed = await route(
+                    question, actions, model, max_steps=settings.max_steps,
                     max_output_tokens=settings.max_output_tokens,
                     fallback=self.client.reply_fallback, trace=trace,
                 )  # fmt: skip
-                if found.plan is not None:
-                    return found.plan
-                advice = found.advice
-            write = partial(
-                write_plan,
-                question,
-                self.material.actions_for(kind, question),
-                model,
+                if routed.plan is not None:
+                    return routed.plan
+                advice = routed.advice
+            loop = RepairLoop(
+                question=question, library=self.material.actions_for(kind, question), model=model,
                 examples=self.material.examples_for(question, kind),
-                max_repairs=settings.max_repairs,
-                max_steps=settings.max_steps,
-                max_output_tokens=settings.max_output_tokens,
-                rejected=rejected,
-                card=card,
-                advice=advice,
-                kind=kind,
-                fallback=self.client.plan_fallback,
-                profile=self.material.profile,
-                trace=trace,
-            )
+                max_repairs=settings.max_repairs, max_steps=settings.max_steps,
+                max_output_tokens=settings.max_output_tokens, rejected=rejected, card=card,
+                advice=advice, kind=kind, fallback=self.client.plan_fallback,
+                profile=self.material.profile, trace=trace,
+            )  # fmt: skip
             if not self.is_together or is_alone or rejected:
-                return await write()
-            return await self._together(question, write, shown, model, kind, trace)
-
-    def _by_rule(
-        self, question: str, shown: ActionLibrary, kind: DocumentKind, *, is_other: bool
-    ) -> CheckedPlan:
-        try:
-            return by_rule(question, shown, kind, self.settings.max_steps, is_other=is_other)
-        except PlanError as error:
-            raise PlanningError(
-                f"no valid plan by rule: {error.diagnostics[0].message}",
-                help="allow more with --max-steps; --fallback direct answers without a plan",
-            ) from error
+                return await loop.write()
+            return await self._together(loop, actions)
 
     @property
     def is_together(self) -> bool:
-        """Whether rules and examples plan beside the model, because it is a weak one."""
+        """Whether rules and examples plan as well, because the model is small."""
         return self.settings.planned_by == "auto" and self.material.profile.name == "small"
 
-    async def _together(
-        self,
-        question: str,
-        write: Callable[[], Awaitable[CheckedPlan]],
-        shown: ActionLibrary,
-        model: Model,
-        kind: DocumentKind,
-        trace: Trace | None,
-    ) -> CheckedPlan:
+    async def _together(self, loop: RepairLoop, shown: ActionLibrary) -> CheckedPlan:
         """The best of the plans by rule, by the nearest example and by the model."""
-        most = self.settings.max_steps
-        examples = self.material.examples_for(question, kind)
+        question, examples, most = loop.question, loop.examples, loop.max_steps
         candidates: list[Candidate] = []
         note = ""
-        with suppress(PlanError):  # it has too many steps
-            candidates.append(Candidate("rule", by_rule(question, shown, kind, most)))
-        near = by_example(question, examples, shown, most) if kind == "document" else None
-        if near is not None:
+        with suppress(PlanError):  # too many steps
+            candidates.append(Candidate("rule", by_rule(question, shown, loop.kind, most)))
+        if loop.kind == "document" and (near := by_example(question, examples, shown, most)):
             candidates.append(Candidate("example", near))
-        if not are_agreed(candidates):  # else a third one changes nothing
+        if not are_agreed(candidates):  # two that agree outvote a third
             try:
-                candidates.append(Candidate("model", await write()))
+                candidates.append(Candidate("model", await loop.write()))
             except (PlanningError, ModelError) as error:
-                is_told = isinstance(error, PlanningError) or error.kind in _NO_PLAN
-                if not candidates or not is_told:
+                is_written = isinstance(error, PlanningError) or error.kind in _NO_PLAN
+                if not candidates or not is_written:
                     raise
                 note = f"the model wrote no plan: {error.message}"
-        plan, event = await choose(question, candidates, examples, model, note=note)
-        if trace is not None:
-            trace.append(event)
+        plan, event = await choose(question, candidates, examples, loop.model, note)
+        if loop.trace is not None:
+            loop.trace.append(event)
         return plan
-
-    async def _written_once(
-        self, key: Hashable, write: Callable[[], Awaitable[CheckedPlan]]
-    ) -> CheckedPlan:
-        """Write a plan once for all callers; after a failure, the next caller writes it again."""
-
-        async def keep() -> CheckedPlan:
-            plan = self._plans[key] = await write()
-            return plan
-
-        return self._plans.get(key) or await self._writing.do(key, keep)
 
     async def write_several(
         self,
@@ -314,21 +258,25 @@ class Planner:
         """Write independent plans concurrently; callers with the same question share them."""
 
         async def written(number: int) -> CheckedPlan | PlanningError | ModelError:
-            told = trace if draws.n == 1 else trace.of_plan(number)
-            write = partial(
-                self.write, question, draws.model(calls(told), number),
-                card=card, kind=kind, is_routed=None if number == 1 else False,
-                is_alone=number > 1, trace=told,
-            )  # fmt: skip
+            key = (question, card, kind, number)
+            own = trace if draws.n == 1 else trace.of_plan(number)
+
+            async def write() -> CheckedPlan:
+                self._plans[key] = await self.write(
+                    question, draws.model(calls(own), number),
+                    card=card, kind=kind, is_routed=None if number == 1 else False,
+                    is_alone=number > 1, trace=own,
+                )  # fmt: skip
+                return self._plans[key]
+
             try:
-                return await self._written_once((question, card, kind, number), write)
+                return self._plans.get(key) or await self._writing.do(key, write)
             except (PlanningError, ModelError) as error:
                 if isinstance(error, PlanningError) and draws.n > 1:
-                    told.append(PlanFailed(n_attempts=len(error.attempts)))
+                    own.append(PlanFailed(n_attempts=len(error.attempts)))
                 return error
 
         plans = different_plans(await gather([written(i + 1) for i in range(draws.n)]))
         if not plans.different:
-            is_planning = (each for each in plans.errors if isinstance(each, PlanningError))
-            raise next(is_planning, plans.errors[0])
+            raise next((e for e in plans.errors if isinstance(e, PlanningError)), plans.errors[0])
         return plans

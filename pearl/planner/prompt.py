@@ -75,7 +75,7 @@ _MAX_SHORT_WORDS = 12
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A valid plan that was run in vain, without anything of the document."""
+    """A valid plan whose run gave no right answer; it holds no text of the document."""
 
     plan: str
     failure: Literal["wrong", "failed", "undecided"] = "wrong"
@@ -89,14 +89,14 @@ def material(
     on_rows = [action for action in library.values() if is_operator(action)]
     searches = any(action.searches for action in on_rows)
     others = [action for action in library.values() if not is_operator(action)]
-    shown = "\n\n".join(print_plan(example.plan) for example in examples)
+    plans = "\n\n".join(print_plan(example.plan) for example in examples)
     return [
         _listed(heading, others),
         *([_listed("Actions on rows", on_rows)] if on_rows else []),
         rules,
         *([_ROW_RULES] if on_rows else []),
         *([_CORPUS_RULES] if searches else []),
-        *([f"Examples:\n\n{shown}"] if shown else []),
+        *([f"Examples:\n\n{plans}"] if plans else []),
     ]
 
 
@@ -165,13 +165,13 @@ def repair_messages(
     messages: tuple[Message, ...], plan: str, diagnostics: Sequence[Diagnostic]
 ) -> tuple[Message, ...]:
     """Request the repair of a plan, given all of its diagnostics."""
-    found = render_diagnostics(diagnostics, plan, "plan")
+    errors = render_diagnostics(diagnostics, plan, "plan")
     return (
         *messages,
         Message("assistant", plan or "(no plan)"),
         Message(
             "user",
-            f"This plan cannot be used:\n\n{found}\n\n"
+            f"This plan cannot be used:\n\n{errors}\n\n"
             "Write the whole plan again with every one of these mended. Reply with the plan alone.",
         ),
     )

@@ -35,6 +35,7 @@ from pearl.llm import Completion, DecomposeTask, Message, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, reply_fallback
 from pearl.llm.messages import constrained
 from pearl.llm.reply_limits import reply_limit
+from pearl.planner.material import free_output
 from pearl.trace import ConstraintRefused, QuestionRouted, Trace
 
 MAX_PARTS = 24
@@ -134,10 +135,10 @@ def read_decomposition(reply: str) -> Decomposition:
     text = fenced[1] if fenced else reply
     start = text.find("{")
     if start < 0:
-        raise ValueError("the reply has no parts: it has to be one JSON object")
+        raise ValueError("the reply has no parts: it must be one JSON object")
     try:
-        said, _ = json.JSONDecoder().raw_decode(text, start)
-        return Decomposition.model_validate(said)
+        data, _ = json.JSONDecoder().raw_decode(text, start)
+        return Decomposition.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -147,7 +148,7 @@ def read_decomposition(reply: str) -> Decomposition:
 
 
 def flaws(decomposition: Decomposition, question: str) -> tuple[str, ...]:
-    """What in the parts contradicts the question or the other parts."""
+    """Contradictions between the parts, and between the parts and the question."""
     return tuple(_flaws(decomposition.parts, question))
 
 
@@ -157,7 +158,7 @@ def _flaws(parts: Sequence[Part], question: str) -> Iterator[str]:
     before: set[str] = set()
     for part in parts:
         if part.id in before:
-            yield f"{part.id}: the id is there twice"
+            yield f"{part.id}: the id is used twice"
         match part:
             case Figure():
                 entity = _words(part.entity)
@@ -174,11 +175,11 @@ def _flaws(parts: Sequence[Part], question: str) -> Iterator[str]:
             case Other():
                 pass
         before.add(part.id)
-    told = " ".join(str(value) for part in parts for value in part.model_dump().values())
-    asked, _ = without_background(question)  # what it refers to may be about more
-    if left := sorted(set(_YEAR.findall(asked)) - set(_YEAR.findall(told))):
+    answered = " ".join(str(value) for part in parts for value in part.model_dump().values())
+    alone, _ = without_background(question)  # the earlier questions may be about other years
+    if left := sorted(set(_YEAR.findall(alone)) - set(_YEAR.findall(answered))):
         yield f"no part is about {', '.join(left)}, which the question names"
-    qualified = {word.lower() for word in _QUALIFIERS.findall(question)} - {*_words(told)}
+    qualified = {word.lower() for word in _QUALIFIERS.findall(question)} - {*_words(answered)}
     if qualified:
         yield f"no part says '{min(qualified)}', as the question does; where it fits no figure, make it 'other'"
 
@@ -190,14 +191,14 @@ def _flaws_of(
     name = part.calculator
     if name not in CALCULATORS:
         close = did_you_mean(part.operation, CALCULATORS)
-        advice = f"did you mean '{close}'?" if close else f"there are {', '.join(CALCULATORS)}"
-        yield f"{part.id}: '{part.operation}' is no operation; {advice}"
+        advice = f"did you mean '{close}'?" if close else f"operations are {', '.join(CALCULATORS)}"
+        yield f"{part.id}: unknown operation '{part.operation}'; {advice}"
         return
     names = [operand.name for operand in load_calculator(name).OPERANDS]
     if len(part.operands) != len(names):
         yield f"{part.id}: {name} takes {len(names)} operands ({', '.join(names)}), not {len(part.operands)}"
     if len(set(part.operands)) < len(part.operands):
-        yield f"{part.id}: one operand is there twice"
+        yield f"{part.id}: an operand is repeated"
     figures = {each.id: each for each in parts if isinstance(each, Figure)}
     new, old = (figures.get(operand) for operand in (*part.operands, "", "")[:2])
     if name in ("difference", "percentage change") and new and old and new.period and old.period:
@@ -213,20 +214,21 @@ def _flaws_of(
             if not (is_count or operand == "100" or operand in named):
                 yield f"{part.id}: the question names no number {operand}"
         elif operand not in before:
-            yield f"{part.id}: '{operand}' is no part before it, and no number"
+            yield f"{part.id}: '{operand}' is neither an earlier part nor a number"
         elif operand in others:
-            yield f"{part.id}: {operand} is no figure, so that nothing is computed from it; make it 'other', too"
+            yield f"{part.id}: {operand} is not a figure, so nothing can be computed from it; make {part.id} 'other' as well"
 
 
 def _known_terms(question: str) -> frozenset[str]:
     """Terms that a metric may use: those of the question, and of the operands of its calculators."""
     own = terms(question)
-    asked = f" {' '.join(own)} "
+    phrase = f" {' '.join(own)} "
     operands = (
         text
         for name in CALCULATORS
         if any(
-            f" {' '.join(terms(form))} " in asked for form in (name, *load_calculator(name).METRICS)
+            f" {' '.join(terms(form))} " in phrase
+            for form in (name, *load_calculator(name).METRICS)
         )
         for operand in load_calculator(name).OPERANDS
         for text in (operand.name, operand.also)
@@ -267,22 +269,19 @@ def _label(part: Part, known: dict[str, Part], depth: int = 0) -> str:
         return part.question
     if isinstance(part, Figure):
         return _subject(part) + (f" in {part.period}" if part.period else "")
-    operands = [known.get(operand, operand) for operand in part.operands]
     name = part.calculator
-    if name in ("difference", "percentage change"):
-        new, old = operands
-        if isinstance(new, Figure) and isinstance(old, Figure) and _is_change(new, old):
+    operands = [known.get(operand, operand) for operand in part.operands]
+    match operands:
+        case [Figure(period=now) as new, Figure(period=before) as old] if (
+            name in ("difference", "percentage change")
+            and now and before and _subject(new) == _subject(old)
+        ):  # fmt: skip
             change = "change" if name == "difference" else name
-            return f"{change} in {_subject(new)} from {old.period} to {new.period}"
+            return f"{change} in {_subject(new)} from {before} to {now}"
     if depth > 3:  # each level may be as long as all below it
         return name
-    shown = [each if isinstance(each, str) else _label(each, known, depth + 1) for each in operands]
-    return f"{name} of {' and '.join(shown)}"
-
-
-def _is_change(new: Figure, old: Figure) -> bool:
-    """Whether two figures are of one thing in two periods."""
-    return bool(new.period and old.period) and _subject(new) == _subject(old)
+    texts = [each if isinstance(each, str) else _label(each, known, depth + 1) for each in operands]
+    return f"{name} of {' and '.join(texts)}"
 
 
 def _subject(part: Figure) -> str:
@@ -291,24 +290,19 @@ def _subject(part: Figure) -> str:
 
 def shown(parts: Sequence[Part]) -> tuple[str, ...]:
     """A line for each part, with its id."""
-    return tuple(_line(part, parts) for part in parts)
-
-
-def _line(part: Part, parts: Sequence[Part]) -> str:
-    match part:
-        case Calculation():
-            return f"{part.id}: {part.calculator}({', '.join(part.operands)})"
-        case Other():
-            return f"{part.id}: {label(part, parts)} ({part.gives})"
-        case _:
-            return f"{part.id}: {label(part, parts)}"
+    return tuple(
+        f"{part.id}: {part.calculator}({', '.join(part.operands)})"
+        if isinstance(part, Calculation)
+        else f"{part.id}: {label(part, parts)}{f' ({part.gives})' if isinstance(part, Other) else ''}"
+        for part in parts
+    )
 
 
 MAX_REPAIRS = 2
 """Maximum repairs of a reply."""
 
 _UNUSABLE = frozenset({"truncated", "repetition", "filtered", "refused", "empty", "malformed"})
-"""Kinds of errors of a single reply; after others the planner would be asked in vain, too."""
+"""Kinds of errors of a single reply; after other errors a request for a plan would fail as well."""
 
 _MAX_FLAWS = 6
 
@@ -395,20 +389,20 @@ async def decompose(
         usage += completion.usage
         n_cached += completion.is_remembered
         try:
-            found = read_decomposition(completion.text)
-            wrong = flaws(found, question)
+            decomposition = read_decomposition(completion.text)
+            problems = flaws(decomposition, question)
         except ValueError as error:
-            wrong = (str(error),)
+            problems = (str(error),)
         else:
-            if not wrong:
-                return Decomposed(found, usage, "", round + 1, n_cached)
-        flaw = "; ".join(wrong[:_MAX_FLAWS])
-        messages = repair_messages(first, completion.text, wrong[:_MAX_FLAWS])
+            if not problems:
+                return Decomposed(decomposition, usage, "", round + 1, n_cached)
+        flaw = "; ".join(problems[:_MAX_FLAWS])
+        messages = repair_messages(first, completion.text, problems[:_MAX_FLAWS])
     return Decomposed(None, usage, flaw, MAX_REPAIRS + 1, n_cached)
 
 
 def _flaw(text: str) -> str | None:
-    """Why a reply is not of the form, or None."""
+    """Why a reply does not have the form; None if it does."""
     try:
         read_decomposition(text)
     except ValueError as error:
@@ -417,7 +411,7 @@ def _flaw(text: str) -> str | None:
 
 
 def decompose_messages(question: str) -> tuple[Message, ...]:
-    """Ask for the parts; the question comes last, after what all questions have in common."""
+    """Ask for the parts; the question comes last, after the common prefix."""
     return Message("system", _HEAD), Message("user", f"{_BODY}\n\nQuestion: {question}")
 
 
@@ -436,8 +430,14 @@ def repair_messages(
     )
 
 
-_TEXT = r"[^\u0000-\u001f\u007f]{0,300}"
-_ORDER = ("parts", "level", "id", "kind", "metric", "entity", "period", "operation", "operands", "question", "gives")  # fmt: skip
+_FIELDS = {
+    "figure": {"metric": "TEXT", "entity": "TEXT", "period": "TEXT"},
+    "calculation": {"operation": "OPERATION", "operands": "operands"},
+    "other": {"question": "TEXT", "gives": "GIVES"},
+}
+"""The fields of each kind of part, with their forms."""
+_ORDER = ("parts", "level", "id", "kind", *(name for each in _FIELDS.values() for name in each))
+_OPERAND = r"(?:p[1-9][0-9]?|[0-9]{1,9}(?:\.[0-9]{1,9})?)"
 _HINT = (
     'An object with "parts", each {"id", "kind": "figure", "metric", "entity", "period"}, {"id", "kind": '
     '"calculation", "operation", "operands"} or {"id", "kind": "other", "question", "gives"}, and "level".'
@@ -445,7 +445,7 @@ _HINT = (
 
 
 def decomposition_constraint() -> Constraint:
-    """The form of a reply."""
+    """The constraint on a reply."""
     schema = _schema()
 
     def text_of(value: Any) -> str:
@@ -456,47 +456,41 @@ def decomposition_constraint() -> Constraint:
 
 
 def _schema() -> dict[str, Any]:
-    text = {"type": "string", "pattern": f"^{_TEXT}$"}
-    id = {"type": "string", "pattern": "^p[1-9][0-9]?$"}
-    operand = {"type": "string", "pattern": r"^(?:p[1-9][0-9]?|[0-9]{1,9}(?:\.[0-9]{1,9})?)$"}
+    def text(pattern: str) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^{pattern}$"}
 
-    def closed(**properties: Any) -> dict[str, Any]:
-        return closed_object(properties)
+    def several(items: dict[str, Any], most: int) -> dict[str, Any]:
+        return {"type": "array", "items": items, "minItems": 1, "maxItems": most}
 
-    parts = [
-        closed(id=id, kind={"enum": ["figure"]}, metric=text, entity=text, period=text),
-        closed(
-            id=id,
-            kind={"enum": ["calculation"]},
-            operation={"enum": list(CALCULATORS)},
-            operands={"type": "array", "items": operand, "minItems": 1, "maxItems": 4},
-        ),
-        closed(id=id, kind={"enum": ["other"]}, question=text, gives={"enum": list(GIVES)}),
-    ]
-    several = {
-        "type": "array",
-        "items": {"anyOf": parts},
-        "minItems": 1,
-        "maxItems": MAX_PARTS,
+    forms = {
+        "TEXT": text(r"[^\u0000-\u001f\u007f]{0,300}"),
+        "OPERATION": {"enum": list(CALCULATORS)},
+        "operands": several(text(_OPERAND), 4),
+        "GIVES": {"enum": list(GIVES)},
     }
-    return closed(parts=several, level={"enum": [1, 2, 3, 4, 5]})
+    parts = [
+        closed_object({
+            "id": text("p[1-9][0-9]?"), "kind": {"enum": [kind]},
+            **{name: forms[form] for name, form in fields.items()},
+        })
+        for kind, fields in _FIELDS.items()
+    ]  # fmt: skip
+    levels = {"enum": [1, 2, 3, 4, 5]}
+    return closed_object({"parts": several({"anyOf": parts}, MAX_PARTS), "level": levels})
 
 
 def _grammar() -> str:
     rules = {
         "start": object_rule(parts="parts", level="LEVEL"),
         "parts": list_rule("part", least=1),
-        "part": "figure | calculation | other",
-        "figure": object_rule(
-            id="ID", kind=_kind("figure"), metric="TEXT", entity="TEXT", period="TEXT"
-        ),
-        "calculation": object_rule(
-            id="ID", kind=_kind("calculation"), operation="OPERATION", operands="operands"
-        ),
-        "other": object_rule(id="ID", kind=_kind("other"), question="TEXT", gives="GIVES"),
+        "part": " | ".join(_FIELDS),
+        **{
+            kind: object_rule(id="ID", kind=either_rule([kind]), **fields)
+            for kind, fields in _FIELDS.items()
+        },
         "operands": list_rule("OPERAND", least=1),
         "ID": '/"p[1-9][0-9]?"/',
-        "OPERAND": r'/"(?:p[1-9][0-9]?|[0-9]{1,9}(?:\.[0-9]{1,9})?)"/',
+        "OPERAND": f'/"{_OPERAND}"/',
         "OPERATION": either_rule(CALCULATORS),
         "GIVES": either_rule(GIVES),
         "LEVEL": " | ".join(literal_rule(str(n)) for n in range(1, 6)),
@@ -505,12 +499,8 @@ def _grammar() -> str:
     return "".join(f"{name}: {body}\n" for name, body in rules.items())
 
 
-def _kind(name: str) -> str:
-    return either_rule([name])
-
-
 N_PASSAGES = 10
-"""Passages of a corpus in which a figure is looked up."""
+"""Passages of a corpus that are read for one figure."""
 
 _ADVICE = "The question seems to consist of these parts; their ids are no names of outputs:"
 _MAX_NAME_WORDS = 4
@@ -537,51 +527,31 @@ async def route(
     """Decide how to plan a question."""
     if not is_routable(library):
         return Route()
-    told = await decompose(
+    reply = await decompose(
         question, library, model,
         max_output_tokens=max_output_tokens, fallback=fallback, trace=trace,
     )  # fmt: skip
-    found = told.decomposition
-    if found is None:
-        note = f"its parts are not known: {told.flaw}"
-        _tell(
-            trace,
-            QuestionRouted(
-                level=5,
-                parts=(),
-                by="planner",
-                notes=(note,),
-                usage=told.usage,
-                n_calls=told.n_calls,
-                n_cached=told.n_cached,
-            ),
+    decomposition, plan, level = reply.decomposition, None, 5
+    lines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = (f"its parts are not known: {reply.flaw}",)
+    if decomposition is not None:
+        level = level_of(decomposition.parts)
+        differs = (
+            f"level {decomposition.level} as the model sees it; its parts are of level {level}"
         )
-        return Route()
-    level = level_of(found.parts)
-    plan = compose(question, found, library, max_steps=max_steps) if level < 5 else None
-    differs = f"level {found.level} as the model sees it; its parts are of level {level}"
-    lines = shown(found.parts)
-    _tell(
-        trace,
-        QuestionRouted(
-            level=level,
-            parts=lines,
-            by="planner" if plan is None else "rule",
-            usage=told.usage,
-            n_calls=told.n_calls,
-            n_cached=told.n_cached,
-            notes=() if level == found.level else (differs,),
-        ),
-    )
-    if plan is not None:
-        return Route(plan)
-    is_whole = len(lines) == 1  # the planner has the question itself
-    return Route(None, "" if is_whole else "\n".join([_ADVICE, *(f"- {line}" for line in lines)]))
-
-
-def _tell(trace: Trace | None, event: QuestionRouted) -> None:
+        notes = () if level == decomposition.level else (differs,)
+        lines = shown(decomposition.parts)
+        plan = compose(question, decomposition, library, max_steps=max_steps) if level < 5 else None
     if trace is not None:
-        trace.append(event)
+        trace.append(
+            QuestionRouted(
+                level=level, parts=lines, by="planner" if plan is None else "rule", notes=notes,
+                usage=reply.usage, n_calls=reply.n_calls, n_cached=reply.n_cached,
+            )
+        )  # fmt: skip
+    if plan is not None or len(lines) < 2:  # one part is the question itself
+        return Route(plan)
+    return Route(None, "\n".join([_ADVICE, *(f"- {line}" for line in lines)]))
 
 
 def is_routable(library: ActionLibrary) -> bool:
@@ -606,13 +576,13 @@ def compose(
     except _NotPlannedError:
         return None
     used = {o for part in parts if isinstance(part, Calculation) for o in part.operands}
-    asked = [part for part in parts if part.id not in used]
-    if len(asked) > 1:
-        told: list[Argument] = []
-        for part in asked:
-            said = label(part, parts)
-            told += [String(f"{said[0].upper()}{said[1:]}:"), draft.outputs[part.id]]
-        draft.step("ans", "CONCAT", "Give each answer with what it is, in their order", *told)
+    results = [part for part in parts if part.id not in used]
+    if len(results) > 1:
+        pieces: list[Argument] = []
+        for part in results:
+            heading = label(part, parts)
+            pieces += [String(f"{heading[0].upper()}{heading[1:]}:"), draft.outputs[part.id]]
+        draft.step("ans", "CONCAT", "Give each answer with what it is, in their order", *pieces)
     plan = Plan(tuple(draft.steps), question=question)
     try:
         return compile_plan(print_plan(plan), library, max_steps=max_steps)
@@ -626,7 +596,7 @@ _WHICH = lazy_pattern(
     r"|bigger|biggest|more|most)\b",
     re.I,
 )
-"""A question for the name of the greater or the lesser of two."""
+"""A question that asks for the name of the greater or the lesser of two."""
 
 
 class _NotPlannedError(Exception):
@@ -647,22 +617,22 @@ class _Draft:
         """Add the steps of a part."""
         if isinstance(part, Calculation):
             operands: list[Argument] = [
-                self.outputs[operand] if operand in self.outputs else _number(operand)
-                for operand in part.operands
+                self.outputs.get(each) or Number(float(each) if "." in each else int(each))
+                for each in part.operands
             ]
             if part.calculator == "greater" and (which := _WHICH.search(self.question)):
                 known = {each.id: label(each, parts) for each in parts}
                 names = [String(known.get(operand, operand)) for operand in part.operands]
                 operands += names[::-1] if _LESS.fullmatch(which[1]) else names
-            found = self.calculate(part.calculator, label(part, parts), part.calculator, operands)
+            result = self.calculate(part.calculator, label(part, parts), part.calculator, operands)
         elif isinstance(part, Figure):
-            found = self.metric(part, label(part, parts))
+            result = self.metric(part, label(part, parts))
         else:
             raise _NotPlannedError
-        self.outputs[part.id] = found
+        self.outputs[part.id] = result
 
     def metric(self, part: Figure, said: str) -> Reference:
-        """A figure, computed if it is the result of a calculator."""
+        """A figure, computed if a calculator has it as its result."""
         name = calculator_of(part.metric)
         if name is None:
             return self.figure(part.metric, "", part)
@@ -672,7 +642,7 @@ class _Draft:
         return self.calculate(name, said, f"{name} {part.period}", operands)
 
     def figure(self, metric: str, also: str, part: Figure) -> Reference:
-        """A figure that is looked up, once for all that need it."""
+        """A figure that is looked up once for all parts that use it."""
         if not part.period:
             raise _NotPlannedError
         of = f" of {part.entity}" if part.entity else ""
@@ -692,12 +662,12 @@ class _Draft:
                 f"passages {name}", "RETRIEVE", about,
                 Reference(CTX), ListLiteral(queries), Number(N_PASSAGES),
             )  # fmt: skip
-        found = self.step(
+        result = self.step(
             name, "FIND_FIGURE", f"Look up {metric}{of} for {part.period}",
             where, String(what), String(part.period),
         )  # fmt: skip
-        self.figures[what, part.period] = found
-        return found
+        self.figures[what, part.period] = result
+        return result
 
     def calculate(
         self, calculator: str, said: str, name: str, operands: Sequence[Argument]
@@ -709,17 +679,9 @@ class _Draft:
         """Add a step under a free name."""
         if action not in self.library:
             raise _NotPlannedError
-        taken = {step.output for step in self.steps}
-        output = base = _output(name)
-        n = 2
-        while output in taken:
-            output, n = f"{base}_{n}", n + 1
+        output = free_output(_output(name), self.steps)
         self.steps.append(Step(output, action, tuple(arguments), explanation))
         return Reference(output)
-
-
-def _number(text: str) -> Number:
-    return Number(float(text) if "." in text else int(text))
 
 
 def _output(text: str) -> str:

@@ -32,7 +32,7 @@ def earlier_answers(question: str, history: Sequence[Turn]) -> dict[str, str]:
     if any(PLACEHOLDER.search(text) for text in (question, *(turn.question for turn in history))):
         return {}
     return {
-        f"ANSWER_{number}": _short_answer(turn.answer)
+        f"ANSWER_{number}": _shortened(UNTYPED.sub("", " ".join(turn.answer.split())), MAX_ANSWER)
         for number, turn in enumerate(history, start=1)
         if turn.answer.strip()
     }
@@ -83,9 +83,8 @@ def filled_plan(checked: CheckedPlan, answers: Mapping[str, str], question: str)
     return replace(checked, plan=Plan(tuple(map(step, plan.steps)), new, question), actions=actions)
 
 
-def _short_answer(text: str) -> str:
-    line = UNTYPED.sub("", " ".join(text.split()))
-    return line if len(line) <= MAX_ANSWER else f"{line[: MAX_ANSWER - 4].rstrip()} ..."
+def _shortened(line: str, most: int) -> str:
+    return line if len(line) <= most else f"{line[: most - 4].rstrip()} ..."
 
 
 MAX_LENGTH = 1_000
@@ -136,11 +135,11 @@ _SHIFTS = lazy_pattern(
     re.I,
 )
 _SMALL = 12
-"""Numbers to this one may be words of the conversation written in digits, where the question keeps its own."""
+"""Numbers up to this one may stand for number words of the conversation, if the question keeps its own numbers."""
 _SPOKEN = lazy_pattern(
     r"\b(?:I|[Yy]ou|[Yy]ours?|[Mm]y|me|[Ww]e|us|[Oo]urs?|[Nn]ot|[Nn]ever|[Nn]o)\b|n['’]t\b"
 )
-"""Persons of an assistant's phrases, and negations: an added one is another question."""
+"""Words of an assistant's phrases, and negations: with an added one, it is another question."""
 _ASKED_HOW = lazy_pattern(r"\b(?:who|whom|whose|when|where|why|how)\b", re.I)
 _AGAIN = lazy_pattern(r"\b(?:again|repeat|once more)\b", re.I)
 _PLAIN = frozenset(
@@ -149,7 +148,7 @@ _PLAIN = frozenset(
         " mention give name same one first second last specific again document text passage story article report according"
     )
 )
-"""Terms that a question may have beside those of the conversation: they name nothing."""
+"""Terms that a rewritten question may add, because they name nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,41 +163,35 @@ class Standalone:
 
 
 async def make_standalone(
-    question: str,
-    history: Sequence[Turn],
-    model: Model,
-    *,
-    max_output_tokens: int | None = None,
+    question: str, history: Sequence[Turn], model: Model, *, max_output_tokens: int | None = None
 ) -> Standalone:
-    """Replace the pronouns and add the omitted words of a question."""
+    """Replace the pronouns of a question and add its omitted words."""
     if not history:
         return Standalone(question)
     answers = earlier_answers(question, history)
-    names = (f"ANSWER_{number}" for number in range(1, len(history) + 1))
     turns = tuple(
-        Turn(turn.question, name if name in answers else "")
-        for name, turn in zip(names, history, strict=True)
+        Turn(turn.question, name if (name := f"ANSWER_{number}") in answers else "")
+        for number, turn in enumerate(history, start=1)
     )
     task = StandaloneTask(question, turns)
     messages = standalone_messages(question, shown_turns(turns, model))
     limit = reply_limit(task, model.window, max_output_tokens)
-    usage, n_calls, n_cached, problem = Usage(), 0, 0, ""
-    for _ in range(2):
+    usage, n_cached, problem = Usage(), 0, ""
+    for n_calls in (1, 2):
         try:
             completion = await model.complete(Request(messages, task, limit))
         except ModelError as error:
             if error.kind not in _UNUSABLE:
                 raise
             problem, usage = error.message, usage + (error.usage or Usage())
-            n_calls += 1
             continue
-        usage, n_calls = usage + completion.usage, n_calls + 1
+        usage += completion.usage
         n_cached += completion.is_remembered
-        found, problem = read_reply(completion.text, question, turns)
+        standalone, problem = read_reply(completion.text, question, turns)
         if not problem:
-            return Standalone(found, (), usage, n_calls, n_cached)
+            return Standalone(standalone, (), usage, n_calls, n_cached)
         messages = unusable_messages(messages, completion.text, problem)
-    note = f"the question is asked as it stands; what it refers to was not made clear: {problem}"
+    note = f"the question was not made clear and stays as it was asked: {problem}"
     return Standalone(question, (note,), usage, n_calls, n_cached)
 
 
@@ -206,7 +199,10 @@ def shown_turns(history: Sequence[Turn], model: Model) -> tuple[Turn, ...]:
     """The turns that a prompt shows: the first and the latest ones that fit, questions shortened."""
     counter = Counter.for_model(model.name)
     left = MAX_TOKENS if model.window is None else min(MAX_TOKENS, model.window // 4)
-    first, *rest = (Turn(_short(turn.question), turn.answer) for turn in history)
+    first, *rest = (
+        Turn(_shortened(" ".join(turn.question.split()), MAX_QUESTION), turn.answer)
+        for turn in history
+    )
     left -= counter.count(_turn(first))
     latest: list[Turn] = []
     for turn in reversed(rest[1 - MAX_TURNS :]):
@@ -218,7 +214,7 @@ def shown_turns(history: Sequence[Turn], model: Model) -> tuple[Turn, ...]:
 
 
 def standalone_messages(question: str, turns: Sequence[Turn]) -> tuple[Message, ...]:
-    """Request a question that is clear by itself."""
+    """Request the standalone question."""
     parts = [
         _RULES,
         "The conversation so far:\n\n" + "\n\n".join(map(_turn, turns)),
@@ -229,19 +225,21 @@ def standalone_messages(question: str, turns: Sequence[Turn]) -> tuple[Message, 
 
 def unusable_messages(messages: Sequence[Message], reply: str, problem: str) -> tuple[Message, ...]:
     """Request another reply after one that cannot be used."""
-    asked = f"This cannot be used: {problem}. Reply with the rewritten question alone, on one line."
-    return *messages, Message("assistant", reply[:MAX_LENGTH]), Message("user", asked)
+    request = (
+        f"This cannot be used: {problem}. Reply with the rewritten question alone, on one line."
+    )
+    return *messages, Message("assistant", reply[:MAX_LENGTH]), Message("user", request)
 
 
 def read_reply(reply: str, question: str, history: Sequence[Turn]) -> tuple[str, str]:
-    """The question in a reply, and its flaw; one of them is "".
+    """The question in a reply, and its flaw; one of the two is "".
 
     Example:
         >>> turns = [Turn("What were net sales in 2008?", "ANSWER_1")]
         >>> read_reply("Question: What were net sales in 2009?", "and in 2009?", turns)
         ('What were net sales in 2009?', '')
         >>> read_reply("$7 million", "and in 2009?", turns)
-        ('', 'it is no question')
+        ('', 'it is not a question')
     """
     text = _unwrapped(reply.strip())
     if "\n" in text:
@@ -254,29 +252,26 @@ def read_reply(reply: str, question: str, history: Sequence[Turn]) -> tuple[str,
     if text == question:
         return text, ""
     if not _is_question(text, question):
-        return "", "it is no question"
-    lost = sorted({*years_in(question)} - {*years_in(text)})
-    if lost:
+        return "", "it is not a question"
+    if lost := sorted({*years_in(question)} - {*years_in(text)}):
         return "", f"it leaves out {lost[0]}, which the question names"
-    if why := _differs(text, question, history):
-        return "", why
-    return text, ""
+    why = _differs(text, question, history)
+    return ("", why) if why else (text, "")
 
 
 def _differs(text: str, question: str, history: Sequence[Turn]) -> str:
-    """Why a text is not the question made clear; "" if nothing speaks against it."""
+    """Why a text is not the question made clear; "" if it may be."""
     earlier = [turn.question for turn in history]
-    placeholders = {*PLACEHOLDER.findall(text)}
-    if unknown := placeholders - {turn.answer for turn in history}:
+    if unknown := {*PLACEHOLDER.findall(text)} - {turn.answer for turn in history}:
         return f"there is no {min(unknown)}"
     words = PLACEHOLDER.sub(" ", " ".join(without_background(text)))
-    asked = [question, *earlier]
-    if invented := _invented(words, asked):
+    questions = [question, *earlier]
+    if invented := _invented(words, questions):
         return f"it has {invented}, which neither the question nor the conversation names"
-    if spoken := {*_SPOKEN.findall(words)} - {*_SPOKEN.findall(" ".join(asked))}:
+    if spoken := {*_SPOKEN.findall(words)} - {*_SPOKEN.findall(" ".join(questions))}:
         return f"it says '{min(spoken)}', which no question does"
-    known = {*_PLAIN, *(term for each in asked for term in terms(each))}
-    letters = {*"".join(asked).casefold()}
+    known = {*_PLAIN, *(term for each in questions for term in terms(each))}
+    letters = {*"".join(questions).casefold()}
     for term in terms(words, drop_stop_words=True):
         is_part = len(term) <= 2 and not term.isascii() and letters.issuperset(term)
         if not (term in known or is_part or any(map(str.isdigit, term))):
@@ -308,10 +303,10 @@ def _unwrapped(text: str) -> str:
 
 
 def _is_question(text: str, question: str) -> bool:
-    """Whether a text asks, in the way the question does."""
-    *asked, behind = _MARK.split(text)
+    """Whether a text is a question, in the form of the original."""
+    *before, behind = _MARK.split(text)
     behind = behind.strip()
-    if asked and (not behind or (behind[0] == "(" and behind[-1] == ")")):  # an aside
+    if before and (not behind or (behind[0] == "(" and behind[-1] == ")")):  # an aside
         return True
     if _MARK.match(question.rstrip()[-1:]):
         return False
@@ -341,11 +336,6 @@ def _plain(number: str) -> str:
     """A number without thousands separators and without zeros at its end."""
     plain = number.replace(",", "")
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_QUESTION else f"{line[: MAX_QUESTION - 4].rstrip()} ..."
 
 
 def _turn(turn: Turn) -> str:
@@ -381,27 +371,20 @@ async def understand(
     max_output_tokens: int | None = None,
     trace: Trace | None = None,
 ) -> Understood:
-    """Make a question clear by itself; the model is asked only where there is a history."""
+    """Make a question standalone; the model is asked only if there are earlier turns."""
     made = await make_standalone(question, history, model, max_output_tokens=max_output_tokens)
     alone, notes = made.question, made.notes
     if calendar is not None:
         alone, periods = resolve_periods(alone, calendar)
         notes += periods
-    used = {*PLACEHOLDER.findall(alone)}
-    answers = {
-        name: answer for name, answer in earlier_answers(question, history).items() if name in used
-    }
-    told = filled(alone, answers)
-    understood = Understood(question, told, notes, alone, answers)
+    known = earlier_answers(question, history)
+    answers = {name: known[name] for name in PLACEHOLDER.findall(alone) if name in known}
+    understood = Understood(question, filled(alone, answers), notes, alone, answers)
     if trace is not None and (understood.says_more or made.n_calls):
         trace.append(
             QuestionUnderstood(
-                asked=question,
-                question=told,
-                notes=notes,
-                usage=made.usage,
-                n_calls=made.n_calls,
-                n_cached=made.n_cached,
+                asked=question, question=understood.question, notes=notes,
+                usage=made.usage, n_calls=made.n_calls, n_cached=made.n_cached,
             )
-        )
+        )  # fmt: skip
     return understood

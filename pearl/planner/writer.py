@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
+from typing import Any
 
 from pearl.documents.document import DocumentKind
 from pearl.documents.passages import terms
@@ -21,7 +23,6 @@ from pearl.dsl.decoding.weak import n_texts, weak_plan_constraint
 from pearl.dsl.nodes import (
     Argument,
     ListLiteral,
-    Number,
     Plan,
     Reference,
     Step,
@@ -31,9 +32,8 @@ from pearl.dsl.nodes import (
     print_plan,
 )
 from pearl.dsl.parser import read
-from pearl.dsl.signatures import CTX, Action, ActionLibrary
+from pearl.dsl.signatures import CTX, ActionLibrary
 from pearl.dsl.tolerance import QUESTION, Line, rows
-from pearl.embedded.questions import parts
 from pearl.errors import (
     Diagnostic,
     LibraryError,
@@ -49,7 +49,7 @@ from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.messages import constrained
 from pearl.planner.examples import Example, wording
-from pearl.planner.material import FULL, PlannerProfile, nearest_span, question_words
+from pearl.planner.material import FULL, PlannerProfile, free_output, nearest_span, question_words
 from pearl.planner.prompt import (
     Rejected,
     plan_messages,
@@ -61,7 +61,6 @@ from pearl.planner.prompt import (
 from pearl.trace import ConstraintRefused, PlanAttempted, Trace
 
 _COMPARING = frozenset({"COMPARE", "COMPARISON", "CONTRAST"})
-_GATHERING = frozenset({"LIST"})
 _VERBS = frozenset({"FIND", "GET", "LIST", "SUMMARIZE", "IDENTIFY", "X", "Y", "OF", "ALL"})
 """Words of action names that do not describe the result."""
 
@@ -72,8 +71,10 @@ _MAX_EXPLANATION = 100
 
 def n_reading_steps(question: str, max_steps: int) -> int:
     """Maximum steps of a small model's plan: one per part of the question, two for a comparison."""
-    found = parts(question)
-    return min(max_steps, len(found) + sum(part.form == "comparison" for part in found))
+    from pearl.embedded.questions import parts  # late: larger models need none of it
+
+    asked_for = parts(question)
+    return min(max_steps, len(asked_for) + sum(part.form == "comparison" for part in asked_for))
 
 
 def finish_plan(
@@ -98,7 +99,7 @@ def finish_plan(
         if len(draft.steps) < min(max_written, max_steps):
             draft.add(step)
         else:
-            draft.note("too-many-steps", f"'{step.output}' is left out: a step too many", step)
+            draft.note("too-many-steps", f"'{step.output}' is left out: too many steps", step)
     if not draft.steps:
         return reply, ()
     if len(draft.steps) < max_steps:
@@ -119,21 +120,17 @@ class _Draft:
 
     def add(self, step: Step) -> None:
         """Add a step of the reply, or leave it out."""
-        action = self.library.get(step.action)
-        if action is None or not action.accepts(len(step.arguments)):
-            self.note("left-out", f"'{step.output}' is left out: no such call is known", step)
+        mended = [self._mended(argument, step) for argument in step.arguments]
+        arguments = [argument for argument in mended if argument is not None]
+        if len(arguments) < len(mended):
+            self.note("left-out", f"'{step.output}' is left out: it uses an unknown output", step)
             return
-        arguments = tuple(self._mended(argument, step) for argument in step.arguments)
-        known = [argument for argument in arguments if argument is not None]
-        if len(known) < len(arguments):
-            self.note("left-out", f"'{step.output}' is left out: it uses what is not there", step)
-            return
-        call = f"{action.name}({', '.join(map(print_argument, known))})".casefold()
+        call = f"{step.action}({', '.join(map(print_argument, arguments))})".casefold()
         if call in self._calls:
-            self.note("repeated-call", f"'{step.output}' is left out: the call is there", step)
+            self.note("repeated-call", f"'{step.output}' is left out: it repeats a call", step)
             self.outputs[step.output] = self._calls[call]
             return
-        output = self._step(action, known)
+        output = self._step(step.action, arguments)
         try:
             check(Plan(tuple(self.steps), question=self.question), self.library)
         except PlanError as error:
@@ -144,85 +141,70 @@ class _Draft:
 
     def combine(self) -> None:
         """Add the step that combines the outputs that no step uses."""
+        from pearl.embedded.questions import parts
+
         used = {each.name for step in self.steps for each in step.references()}
         loose = [Reference(s.output) for s in self.steps if s.output not in used]
         form = parts(self.question)[0].form
-        comparing = self._named(_COMPARING, 2)
-        if len(loose) == 2 and form == "comparison" and comparing is not None:
-            self._step(comparing, [Reference(CTX), *loose], "comparison", "Compare the two")
-        elif len(loose) > 1 and (concat := self.library.get("CONCAT")) is not None:
-            self._step(concat, loose, "ans", "Put the results together")
-        elif len(loose) == 1 and self._is_counted(form) and self._gathers(self.steps[-1]):
+        comparing = [
+            action.name
+            for action in self.library.values()
+            if n_texts(action) == 2 and _COMPARING & {*action.name.split("_")}
+        ]
+        if len(loose) == 2 and form == "comparison" and comparing:
+            self._step(comparing[0], [Reference(CTX), *loose], "comparison", "Compare the two")
+        elif len(loose) > 1 and "CONCAT" in self.library:
+            self._step("CONCAT", loose, "ans", "Put the results together")
+        # "How much of it" asks for a number that the document states: only things are counted.
+        elif len(loose) == 1 and form == "number" and _COUNTED.search(self.question):
             count = self.library.get("COUNT")
-            if count is not None and count.is_native:
-                self._step(count, loose, "ans", "Count them")
+            if count and count.is_native and "LIST" in self.steps[-1].action.split("_"):
+                self._step("COUNT", loose, "ans", "Count them")
 
     def note(self, code: str, message: str, step: Step) -> None:
         """Record a fix."""
         self.notes.append(Diagnostic(code, message, step.action_span, "note"))
 
     def _mended(self, argument: Argument, step: Step) -> Argument | None:
+        """An argument with known outputs and words of the question; None if an output is unknown."""
         match argument:
-            case Reference(name) if name == CTX:
-                return argument
-            case Reference(name):
+            case Reference(name) if name != CTX:
                 return Reference(self.outputs[name]) if name in self.outputs else None
             case String(value):
                 span = nearest_span(value, self.question)
                 if span != value:
-                    message = f"{print_argument(argument)} is not of the question"
+                    message = f"{print_argument(argument)} is not in the question"
                     self.note("not-of-the-question", message, step)
                 return String(span)
             case ListLiteral(items):
                 inner = [self._mended(item, step) for item in items]
-                if any(item is None for item in inner):
-                    return None
-                return ListLiteral(tuple(item for item in inner if item is not None))  # type: ignore[misc]
-            case Number():
+                return None if None in inner else ListLiteral(tuple(inner))  # type: ignore[arg-type]
+            case _:
                 return argument
 
     def _step(
-        self, action: Action, arguments: Iterable[Argument], output: str = "", explanation: str = ""
+        self, action: str, arguments: Sequence[Argument], output: str = "", explanation: str = ""
     ) -> str:
-        given = tuple(arguments)
-        words = action.name.lower().split("_")
+        words = action.lower().split("_")
         telling = [word for word in words if word.upper() not in _VERBS] or words[:1]
-        name = base = output or "_".join(telling)
-        taken, n = {step.output for step in self.steps}, 2
-        while name in taken:
-            name, n = f"{base}_{n}", n + 1
+        name = free_output(output or "_".join(telling), self.steps)
         if not explanation:
-            said = [self._told(one) for one in given if one != Reference(CTX)]
+            texts = [
+                "the question" if argument == String(self.question)
+                else argument.value if isinstance(argument, String) else print_argument(argument)
+                for argument in arguments
+                if argument != Reference(CTX)
+            ]  # fmt: skip
             verb = " ".join(word for word in words if len(word) > 1).capitalize()
-            explanation = f"{verb}: {'; '.join(said)}" if said else verb
-        self.steps.append(Step(name, action.name, given, explanation[:_MAX_EXPLANATION]))
+            explanation = f"{verb}: {'; '.join(texts)}" if texts else verb
+        self.steps.append(Step(name, action, tuple(arguments), explanation[:_MAX_EXPLANATION]))
         return name
-
-    def _told(self, argument: Argument) -> str:
-        if argument == String(self.question):
-            return "the question"
-        return argument.value if isinstance(argument, String) else print_argument(argument)
-
-    def _is_counted(self, form: str) -> bool:
-        """Whether the question asks for a number of things; how much of one is stated."""
-        return form == "number" and bool(_COUNTED.search(self.question))
-
-    def _named(self, words: frozenset[str], n: int) -> Action | None:
-        """The action of the document and `n` texts whose name has one of these words."""
-        return next(
-            (a for a in self.library.values() if n_texts(a) == n and words & {*a.name.split("_")}),
-            None,
-        )
-
-    @staticmethod
-    def _gathers(step: Step) -> bool:
-        return bool(_GATHERING & {*step.action.split("_")})
 
 
 CODE = "unclear-plan"
 
 MAX_LINES = 400
-"""Lines of steps in a reply, all its plans together."""
+"""Maximum step lines of a reply, over all its plans."""
 
 _FINAL = lazy_pattern(
     r"\b(?:final\w*|correct\w*|revis\w*|improv\w*|better|fix\w*|updat\w*|instead|actually|wait|oops|mistake"
@@ -251,48 +233,48 @@ def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnost
 
 
 def _why(reply: str, checked: CheckedPlan, question: str) -> str:
-    other = checked.plan.question or question
-    asked, answered = ({*terms(text, drop_stop_words=True)} for text in (question, other))
-    if 2 * len(asked & answered) < min(len(asked), len(answered)):
-        return f"the plan is for another question: '{other[:80]}'"
-    found = rows(reply)
-    lines = [reply[row.span.start : row.span.end] for row in found]
-    if sum(row.is_step for row in found) > MAX_LINES:
-        return "there are several plans in the reply"
-    plans = list(_plans(found, lines))
-    chosen = [plan for plan in plans if any(found[i].role == "step" for i in plan)]
+    heading = checked.plan.question or question
+    wanted, planned = ({*terms(text, drop_stop_words=True)} for text in (question, heading))
+    if 2 * len(wanted & planned) < min(len(wanted), len(planned)):
+        return f"the plan is for another question: '{heading[:80]}'"
+    marked = rows(reply)
+    lines = [reply[row.span.start : row.span.end] for row in marked]
+    if sum(row.is_step for row in marked) > MAX_LINES:
+        return "the reply has several plans"
+    plans = list(_plans(marked, lines))
+    chosen = [plan for plan in plans if any(marked[i].role == "step" for i in plan)]
     if not chosen:
         return ""
     if len(chosen) > 1:
-        return "there are several plans in the reply"
+        return "the reply has several plans"
     (plan,) = chosen
     at = plans.index(plan)
     begin = plans[at - 1][-1] if at else 0
     end = plans[at + 1][0] if at + 1 < len(plans) else len(lines)
     above, below = (
-        "\n".join(line for i, line in enumerate(lines[a:b], a) if found[i].role == "surplus")
+        "\n".join(line for i, line in enumerate(lines[a:b], a) if marked[i].role == "surplus")
         for a, b in ((begin, plan[0]), (plan[-1] + 1, end))
     )
-    *_, said = _FINAL.split(above)
-    if _AGAINST.search(said) or _AGAINST.search(below):
-        return "the reply says that this plan is not to be used"
+    *_, last_words = _FINAL.split(above)
+    if _AGAINST.search(last_words) or _AGAINST.search(below):
+        return "the reply says not to use this plan"
     calls = {_call(lines[i]) for i in plan}
     for number, each in enumerate(plans):
-        if number == at or calls.issuperset(_call(lines[i]) for i in each):  # told again
+        if number == at or calls.issuperset(_call(lines[i]) for i in each):  # the same plan again
             continue
         if number > at:
-            competes = not _is_apart(found, lines, plan[-1], each[0], question)
+            competes = not _is_apart(marked, lines, plan[-1], each[0], question)
         else:
             before = "\n".join(lines[max(0, each[0] - 6) : each[0]])
             between = "\n".join(lines[each[-1] + 1 : plan[0]])
             competes = not (_DRAFT.search(before) or _FINAL.search(between))
         if competes:
-            return "there are several plans in the reply"
+            return "the reply has several plans"
     return ""
 
 
 def _plans(found: Sequence[Line], lines: Sequence[str]) -> Iterator[list[int]]:
-    """The lines of steps, plan by plan: a number 1 begins one, unless its steps go on from those above."""
+    """The step lines of each plan; number 1 begins a plan, unless its steps use the outputs above."""
     plan: list[int] = []
     steps = [i for i, row in enumerate(found) if row.is_step]
     for k, i in enumerate(steps):
@@ -329,8 +311,8 @@ def _is_apart(
     """Whether a later plan belongs to another question or to an unclosed fence."""
     headings = [i for i in range(end + 1, begin) if found[i].form in ("question", "turn")]
     if headings:
-        asked = [QUESTION.sub("", lines[i], count=1) for i in headings]
-        return all(wording(each) != wording(question) for each in asked)
+        questions = [QUESTION.sub("", lines[i], count=1) for i in headings]
+        return all(wording(each) != wording(question) for each in questions)
     fences = [i for i, row in enumerate(found) if row.form == "fence"]
     return len(fences) % 2 == 1 and end < fences[-1] < begin
 
@@ -348,114 +330,6 @@ class Attempt:
     notes: tuple[Diagnostic, ...]
     diagnostics: tuple[Diagnostic, ...]
     usage: Usage
-
-
-async def write_plan(
-    question: str,
-    library: ActionLibrary,
-    model: Model,
-    *,
-    examples: Sequence[Example] = (),
-    max_repairs: int = MAX_REPAIRS,
-    max_steps: int = MAX_STEPS,
-    max_output_tokens: int | None = None,
-    rejected: Sequence[Rejected] = (),
-    card: str = "",
-    advice: str = "",
-    kind: DocumentKind = "document",
-    fallback: ConstraintFallback | None = None,
-    profile: PlannerProfile = FULL,
-    trace: Trace | None = None,
-) -> CheckedPlan:
-    """Write, repair and check a plan."""
-    question = one_line(question)
-    messages = first = (
-        *first_messages(question, library, examples, card, advice, kind, profile),
-        *rejection_messages(rejected),
-    )
-    attempts: list[Attempt] = []
-    doubted: CheckedPlan | None = None
-    fallback = fallback or ConstraintFallback(model.constrains)
-    n_written = max_steps
-    if profile.max_steps is not None:
-        n_written = min(n_reading_steps(question, profile.max_steps), max_steps)
-    writer = _Writer(
-        library, model, fallback, profile, max_steps, n_written, max_output_tokens, trace
-    )
-    sent, n_cached = {messages}, 0
-    for round in range(max_repairs + 1):
-        task = PlanTask(question, library, round, len(rejected), kind)
-        try:
-            completion, level = await writer.write(messages, task)
-        except ModelError as error:
-            if error.kind != "repetition":
-                raise
-            if trace is not None:
-                trace.append(
-                    PlanAttempted(
-                        round=round, model=model.name, reply=error.reply,
-                        diagnostics=(error.message,), constraint=fallback.level.name,
-                        usage=error.usage or Usage(), shape=card, profile=profile.name,
-                    )
-                )  # fmt: skip
-            raise PlanningError(
-                f"no valid plan after {counted(len(attempts) + 1, 'attempt')}; {error.message}",
-                attempts=attempts,
-                help=f"{error.help}; --fallback direct answers without a plan",
-            ) from error
-        n_cached += writer.n_cached > 0
-        reading = read(completion.text, tolerant=True)
-        fixed: Sequence[Diagnostic]
-        if profile.is_explained:
-            text, fixed = mend_plan(reading.text, library, max_steps=max_steps)
-        else:
-            text, fixed = finish_plan(
-                reading.text, question, library, max_written=n_written, max_steps=max_steps
-            )
-        checked: CheckedPlan | None = None
-        problems: tuple[Diagnostic, ...] = ()
-        try:
-            checked = compile_plan(text, library, max_steps=max_steps, question=question)
-            problems = unread(checked) + not_meant(completion.text, checked, question)
-            if not problems and round == 0 < max_repairs:
-                # Reported once only: counting the best passages may be what the question asks for.
-                problems = tuple(note for note in checked.notes if note.code == COUNTS_BEST)
-                doubted = checked if problems else None
-        except PlanError as error:
-            problems = error.diagnostics
-        notes = (*reading.notes, *fixed)
-        attempts.append(Attempt(completion.text, text, notes, problems, completion.usage))
-        if trace is not None:
-            trace.append(
-                PlanAttempted(
-                    round=round, model=completion.model, reply=completion.text,
-                    notes=(
-                        *(render_diagnostics([d], reading.original, "reply")
-                          for d in notes if d.severity == "note"),
-                        *(f"fixed: {d.message} [{d.code}]" for d in notes if d.severity != "note"),
-                    ),
-                    diagnostics=tuple(render_diagnostics([d], text, "plan") for d in problems),
-                    constraint=level.name, usage=completion.usage, shape=card,
-                    profile=profile.name,
-                    n_calls=max(1, writer.n_calls),  # a truncated reply may count, too
-                    n_cached=writer.n_cached,
-                )
-            )  # fmt: skip
-        if checked is not None and not problems:
-            return checked.asking(question)
-        messages = repair_messages(first, text, problems)
-        if messages in sent:  # the reply would be the cached one
-            break
-        sent.add(messages)
-    if doubted is not None:
-        return doubted.asking(question)
-    last = next(d for d in attempts[-1].diagnostics if d.severity == "error")
-    cached = f", {n_cached} of them cached" if n_cached else ""
-    raise PlanningError(
-        f"no valid plan after {counted(len(attempts), 'attempt')}{cached}; last problem: {last.message} [{last.code}]",
-        attempts=attempts,
-        help="--trace FILE keeps every attempt; --fallback direct answers without a plan",
-    )
 
 
 def first_messages(
@@ -480,127 +354,212 @@ def unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
     references = [reference for step in checked.plan.steps for reference in step.references()]
     if any(reference.is_context for reference in references):
         return ()
-    return (
-        Diagnostic(
-            "unread-document",
-            "no step reads the document",
-            checked.plan.steps[0].action_span,
-            help="pass CTX to the step that finds the input of the others",
-        ),
+    at, advice = (
+        checked.plan.steps[0].action_span,
+        "pass CTX to the step that finds the input of the others",
     )
+    return (Diagnostic("unread-document", "no step reads the document", at, help=advice),)
 
 
-class _Writer:
-    """Requests a plan under the strongest constraint that the model supports."""
+@dataclass
+class RepairLoop:
+    """Writes, repairs and checks the plan of a question, under the strictest constraint that the model supports."""
 
-    def __init__(
-        self,
-        library: ActionLibrary,
-        model: Model,
-        fallback: ConstraintFallback,
-        profile: PlannerProfile,
-        max_steps: int,
-        n_written: int,
-        max_output_tokens: int | None,
-        trace: Trace | None,
-    ) -> None:
-        self._library = library
-        self._model = model
-        self._fallback = fallback
-        self._profile = profile
-        self._max_steps = max_steps
-        self._n_written = min(n_written, MAX_WRITTEN_STEPS)
-        self._max_output_tokens = max_output_tokens
-        self._trace = trace
-        self.n_calls = 0
-        self.n_cached = 0
+    question: str
+    library: ActionLibrary
+    model: Model
+    _: KW_ONLY
+    examples: Sequence[Example] = ()
+    max_repairs: int = MAX_REPAIRS
+    max_steps: int = MAX_STEPS
+    max_output_tokens: int | None = None
+    rejected: Sequence[Rejected] = ()
+    card: str = ""
+    advice: str = ""
+    kind: DocumentKind = "document"
+    fallback: ConstraintFallback | None = None
+    profile: PlannerProfile = FULL
+    trace: Trace | None = None
 
-    async def write(
-        self, messages: tuple[Message, ...], task: PlanTask
-    ) -> tuple[Completion, ConstraintLevel]:
-        """Return the reply and the constraint level it was written under."""
-        self.n_calls = self.n_cached = 0
-        return await self._fallback.ask(
-            lambda level: self._on(level, messages, task), self._refused, self._flaw
+    def __post_init__(self) -> None:
+        self._fallback = self.fallback or ConstraintFallback(self.model.constrains)
+        self._n_written = self.max_steps
+        if self.profile.max_steps is not None:
+            n_steps = n_reading_steps(self.question, self.profile.max_steps)
+            self._n_written = min(n_steps, self.max_steps)
+        self._n_constrained = min(self._n_written, MAX_WRITTEN_STEPS)
+        self._n_calls = self._n_cached = 0
+
+    async def write(self) -> CheckedPlan:
+        """Request a plan, and its repair for as long as it has flaws."""
+        messages = first = (
+            *first_messages(
+                self.question, self.library, self.examples, self.card, self.advice, self.kind,
+                self.profile,
+            ),
+            *rejection_messages(self.rejected),
+        )  # fmt: skip
+        attempts: list[Attempt] = []
+        doubted: CheckedPlan | None = None
+        sent, n_cached = {messages}, 0
+        for round in range(self.max_repairs + 1):
+            task = PlanTask(self.question, self.library, round, len(self.rejected), self.kind)
+            self._n_calls = self._n_cached = 0
+            try:
+                completion, level = await self._fallback.ask(
+                    partial(self._reply, messages, task), self._refused, self._flaw
+                )
+            except ModelError as error:
+                if error.kind != "repetition":
+                    raise
+                self._tell(
+                    round=round, model=self.model.name, reply=error.reply,
+                    diagnostics=(error.message,), constraint=self._fallback.level.name,
+                    usage=error.usage or Usage(),
+                )  # fmt: skip
+                raise PlanningError(
+                    f"no valid plan after {counted(len(attempts) + 1, 'attempt')}; {error.message}",
+                    attempts=attempts,
+                    help=f"{error.help}; --fallback direct answers without a plan",
+                ) from error
+            n_cached += self._n_cached > 0
+            reading = read(completion.text, tolerant=True)
+            text, fixed = self._mended(reading.text)
+            checked, problems = self._checked(text, completion.text)
+            if checked is not None and not problems and round == 0 < self.max_repairs:
+                # Reported once only: counting the best passages may be what the question asks for.
+                problems = tuple(note for note in checked.notes if note.code == COUNTS_BEST)
+                doubted = checked if problems else None
+            notes = (*reading.notes, *fixed)
+            attempts.append(Attempt(completion.text, text, notes, problems, completion.usage))
+            self._tell(
+                round=round, model=completion.model, reply=completion.text,
+                notes=(
+                    *(render_diagnostics([d], reading.original, "reply")
+                      for d in notes if d.severity == "note"),
+                    *(f"fixed: {d.message} [{d.code}]" for d in notes if d.severity != "note"),
+                ),
+                diagnostics=tuple(render_diagnostics([d], text, "plan") for d in problems),
+                constraint=level.name, usage=completion.usage,
+                n_calls=max(1, self._n_calls),  # a truncated reply may count, too
+                n_cached=self._n_cached,
+            )  # fmt: skip
+            if checked is not None and not problems:
+                return checked.asking(self.question)
+            messages = repair_messages(first, text, problems)
+            if messages in sent:  # the reply would come from the cache
+                break
+            sent.add(messages)
+        if doubted is not None:
+            return doubted.asking(self.question)
+        last = next(d for d in attempts[-1].diagnostics if d.severity == "error")
+        cached = f", {n_cached} of them cached" if n_cached else ""
+        raise PlanningError(
+            f"no valid plan after {counted(len(attempts), 'attempt')}{cached}; last problem: {last.message} [{last.code}]",
+            attempts=attempts,
+            help="--trace FILE keeps every attempt; --fallback direct answers without a plan",
         )
+
+    def _mended(self, text: str) -> tuple[str, Sequence[Diagnostic]]:
+        """The text of a plan with its obvious flaws fixed."""
+        if self.profile.is_explained:
+            return mend_plan(text, self.library, max_steps=self.max_steps)
+        return finish_plan(
+            text, self.question, self.library,
+            max_written=self._n_written, max_steps=self.max_steps,
+        )  # fmt: skip
+
+    def _checked(self, text: str, reply: str) -> tuple[CheckedPlan | None, tuple[Diagnostic, ...]]:
+        try:
+            checked = compile_plan(
+                text, self.library, max_steps=self.max_steps, question=self.question
+            )
+        except PlanError as error:
+            return None, error.diagnostics
+        return checked, unread(checked) + not_meant(reply, checked, self.question)
+
+    def _tell(self, **event: Any) -> None:
+        if self.trace is not None:
+            self.trace.append(PlanAttempted(shape=self.card, profile=self.profile.name, **event))
 
     def _flaw(self, text: str) -> str | None:
         """Why a reply does not keep to its constraint; steps of a short one need no explanation."""
-        errors = read(text, tolerant=not self._profile.is_explained).errors
+        errors = read(text, tolerant=not self.profile.is_explained).errors
         return next((broken.message for broken in errors), None)
 
-    async def _on(
-        self, level: ConstraintLevel, messages: tuple[Message, ...], task: PlanTask
+    def _refused(self, level: ConstraintLevel, error: ModelError) -> None:
+        if self.trace is not None:
+            self.trace.append(ConstraintRefused(constraint=level.name, reason=error.message))
+
+    async def _reply(
+        self, messages: tuple[Message, ...], task: PlanTask, level: ConstraintLevel
     ) -> Completion:
-        if not self._profile.is_explained:
-            return await self._in_short(level, messages, task)
-        if level.name in ("library", "json"):
-            return await self._in_two_phases(level, messages, task)
+        """The reply at a constraint level."""
+        try:
+            if not self.profile.is_explained:
+                return await self._in_short(messages, task, level)
+            if level.name in ("library", "json"):
+                return await self._in_two_phases(messages, task, level)
+        except (
+            LibraryError
+        ) as error:  # for example, every action of the library needs an output of another one
+            raise ModelError(error.message, kind="unconstrained") from error
         constraint: Constraint | None = None
         if level.by is not None:
             kind = line_constraint if level.name == "lines" else plan_constraint
             constraint = kind(
-                self._library, max_steps=self._n_written, max_text=self._fallback.max_text
+                self.library, max_steps=self._n_constrained, max_text=self._fallback.max_text
             )
-        return await self._ask(level, messages, task, constraint)
+        return await self._ask(messages, task, constraint, level)
 
     async def _in_short(
-        self, level: ConstraintLevel, messages: tuple[Message, ...], task: PlanTask
+        self, messages: tuple[Message, ...], task: PlanTask, level: ConstraintLevel
     ) -> Completion:
-        """Request steps alone; an endless reply counts as far as it goes, for it may begin with them."""
-        if level.by == "line":  # one grammar does
+        """Request steps alone; of an endless reply keep the beginning, which may have them."""
+        if level.by == "line":  # one grammar covers all lines
             level = level._replace(by="grammar")
-        words = question_words(task.question)
+        constraint = weak_plan_constraint(
+            question_words(self.question),
+            self.question,
+            self.library,
+            max_steps=self._n_constrained,
+        )
         try:
-            constraint = weak_plan_constraint(
-                words, task.question, self._library, max_steps=self._n_written
-            )
-        except LibraryError as error:
-            raise ModelError(error.message, kind="unconstrained") from error
-        try:
-            return await self._ask(level, messages, task, constraint)
+            return await self._ask(messages, task, constraint, level)
         except ModelError as error:
             if error.kind not in ("repetition", "truncated") or not error.reply:
                 raise
-            return Completion(error.reply, self._model.name, error.usage or Usage())
+            return Completion(error.reply, self.model.name, error.usage or Usage())
 
     async def _in_two_phases(
-        self, level: ConstraintLevel, messages: tuple[Message, ...], task: PlanTask
+        self, messages: tuple[Message, ...], task: PlanTask, level: ConstraintLevel
     ) -> Completion:
         """Request the new actions first: the grammar of the steps needs all action names."""
         max_text = self._fallback.max_text
-        first = await self._ask(
-            level, messages, task, header_constraint(self._library, max_text=max_text)
-        )
+        constraint = header_constraint(self.library, max_text=max_text)
+        first = await self._ask(messages, task, constraint, level)
         declared = {action.name: action for action in read(first.text, tolerant=True).actions}
         header = print_header(declared.values())
-        known = self._library.extended(declared.values())
-        try:
-            constraint = steps_constraint(known, max_steps=self._n_written, max_text=max_text)
-        except LibraryError as error:  # every action needs an output of another one
-            raise ModelError(error.message, kind="unconstrained") from error
-        second = await self._ask(level, steps_messages(messages, header), task, constraint)
+        known = self.library.extended(declared.values())
+        constraint = steps_constraint(known, max_steps=self._n_constrained, max_text=max_text)
+        second = await self._ask(steps_messages(messages, header), task, constraint, level)
         return replace(second, text=f"{header}\n\n{second.text}", usage=first.usage + second.usage)
 
     async def _ask(
         self,
-        level: ConstraintLevel,
         messages: tuple[Message, ...],
         task: PlanTask,
         constraint: Constraint | None,
+        level: ConstraintLevel,
     ) -> Completion:
-        most = self._profile.reply_tokens(
-            task, self._model.window, self._max_output_tokens, self._max_steps
+        limit = self.profile.reply_tokens(
+            task, self.model.window, self.max_output_tokens, self.max_steps
         )
-        request = Request(messages, task, most)
-        completion = await self._model.complete(constrained(request, constraint, level.by))
-        self.n_calls += 1
-        self.n_cached += completion.is_remembered
+        request = constrained(Request(messages, task, limit), constraint, level.by)
+        completion = await self.model.complete(request)
+        self._n_calls += 1
+        self._n_cached += completion.is_remembered
         return completion
-
-    def _refused(self, level: ConstraintLevel, error: ModelError) -> None:
-        if self._trace is not None:
-            self._trace.append(ConstraintRefused(constraint=level.name, reason=error.message))
 
 
 def one_line(question: str) -> str:

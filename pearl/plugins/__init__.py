@@ -46,7 +46,7 @@ def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
     Args:
         package: The package that holds the plug-ins.
         name: The name, spelled with `-` or `_`.
-        kind: The word for such a plug-in in error messages.
+        kind: The word for the plug-in in error messages.
 
     Raises:
         UsageError: No plug-in has that name; or a third-party plug-in cannot be imported, violates
@@ -83,7 +83,9 @@ def _load_foreign(package: str, name: str) -> Any:
         reason = f"cannot be imported: {type(error).__name__}: {first}"
         raise _broken(package, entry, reason) from error
     contract = import_module(package).CONTRACT
-    functions = [name for name in vars(contract) if not name.startswith("_")]
+    functions = [
+        name for name, value in vars(contract).items() if callable(value) and name[0] != "_"
+    ]
     missing = [
         *(name for name in contract.__annotations__ if not hasattr(plugin, name)),
         *(f"{name}()" for name in functions if not callable(getattr(plugin, name, None))),

@@ -14,7 +14,7 @@ from pearl.errors import UsageError
 from pearl.errors.patterns import lazy_pattern
 
 DISTRIBUTION = "pearl-plans"
-"""The distribution's name on package indexes, where `pearl` belongs to another project."""
+"""The name of the distribution; `pearl` belongs to another project on the package index."""
 
 
 def require_extra(extra: str, purpose: str, *packages: str) -> None:
@@ -36,9 +36,9 @@ def require_extra(extra: str, purpose: str, *packages: str) -> None:
 
 
 def extras() -> dict[str, tuple[str, ...]]:
-    """Every extra, with those of its packages that are not installed.
+    """Extra → its packages that are not installed.
 
-    Empty where the distribution itself is not: in a source tree that was never installed.
+    Empty if the distribution itself is not installed, in a source tree.
     """
     from importlib.metadata import PackageNotFoundError, distribution
 
@@ -91,7 +91,7 @@ def _origin() -> dict[str, Any]:
 
     try:
         noted = distribution(DISTRIBUTION).read_text("direct_url.json")
-    except PackageNotFoundError:  # a source tree that was never installed
+    except PackageNotFoundError:  # a source tree that is not installed
         noted = json.dumps(
             {"url": Path(__file__).parents[2].as_uri(), "dir_info": {"editable": True}}
         )

@@ -3,8 +3,8 @@
 Used by the store, the cache of embeddings, indexes and downloads. The user's own files may be damaged,
 which is reported in one line; they are not expected to be hostile.
 
-The locks are `flock` itself: importing `filelock` takes 36 ms of processor time, and a lock 90 us
-instead of 2, at every commit.
+The locks use `flock` directly: importing `filelock` takes 36 ms of processor time, and its lock takes
+90 us per commit in place of 2.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class WriteLock:
                     path=self._path,
                     help="end the process that hangs, then run the same command again",
                 )
-            # Random, so that many waiting processes do not all come back at the same moment.
+            # Random, so that waiting processes do not all retry at the same moment.
             time.sleep(wait_s * random.uniform(0.5, 1.5))
             wait_s = min(0.02, 2 * wait_s)
         try:
@@ -137,7 +137,7 @@ class WriteLock:
 
 
 class Lease:
-    """A lock that one process takes for long, and whose file is removed with it."""
+    """A lock for a long time; its file is removed at the end."""
 
     def __init__(self, path: Path, file: int) -> None:
         self._path = path
@@ -145,14 +145,14 @@ class Lease:
 
     @classmethod
     def take(cls, path: Path, help: str) -> Lease | None:
-        """The lease of a file; None where a living process has it."""
+        """The lease of a file; None if a living process has it."""
         while True:
             file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             is_ours = False
             try:
                 if not _try_lock(file, path, help):
                     return None
-                # The holder before may have removed the file after it was opened here.
+                # The previous holder may have removed the file after it was opened here.
                 is_ours = path.exists() and os.path.samestat(os.fstat(file), path.stat())
                 if is_ours:
                     return cls(path, file)
@@ -182,7 +182,7 @@ def _try_lock(file: int, path: Path, help: str) -> bool:
 
 @contextmanager
 def locked_file(path: Path) -> Iterator[None]:
-    """Hold a lock file, waiting as long as it takes."""
+    """Hold a lock file; waits without limit."""
     with path.open("wb") as file:  # the lock ends with it
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,3 +1,3 @@
-"""The version of this package. It lies this low so that what records it imports nothing above."""
+"""The version of this package, in a module without imports."""
 
 __version__ = "0.1.0"

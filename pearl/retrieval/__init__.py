@@ -1,8 +1,8 @@
 """Query + passages → the passages that match best, with their place in the documents.
 
-The way of a query: `corpus` (what is searched) → `index` (its passages, terms and vectors) →
-`search` (expansion, filters, one of `methods`, fusion, reranking) → hits. Nothing here uses a
-network: embeddings and rerankers are handed in by the protocols below.
+A query goes through `corpus` (the documents), `index` (their passages, terms and vectors) and
+`search` (expansion, filters, one of `methods`, fusion, reranking) to hits. Nothing here uses a
+network: callers pass embedders and rerankers, which implement the protocols below.
 """
 
 from __future__ import annotations
@@ -80,7 +80,6 @@ class SearchSettings:
     dense_weight: float = 0.5
     thesaurus: str = ""
     synonym_weight: float = 0.5
-    sublinear: bool = False
     year_boost: float = 1.0
     n_reranked: int = 50
 
@@ -101,11 +100,11 @@ _RANGES = {
     "free_words": (0, MOST), "dense_weight": (0.0, 1.0),
     "synonym_weight": (0.0, 1.0), "year_boost": (1.0, MOST), "n_reranked": (1, MOST),
 }  # fmt: skip
-"""The least and the most that settings may be."""
+"""The smallest and the largest values of settings."""
 
 
 class Preset(NamedTuple):
-    """Settings with the number of passages that go with them."""
+    """Settings, and the number of passages to ask for with them."""
 
     settings: SearchSettings
     k: int
@@ -131,7 +130,7 @@ def find_preset(name: str) -> Preset:
 
 
 def ranking_settings(name: str) -> SearchSettings:
-    """The settings of a preset, or the usual ones with a ranking method.
+    """The settings of a preset, or the default settings with a ranking method.
 
     Example:
         >>> ranking_settings("corpus-qa").free_words, ranking_settings("tfidf").free_words

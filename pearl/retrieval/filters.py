@@ -1,14 +1,14 @@
-"""Conditions on the fields of passages → which passages may be found.
+"""Conditions on the fields of passages → the passages that a search may find.
 
     year=2005        the same text, number or date; a year is the dates in it
-    year!=2005       not so, or without the field
+    year!=2005       another value, or no such field
     year>=2005       and <=, >, <: numbers and dates
     year=2005..2009  a range, both ends included; one of them may be left out
-    title~wing       has the text in it
+    title~wing       contains the text
 
-Several conditions hold together, but those of one field with `=` are alternatives. Values are
-compared as by WHERE (`pearl.documents.comparisons`): a whole column at once, and what cannot be
-compared is left out and said. `document` is the name of a passage's document.
+All conditions must hold; several conditions with `=` on one field are alternatives. Values are
+compared as by WHERE (`pearl.documents.comparisons`): a whole column at once. A note reports values that
+cannot be compared, whose passages are left out. `document` is the name of a passage's document.
 """
 
 from __future__ import annotations
@@ -16,23 +16,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from pearl.documents.comparisons import Verdict, Wanted, comparison
+from pearl.documents.comparisons import Verdict, Wanted, all_of, any_of, comparison
 from pearl.documents.dates import read_period
 from pearl.documents.numbers import find_quantity
 from pearl.errors import UsageError, did_you_mean
 from pearl.errors.patterns import lazy_pattern
+from pearl.retrieval.index import DOCUMENT, Index
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-DOCUMENT = "document"
-"""The field that every passage has: the name of its document."""
 
 MAX_SHOWN = 12
-"""Names of fields in a message at most."""
+"""Maximum number of field names in a message."""
 
 _CONDITION = lazy_pattern(
     r"\s*(?P<field>[^=!<>~]*[^=!<>~\s])\s*(?P<sign>!=|>=|<=|=|>|<|~)(?P<value>.*)", re.S
@@ -68,32 +67,16 @@ def parse_filter(text: str) -> Filter:
     if sign == "=" and (ends := _RANGE.fullmatch(value)):
         tests = (("at least", ends["first"]), ("at most", ends["last"]))
         said = tuple((operator, end) for operator, end in tests if end)
-        if said and all(_is_ordered(end) for _, end in said):
+        is_ordered = all(
+            find_quantity(end) is not None or read_period(end)[0] is not None for _, end in said
+        )
+        if said and is_ordered:
             return Filter(field, said, is_alternative=True)
     return Filter(field, ((_OPERATORS[sign], value),), is_alternative=sign == "=")
 
 
-def _is_ordered(text: str) -> bool:
-    return find_quantity(text) is not None or read_period(text)[0] is not None
-
-
-class Filterable(Protocol):
-    """What filters read of an index."""
-
-    @property
-    def field_names(self) -> Sequence[str]:
-        """The names of all fields of passages."""
-        ...
-
-    def columns(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
-        """The different values of fields together, and for each passage the place of its own."""
-        ...
-
-
-def select(
-    index: Filterable, filters: Iterable[Filter]
-) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
-    """Which passages meet all conditions, shape (passages,), and what was left out unread."""
+def select(index: Index, filters: Iterable[Filter]) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+    """The mask of the passages that meet all conditions, shape (passages,), and notes on those left out."""
     import numpy as np
 
     by_field: dict[str, list[Filter]] = {}
@@ -106,7 +89,7 @@ def select(
         _verdicts(name, by_field[name], list(dict.fromkeys(value[i] for value in values)), notes)
         for i, name in enumerate(names)
     ]
-    found = [_all([verdicts[i][text] for i, text in enumerate(value)]) for value in values]
+    found = [all_of([verdicts[i][text] for i, text in enumerate(value)]) for value in values]
     mask = np.array([verdict is True for verdict in found], np.bool_)[places]
     is_open = np.array([verdict is None for verdict in found], np.bool_)[places]
     if n_open := int(is_open.sum()):
@@ -117,7 +100,7 @@ def select(
 
 
 def _named(name: str, known: Sequence[str]) -> str:
-    """The field that a name means: exact, else in other case."""
+    """The field with a name: exact, else in another case."""
     names = list(dict.fromkeys((*known, DOCUMENT)))
     alike = [name] if name in names else [n for n in names if n.casefold() == name.casefold()]
     if len(alike) == 1:
@@ -135,42 +118,27 @@ def _named(name: str, known: Sequence[str]) -> str:
 def _verdicts(
     name: str, conditions: Sequence[Filter], values: Sequence[str], notes: list[str]
 ) -> dict[str, Verdict]:
-    """Of each value: whether it meets one of the alternatives, and all other conditions."""
+    """Whether each value meets one of the alternatives, and all other conditions."""
 
-    def meets(each: Filter) -> dict[str, Verdict]:
-        tests = [_test(name, operator, text, values, notes) for operator, text in each.tests]
-        return {value: _all([test(value) for test in tests]) for value in values}
+    def test(operator: str, text: str) -> Callable[[str], Verdict]:
+        try:
+            meets, remarks = comparison(operator, Wanted((text,)), values, name)
+        except ValueError as error:
+            raise UsageError(
+                f"'{name}' cannot be compared that way: {error}",
+                help=f"for texts: {name}=... or {name}~...",
+            ) from None
+        notes.extend(filter(None, remarks))
+        return meets
 
-    alternatives = [meets(each) for each in conditions if each.is_alternative]
-    others = [meets(each) for each in conditions if not each.is_alternative]
-    return {
-        value: _all(
-            [
-                *([_any([one[value] for one in alternatives])] if alternatives else []),
-                *(one[value] for one in others),
-            ]
-        )
-        for value in values
-    }
-
-
-def _test(
-    name: str, operator: str, text: str, values: Sequence[str], notes: list[str]
-) -> Callable[[str], Verdict]:
-    try:
-        meets, said = comparison(operator, Wanted((text,)), values, name)
-    except ValueError as error:
-        raise UsageError(
-            f"'{name}' cannot be compared that way: {error}",
-            help=f"for texts: {name}=... or {name}~...",
-        ) from None
-    notes += [note for note in said if note]
-    return meets
-
-
-def _all(verdicts: Sequence[Verdict]) -> Verdict:
-    return False if False in verdicts else None if None in verdicts else True
-
-
-def _any(verdicts: Sequence[Verdict]) -> Verdict:
-    return True if True in verdicts else None if None in verdicts else False
+    alternatives, others = (
+        [[test(*each) for each in one.tests] for one in conditions if one.is_alternative == kind]
+        for kind in (True, False)
+    )
+    verdicts: dict[str, Verdict] = {}
+    for value in values:
+        met = [all_of(meets(value) for meets in tests) for tests in others]
+        if alternatives:
+            met.append(any_of(all_of(meets(value) for meets in tests) for tests in alternatives))
+        verdicts[value] = all_of(met)
+    return verdicts

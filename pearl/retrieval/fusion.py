@@ -1,12 +1,12 @@
-"""Rankings → one ranking: fusion of several, or another order of one, which stays as a leg."""
+"""Rankings → one ranking: several are fused, or one is reordered; the originals are kept as legs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pearl.errors import ModelError
-from pearl.retrieval import Passage, Reranker
+from pearl.retrieval import Reranker
 from pearl.retrieval.index import Index
 from pearl.retrieval.methods import Ranking, top
 from pearl.retrieval.queries import years_in
@@ -25,26 +25,20 @@ DEPTH_FACTOR = 5
 
 
 def depth_for(k: int) -> int:
-    """How deep rankings go that are merged or reordered before the `k` best are taken."""
+    """The number of passages to rank before rankings are merged or reordered and the `k` best taken."""
     return max(LEAST_DEPTH, DEPTH_FACTOR * k)
 
 
 def rank_fusion(
-    legs: Mapping[str, Ranking],
-    k: int,
-    free: NDArray[np.bool_] | None = None,
-    *,
-    constant: int = RANK_CONSTANT,
+    legs: Mapping[str, Ranking], k: int, free: NDArray[np.bool_] | None = None
 ) -> Ranking:
-    """The `k` best by the sum of 1 / (constant + rank) over the legs that have the passage."""
+    """The `k` best by the sum of 1 / (60 + rank) over the legs that have the passage."""
     import numpy as np
 
-    numbers = _union(legs)
-    total = np.zeros(len(numbers))
-    for leg in legs.values():
-        ranks = np.arange(1, len(leg.passages) + 1)
-        total[np.searchsorted(numbers, leg.passages)] += 1 / (constant + ranks)
-    return _fused(numbers, total, k, free, legs)
+    def part(name: str, places: NDArray[np.intp], total: NDArray[np.float64]) -> None:
+        total[places] += 1 / (RANK_CONSTANT + np.arange(1, len(places) + 1))
+
+    return _fused(legs, part, k, free)
 
 
 def weighted_fusion(
@@ -61,61 +55,53 @@ def weighted_fusion(
     """
     import numpy as np
 
-    numbers = _union(legs)
-    total = np.zeros(len(numbers))
-    for name, leg in legs.items():
-        scores = np.zeros(len(numbers))
-        scores[np.searchsorted(numbers, leg.passages)] = leg.scores
-        total += weights[name] * _scaled(scores)
-    return _fused(numbers, total, k, free, legs)
+    def part(name: str, places: NDArray[np.intp], total: NDArray[np.float64]) -> None:
+        scores = np.zeros(len(total))
+        scores[places] = legs[name].scores
+        low, high = scores.min(), scores.max()
+        total += weights[name] * ((scores - low) / (high - low) if high > low else 1.0)
 
-
-def _union(legs: Mapping[str, Ranking]) -> NDArray[np.int32]:
-    import numpy as np
-
-    found = [leg.passages for leg in legs.values()]
-    return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int32)
-
-
-def _scaled(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    import numpy as np
-
-    if not len(scores):
-        return scores
-    low, high = scores.min(), scores.max()
-    return (scores - low) / (high - low) if high > low else np.ones(len(scores))
+    return _fused(legs, part, k, free)
 
 
 def _fused(
-    numbers: NDArray[np.int32],
-    scores: NDArray[np.float64],
+    legs: Mapping[str, Ranking],
+    add_part: Callable[[str, NDArray[np.intp], NDArray[np.float64]], None],
     k: int,
     free: NDArray[np.bool_] | None,
-    legs: Mapping[str, Ranking],
 ) -> Ranking:
-    best = top(numbers, scores, k, free)
+    import numpy as np
+
+    none = np.zeros(0, np.int32)
+    numbers = np.unique(np.concatenate([none, *(leg.passages for leg in legs.values())]))
+    total = np.zeros(len(numbers))
+    for name, leg in legs.items() if len(numbers) else ():
+        add_part(name, np.searchsorted(numbers, leg.passages), total)
+    best = top(numbers, total, k, free)
     return Ranking(best.passages, best.scores, dict(legs))
 
 
 MAX_RERANKED = 1_000
-"""Passages that a reranker is given at most."""
+"""Maximum number of passages for a reranker."""
 
 RERANK = "rerank"
 """Name of the leg of the reranker."""
 
 
 def boost_years(index: Index, name: str, ranking: Ranking, query: str, factor: float) -> Ranking:
-    """Multiply the scores of passages that have a year of the query in their text or fields.
+    """Multiply the scores of passages with a year of the query in their text or fields.
 
-    A score below 0 is divided, so that it grows, too.
+    A negative score is divided, so that it grows as well.
     """
     import numpy as np
 
     years = set(years_in(query))
     if not years or not len(ranking.passages):
         return ranking
-    numbers = ranking.passages.tolist()
-    has = np.array([bool(years & _years_of(index.passages[n])) for n in numbers], np.bool_)
+    found = [index.passages[number] for number in ranking.passages.tolist()]
+    has = np.array(
+        [any(years & {*years_in(t)} for t in (p.text, *p.fields.values())) for p in found], np.bool_
+    )
     grown = np.where(ranking.scores < 0, ranking.scores / factor, ranking.scores * factor)
     scores = np.where(has, grown, ranking.scores)
     order = np.lexsort((ranking.passages, -scores))
@@ -123,15 +109,10 @@ def boost_years(index: Index, name: str, ranking: Ranking, query: str, factor: f
     return Ranking(ranking.passages[order], scores[order], legs)
 
 
-def _years_of(passage: Passage) -> set[int]:
-    texts = (passage.text, *passage.fields.values())
-    return {year for text in texts for year in years_in(text)}
-
-
 async def reranked(
     index: Index, name: str, ranking: Ranking, query: str, reranker: Reranker, n: int
 ) -> Ranking:
-    """Order the `n` best by a reranker; those after them follow in the order they had."""
+    """Order the `n` best by a reranker; the others follow in their old order."""
     import numpy as np
 
     best = ranking.passages[: min(n, MAX_RERANKED)]

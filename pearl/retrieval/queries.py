@@ -16,11 +16,10 @@ from pearl.errors.patterns import lazy_pattern
 
 @cache
 def analyzer(stem: Stem) -> Callable[[str], list[str]]:
-    """What makes the terms of a query, in order, with repeats.
+    """The function that splits a query into terms, in order, with repeats.
 
-    Stop words are left out, unless the query has nothing else. Passages are indexed with theirs,
-    however they are stemmed, and these count in their length: otherwise no query of stop words
-    could be answered.
+    Stop words are left out, unless the query has nothing else: passages are indexed with their stop words, so
+    that a query of stop words can be answered.
     """
 
     def analyse(query: str) -> list[str]:
@@ -34,7 +33,7 @@ FOLLOWING_WEIGHT = 0.6
 it: 0.6 gives .815, joined questions, which all weigh 1, .812 (experiments/convfinqa_retrieval.py)."""
 
 MAX_YEARS = 30
-"""Of a range of years, so many are named by it at most; of a longer one only its ends are."""
+"""Years from the first to the last of a range that includes all years between; a longer range counts as its ends."""
 
 _YEAR = r"(?:1[89]|20)\d\d"
 _RANGE = lazy_pattern(
@@ -56,12 +55,17 @@ class WeightedQuery:
     parts: tuple[tuple[str, float], ...]
 
     @property
+    def question(self) -> str:
+        """The question itself, without those before it."""
+        return self.parts[-1][0]
+
+    @property
     def text(self) -> str:
-        """All of it, as an embedder or a reranker is given it."""
+        """All texts, for an embedder or a reranker."""
         return "\n".join(text for text, _ in self.parts)
 
     def terms(self, analyse: Callable[[str], list[str]]) -> dict[str, float]:
-        """Its different terms, each with the weight of the weightiest text that has it."""
+        """Its different terms, each with the largest weight of the texts that contain it."""
         known = dict.fromkeys(analyse(self.text), 0.0)
         for text, weight in self.parts:
             for term in analyse(text):
@@ -73,8 +77,7 @@ class WeightedQuery:
 def contextual_query(question: str, history: Sequence[str] = ()) -> WeightedQuery:
     """A question with the earlier ones, whose words it may leave out ("and in 2009?").
 
-    The question and the first of the conversation, which names what it is about, count in full, the
-    others less.
+    The question and the first one of the conversation, which names the topic, count in full, the others less.
     """
     said = [text for text in history if text.strip()]
     weights = [1.0, *[FOLLOWING_WEIGHT] * (len(said) - 1)] if said else []
@@ -105,20 +108,17 @@ def years_in(text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-Expansion = Callable[[Mapping[str, float]], Mapping[str, float]]
-"""Terms with their weights → these and others with theirs."""
-
 _Entry = tuple[str, ...]
 """The different terms of a word or phrase."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryThesaurus:
-    """An `Expansion` by synonyms.
+    """Synonyms of the terms of queries.
 
-    An entry is found where the query has all its terms; each other entry of its group then adds its
-    own, with `weight` times the least of their weights, shared among the terms of a phrase. A term
-    of the query keeps its weight.
+    An entry matches a query with all of its terms. Each other entry of its group then adds its own terms, with
+    `weight` times the smallest of the matched weights, shared among the terms of a phrase. A term of the query
+    keeps its weight.
     """
 
     groups: tuple[tuple[_Entry, ...], ...]
@@ -126,7 +126,7 @@ class QueryThesaurus:
 
     @classmethod
     def read(cls, path: Path, stem: Stem = "english", weight: float = 0.5) -> QueryThesaurus:
-        """Read a file, for an index of a stemming."""
+        """Read a file, for an index with a stemming."""
         analyse = analyzer(stem)
         groups = []
         for line, words in read_groups(path):
@@ -143,7 +143,7 @@ class QueryThesaurus:
         return cls(tuple(groups), weight)
 
     def __call__(self, terms: Mapping[str, float]) -> dict[str, float]:
-        """Terms of a query with weights → these, and those of their synonyms."""
+        """Terms of a query with weights → the same terms and those of their synonyms."""
         added: dict[str, float] = {}
         for group in self.groups:
             found = [entry for entry in group if terms.keys() >= set(entry)]

@@ -1,8 +1,8 @@
 """Terms of a query + postings → scores of passages.
 
-A method says by a `Formula` what a term adds to the score of a passage that has it:
-`weight * idf * gain`, where the weight is the query's. That of BM25 and BM25+ is here. With `tf` the
-frequency of a term in a passage of `len` terms, and `mean` the mean length,
+The score of a passage is the sum of `weight * idf * gain` over the terms of the query that it has; the weight is
+the query's, and a `Formula` gives idf and gain. This is the gain of BM25 and BM25+, with `tf` the frequency of a
+term in a passage of `len` terms, and `mean` the mean length:
 
     gain = tf * (k1 + 1) / (tf + k1 * (1 - b + b * len / mean)) + delta
 
@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-from weakref import WeakKeyDictionary
 
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.methods import Query, Ranking, TermScore, free_passages, top
@@ -34,16 +33,16 @@ T = TypeVar("T")
 
 
 class Formula(Protocol):
-    """What a term adds to a score."""
+    """The idf and the gain of a ranking method."""
 
     def idf(self, n_with: int) -> float:
-        """The weight of a term that so many passages have."""
+        """The weight of a term that occurs in `n_with` passages."""
         ...
 
     def gain(
-        self, terms: Postings, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
+        self, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
     ) -> NDArray[np.float64]:
-        """The gain of terms with an idf in passages that have them so often."""
+        """The gain of terms with an idf and with counts in passages."""
         ...
 
 
@@ -62,64 +61,68 @@ def idf(kind: str, n_passages: int, n_with: int) -> float:
 class Bm25:
     """The formula of BM25, and with `delta` above 0 that of BM25+."""
 
+    terms: Postings
     settings: SearchSettings
     delta: float
-    n_passages: int
-    mean_length: float
-
-    @classmethod
-    def of(cls, terms: Postings, settings: SearchSettings, delta: float) -> Bm25:
-        """The formula for an index."""
-        return cls(settings, delta, terms.n_passages, terms.mean_length or 1.0)
 
     def idf(self, n_with: int) -> float:
-        """As the settings say."""
-        return idf(self.settings.idf, self.n_passages, n_with)
+        """The idf that the settings name."""
+        return idf(self.settings.idf, self.terms.n_passages, n_with)
 
     def gain(
-        self, terms: Postings, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
+        self, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
     ) -> NDArray[np.float64]:
         """Saturated frequency, normalised by length."""
         import numpy as np
 
-        tf = counts.astype(np.float64)
-        k1 = self.settings.k1
-        norms = self._norms(terms)[passages]
-        return np.asarray(tf * (k1 + 1) / (tf + norms) + self.delta, np.float64)
-
-    def _norms(self, postings: Postings) -> NDArray[np.float64]:
-        import numpy as np
-
-        k1, b, mean = self.settings.k1, self.settings.b, self.mean_length
-        return remembered(
-            postings,
-            ("bm25", k1, b, mean),
-            lambda: np.asarray(k1 * (1 - b + b * postings.lengths / mean), np.float64),
+        terms, k1, b = self.terms, self.settings.k1, self.settings.b
+        mean = terms.mean_length or 1.0
+        norms = remembered(
+            terms,
+            ("bm25", k1, b),
+            lambda: np.asarray(k1 * (1 - b + b * terms.lengths / mean), np.float64),
         )
+        tf = counts.astype(np.float64)
+        return np.asarray(tf * (k1 + 1) / (tf + norms[passages]) + self.delta, np.float64)
 
 
-_MEMORY: WeakKeyDictionary[object, dict[Hashable, Any]] = WeakKeyDictionary()
 _MAX_REMEMBERED = 8
 
 
-def remembered(owner: object, key: Hashable, make: Callable[[], T]) -> T:
-    """A value derived from an index, computed once for some settings: norms of passages."""
-    memory = _MEMORY.setdefault(owner, {})
-    if key not in memory:
-        if len(memory) >= _MAX_REMEMBERED:
-            memory.clear()
-        memory[key] = make()
-    found: T = memory[key]
+def remembered(terms: Postings, key: Hashable, make: Callable[[], T]) -> T:
+    """A value derived from an index, such as norms of passages; cached for each of some settings."""
+    found: T | None = terms.derived.get(key)
+    if found is None:
+        if len(terms.derived) >= _MAX_REMEMBERED:
+            terms.derived.clear()
+        found = terms.derived[key] = make()
     return found
 
 
 def rank(
     query: Query, terms: Postings, formula: Formula, k: int, settings: SearchSettings
 ) -> Ranking:
-    """The `k` best passages that have a term of a query, and the short ones that are free."""
-    free = free_passages(terms, settings)
-    numbers, scored = scores(query, terms, formula, k if free is None else None)
-    return top(numbers, scored, k, free)
+    """The `k` best passages with a term of a query, and the short ones that are free.
+
+    Time is linear in the postings of the terms and the number of passages.
+    """
+    import numpy as np
+
+    columns = _columns(query, terms)
+    sizes = np.array([len(passages) for passages, _ in columns.values()], np.int64)
+    none = np.zeros(0, np.intp)
+    passages = np.concatenate([none, *(passages for passages, _ in columns.values())])
+    counts = np.concatenate([none, *(counts for _, counts in columns.values())])
+    rarity = np.repeat([formula.idf(n) for n in sizes.tolist()], sizes)
+    gain = formula.gain(rarity, passages, counts)
+    # Summed term by term, in the order of `explain`.
+    parts = np.repeat([query.terms[term] for term in columns], sizes) * rarity * gain
+    total = np.bincount(passages, parts, minlength=terms.n_passages)
+    matches = np.zeros(terms.n_passages, np.bool_)
+    matches[passages] = True
+    numbers = np.flatnonzero(matches if query.mask is None else matches & query.mask)
+    scores = total[numbers].astype(np.float64)
+    return top(numbers.astype(np.int32), scores, k, free_passages(terms, settings))
 
 
 def _columns(query: Query, terms: Postings) -> dict[str, _Column]:
@@ -128,58 +131,8 @@ def _columns(query: Query, terms: Postings) -> dict[str, _Column]:
     return {term: column for term, column in found.items() if len(column[0])}
 
 
-def scores(
-    query: Query, terms: Postings, formula: Formula, n_best: int | None = None
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """The passages that have a term of the query, with their scores.
-
-    Time is linear in the postings of the terms. With `n_best`, passages that cannot be among so many
-    may be left out.
-    """
-    import numpy as np
-
-    columns = _columns(query, terms)
-    if not columns:
-        return np.zeros(0, np.int32), np.zeros(0)
-    sizes = [len(passages) for passages, _ in columns.values()]
-    passages = np.concatenate([passages for passages, _ in columns.values()]).astype(np.intp)
-    counts = np.concatenate([counts for _, counts in columns.values()])
-    rarity = np.repeat([formula.idf(n) for n in sizes], sizes)
-    gain = formula.gain(terms, rarity, passages, counts)
-    # Summed one after another, term by term: as `explain` does.
-    parts = np.repeat([query.terms[term] for term in columns], sizes) * rarity * gain
-    total = np.bincount(passages, parts, minlength=terms.n_passages)
-    most = None if n_best is None else n_best * len(columns)
-    matched = _matched(passages, total, query.mask, most)
-    return matched.astype(np.int32), total[matched].astype(np.float64)
-
-
-def _matched(
-    passages: NDArray[np.intp],
-    scores: NDArray[Any],
-    mask: NDArray[np.bool_] | None,
-    most: int | None,
-) -> NDArray[np.intp]:
-    """The different passages that may be found, ascending."""
-    import numpy as np
-
-    if len(passages) > len(scores) // 8:  # so many are found faster by a mark each
-        has = np.zeros(len(scores), np.bool_)
-        has[passages] = True
-        return np.flatnonzero(has if mask is None else has & mask)
-    if mask is not None:
-        passages = passages[mask[passages]]
-    if most is not None and 0 < most < len(passages):
-        reached = scores[passages]
-        passages = passages[reached >= np.partition(reached, -most)[-most]]
-    passages = np.sort(passages)
-    is_first = np.ones(len(passages), np.bool_)
-    np.not_equal(passages[1:], passages[:-1], out=is_first[1:])
-    return passages[is_first]
-
-
 def explain(query: Query, terms: Postings, formula: Formula, passage: int) -> tuple[TermScore, ...]:
-    """What each term of a query adds to the score of a passage; the sum, in order, is the score."""
+    """The share of each term of a query in the score of a passage; their sum, in order, is the score."""
     import numpy as np
 
     scored = []
@@ -188,7 +141,7 @@ def explain(query: Query, terms: Postings, formula: Formula, passage: int) -> tu
         if len(at):
             n, weight = len(passages), query.terms[term]
             rarity = formula.idf(n)
-            gain = float(formula.gain(terms, rarity, passages[at], counts[at])[0])
+            gain = float(formula.gain(rarity, passages[at], counts[at])[0])
             tf, length = int(counts[at[0]]), int(terms.lengths[passage])
             score = weight * rarity * gain
             scored.append(TermScore(term, tf, length, n, weight, rarity, gain, score))
@@ -196,7 +149,7 @@ def explain(query: Query, terms: Postings, formula: Formula, passage: int) -> tu
 
 
 _SETTINGS = SearchSettings(method="bm25", k1=1.2, b=0.75)
-"""Those of Lucene."""
+"""The defaults of Lucene."""
 
 
 class TermRanker:
@@ -205,7 +158,7 @@ class TermRanker:
     def __init__(self, texts: Sequence[Sequence[str]], *, b: float = _SETTINGS.b) -> None:
         self._settings = replace(_SETTINGS, b=b)
         self._postings = Postings.of_terms(texts)
-        self._formula = Bm25.of(self._postings, self._settings, delta=0.0)
+        self._formula = Bm25(self._postings, self._settings, delta=0.0)
 
     def best(self, terms: Iterable[str], n: int) -> list[int]:
         """The places of at most `n` texts that have a term, the best first and ties in order."""

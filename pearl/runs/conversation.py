@@ -19,17 +19,17 @@ from pearl.retrieval.index import IndexedDocument
 from pearl.trace import Trace
 
 MAX_QUESTION, MAX_ANSWER = 100_000, 10_000_000
-"""Characters of a turn that is read from a file."""
+"""Maximum characters of a turn in a file."""
 
 
 class _Header(Frozen):
-    """The first line: what the conversation is about."""
+    """The first line of the file: the document of the conversation."""
 
     kind: Literal["conversation"] = "conversation"
     v: Literal[1] = 1
     document: str
     document_sha256: str = ""
-    """Of its text; "" of a corpus, which may change."""
+    """SHA-256 of its text; "" for a corpus, which may change."""
 
 
 class _Row(BaseModel):
@@ -50,11 +50,11 @@ class Conversation:
 
     Args:
         pearl: Model and library.
-        document: What all questions are about; a corpus as well.
+        document: The subject of all questions: a document or a corpus.
 
     Attributes:
-        document: What all questions are about.
-        last: The answer of the last turn; None where there is none in this process.
+        document: The subject of all questions.
+        last: The last answer; None if this process has given none.
 
     Example:
         >>> import pearl
@@ -77,13 +77,13 @@ class Conversation:
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """The turns so far, the first one first."""
+        """The turns so far, oldest first."""
         return tuple(row.turn for row in self._rows)
 
     async def ask(
         self, question: str, *, token_budget: int | None = None, trace: Trace | None = None
     ) -> Answer:
-        """Answer a question; what was asked meanwhile waits for it. A turn that fails is not kept.
+        """Answer a question; concurrent questions wait for each other. A turn that fails is not kept.
 
         Args:
             question: Not blank.
@@ -114,25 +114,25 @@ class Conversation:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The conversation as it is kept: a header and the turns, a JSON object a line."""
+        """The lines of the file: a header and the turns, one JSON object each."""
         return tuple(to_json(each.model_dump(mode="json")) for each in (self._header, *self._rows))
 
     def to_jsonl(self) -> str:
-        """The text of a file that `from_jsonl` reads: `lines`."""
+        """The text of the file, which `from_jsonl` reads."""
         return "".join(f"{line}\n" for line in self.lines)
 
     @classmethod
     def from_jsonl(cls, text: str, pearl: Pearl, document: Document, *, path: str = "") -> Self:
-        """A conversation to be gone on with; a last line that was cut off is left out.
+        """Read a conversation, to continue it; an incomplete last line is left out.
 
         Args:
-            text: Of `to_jsonl`; it may be anybody's.
+            text: The result of `to_jsonl`; untrusted.
             pearl: Model and library.
-            document: What it is about.
-            path: What messages call the text.
+            document: The subject of the conversation.
+            path: Name of the file in messages.
 
         Raises:
-            DataError: It is no conversation, or one about another document.
+            DataError: The text is not a conversation, or is about another document.
         """
         first, *rows = text.split("\n")
         label = path or None
@@ -145,7 +145,7 @@ class Conversation:
             ) from None
         if header.document_sha256 != made._header.document_sha256:
             raise DataError(
-                f"a conversation about another document or another text of it: {header.document}",
+                f"the conversation is about another document or another version of it: {header.document}",
                 path=label,
                 help="start a new one",
             )
@@ -154,7 +154,7 @@ class Conversation:
                 row = _Row.model_validate_json(line)
                 one_line(row.question)
             except (ValidationError, UsageError) as error:
-                if number > len(rows):  # without its end, or the blank after the last one
+                if number > len(rows):  # an incomplete line, or the text after the last line break
                     break
                 why = error.message if isinstance(error, UsageError) else reason(error)
                 raise DataError(f"not a turn: {why}", path=label, line=number) from None

@@ -87,7 +87,7 @@ Cell = Callable[[Mapping[str, Any]], Any]
 
 
 def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Cell]:
-    """The columns of a table: those every table has, then the fields of the input."""
+    """The columns of a table: the fixed columns, then the fields of the input."""
     columns: dict[str, Cell] = {
         **{name: partial(_text, name) for name in _TEXTS},
         **{name: partial(_number, float, name) for name in _NUMBERS},
@@ -97,7 +97,7 @@ def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Cell]:
     }
     known = {*columns, "usage"} - {*_TOKENS}
     for name in dict.fromkeys(name for row in rows for name in row if name not in known):
-        # A field of the input may be called as a column that is read from elsewhere.
+        # A field of the input may have the name of a fixed column.
         shown = name
         while shown in columns:
             shown += "_"

@@ -35,10 +35,10 @@ BLOCK = 128
 """Block size of servers' prefix caches in tokens."""
 
 MAX_REMEMBERED = 50_000
-"""Texts and questions remembered, so that memory stays flat; an older one counts as new again."""
+"""Maximum prefixes and questions remembered: a bound for the memory; older ones count as new."""
 
 MAX_STEPS_SHOWN = 1_000
-"""Different steps told apart; further ones are added up as one."""
+"""Maximum rows of the forecast; further steps are added up in one row."""
 
 PLANNING = "(plans)"
 CHOOSING = "(choice of plans)"
@@ -57,16 +57,16 @@ class StepForecast:
     output_tokens: Range = field(default_factory=lambda: Range(0, 0))
     cached_tokens: int = 0
 
-    def add(self, costs: StepCosts, cached: int) -> None:
-        """One more run of it."""
-        self.n += 1
+    def add(self, costs: StepCosts | StepForecast, cached: int, n: int = 1) -> None:
+        """Add `n` more runs of the step."""
+        self.n += n
         self.calls += costs.calls
         self.input_tokens += costs.input_tokens
         self.output_tokens += costs.output_tokens
         self.cached_tokens += cached
 
     def cost_usd(self, price: Price) -> Range:
-        """US dollars: all that may be cached is, at least; nothing is, at most."""
+        """US dollars: the least if every possible prefix is cached, the most if none is."""
         read, said = self.input_tokens, self.output_tokens
         least = Usage(int(read.least), int(said.least), min(self.cached_tokens, int(read.least)))
         most: float | None = None
@@ -106,7 +106,7 @@ class Forecast:
 
     @property
     def cost_usd(self) -> Range | None:
-        """US dollars; None where the price is not known."""
+        """US dollars; None if the price is unknown."""
         return None if self.price is None else self.total.cost_usd(self.price)
 
     def to_json(self) -> dict[str, Any]:
@@ -201,12 +201,8 @@ class Forecaster:
         with self._lock:
             steps = tuple(self._steps.values())
             for step in steps:
-                total.n += step.n
-                total.calls += step.calls
-                total.input_tokens += step.input_tokens
-                total.output_tokens += step.output_tokens
-                total.cached_tokens += step.cached_tokens
-            if self._n_unplanned:  # what its steps take is known when it is written
+                total.add(step, step.cached_tokens, step.n)
+            if self._n_unplanned:  # the cost of its steps is unknown until the plan is written
                 total.calls = Range(total.calls.least, None)
                 total.input_tokens = Range(total.input_tokens.least, None)
                 total.output_tokens = Range(total.output_tokens.least, None)
@@ -228,7 +224,7 @@ class Forecaster:
         return build_graph(self._pearl.compile(plan, question=question))
 
     def _run(self, graph: PlanGraph, document: Document) -> None:
-        """A plan over a document."""
+        """Add a plan over a document."""
         walk = CostEstimator(
             RequestBuilder(graph, document, self._pearl.limits, self._pearl.searcher)
         )
@@ -244,20 +240,19 @@ class Forecaster:
     def _cached(self, prefix: str, document: str) -> int:
         """Cached tokens of a prefix in whole blocks; marks the prefix as cached."""
         key = digest([prefix])
-        if key not in self._seen:
-            self._remember(key, None)  # counted when it is seen again: most are not
-            return 0
-        known = self._seen.pop(key)
-        n = known
-        if n is None:
-            n = self._pearl.limits.counter.bounds_with(prefix, document)[0] // BLOCK * BLOCK
-        self._remember(key, n)
-        return n
+        if not self._is_new(key) and self._seen[key] is None:  # most prefixes are not seen again
+            n = self._pearl.limits.counter.bounds_with(prefix, document)[0]
+            self._seen[key] = n // BLOCK * BLOCK
+        return self._seen[key] or 0
 
-    def _remember(self, key: bytes, n: int | None) -> None:
-        self._seen[key] = n
+    def _is_new(self, key: bytes) -> bool:
+        """Whether a key is seen for the first time; the oldest keys are forgotten."""
+        is_new = key not in self._seen
+        self._seen.setdefault(key, None)
+        self._seen.move_to_end(key)
         if len(self._seen) > MAX_REMEMBERED:
             self._seen.popitem(last=False)
+        return is_new
 
     def _named(self, name: str) -> StepForecast:
         if name not in self._steps and len(self._steps) >= MAX_STEPS_SHOWN:
@@ -265,9 +260,9 @@ class Forecaster:
         return self._steps.setdefault(name, StepForecast(name))
 
     def _plan(self, question: str, card: str, kind: DocumentKind) -> None:
-        """Add the planning of a question, once per question and what is told of the document."""
+        """Add the planning of a question; equal questions with equal cards are planned once."""
         pearl = self._pearl
-        if pearl.planner.settings.planned_by == "rule":  # which asks nobody
+        if pearl.planner.settings.planned_by == "rule":  # rules make no call
             self._n_unplanned += 1
             return
         asked = one_line(question)
@@ -276,12 +271,9 @@ class Forecaster:
         examples = pearl.material.examples_for(asked, kind)
         messages = first_messages(asked, shown, examples, card, "", kind, profile)
         self._n_unplanned += 1
-        key = digest(["question", question, card, kind])
-        if self._seen.pop(key, None) is not None:
-            self._remember(key, 0)
+        if not self._is_new(digest(["question", question, card, kind])):
             return
-        self._remember(key, 0)
-        # New actions first and then the steps, where a grammar or a schema is asked for.
+        # With a grammar or a schema, new actions and steps are two replies.
         is_held = pearl.client.settings.constrain != "off"
         is_short = not profile.is_explained
         n_phases = (
@@ -298,7 +290,7 @@ class Forecaster:
             self._route(
                 question, shown, n_levels=2 if is_held and pearl.client.constrains.by else 1
             )
-        # The parts may plan it, or rules and an example.
+        # Parts, rules or an example may give the plan without a call.
         least = 0 if is_routed or pearl.planner.is_together else 1
         is_exact = most == least == 1
         limits = pearl.limits
@@ -313,11 +305,11 @@ class Forecaster:
         for _ in range(pearl.draws.n):  # the prompt of all plans of a question is the same
             self._named(PLANNING).add(costs, 0)
         if pearl.planner.is_together and pearl.client.constrains.likelihoods:
-            n = Range(0, N_RATINGS)  # candidates may agree; a rating has one token
+            n = Range(0, N_RATINGS)  # candidates may agree; the reply of a rating is one token
             self._named(CHOOSING).add(StepCosts(n, Range(0, None), n, n), 0)
 
     def _route(self, question: str, shown: ActionLibrary, n_levels: int) -> None:
-        """Add what tells the parts of a question; a refused constraint is one more request."""
+        """Add the calls that split a question into parts; a refused constraint takes one more request."""
         limits = self._pearl.limits
         messages = decompose_messages(one_line(question))
         first = limits.counter.count("\n\n".join(message.content for message in messages))
@@ -335,6 +327,6 @@ class Forecaster:
         least = max(self._longest, total.calls.least / n)
         most: float | None = None
         if total.calls.most is not None and self._paths.most is not None:
-            # While not all places are taken, the oldest task under way gets ahead with every call.
+            # While a place is free, every call advances the oldest running task.
             most = min(total.calls.most, total.calls.most / n + self._paths.most)
         return Range(least * self._call_s, None if most is None else most * self._call_s)

@@ -7,57 +7,32 @@ Headers of logs and banks hold a `RunConfig`; runs of the store and the keys of 
 from __future__ import annotations
 
 import platform
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cache
-from itertools import chain
 from pathlib import Path
-from typing import Any, get_args
+from pkgutil import get_data
+from typing import Any
 
-from pearl.actions import by_search
 from pearl.actions.library import library_digest
-from pearl.actions.operators import LOOKUP
 from pearl.data.journal import Frozen
-from pearl.data.samples import Turn
 from pearl.documents.digest import digest, text_sha256
 from pearl.dsl.nodes import print_plan
-from pearl.dsl.signatures import ROWS, Action, ActionLibrary, Parameter, ValueType
-from pearl.interpreter.prompt import (
-    FORMS,
-    action_messages,
-    again_messages,
-    choose_messages,
-    combine_messages,
-    items_messages,
-)
-from pearl.llm import ActionTask, ChooseTask, ItemsTask, Message, messages_digest
 from pearl.llm.backends import address_of
-from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
-from pearl.planner.prompt import (
-    plan_messages,
-    repair_messages,
-    short_plan_messages,
-    steps_messages,
-)
-from pearl.planner.routing import decompose_messages
-from pearl.planner.routing import repair_messages as parts_repair_messages
-from pearl.planner.understanding import standalone_messages, unusable_messages
 from pearl.plugins.version import __version__
-from pearl.replies.items import ItemKind
 from pearl.settings import Deciding
-from pearl.tables.lookup import PROMPT_TEXTS
 
 DECIDING = tuple(field.name for field in fields(Deciding))
 
 KEYS = 3
-"""Version of the keys under which rows are recorded; a run with others is not gone on with."""
+"""Version of the keys of rows; a run with another version is not resumed."""
 
 SAMPLED_BYTES = 2**20
-"""Read of each end of a model's file."""
+"""Bytes that are read at each end of a model's file."""
 
 
 class RunConfig(Frozen, Deciding):
-    """The base of a header; a file whose header differs in one of these is not gone on with."""
+    """The base of a header; a file with another value of one of these fields is not continued."""
 
     kind: str
     v: int
@@ -73,7 +48,7 @@ class RunConfig(Frozen, Deciding):
 
 
 def run_config(pearl: Pearl) -> dict[str, Any]:
-    """The fields of a `RunConfig`, without `kind` and `v`, for the header that a file begins with."""
+    """The fields of a `RunConfig` except `kind` and `v`, for the header of a file."""
     bank = "\n".join(print_plan(example.plan) for example in pearl.material.examples)
     planned = pearl.planner.settings
     deciding = {
@@ -91,7 +66,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "n_examples": len(pearl.material.examples),
         "bank_sha256": text_sha256(bank),
         **deciding,
-        # What is in force, where the setting leaves that to the model or to the domain.
+        # The effective value of settings that leave it to the model or the domain.
         "ranker": pearl.ranker,
         "window": pearl.limits.window,
         "profile": pearl.material.profile.name,
@@ -105,8 +80,8 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
 def fingerprint(pearl: Pearl) -> dict[str, object]:
     """Everything in a `Pearl` that determines its outcomes, as JSON data.
 
-    The address of a server is left out, and so is where the file of a model lies: shards of one run
-    may each have their own.
+    The address of a server and the folder of a model's file are left out: they may differ between the
+    shards of a run.
     """
     name = pearl.client.name.partition(":")[2]
     is_file = bool(name) and address_of(pearl.client.name) is None
@@ -124,7 +99,7 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
 def _weights(path: Path) -> str:
     """Identity of a model's file, or of the files of its folder.
 
-    Of each its length and its ends, for it may be long; "" where there is none that can be read.
+    Only the length and both ends of a file count, because it may be long; "" if no file can be read.
     """
     try:
         if path.is_dir():
@@ -149,44 +124,25 @@ def version() -> str:
     return f"pearl {__version__} (prompts {prompts_sha256()[:8]}, Python {python})"
 
 
+_PROMPTS = (
+    "pearl.interpreter.prompt",
+    "pearl.llm.messages",
+    "pearl.planner.prompt",
+    "pearl.planner.routing",
+    "pearl.planner.understanding",
+    "pearl.tables.lookup",
+)
+"""Modules that contain the texts of prompts."""
+
+
 @cache
 def prompts_sha256() -> str:
-    """SHA-256 of all prompt texts in hexadecimal.
+    """SHA-256 of the modules with prompts, in hexadecimal.
 
     Example:
         >>> len(prompts_sha256())
         64
     """
-    find = Action("FIND", (Parameter("CTX", ValueType.CONTEXT), Parameter("X")), "Find X")
-    task = ActionTask("a", find, (("X", "x"), ("Y", "y")), "text", "why", "what?", frozenset({"Y"}))
-    each = Action("EACH", (Parameter.named(ROWS),), "Read each")
-    search = by_search.known().values()
-    turns = (Turn("who?", "she"),)
-    called = ActionLibrary("all", [find, each, LOOKUP, *search])
-    plan = plan_messages("what?", called, card="1 document", kind="table")
-    prompts = (
-        plan,
-        short_plan_messages("what?", called, (), 3),
-        repair_messages(plan, "1. a = FIND(CTX)", ()),
-        steps_messages(plan, "New actions:\n- None"),
-        json_messages(plan, "an object"),
-        parts_repair_messages(decompose_messages("what?"), "no parts", ("wrong",)),
-        unusable_messages(standalone_messages("what?", turns), "she", "why"),
-        action_messages(task),
-        *(action_messages(replace(task, gives=form)) for form in FORMS),
-        *(again_messages(action_messages(task), "one", "why", form) for form in FORMS),
-        combine_messages(task, ("one", "two")),
-        *(
-            items_messages(
-                ItemsTask("a", find, (("X", "x"),), ("one",), kind, ("b",), 1, is_echoed=True)
-            )
-            for kind in get_args(ItemKind)
-        ),
-        *(
-            choose_messages(ChooseTask("what?", ("a", "b"), document, answer, is_reasoned))
-            for document, answer in (("text", None), (None, "x"))
-            for is_reasoned in (False, True)
-        ),
-    )
-    of_tables = [Message("user", text) for text in PROMPT_TEXTS]
-    return messages_digest(chain(*prompts, of_tables))
+    # Of the source: rendering all prompts would import as many modules as a run.
+    packages = (name.rpartition(".") for name in _PROMPTS)
+    return digest(get_data(package, f"{module}.py") or b"" for package, _, module in packages).hex()

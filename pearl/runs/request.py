@@ -1,6 +1,6 @@
-"""What a run of `pearl execute`, `eval`, `mine` or `refine fewshot` was asked for, as data that a store keeps; checked when it is read.
+"""The options of a run of `pearl execute`, `eval`, `mine` or `refine fewshot`, as the store keeps them.
 
-A store is untrusted: nothing in it is executed as a command, and every field of the request is
+A store may be untrusted: nothing in it is executed as a command, and every field of a request is
 validated.
 """
 
@@ -29,20 +29,9 @@ from pearl.errors import StoreError, UsageError
 from pearl.errors.escaping import LEFT_OUT, redacted
 from pearl.llm.backends import ModelSettings, address_of
 from pearl.llm.prices import Price
-from pearl.plugins.files import why_unsafe
-from pearl.runs.store import FILE, RunInfo, RunSpec
+from pearl.runs.store import RunInfo, RunSpec
 from pearl.runs.tasks import corpus_source
-from pearl.settings import Settings, resumed
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or "\0" in value:
-        raise ValueError("no text")
-    return value
-
-
-Text = Annotated[str, PlainValidator(_text)]
-"""A text that may be the name of any file: pydantic's own takes none that is not Unicode."""
+from pearl.settings import Settings, Text, resumed
 
 
 def _executor(value: object) -> str:
@@ -57,15 +46,19 @@ Tokens = Annotated[int, Field(ge=256)]
 
 
 class RunRequest(Frozen, Settings):
-    """The options of a command whose rows are kept, under their names there."""
+    """The options of a command that stores rows, by their names."""
 
     COMMAND: ClassVar[str]
     READS: ClassVar[tuple[str, ...]] = ("data",)
-    """Options that name what is worked on."""
+    """Options that name files of input."""
+    ARGUMENTS: ClassVar[str] = ""
+    """The parameter with several files of input, if any."""
+    WRITES: ClassVar[tuple[str, ...]] = ("out", "trace")
+    """Options that name files of output."""
     MAY_READ: ClassVar[tuple[str, ...]] = ("library", "examples", "prices")
-    """Options that name a file, or something that comes with pearl."""
+    """Options that name a file or a shipped library, bank or table."""
 
-    # `base_url` is where the server was, named or not, without a password; None for OpenAI's own or none.
+    # `base_url` is the address of the server in use, without a password; None for OpenAI's or no server.
     data: Text | None = None
     split: Text | None = None
     columns: tuple[Text, ...] = ()
@@ -86,7 +79,7 @@ class RunRequest(Frozen, Settings):
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Self:
-        """The work of a command line."""
+        """The request of a command line."""
         known = resumed({name: params[name] for name in cls.model_fields if name in params})
         settings = ModelSettings(known["base_url"])
         try:
@@ -98,55 +91,46 @@ class RunRequest(Frozen, Settings):
     def spec(
         self, command: Iterable[str], settings: Mapping[str, Any], inputs: Mapping[str, str]
     ) -> RunSpec:
-        """What the run is, but for what of its `Pearl` decides the results: `Session` adds that."""
+        """The specification of the run, without the settings of its `Pearl`, which `Session` adds."""
         shown = tuple(redacted(word, LEFT_OUT) for word in command)
         named = {"command": self.COMMAND, **settings}
         return RunSpec(shown, named, inputs, work=resumed(self.model_dump()))
 
     @property
     def inputs(self) -> Iterator[str]:
-        """Every file that is read, as it was named; of a model its file."""
+        """Every file that is read, as it was named, with the file of the model."""
+        yield from getattr(self, self.ARGUMENTS) if self.ARGUMENTS else ()
         yield from (name for option in self.READS if (name := getattr(self, option)))
         named = [getattr(self, option) for option in self.MAY_READ]
         if address_of(self.model) is None:
             named.append(self.model.partition(":")[2])
-        # Not the name of something that comes with pearl.
+        # Names of shipped libraries, banks and tables are not paths.
         yield from (name for name in named if name and Path(name).exists())
 
     @property
     def outputs(self) -> Iterator[str]:
         """Every file that is written, as it was named."""
-        if self.out:
-            yield self.out
+        yield from (name for option in self.WRITES if (name := getattr(self, option)))
 
 
-class _Planning(RunRequest):
-    """Of commands that have plans written, or run over documents."""
-
-    trace: Text | None = None
-
-    @property
-    def outputs(self) -> Iterator[str]:
-        """Every file that is written, as it was named."""
-        yield from (name for name in (self.out, self.trace) if name)
-
-
-class ExecuteRequest(_Planning):
+class ExecuteRequest(RunRequest):
     """`pearl execute --out`."""
 
     COMMAND = "execute"
     READS = ("tasks", "data")
+    ARGUMENTS = "plan_and_documents"
 
     plan_and_documents: tuple[Text, ...] = ()
     together: bool = False
     tasks: Text | None = None
     longest: PositiveInt | None = None
     out: Text
+    trace: Text | None = None
     verbose: bool = False
 
     @property
     def worked_on(self) -> dict[str, str]:
-        """Plan and documents by name, tasks and data by content, a corpus by its files as they are."""
+        """Identity of the input: names of plan and documents, digests of tasks and data, files of a corpus."""
         inputs = {"arguments": "\n".join(self.plan_and_documents)}
         if self.together:
             inputs["corpus"] = corpus_source(self.plan_and_documents[1:])
@@ -157,18 +141,13 @@ class ExecuteRequest(_Planning):
             inputs |= {"data": _content(self.data), "asked": json.dumps(asked)}
         return inputs
 
-    @property
-    def inputs(self) -> Iterator[str]:
-        """Every file that is read, as it was named; of a model its file."""
-        yield from self.plan_and_documents
-        yield from super().inputs
 
-
-class EvalRequest(_Planning):
+class EvalRequest(RunRequest):
     """`pearl eval`."""
 
     COMMAND = "eval"
     READS = ("data", "results")
+    ARGUMENTS = "corpus"
 
     methods: Text
     results: Text | None = None
@@ -187,12 +166,7 @@ class EvalRequest(_Planning):
     overlap: PositiveInt | None = None
     stem: Text | None = None
     at: Text | None = None
-
-    @property
-    def inputs(self) -> Iterator[str]:
-        """Every file that is read, as it was named; of a model its file."""
-        yield from self.corpus
-        yield from super().inputs
+    trace: Text | None = None
 
 
 class MineRequest(RunRequest):
@@ -200,12 +174,13 @@ class MineRequest(RunRequest):
 
     COMMAND = "mine"
     MAY_READ = (*RunRequest.MAY_READ, "seed_library")
+    WRITES = ("out",)
 
     seed_library: Text
     again: bool = False
 
 
-class FewshotRequest(_Planning):
+class FewshotRequest(RunRequest):
     """`pearl refine fewshot`."""
 
     COMMAND = "fewshot"
@@ -215,26 +190,27 @@ class FewshotRequest(_Planning):
     retries: NonNegativeInt
     max_examples: PositiveInt
     held_out: Text | None = None
+    trace: Text | None = None
 
     @property
     def outputs(self) -> Iterator[str]:
-        """The file of the folder that says what the others are from."""
+        """The journal in the folder of the bank."""
         yield str(Path(self.out) / "curation.jsonl")
 
 
 REQUESTS: Mapping[str, type[RunRequest]] = {
     kind.COMMAND: kind for kind in (ExecuteRequest, EvalRequest, MineRequest, FewshotRequest)
 }
-"""By the name of the command."""
+"""Name of the command → its request."""
 
 
 def request_of(info: RunInfo) -> RunRequest:
-    """What a run of a store was asked for, every field checked."""
-    again = f"give its command itself, as pearl runs show {info.id} has it"
+    """The validated request of a run of a store."""
+    again = f"repeat its command, which pearl runs show {info.id} prints"
     if info.settings.get("command") == "session":
         raise StoreError(
-            f"run {info.id} was begun in Python",
-            help=f"go on with it there: pearl.Session(...).resume('{info.id}')",
+            f"run {info.id} was started in Python",
+            help=f"resume it there: pearl.Session(...).resume('{info.id}')",
         )
     kind = REQUESTS.get(str(info.settings.get("command")))
     if not info.work or kind is None:
@@ -244,28 +220,16 @@ def request_of(info: RunInfo) -> RunRequest:
     work = dict(info.work)
     for name in work.keys() - resumed(work).keys():
         raise StoreError(
-            f"the work of run {info.id} cannot be read: {name} is never kept", help=again
+            f"the request of run {info.id} is invalid: {name} is never stored", help=again
         )
-    # The day on which it was begun, if none was named.
+    # Without --as-of, the day on which the run was started.
     work["as_of"] = work.get("as_of") or info.settings.get("as_of")
     try:
         return kind.model_validate(work)
     except ValidationError as error:
         raise StoreError(
-            f"the work of run {info.id} cannot be read: {reason(error)}", help=again
+            f"the request of run {info.id} is invalid: {reason(error)}", help=again
         ) from None
-
-
-def refuse_others(folder: Path) -> None:
-    """Check that only the user can write to a store."""
-    for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
-        why = why_unsafe(path) if path.exists() else ""
-        if why:
-            raise StoreError(
-                f"a run of this store is not resumed: {why}",
-                path=path,
-                help="take over what you trust into a store of yours: pearl runs merge",
-            )
 
 
 def _content(path: str) -> str:
@@ -275,7 +239,7 @@ def _content(path: str) -> str:
     """
     if Path(path).is_fifo():
         return f"{path} {time_ns()}"
-    if not Path(path).is_file():  # a device may have no end
+    if not Path(path).is_file():  # a device may be endless
         return path
     try:
         return file_sha256(Path(path))

@@ -22,13 +22,13 @@ from pearl.pipeline import Pearl
 Made = TypeVar("Made")
 
 OnBegun = Callable[[Any, Document | None], None]
-"""Callback for a started unit, with its document if it has read one."""
+"""Callback for a started unit, with its document if it has one."""
 
 KEPT_PLANS = 1_000
 """Maximum parsed plans in the cache, some kilobytes each."""
 
 KEPT = 2
-"""Maximum unused documents in the cache."""
+"""Maximum unused documents in the cache; one in use is never loaded again."""
 
 
 class Resources:
@@ -36,14 +36,28 @@ class Resources:
 
     def __init__(self, pearl: Pearl, on_begun: OnBegun | None = None) -> None:
         self.pearl = pearl
+        self.n_loading = 0
+        """Units that wait for their documents."""
         self._on_begun = on_begun
-        self._documents = _Documents(pearl.limits.counter.count)
-        self._read = lru_cache(KEPT_PLANS)(self._read_anew)
+        self._plan = lru_cache(KEPT_PLANS)(self._read)
         self._made: dict[Hashable, Any] = {}
+        self._documents: WeakValueDictionary[Hashable, Document] = WeakValueDictionary()
+        self._kept: deque[Document] = deque(maxlen=KEPT)
+        self._loading: SingleFlight[Document] = SingleFlight()
 
     async def document(self, load: Callable[[], Document]) -> Document:
-        """The document that `load` gives, loaded once for the units that follow one another."""
-        return await self._documents.get(load)
+        """The document that `load` returns, loaded once for units that follow one another."""
+        self.n_loading += 1
+        try:
+            key = loader_key(load)
+            if key is None:
+                return await asyncio.to_thread(self._counted, load)
+            document = self._documents.get(key)
+            if document is None:
+                document = await self._loading.do(key, lambda: self._load(key, load))
+            return document
+        finally:
+            self.n_loading -= 1
 
     async def begin(self, unit: Any, document: Document | None = None) -> None:
         """Report that a unit started, with its document if its cost depends on it."""
@@ -53,14 +67,14 @@ class Resources:
 
     def plan(self, text: str, question: str | None) -> CheckedPlan:
         """Parse a plan, cached by its text."""
-        return self._read(text, question)[0]
+        return self._plan(text, question)[0]
 
     def n_chained(self, text: str, question: str | None) -> int:
         """Length of the longest chain of calls in a plan; 0 if it is invalid."""
         try:
-            return self._read(text, question)[1]
+            return self._plan(text, question)[1]
         except PearlError:
-            return 0  # the unit will fail, and say why
+            return 0  # the unit will fail with this error
 
     def is_over(self, error: Exception) -> bool:
         """Whether an error ends the run rather than one unit."""
@@ -76,65 +90,31 @@ class Resources:
         made: Made = self._made[key]
         return made
 
-    def _read_anew(self, text: str, question: str | None) -> tuple[CheckedPlan, int]:
+    def _read(self, text: str, question: str | None) -> tuple[CheckedPlan, int]:
         checked = self.pearl.compile(text, question=question)
         return checked, max(n_following(build_graph(checked)))
 
-
-class _Documents:
-    """Cache of documents by loader.
-
-    A document in use is never loaded again; of the others the last few are kept, so that memory
-    stays flat. Its tokens are counted with it, where that keeps nobody from other work.
-    """
-
-    def __init__(self, count: Callable[[str], int]) -> None:
-        self._count = count
-        self._known: WeakValueDictionary[Hashable, Document] = WeakValueDictionary()
-        self._kept: deque[Document] = deque(maxlen=KEPT)
-        self._loading: SingleFlight[Document] = SingleFlight()
-
-    async def get(self, load: Callable[[], Document]) -> Document:
-        """The document that `load` gives."""
-        key = loader_key(load)
-        document = None if key is None else self._known.get(key)
-        if document is not None:
-            return document
-        document = _at_once(load)
-        if document is not None:
-            return document if key is None else self._keep(key, document)
-        if key is None:
-            return await asyncio.to_thread(self._counted, load)
-        return await self._loading.do(key, lambda: self._load(key, load))
-
     async def _load(self, key: Hashable, load: Callable[[], Document]) -> Document:
-        # Kept before it counts as loaded: who asks then must not load it again.
-        return self._keep(key, await asyncio.to_thread(self._counted, load))
-
-    def _keep(self, key: Hashable, document: Document) -> Document:
+        document = None
+        if isinstance(load, partial) and load.func is load_file:
+            document = load_at_once(*load.args, **load.keywords)  # a small file needs no thread
+        if document is None:
+            document = await asyncio.to_thread(self._counted, load)
         if document not in self._kept:
             self._kept.append(document)
-        self._known[key] = document
+        self._documents[key] = document
         return document
 
     def _counted(self, load: Callable[[], Document]) -> Document:
         document = load()
-        self._count(document.text)
+        self.pearl.limits.counter.count(
+            document.text
+        )  # in the thread, because counting takes as long as loading
         return document
 
 
-def _at_once(load: Callable[[], Document]) -> Document | None:
-    """The document of a loader that needs no thread; None for others."""
-    if isinstance(load, partial) and load.func is load_file:
-        return load_at_once(*load.args, **load.keywords)
-    return None
-
-
 def loader_key(load: Callable[[], Document]) -> Hashable:
-    """Cache key of a loader, or None.
-
-    Two calls prepared alike load the same document.
-    """
+    """Cache key of a loader, or None; two calls prepared alike load the same document."""
     key: Hashable = load
     if isinstance(load, partial):
         key = (load.func, load.args, tuple(sorted(load.keywords.items())))

@@ -28,7 +28,7 @@ from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pearl.documents.digest import digest, text_sha256
 from pearl.errors import BudgetError, PearlError, StoreError, UsageError
@@ -51,12 +51,13 @@ from pearl.runs.executors import (
 )
 from pearl.runs.executors.local import each_kept
 from pearl.runs.executors.local import run as run_here
-from pearl.runs.forecast import Forecast, Forecaster
 from pearl.runs.identity import fingerprint
-from pearl.runs.request import refuse_others
-from pearl.runs.store import FILE, Run, RunSpec, Status, Store
+from pearl.runs.store import FILE, Run, RunSpec, Status, Store, refuse_others
 from pearl.runs.tasks import read_tasks, tasks_to_json
-from pearl.telemetry.tracing import RunSpans, Telemetry
+
+if TYPE_CHECKING:
+    from pearl.runs.forecast import Forecast, Forecaster
+    from pearl.telemetry.tracing import Telemetry
 
 U = TypeVar("U", bound=Unit)
 
@@ -85,14 +86,14 @@ class Shard:
 
     def takes(self, key: str) -> bool:
         """Whether a unit with this `shard_key` belongs to this shard; it belongs to exactly one."""
-        # By the key alone, so every machine that reads the same input agrees.
+        # By the key alone, so that all machines that read the same input agree.
         return int(text_sha256(key)[:16], 16) % self.n == self.index - 1
 
     def of(self, units: Iterable[U]) -> Iterator[tuple[int, U]]:
-        """The units of this part, each with its place in the whole work, from 0.
+        """The units of this shard, each with its place in the whole work, from 0.
 
-        Rows that are kept under these places come in the order of the input once the parts are
-        merged. Two units of one id are in the same part.
+        By their places, rows are in the order of the input once the shards are merged. Units with the
+        same id are in the same shard.
         """
         return ((place, unit) for place, unit in enumerate(units) if self.takes(unit.shard_key))
 
@@ -142,7 +143,7 @@ class Summary:
 
     @property
     def n_rows(self) -> int:
-        """Rows of the run, those from before included."""
+        """Rows of the run, earlier ones included."""
         return sum(self.statuses.values())
 
     def add(self, outcome: Outcome[Any]) -> None:
@@ -154,7 +155,7 @@ class Summary:
             self.error = self.error or outcome.error
             self.n_unfinished += 1
         elif outcome.error is not None and not outcome.has_row:
-            self.n_unfinished += 1  # ended by what ends the run for all
+            self.n_unfinished += 1  # an error that ends the whole run
         elif outcome.is_failed:
             self.n_failed += 1
             self.first_failure = self.first_failure or outcome
@@ -202,7 +203,7 @@ async def run_recorded(
     has: Callable[[bytes], bool] | None = None,
 ) -> AsyncGenerator[Outcome[U], None]:
     """Run the units without a row; each row is on disk when its outcome is yielded."""
-    # By what they are, for an executor that stops gives some units back without an outcome.
+    # By identity and not by order: an executor that stops gives no outcome for some units.
     taken: dict[Hashable, deque[tuple[int, bytes]]] = {}
 
     def todo() -> Iterator[U]:
@@ -232,12 +233,12 @@ async def run_recorded(
 def unrecorded(
     pearl: Pearl,
     units: Iterable[tuple[int, U]],
-    has: Callable[[bytes], bool],
+    has: Callable[[bytes], bool] | None,
     on_known: Callable[[bytes], None] = lambda key: None,
 ) -> Iterator[tuple[int, U, bytes]]:
     """The units without a row."""
     for place, unit, key in keyed(pearl, units):
-        if unit.source and has(key):
+        if has is not None and unit.source and has(key):
             on_known(key)
         else:
             yield place, unit, key
@@ -245,28 +246,26 @@ def unrecorded(
 
 def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U, bytes]]:
     """Units of work with the keys of their rows."""
-    # A key depends on what the row depends on, never on the place of the unit: its id, its document
-    # and every setting that decides results.
+    # A key depends on everything that the row depends on (id, document, settings that decide results),
+    # and not on the place of the unit.
     settings = digest(map(repr, sorted(fingerprint(pearl).items()))).hex()
-    n_alike: Counter[int] = Counter()  # by 8 bytes of their keys: millions of units may come
+    n_alike: Counter[int] = (
+        Counter()
+    )  # by 8 bytes of the key, because there may be millions of units
     for place, unit in units:
-        key = _key(unit, settings, place)
+        # A unit without a source is identified by its place, and is always run.
+        source = unit.source or f"#{place}"
+        key = digest((settings, type(unit).__name__, unit.id, source, *unit.depends_on))
         short = int.from_bytes(key[:8])
-        if n := n_alike[short]:  # a row for every unit, be it the same as an earlier one
+        if n := n_alike[short]:  # equal units have a row each
             key = digest((key.hex(), str(n)))
         n_alike[short] += 1
         yield place, unit, key
 
 
 def _named(unit: Unit) -> Hashable:
-    """The identity of a unit; an executor may have replaced its loader."""
+    """The identity of a unit; an executor may return an equal one."""
     return type(unit), unit.id, unit.source, *unit.depends_on
-
-
-def _key(unit: Unit, settings: str, place: int) -> bytes:
-    # A unit whose document nothing tells from others is known by its place, and never skipped.
-    source = unit.source or f"#{place}"
-    return digest((settings, type(unit).__name__, unit.id, source, *unit.depends_on))
 
 
 class Session:
@@ -385,6 +384,8 @@ class Session:
             seconds_per_call: How long a call takes, for an estimate of the time.
             redo: As in `run`.
         """
+        from pearl.runs.forecast import Forecaster
+
         tasks = self._repeatable(tasks, asked)
         forecaster = Forecaster(self._pearl, price=self.price, seconds_per_call=seconds_per_call)
         known: list[bytes] = []
@@ -394,10 +395,10 @@ class Session:
                 # There is no store yet, or the run itself will report the error.
                 with suppress(StoreError):
                     store = stack.enter_context(self._readable())
-            run_id = (id or _latest(store, self.spec(tasks, asked))) if store else None
-            has = _known(store, run_id, redo) if store and run_id else lambda key: False
-            left = unrecorded(self._pearl, self._numbered(tasks), has, known.append)
-            for _, task, _ in left:
+            if store is not None and id is None:
+                id = next((run.id for run in store.runs(self.spec(tasks, asked).key)), None)
+            has = _known(store, id, redo) if store is not None and id is not None else None
+            for _, task, _ in unrecorded(self._pearl, self._numbered(tasks), has, known.append):
                 forecaster.add(task)
         return replace(forecaster.result(), n_known=len(known))
 
@@ -562,7 +563,15 @@ class Session:
                     async for outcome in outcomes:
                         summary.add(outcome)
                         if spans is not None:
-                            _tell(spans, outcome)
+                            answer = outcome.result
+                            is_answer = isinstance(answer, Answer)
+                            spans.finished(
+                                outcome.unit.id,
+                                outcome.trace,
+                                error=outcome.error,
+                                status=answer.status if is_answer else "",
+                                answer=answer.text if is_answer else "",
+                            )
                         yield outcome
             finally:
                 summary.limits = pearl.client.limiter.limits
@@ -598,9 +607,11 @@ class Session:
             replies = client.replies
         if keeps_limits and (has_limits or self.price is not None) and self.budget is None:
             self.budget = client.budget
-            if has_limits or not client.budget.is_limited:  # else those of the client hold
+            if has_limits or not client.budget.is_limited:  # else the limits of the client apply
                 self.budget = Budget(client.counter, price=self.price, **self._limits)  # type: ignore[arg-type]
             if "on_begun" in signature(self._plugin.run).parameters:
+                from pearl.runs.forecast import Forecaster
+
                 self._begun = Forecaster(self._pearl, price=self.price)
         offered: Offered = {
             "on_progress": lambda progress: watcher.on_notice(str(progress)),
@@ -622,7 +633,7 @@ class Session:
         return self._pearl.asking(own), run_with(self._plugin, **offered)
 
     def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:
-        """The tasks, to be gone through twice where it is they that make the run the one it is."""
+        """The tasks; as a list if they are an iterator and have to be iterated twice."""
         is_twice = asked is None and self._keeps_rows
         return list(tasks) if is_twice and isinstance(tasks, Iterator) else tasks
 
@@ -632,7 +643,7 @@ class Session:
 
     @contextmanager
     def _opened(self, watcher: Watcher) -> Iterator[Store | None]:
-        """The store to write, where there is one."""
+        """The store to write, if any."""
         if self._store is None or isinstance(self._store, Store):
             yield self._store
         else:
@@ -664,27 +675,10 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
             on_notice(f"{n} kept replies were damaged and asked for again")
 
 
-def _tell(spans: RunSpans, outcome: Outcome[Any]) -> None:
-    """Tell the spans of a run of an outcome."""
-    answer = outcome.result if isinstance(outcome.result, Answer) else None
-    spans.finished(
-        outcome.unit.id,
-        outcome.trace,
-        error=outcome.error,
-        status=answer.status if answer else "",
-        answer=answer.text if answer else "",
-    )
-
-
-def _latest(store: Store, spec: RunSpec) -> str | None:
-    """The latest run of the same work."""
-    return next((info.id for info in store.runs() if info.spec_key == spec.key), None)
-
-
 def _known(
     store: Store, run_id: str, redo: Callable[[Mapping[str, Any]], bool] | None
 ) -> Callable[[bytes], bool]:
-    """A function that tells whether a run has a row under a key that need not be repeated."""
+    """A function that returns whether a run has a row with a key that need not be repeated."""
 
     def has(key: bytes) -> bool:
         is_done = store.is_done(run_id, key)
@@ -694,7 +688,7 @@ def _known(
 
 
 def _let_go(run: Run) -> None:
-    """Release an unfinished run. Errors of the store were reported earlier and are ignored here."""
+    """Release an unfinished run; its errors were reported when a row was not stored."""
     with suppress(StoreError):
         run.finish("stopped")
 
@@ -727,22 +721,17 @@ def run(awaitable: Awaitable[Result]) -> Result:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _runner().run(_awaited(awaitable))
+        runner: asyncio.Runner | None = getattr(_threads, "runner", None)
+        if runner is None:
+            runner = _threads.runner = asyncio.Runner()
+            atexit.register(runner.close)
+        return runner.run(_awaited(awaitable))
     if asyncio.iscoroutine(awaitable):
-        awaitable.close()  # or it would be said that it was never awaited
+        awaitable.close()  # else Python warns that it was never awaited
     raise UsageError(
         "pearl.run is for scripts, and an event loop is running here",
         help="in a notebook or in asynchronous code: await pearl.ask(...)",
     )
-
-
-def _runner() -> asyncio.Runner:
-    """The runner of this thread, closed when the program ends."""
-    runner: asyncio.Runner | None = getattr(_threads, "runner", None)
-    if runner is None:
-        runner = _threads.runner = asyncio.Runner()
-        atexit.register(runner.close)
-    return runner
 
 
 async def _awaited(awaitable: Awaitable[Result]) -> Result:

@@ -2,18 +2,18 @@
 
 A row of a tasks file: `id`, one of `plan | plan_path | question`, one of `document |
 document_path`. Paths are relative to the file. What `pearl plan --data` writes can be read here:
-`planned_for` says what a plan was written for, and what is right of a row (`options, gold, reference,
-subsets`) is passed on to its result.
+`planned_for` names the library of a plan, and the gold data of a row (`options, gold, reference, subsets`)
+is copied to its result.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -32,9 +32,11 @@ from pearl.documents.document import (
     read_bytes,
 )
 from pearl.errors import DataError, StoreError, UsageError
-from pearl.retrieval.corpus.sources import SourceFile, find_files
 from pearl.runs.executors import Task, Unit
 from pearl.runs.store import RunInfo
+
+if TYPE_CHECKING:
+    from pearl.retrieval.corpus.sources import SourceFile
 
 _PASSED_ON = ("options", "gold", "reference", "subsets")
 
@@ -65,7 +67,7 @@ class _TaskRow(BaseModel):
 
 
 class TaskFile:
-    """The tasks of a file, read again at each iteration; a pipe is read once."""
+    """The tasks of a file, which is read at each iteration; a pipe is read once."""
 
     def __init__(
         self,
@@ -82,9 +84,9 @@ class TaskFile:
 
     @cached_property
     def first_plan(self) -> tuple[PlannedFor | None, Path | None] | None:
-        """Of the first plan what it was written for, and the file of that library if it has one.
+        """The library that the first plan was written for, and the file of that library if it has one.
 
-        None where the first task has no plan.
+        None if the first task has no plan.
         """
         for source in self._rows():
             row = None if isinstance(source, DataError) else _read(source)
@@ -101,7 +103,7 @@ class TaskFile:
 
     @property
     def names_documents(self) -> bool:
-        """Whether there are tasks and each of them names its document."""
+        """Whether the file has tasks, and each of them names its document."""
         n_named = 0
         for source in self._rows():
             row = _read(source) if isinstance(source, Row) else None
@@ -134,7 +136,7 @@ class TaskFile:
 def _read(source: Row) -> _TaskRow | None:
     try:
         return _TaskRow.model_validate(source.fields)
-    except ValidationError:  # told when its task is made
+    except ValidationError:  # its task reports the error
         return None
 
 
@@ -145,38 +147,42 @@ def over_files(
     plan: str | None = None,
     is_named: bool = True,
 ) -> list[Task]:
-    """A question or a plan over files of documents: a task for each, called as its file.
+    """A question or a plan over files of documents: one task per file, with its path as id.
 
     Args:
         documents: Read when their tasks are run.
-        question: What is asked.
-        plan: Text of a plan.
-        is_named: Whether a single task is called as its file, too, and not "".
+        question: The question.
+        plan: The text of a plan.
+        is_named: Whether a single task has its path as id, too, and not "".
 
     Raises:
-        UsageError: `documents` is one path, whose letters would be taken for files.
+        UsageError: `documents` is a single path.
     """
     if isinstance(documents, str | Path):
         raise UsageError(
             f"'{documents}' is a single path", help="pass a list: over_files([path], ...)"
         )
-    paths = list(dict.fromkeys(map(str, documents)))  # each once: its path is the id of its row
+    paths = list(dict.fromkeys(map(str, documents)))  # without duplicates: the path is the id
     ids = paths if len(paths) > 1 or is_named else [""]
-    return [
-        Task(
-            id,
-            partial(load, path),
-            question,
-            plan,
-            source=file_source(path),
-            kind=kind_by_name(path),
-        )
-        for id, path in zip(ids, paths, strict=True)
-    ]
+    return [_over_file(id, path, None, question, plan) for id, path in zip(ids, paths, strict=True)]
+
+
+def _over_file(
+    id: str,
+    path: str,
+    name: str | None,
+    question: str | None,
+    plan: str | None,
+    extra: Mapping[str, Any] | None = None,
+) -> Task:
+    return Task(
+        id, partial(load, path, name=name), question, plan,
+        source=file_source(path), extra=extra or {}, kind=kind_by_name(name or path),
+    )  # fmt: skip
 
 
 class _KeptTask(BaseModel):
-    """A task over a file, as a store has it."""
+    """A task over a file, as the store keeps it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -189,11 +195,11 @@ class _KeptTask(BaseModel):
 
 
 MAX_KEPT = 10_000
-"""Tasks that a store has in full at most."""
+"""Maximum tasks that a store keeps in full."""
 
 
 def tasks_to_json(tasks: Iterable[Unit]) -> list[dict[str, Any]] | None:
-    """Tasks over files as JSON data; None where there are others among them, or too many."""
+    """Tasks over files as JSON data; None if there are too many, or other units among them."""
     found: list[dict[str, Any]] = []
     for task in tasks:
         load_it = task.document
@@ -215,32 +221,29 @@ def tasks_to_json(tasks: Iterable[Unit]) -> list[dict[str, Any]] | None:
 
 
 def read_tasks(info: RunInfo) -> list[Task]:
-    """The tasks of a run that was begun with tasks over files; their paths begin in its folder."""
+    """The tasks over files that a run was started with; their paths are relative to its folder."""
     kept = info.work.get("tasks") if info.settings.get("command") == "session" else None
     if not isinstance(kept, list):
         raise UsageError(
             f"the store has no tasks for run {info.id}",
-            help="pass them: session.resume(run_id, tasks)",
+            help="pass the tasks: session.resume(run_id, tasks)",
         )
     try:
         rows = [_KeptTask.model_validate(row) for row in kept]
     except ValidationError as error:
         raise StoreError(f"the tasks of run {info.id} cannot be read: {reason(error)}") from None
-    tasks = []
-    for row in rows:
-        path = str(Path(info.folder) / row.path)
-        loaded = partial(load, path, name=row.name)
-        tasks.append(
-            Task(row.id, loaded, row.question, row.plan, None, file_source(path), row.extra)
-        )
-    return tasks
+    home = Path(info.folder)
+    return [
+        _over_file(row.id, str(home / row.path), row.name, row.question, row.plan, row.extra)
+        for row in rows
+    ]
 
 
 class DocumentTasks:
     """One plan over the documents of samples, each document once, in the order of the data.
 
-    What is right of a sample is passed on where it is the only one of its document. The samples are
-    read twice, so that their documents are in memory one at a time.
+    The gold data of a sample is copied to the result if the document has no other sample. The samples are
+    read twice, so that only one document is in memory at a time.
     """
 
     def __init__(
@@ -259,8 +262,10 @@ class DocumentTasks:
             if isinstance(sample, DataError) or sample.document is None:
                 if n_longest is None:
                     self._n_failing += 1
+                elif isinstance(sample, DataError):
+                    self.left_out.append(sample)
                 else:
-                    self.left_out.append(_problem(sample))
+                    self.left_out.append(DataError(f"sample '{sample.id}' has no document"))
                 continue
             key = _document_key(sample.document)
             if n_longest is not None and key not in self._n_samples:
@@ -281,11 +286,10 @@ class DocumentTasks:
     def __iter__(self) -> Iterator[Task]:
         if self._longest is None:
             return (task for _, task in self._tasks())
-        places = {key: place for place, key in enumerate(self._longest)}
-        found = [(places[key], task) for key, task in self._tasks(places) if key in places]
-        return (task for _, task in sorted(found, key=lambda each: each[0]))
+        longest = {key: task for key, task in self._tasks() if key in self._longest}
+        return (longest[key] for key in self._longest if key in longest)
 
-    def _tasks(self, wanted: Container[Hashable] | None = None) -> Iterator[tuple[Hashable, Task]]:
+    def _tasks(self) -> Iterator[tuple[Hashable, Task]]:
         seen: set[Hashable] = set()
         for sample in self._read():
             if isinstance(sample, DataError):
@@ -295,30 +299,19 @@ class DocumentTasks:
                 yield None, Task(sample.id, sample.load, plan=self._plan)
                 continue
             key = _document_key(sample.document)
-            if key in seen or (wanted is not None and key not in wanted):
+            if key in seen:
                 continue
             seen.add(key)
             extra = _passed_on(sample.to_json()) if self._n_samples[key] == 1 else {}
             document = sample.document
             source = file_source(document) if isinstance(document, Path) else document.digest
-            yield (
-                key,
-                Task(
-                    sample.document_name, sample.load, plan=self._plan, source=source, extra=extra
-                ),
-            )
+            name = sample.document_name
+            yield key, Task(name, sample.load, plan=self._plan, source=source, extra=extra)
 
 
 def _document_key(document: Document | Path) -> Path | bytes:
     """The identity of a document without its text."""
     return document if isinstance(document, Path) else bytes.fromhex(document.digest)
-
-
-def _problem(sample: Sample | DataError) -> DataError:
-    """Why there is no document."""
-    if isinstance(sample, DataError):
-        return sample
-    return DataError(f"sample '{sample.id}' has no document")
 
 
 def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -336,7 +329,7 @@ def _tasks(
         plan = _plan(source, row, library_sha256)
         path = source.file("document_path") if row.document is None else None
     except (DataError, ValidationError) as error:
-        # What is right of it goes along: a failure is scored as wrong, not left out.
+        # The gold data is kept, so that the failure is scored as wrong and not left out.
         asked = source.fields.get("question")
         question = asked if isinstance(asked, str) else None
         name = source.fields.get("document_name") or source.fields.get("document_path")
@@ -357,15 +350,11 @@ def _tasks(
         yield Task(id, partial(from_text, text, name), row.question, plan, None, digest, extra)
     elif path is not None:
         extra["document"] = name = str(row.document_path)
-        loaded = partial(load, path, name=name)
-        kind = kind_by_name(name)
-        yield Task(id, loaded, row.question, plan, None, file_source(path), extra, kind)
+        yield _over_file(id, str(path), name, row.question, plan, extra)
     elif documents:
         for document in documents:
-            each = id if len(documents) == 1 else f"{id}/{document}"
-            loaded, digest = partial(load, document), file_source(document)
-            kind = kind_by_name(document)
-            yield Task(each, loaded, row.question, plan, None, digest, extra, kind)
+            own_id = id if len(documents) == 1 else f"{id}/{document}"
+            yield _over_file(own_id, document, None, row.question, plan, extra)
     else:
         problem = source.error(
             "the row has neither document nor document_path, and no document was named",
@@ -375,7 +364,7 @@ def _tasks(
 
 
 def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:
-    """The plan of a row; None where it has a question only."""
+    """The plan of a row; None if it has a question only."""
     if row.status == "failed":
         raise source.error(f"the plan of this row failed: {_message(row.error)}")
     planned = row.planned_for
@@ -392,7 +381,7 @@ def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:
             reason = str(error).partition("\n")[0]
             raise source.error(f"plan_path '{row.plan_path}' cannot be read: {reason}") from None
     if row.plan is None and row.question is None:
-        raise source.error("the row has none of plan, plan_path, question")
+        raise source.error("the row has no plan, plan_path or question")
     return row.plan
 
 
@@ -402,6 +391,8 @@ def _message(error: Any) -> str:
 
 def corpus_files(named: Sequence[str]) -> tuple[SourceFile, ...]:
     """The files of a corpus, in its order, without standard input."""
+    from pearl.retrieval.corpus.sources import find_files  # late: for corpora only
+
     paths = [name for name in named if name != "-"]
     return find_files(paths).files if paths else ()
 

@@ -1,8 +1,8 @@
 """Question + table → a typed query → the rows and figures it asks for, each with its row numbers.
 
 The way of a question: `lookup` (prompt and reply) → one of two notations, `specification` (JSON) or
-`sql` (run by a locked database in a child process) → `checking` (columns and values) → `running`
-(parameterised SQL, result). `terms` chooses what of a table is shown to the model: a table of any
+`sql` (run by a locked database in a child process). A specification is checked (`checking`: columns and
+values) and run (`running`). `terms` chooses what of a table is shown to the model: a table of any
 length takes a few hundred tokens.
 """
 

@@ -1,11 +1,10 @@
-"""A query + the columns of a table → the same query in the table's own names, or what is wrong with it."""
+"""A query + the columns of a table → the same query with the table's own names, or a list of its errors."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import read_period
@@ -14,37 +13,22 @@ from pearl.documents.table.quantities import is_year
 from pearl.errors import did_you_mean
 from pearl.tables.columns import DATE_PART, TypedColumn, fold, number_in, read_moment
 from pearl.tables.query_table import QueryTable
-from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Query, Where
+from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Query, QueryError, Where
 
 _SHOWN = 12  # maximum names of columns in a message
 _VALUES_SHOWN = 6  # maximum values of a column in a message
-
-
-@dataclass(frozen=True, slots=True)
-class Flaw:
-    """Something wrong with a query."""
-
-    message: str
-    column: str = ""
-
-
-class QueryError(ValueError):
-    """A query does not fit its table."""
-
-    def __init__(self, flaws: list[Flaw]) -> None:
-        super().__init__("\n".join(flaw.message for flaw in flaws))
-        self.flaws = tuple(flaws)
+_NAMES = {"text": "texts", "number": "numbers", "date": "dates", "hours": "opening hours"}
 
 
 def check(query: Query, table: QueryTable) -> Query:
-    """The query with every column named as the table has it."""
+    """The query with the table's own names of columns."""
     return _Checker(table).query(query)
 
 
 class _Checker:
     def __init__(self, table: QueryTable) -> None:
         self.table = table
-        self.flaws: list[Flaw] = []
+        self.flaws: list[tuple[str, str]] = []  # a message, and the column it is about, if any
 
     def query(self, query: Query) -> Query:
         select = tuple(dict.fromkeys(self.column(name) for name in query.select))
@@ -65,7 +49,8 @@ class _Checker:
             for one in query.sort
         )
         if self.flaws:
-            raise QueryError(self.flaws)
+            column = next((name for _, name in self.flaws if name), "")
+            raise QueryError("\n".join(message for message, _ in self.flaws), column)
         return checked.model_copy(update={"sort": sort})
 
     def column(self, name: str) -> str:
@@ -79,25 +64,22 @@ class _Checker:
             of = f"{self.column(part['name'])} by {part['part'].lower()}"
             if self.table.column(of):
                 return of
-            self.flaws.append(Flaw(f"'{name[:60]}' is no part of a column of dates"))
+            self.flaws.append((f"'{name[:60]}' is not a part of a column of dates", ""))
             return name
         for spelled in (fold, _bare, _singular):
             close = [each for each in names if spelled(each) == spelled(name)]
             if len(close) == 1:
                 return close[0]
             if close:
-                self.flaws.append(Flaw(f"'{name}' may mean any of the columns {', '.join(close)}"))
+                self.flaws.append((f"'{name}' may mean any of the columns {', '.join(close)}", ""))
                 return name
-        if is_year(name):  # the years that there are come first
+        if is_year(name):  # columns of other years come first
             names = tuple(sorted(names, key=lambda each: not is_year(each)))
         listed = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
         meant = did_you_mean(name, names)
         help = f"did you mean '{meant}'? " if meant else ""
-        self.flaws.append(Flaw(f"there is no column '{name[:60]}'; {help}the table has: {listed}"))
+        self.flaws.append((f"the table has no column '{name[:60]}'; {help}it has: {listed}", ""))
         return name
-
-    def typed(self, name: str) -> TypedColumn | None:
-        return self.table.column(name)
 
     def where(self, where: Where) -> Where:
         match where:
@@ -112,25 +94,19 @@ class _Checker:
 
     def condition(self, one: Condition) -> Condition:
         name = self.column(one.column)
-        if column := self.typed(name):
-            for value in one.value:
-                if flaw := _value_flaw(column, one.op, value):
-                    self.flaws.append(Flaw(flaw, name))
+        if column := self.table.column(name):
+            flaws = (_value_flaw(column, one.op, value) for value in one.value)
+            self.flaws += [(flaw, name) for flaw in flaws if flaw]
         return one.model_copy(update={"column": name})
 
     def figure(self, function: str, name: str) -> str:
         name = self.column(name)
-        column = self.typed(name)
+        column = self.table.column(name)
         kinds = {"sum": ("number",), "mean": ("number",), "min": ("number", "date"),
                  "max": ("number", "date")}.get(function)  # fmt: skip
         if column and kinds and column.kind not in kinds:
-            self.flaws.append(
-                Flaw(
-                    f"'{function}' is of {' or '.join(kinds)}s, and {name} is of {column.kind}; "
-                    f"it has {_some(column.values)}",
-                    name,
-                )
-            )
+            message = f"'{function}' needs {' or '.join(kinds)}s; {name} is a column of {_NAMES[column.kind]}"
+            self.flaws.append((f"{message} and has {_some(column.values)}", name))
         return name
 
     def sorted_by(self, by: str, query: Query, figures: dict[str, str]) -> str:
@@ -144,7 +120,7 @@ class _Checker:
         if fold(by) in ("count", "value") and len(figures) == 1:
             return next(iter(figures.values()))
         names = ", ".join((*query.group, *figures.values()))
-        self.flaws.append(Flaw(f"the result has no '{by[:60]}' to sort by; it has: {names}"))
+        self.flaws.append((f"the result has no '{by[:60]}' to sort by; it has: {names}", ""))
         return by
 
 
@@ -152,7 +128,7 @@ def _value_flaw(column: TypedColumn, op: str, value: str) -> str | None:
     """The error of comparing a column with a value, or None."""
     if op == "open":
         if column.kind != "hours":
-            return f"'open' is of opening hours, and {column.name} has {_some(column.values)}"
+            return f"'open' needs opening hours; {column.name} has {_some(column.values)}"
         if read_moment(value) is None:
             return f"'{value[:60]}' is not a time of the week; write 'Friday', 'Friday 10:00' or 'Friday 10:00-12:00'"
         return None
@@ -164,21 +140,21 @@ def _value_flaw(column: TypedColumn, op: str, value: str) -> str | None:
         if found is None:
             if op not in ORDERED and fold(value) in map(fold, column.values):
                 return None
-            return f"{column.name} is of numbers, and '{value[:60]}' is not surely one; it has {_some(column.values)}"
+            return f"{column.name} is a column of numbers; '{value[:60]}' is not clearly a number; it has {_some(column.values)}"
         unit = found[1]
         if unit and unit != column.unit:
-            there = f"in {column.unit}" if column.unit else "without a unit"
-            return f"{column.name} is of numbers {there}, and '{value[:60]}' is in {unit}"
+            own = f"in {column.unit}" if column.unit else "without a unit"
+            return f"{column.name} is a column of numbers {own}; '{value[:60]}' is in {unit}"
         return None
     if column.kind == "date":
         if read_period(value)[0] is None and not (
             op not in ORDERED and fold(value) in map(fold, column.values)
         ):
-            return f"{column.name} is of dates, and '{value[:60]}' is none; it has {_some(column.values)}"
+            return f"{column.name} is a column of dates; '{value[:60]}' is not a date; it has {_some(column.values)}"
         return None
     if op in ORDERED:
         return (
-            f"'{op}' compares numbers and dates, and {column.name} is of {column.kind}; it has "
+            f"'{op}' compares numbers and dates; {column.name} is a column of {_NAMES[column.kind]} and has "
             f"{_some(column.values)}"
         )
     return None
@@ -192,7 +168,7 @@ def _some(values: Sequence[str]) -> str:
 def nearest_values(column: TypedColumn, value: str, n: int = 3) -> list[str]:
     """The values of a column with the most similar spelling, best first.
 
-    Those that have a word of it come first, then those of similar letters.
+    Values that share a word with it come first, then values with similar letters.
     """
     wanted = fold(value)
     words = set(re.findall(r"\w+", wanted))

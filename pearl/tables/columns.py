@@ -1,17 +1,17 @@
-"""Rows → typed columns: what their cells say as numbers, dates or opening hours; and how texts are compared."""
+"""Rows → typed columns: their cells as numbers, dates or opening hours; and the form in which texts are compared."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Literal, TypeVar
+from typing import Any, Literal
 
 from pearl.documents.comparisons import are_mostly
-from pearl.documents.dates import Dates, date_part, read_dates
+from pearl.documents.dates import date_part, read_dates
 from pearl.documents.english import WEEKDAYS
 from pearl.documents.numbers import CURRENCIES, Quantity, unit_of
 from pearl.documents.rows import Rows
@@ -35,7 +35,7 @@ def fold(text: str) -> str:
 def word_form(folded: str) -> str:
     """A folded text as its words with one blank before each and one at the end.
 
-    An apostrophe within a word is no end of it: `Modi'in` is one word.
+    An apostrophe within a word does not end it: `Modi'in` is one word.
 
     Example:
         >>> word_form("h&c, modi'in-re'ut")
@@ -45,10 +45,9 @@ def word_form(folded: str) -> str:
     return f" {' '.join(words)} "
 
 
-_Number = TypeVar("_Number", bound=float | None)
-
 DAY = 24 * 60
 WEEK = 7 * DAY  # minutes; a week begins on Monday at 00:00
+ALWAYS = (1 << WEEK) - 1  # all minutes of a week, a bit each
 
 _MAX_LENGTH = 300
 _DAYS = [day[:3].lower() for day in WEEKDAYS]
@@ -74,39 +73,37 @@ _moment = lazy_pattern(
 class Moment:
     """A time of the week in a query of opening hours."""
 
-    start: int
-    end: int
-    is_whole: bool
+    minutes: int  # a bit each, as those of `read_hours`
+    is_whole: bool  # open in all of these minutes, else in some
 
 
-def read_hours(text: str) -> tuple[tuple[int, int], ...] | None:
-    """Opening hours → intervals from and to a minute of the week; None if they cannot be read.
-
-    An interval that goes over the end of the week is two. `()` is closed.
-    """
+def read_hours(text: str) -> int | None:
+    """The minutes of a week in opening hours, a bit each; None if they cannot be read. 0 means closed."""
     if len(text) > _MAX_LENGTH:
         return None
     text = " ".join(text.split())
     if re.fullmatch(r"24 ?/ ?7|always open|open 24 hours(?: daily)?", text, re.I):
-        return ((0, WEEK),)
-    found: set[tuple[int, int]] = set()
-    at = 0
+        return ALWAYS
+    opened = at = 0
     while at < len(text):
         part = _part.match(text, at)
-        if part is None:
+        hours = part and _hours_of(part["hours"])
+        if part is None or hours is None:
             return None
         for day in _days_of(part["days"]):
-            intervals = _hours_of(part["hours"])
-            if intervals is None:
-                return None
-            for start, end in intervals:
-                found |= _in_week(day * DAY + start, day * DAY + end)
-        at = part.end()
-        between = re.compile(r"\s*(?:[;,|.]\s*|\Z)").match(text, at)
+            for start, end in hours:
+                opened |= minutes_of_week(day * DAY + start, day * DAY + end)
+        between = re.compile(r"\s*(?:[;,|.]\s*|\Z)").match(text, part.end())
         if between is None:
             return None
         at = between.end()
-    return tuple(_merged(found)) if text else None
+    return opened if text else None
+
+
+def minutes_of_week(start: int, end: int) -> int:
+    """The minutes from `start` up to `end`, which may be in the following week, a bit each."""
+    bits = ((1 << (end - start)) - 1) << start
+    return (bits | bits >> WEEK) & ALWAYS
 
 
 def read_moment(text: str) -> Moment | None:
@@ -116,16 +113,15 @@ def read_moment(text: str) -> Moment | None:
         return None
     day = _number(match["day"]) * DAY
     if match["start"] is None:
-        return Moment(day, day + DAY, is_whole=False)
+        return Moment(minutes_of_week(day, day + DAY), is_whole=False)
     start = _minutes(match["start"])
     if start is None:
         return None
-    if match["end"] is None:
-        return Moment(day + start, day + start, is_whole=True)
-    end = _minutes(match["end"])
+    end = _minutes(match["end"]) if match["end"] else start + 1
     if end is None or end == start:
         return None
-    return Moment(day + start, day + (end if end > start else end + DAY), is_whole=True)
+    end += 0 if end > start else DAY
+    return Moment(minutes_of_week(day + start, day + end), is_whole=True)
 
 
 def _number(day: str) -> int:
@@ -168,21 +164,6 @@ def _minutes(text: str) -> int | None:
     return hour * 60 + minute if hour * 60 + minute <= DAY else None
 
 
-def _in_week(start: int, end: int) -> set[tuple[int, int]]:
-    return {(start, end)} if end <= WEEK else {(start, WEEK), (0, end - WEEK)}
-
-
-def _merged(intervals: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Merge adjacent intervals, such as those that meet at midnight."""
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(intervals):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
-
-
 Kind = Literal["text", "number", "date", "hours"]
 
 _NUMBER_FIRST = lazy_pattern(
@@ -210,11 +191,10 @@ class TypedColumn:
     kind: Kind
     cells: Sequence[str | None]
     values: Sequence[str]
-    numbers: dict[str, int | float] = field(default_factory=dict)
+    parsed: Mapping[str, Any] = field(default_factory=dict)
+    """Cell → its number, its `Period`, or its opening hours (see `read_hours`), by the kind."""
     unit: str = ""
-    dates: dict[str, tuple[str, str]] = field(default_factory=dict)
-    reading: Dates | None = None
-    hours: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    is_day_first: bool | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -222,9 +202,7 @@ class TypedColumn:
         """Cells with a value that cannot be read as the column's kind."""
         if self.kind == "text":
             return frozenset()
-        read: Container[str] = self.hours if self.kind == "hours" else self.dates
-        read = self.numbers if self.kind == "number" else read
-        return frozenset(cell for cell in self.values if cell not in read and not is_blank(cell))
+        return frozenset(c for c in self.values if c not in self.parsed and not is_blank(c))
 
 
 def typed_columns(rows: Rows) -> tuple[TypedColumn, ...]:
@@ -239,24 +217,21 @@ def _column(name: str, cells: list[str | None]) -> TypedColumn:
     stated = [value for value in values if not is_blank(value)]
     if stated and _are_mostly_hours(stated):
         read = {value: read_hours(value) for value in values}
-        hours = {value: found for value, found in read.items() if found is not None}
-        notes = _unread(name, "opening hours", values, hours)
-        return TypedColumn(name, "hours", cells, values, hours=hours, notes=notes)
-    if stated and _are_mostly_numbers(stated):
-        return _of_numbers(name, cells, values)
-    if stated and are_mostly("date", stated):
-        found_dates = read_dates(values)
-        dates = {
-            value: (period.first.isoformat(), period.last.isoformat())
-            for value, period in zip(values, found_dates.periods, strict=True)
-            if period
-        }
-        notes = (found_dates.note,) if found_dates.note else ()
-        return TypedColumn(
-            name, "date", cells, values, dates=dates, reading=found_dates,
-            notes=(*notes, *_unread(name, "dates", values, dates)),
-        )  # fmt: skip
-    return TypedColumn(name, "text", cells, values)
+        hours = {value: minutes for value, minutes in read.items() if minutes is not None}
+        column, what = TypedColumn(name, "hours", cells, values, hours), "opening hours"
+    elif stated and _are_mostly_numbers(stated):
+        column = _of_numbers(name, cells, values)
+        what = f"numbers in {column.unit}" if column.unit else "numbers"
+    elif stated and are_mostly("date", stated):
+        dates = read_dates(values)
+        periods = {v: period for v, period in zip(values, dates.periods, strict=True) if period}
+        notes = (dates.note,) if dates.note else ()
+        order = dates.is_day_first
+        column = TypedColumn(name, "date", cells, values, periods, is_day_first=order, notes=notes)
+        what = "dates"
+    else:
+        return TypedColumn(name, "text", cells, values)
+    return replace(column, notes=(*column.notes, *_unread(name, what, values, column.parsed)))
 
 
 def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedColumn:
@@ -268,20 +243,16 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
     unit = units.most_common(1)[0][0] if units else ""
     first = next((own for _, own in found.values()), "")
     if not unit and first in CURRENCIES and not units.keys() - {"", first}:
-        unit = first  # accounts have the sign in the first row and in that of the total
-    # Of a number among percentages it is open whether it is a share or a percentage.
+        unit = first  # accounts write the sign in the first row and in the total only
+    # A bare number among percentages may be a share (0.3) or a percentage (30).
     alike = (unit,) if unit == "%" else ("", unit)
     unit = unit_of(f"1 {unit}", 0, 1)  # or a word that is none
     numbers = {value: number for value, (number, own) in found.items() if own in alike}
-    notes = (
-        [f"numbers in {name} that have no unit are read as {unit}"]
-        if unit and "" in alike and any(not own for _, own in found.values())
-        else []
-    )
+    has_bare = "" in alike and any(not own for _, own in found.values())
+    notes = (f"numbers in {name} that have no unit are read as {unit}",)
     return TypedColumn(
-        name, "number", cells, values, numbers=numbers, unit=unit,
-        notes=(*notes, *_unread(name, f"numbers in {unit}" if unit else "numbers", values, numbers)),
-    )  # fmt: skip
+        name, "number", cells, values, numbers, unit, notes=notes if unit and has_bare else ()
+    )
 
 
 def _read_numbers(values: Sequence[str]) -> dict[str, tuple[int | float, str]]:
@@ -321,7 +292,7 @@ def _are_mostly_hours(values: Sequence[str]) -> bool:
 def _are_mostly_numbers(values: Sequence[str]) -> bool:
     """Whether more than half are numbers, alone or with a common suffix.
 
-    `Clinic 58` and `12 Herzl Street` have numbers, and are none.
+    `Clinic 58` and `12 Herzl Street` contain numbers, but are not numbers.
     """
     if any(map(_is_code, values)):
         return False
@@ -347,11 +318,6 @@ def _plain(quantity: Quantity) -> tuple[int | float, str]:
     return int(number) if number == number.to_integral_value() else float(number), quantity.unit
 
 
-def storable(number: _Number) -> _Number | float:
-    """A number as SQLite can hold it."""
-    return float(number) if isinstance(number, int) and abs(number) >= 2**63 else number
-
-
 def _is_code(value: str) -> bool:
     """Whether digits are a code rather than a quantity: 0048, an area code."""
     value = value.strip()
@@ -369,25 +335,15 @@ def _unread(name: str, what: str, values: Sequence[str], read: Container[str]) -
 def date_parts(column: TypedColumn) -> list[TypedColumn]:
     """The columns `NAME by year`, `quarter`, `month` and `weekday` of a column of dates.
 
-    A period of which only a part is in one of these has it undecided, as a cell that is no date has.
+    The part is undecided for a period that has several (June 2023 has no weekday) and for a cell that is
+    not a date.
     """
-    if column.kind != "date" or column.reading is None:
-        return []
-    periods = dict(zip(column.values, column.reading.periods, strict=True))
     parts = []
-    for part in _PARTS:
-        key = {
-            value: date_part(period, part) if period else None for value, period in periods.items()
-        }
+    for part in _PARTS if column.kind == "date" else ():
+        key = {value: date_part(period, part) for value, period in column.parsed.items()}
         cells = [key.get(cell) if cell and cell.strip() else cell for cell in column.cells]
-        values = list(dict.fromkeys(value for value in key.values() if value))
+        values = list(dict.fromkeys(filter(None, map(key.get, column.values))))
         parts.append(
             TypedColumn(f"{column.name} by {part}", "text", cells, values, notes=column.notes)
         )
     return parts
-
-
-def folded(column: TypedColumn) -> list[str | None]:
-    """The cells as texts are compared."""
-    form = {cell: cell if cell is None else fold(cell) for cell in dict.fromkeys(column.cells)}
-    return [form[cell] for cell in column.cells]

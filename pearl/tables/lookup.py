@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePath
 from typing import Literal
@@ -19,18 +19,17 @@ from typing import Literal
 from pearl.documents.document import Document
 from pearl.documents.passages import terms
 from pearl.documents.rows import DOCUMENT, Row, Rows, shortened
-from pearl.documents.table import mended, scale_word, table_rows
+from pearl.documents.table import TableRows, mended, scale_word, table_rows
 from pearl.documents.table.quantities import scale_of
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors.patterns import lazy_pattern
 from pearl.tables import SqlEngine
-from pearl.tables.checking import QueryError
 from pearl.tables.columns import TypedColumn
 from pearl.tables.mentions import Mentions
 from pearl.tables.query_table import QueryTable
-from pearl.tables.running import Line, run, why_empty
-from pearl.tables.specification import OPERATORS, Query, query_constraint, read_query
-from pearl.tables.sql import SqlError, SqlLimits, SqlTable
+from pearl.tables.running import Answer, run, why_empty
+from pearl.tables.specification import OPERATORS, Query, QueryError, query_constraint, read_query
+from pearl.tables.sql import SqlLimits, SqlTable
 from pearl.tables.terms import SHIPPED, Examples, Expand, RowSearch, Thesaurus
 
 MAX_REPAIRS = 3  # maximum replies that are sent back for repair
@@ -52,33 +51,12 @@ Ask = Callable[[Sequence[Turn]], Awaitable[str | None]]
 """A conversation → the model's next reply; None if it may not be asked again."""
 
 
-class ReplyError(ValueError):
-    """A reply cannot be used."""
-
-    def __init__(self, message: str, column: str = "") -> None:
-        super().__init__(message)
-        self.column = column
-
-
 class UnansweredError(ValueError):
     """No reply could be used; the message is the last flaw."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer to a question of a table."""
-
-    query: Query | str
-    columns: tuple[str, ...]
-    lines: tuple[Line, ...]
-    n_lines: int
-    undecided: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
-    n_repairs: int = 0
-
-
 class Lookup:
-    """A table for questions; its indexes are built once."""
+    """Answers questions of one table; its indexes are built once."""
 
     def __init__(
         self,
@@ -128,7 +106,7 @@ class Lookup:
         near = self.thesaurus.nearest(question)
         columns = []
         for column in self.table.columns[:_MAX_COLUMNS_SHOWN]:
-            terms = "; ".join(shortened(term.text, _CELL) for term in near.get(column.name, ()))
+            terms = "; ".join(shortened(term, _CELL) for term in near.get(column.name, ()))
             columns.append(
                 f"- {shortened(column.name, _MAX_NAME)}: {_described(column)}"
                 + (f"; nearest to the question: {terms}" if terms else "")
@@ -155,41 +133,19 @@ class Lookup:
     def answer(self, reply: str, engine: SqlEngine = "sqlite") -> Answer:
         """Run what a reply asks for."""
         query = read_reply(reply)
-        if isinstance(query, str):
-            try:
-                found = self.sql(engine).run(query)
-            except SqlError as error:
-                raise ReplyError(str(error)) from error
-            if found.is_cut:
-                most = self.sql(engine).limits.max_rows
-                raise ReplyError(f"the statement returns more than {most:,} lines; narrow it down")
-            n_lines = len(found.lines)
-            return Answer(query, found.columns, found.lines, n_lines, found.undecided, found.notes)
-        try:
-            result = run(query, self.table)
-        except QueryError as error:
-            column = next((flaw.column for flaw in error.flaws if flaw.column), "")
-            raise ReplyError(str(error), column) from error
-        return Answer(
-            result.query,
-            result.columns,
-            result.lines,
-            result.n_lines,
-            result.undecided,
-            result.notes,
-        )
+        return self.sql(engine).run(query) if isinstance(query, str) else run(query, self.table)
 
     def why_empty(self, answer: Answer) -> str | None:
         """Why an answer is empty, or None if it is not."""
         if isinstance(answer.query, str):
-            return None if answer.lines or answer.undecided else "the statement gives no line"
+            return None if answer.lines or answer.undecided else "the statement returns no line"
         is_empty = not any(line.rows for line in answer.lines) and not answer.undecided
         return why_empty(answer.query, self.table) if is_empty and answer.query.limit != 0 else None
 
-    def repair(self, question: str, flaw: ReplyError) -> str:
+    def repair(self, question: str, flaw: QueryError) -> str:
         """The message to a model about an unusable reply."""
         near = self.thesaurus.nearest(question).get(flaw.column, ())
-        terms = "; ".join(shortened(term.text, _CELL) for term in near)
+        terms = "; ".join(shortened(term, _CELL) for term in near)
         hint = (
             f"\nIn {shortened(flaw.column, _MAX_NAME)}, nearest to the question: {terms}"
             if terms
@@ -216,10 +172,10 @@ async def look_up(
     max_repairs: int = MAX_REPAIRS,
     engine: SqlEngine = "sqlite",
 ) -> Answer:
-    """Answer a question: a reply that cannot be used goes back, with what the table has instead.
+    """Answer a question; an unusable reply goes back to the model with what the table has instead.
 
-    So does, once, a query that finds nothing: with the condition that emptied it. If the model
-    keeps to it, nothing is the answer, and a note says why.
+    A query that finds nothing goes back once, with the condition that no row meets. If the model repeats
+    the query, the empty answer stands, and a note gives the reason.
     """
     # In a thread: other coroutines go on while rows are indexed, or SQL takes its time.
     if prompt is None:
@@ -235,12 +191,13 @@ async def look_up(
             raise UnansweredError(refusal)
         try:
             answer = await asyncio.to_thread(lookup.answer, reply, engine)
-        except ReplyError as error:
+        except QueryError as error:
             flaw = str(error)
             turns += [("assistant", reply), ("user", lookup.repair(question, error))]
             continue
         why = await asyncio.to_thread(lookup.why_empty, answer)
-        answer = _noted(answer, n, why)
+        notes = answer.notes if why is None else (*answer.notes, why)
+        answer = replace(answer, notes=notes, n_repairs=n)
         if why is None or empty is not None:
             return answer
         empty = answer
@@ -248,7 +205,7 @@ async def look_up(
     if empty is not None:
         return empty
     n_replies = len(turns) // 2
-    raise UnansweredError(f"no reply of {n_replies} was a query of this table: {flaw}")
+    raise UnansweredError(f"none of {n_replies} replies was a query of this table: {flaw}")
 
 
 def declined(reply: str) -> str:
@@ -263,15 +220,8 @@ def declined(reply: str) -> str:
 
 
 def _on_one_line(text: object) -> str:
-    """A message with names and values of a table, which may have line breaks."""
+    """A message on one line: names and values of a table may have line breaks."""
     return " ".join(str(text)[:MAX_FLAW].split())
-
-
-def _noted(answer: Answer, n_repairs: int, why: str | None) -> Answer:
-    notes = answer.notes if why is None else (*answer.notes, why)
-    return Answer(
-        answer.query, answer.columns, answer.lines, answer.n_lines, answer.undecided, notes, n_repairs
-    )  # fmt: skip
 
 
 def read_reply(reply: str) -> Query | str:
@@ -282,16 +232,16 @@ def read_reply(reply: str) -> Query | str:
     try:
         queries = [] if reply in statements else _json_queries(other_text)
     except RecursionError:
-        raise ReplyError("the query is nested too deeply") from None
+        raise QueryError("the query is nested too deeply") from None
     except ValueError as error:
-        raise ReplyError(str(error)) from error
+        raise QueryError(str(error)) from error
     different: list[Query | str] = list(
         dict.fromkeys([*(text.strip() for text in statements), *queries])
     )
     if len(different) > 1:
-        raise ReplyError("the reply has several queries; write only one")
+        raise QueryError("the reply has several queries; write only one")
     if not different:
-        raise ReplyError("the reply has no query; write one JSON object")
+        raise QueryError("the reply has no query; write one JSON object")
     return different[0]
 
 
@@ -340,12 +290,12 @@ def _described(column: TypedColumn) -> str:
         return "empty"
     match column.kind:
         case "number":
-            numbers = column.numbers.values()
+            numbers = column.parsed.values()
             unit = f" in {column.unit}" if column.unit else ""
             return f"number{unit}, {min(numbers):g} to {max(numbers):g}"
         case "date":
-            first = min(day for day, _ in column.dates.values())
-            last = max(day for _, day in column.dates.values())
+            first = min(period.first for period in column.parsed.values())
+            last = max(period.last for period in column.parsed.values())
             return f"date, {first} to {last}"
         case "hours":
             return f"opening hours, such as {_quoted(column.values[0], _CELL)}"
@@ -402,36 +352,29 @@ class FoundTable:
 
 @lru_cache(_MAX_KEPT)
 def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
-    r"""The tables of a document, or of each of a corpus; those with the same columns are one.
-
-    Example:
-        >>> text = "In millions:\n\n| item | 2008 |\n|---|---|\n| sales | $5 |\n"
-        >>> (table,) = tables_of_document(Document(text, "report.md"))
-        >>> table.numbers, table.caption, table.rows.notes
-        ((1,), 'In millions:', ('numbers of the table are in millions, as its caption or header says',))
-    """
-    groups: dict[tuple[tuple[str, ...], int], list[tuple[str, str, Sequence[Row]]]] = {}
-    numbers: dict[tuple[tuple[str, ...], int], list[int]] = {}
+    """The tables of a document, or of each of a corpus; those with the same columns are one."""
+    groups: dict[tuple[tuple[str, ...], int], list[TableRows]] = {}
     for each in table_rows(document):
         rows = mended(each.rows)
         names = tuple(dict.fromkeys(name for row in rows for name in row.fields))
         if document.parts:
             rows = [row._replace(fields={DOCUMENT: each.source, **row.fields}) for row in rows]
         key = names, scale_of(names[0]) or scale_of(each.caption) or 0
-        groups.setdefault(key, []).append((each.caption, each.source, rows))
-        numbers.setdefault(key, []).extend(range(1, len(rows) + 1))
+        groups.setdefault(key, []).append(each._replace(rows=rows))
     if not groups:
-        raise ValueError("there is no table: no records with named columns")
+        raise ValueError("the document has no table: no records with named columns")
     found = []
-    for (names, scale), parts in groups.items():
-        captions = {caption for caption, _, _ in parts}
-        sources = {source for _, source, _ in parts}
-        said = f"numbers of the table are in {scale_word(scale)}, as its caption or header says"
-        rows = tuple(row for _, _, part in parts for row in part)
+    for (_, scale), parts in groups.items():
+        captions = {part.caption for part in parts}
+        sources = {part.source for part in parts}
+        note = f"numbers of the table are in {scale_word(scale)}, as its caption or header says"
         found.append(
             FoundTable(
-                Rows(rows, notes=(said,) if scale else ()),
-                tuple(numbers[names, scale]),
+                Rows(
+                    tuple(row for part in parts for row in part.rows),
+                    notes=(note,) if scale else (),
+                ),
+                tuple(i for part in parts for i in range(1, len(part.rows) + 1)),
                 captions.pop() if len(captions) == 1 else "",
                 sources.pop() if len(sources) == 1 else "",
             )
@@ -440,14 +383,14 @@ def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
 
 
 def tables_of_rows(rows: Rows) -> tuple[FoundTable, ...]:
-    """The tables that selected rows are of: those with the same fields are one."""
+    """The tables of selected rows: rows with the same fields are one table."""
     groups: dict[tuple[str, ...], tuple[list[Row], list[Row]]] = {}
     for is_doubtful, those in enumerate((rows.rows, rows.doubtful)):
         for row in those:
             if row.fields:
                 groups.setdefault(tuple(row.fields), ([], []))[is_doubtful].append(row)
     if not groups:
-        raise ValueError("there is no table: the rows have no fields")
+        raise ValueError("the rows are no table: they have no fields")
     return tuple(
         FoundTable(
             Rows(tuple(sure), doubtful=tuple(doubtful), notes=rows.notes),
@@ -458,7 +401,7 @@ def tables_of_rows(rows: Rows) -> tuple[FoundTable, ...]:
 
 
 def meant(question: str, tables: Sequence[FoundTable]) -> FoundTable:
-    """The table that has most of the words of a question, in its caption, columns or cells."""
+    """The table with most words of a question in its caption, columns or cells."""
     if len(tables) == 1:
         return tables[0]
     asked = set(terms(question, drop_stop_words=True))

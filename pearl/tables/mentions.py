@@ -1,4 +1,4 @@
-"""Words of a question → what of a table they name: a value, a column, a phrase of its cells."""
+"""Words of a question → the values, columns and phrases of cells of a table that they name."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -16,12 +17,12 @@ from pearl.tables.columns import fold, word_form
 from pearl.tables.query_table import QueryTable
 from pearl.tables.terms import Synonyms, Thesaurus, column_terms
 
-COLUMN_WORDS = Path(__file__).with_name("column_words.txt")
-"""Groups of words for what columns hold."""
+COLUMN_WORDS = Path(__file__).with_name("column_words.txt")  # groups of words for what columns hold
 
 How = Literal["value", "column", "synonym", "short", "alike", "column word", "phrase", "negated"]
-"""A whole value; a column's whole name; a synonym of a value; a part of one value only; spelt like a
-value; a word of a column's name; a part of cells; that, where some cells say `no` before it."""
+"""How words match, from first to last: a whole value; the name of a column; a synonym of a value; words
+of only one value; the spelling of a value, nearly; a word of a column's name; a phrase of cells; the same
+where some cells negate it."""
 
 _MAX_WORDS = 40
 _MAX_SPAN = 6  # maximum words of a question, and of a mention
@@ -73,24 +74,24 @@ class Mentions:
         words = question_words(question)
         stems = [_stems(word[0]) for word in words]
         bare = [bool(terms(fold(word[0]), drop_stop_words=True)) for word in words]
+        spans = [
+            (start, end, question[words[start].start() : words[end - 1].end()])
+            for start in range(len(words))
+            for end in range(start + 1, min(start + _MAX_SPAN, len(words)) + 1)
+            if bare[start] and bare[end - 1]
+        ]
         found: list[Mention] = []
-        for start in range(len(words)):
-            for end in range(start + 1, min(start + _MAX_SPAN, len(words)) + 1):
-                if bare[start] and bare[end - 1]:
-                    said = question[words[start].start() : words[end - 1].end()]
-                    span = tuple(stem for each in stems[start:end] for stem in each)
-                    for column, text, how, is_entry in self._of_span(said, span):
-                        found.append(Mention(start, end, column, text, how, is_entry))
+        for start, end, phrase in spans:
+            stems_of_span = tuple(chain.from_iterable(stems[start:end]))
+            found += [Mention(start, end, *name) for name in self._of_span(phrase, stems_of_span)]
         named = {at for one in found for at in range(one.start, one.end)}
-        for start in range(len(words)):
-            for end in range(start + 1, min(start + _MAX_SPAN, len(words)) + 1):
-                if not named.issuperset(range(start, end)) and bare[start] and bare[end - 1]:
-                    said = question[words[start].start() : words[end - 1].end()]
-                    found += [Mention(start, end, *like) for like in self._alike(said)]
+        for start, end, phrase in spans:
+            if not named.issuperset(range(start, end)):
+                found += [Mention(start, end, *name) for name in self._alike(phrase)]
         return sorted(dict.fromkeys(found), key=lambda one: (one.start, one.end))
 
     def _of_span(self, said: str, stems: tuple[str, ...]) -> Iterator[tuple[str, str, How, bool]]:
-        """The names that a run of words matches."""
+        """The names that consecutive words match."""
         values = self._values.get(stems, ())
         for column, text, is_entry in values:
             yield column, text, "value", is_entry
@@ -108,7 +109,7 @@ class Mentions:
             elif _has(name, stems) or set(name) & self._column_words.get(stems, frozenset()):
                 yield column, "", "column word", False
         form = word_form(fold(said))
-        if not any(map(str.isalpha, form)):  # `4` is of many cells
+        if not any(map(str.isalpha, form)):  # many cells contain a `4`
             return
         for column, text in self._texts.items():
             if form in text and column not in valued:
@@ -116,7 +117,7 @@ class Mentions:
 
     @cached_property
     def _values(self) -> dict[tuple[str, ...], list[tuple[str, str, bool]]]:
-        """Stems → the terms that consist of them: column, term, whether it is an entry of a list."""
+        """Stems → terms with these stems: column, term, whether it is an entry of a list."""
         found: dict[tuple[str, ...], list[tuple[str, str, bool]]] = {}
         for column, texts, entries in self._terms:
             for text in texts:
@@ -126,7 +127,7 @@ class Mentions:
 
     @cached_property
     def lists(self) -> frozenset[str]:
-        """The columns of which cells list several terms."""
+        """The columns whose cells list several terms."""
         return frozenset(column for column, _, entries in self._terms if entries)
 
     @cached_property
@@ -140,7 +141,7 @@ class Mentions:
         return found
 
     def _short(self, stems: tuple[str, ...]) -> Iterator[tuple[str, str, bool]]:
-        """The only term of a column that has these words in a row, among others."""
+        """The term of a column that contains these words, if only one does."""
         numbers = [self._with_stem.get(stem) for stem in stems]
         if not stems or None in numbers:
             return
@@ -156,7 +157,7 @@ class Mentions:
 
     @cached_property
     def _few(self) -> list[tuple[str, str, bool, tuple[str, ...]]]:
-        """The terms of columns with few different ones, with their stems."""
+        """The terms of columns with few different values, with their stems."""
         return [
             (column, text, text in entries, _stems(text))
             for column, texts, entries in self._terms
@@ -173,7 +174,7 @@ class Mentions:
         return found
 
     def _alike(self, said: str) -> Iterator[tuple[str, str, How, bool]]:
-        """The term of a column that is spelt nearly so; none where two are."""
+        """The term of a column with similar spelling, if only one has it."""
         words = word_form(fold(said)).split()
         if sum(map(len, words)) < _MIN_LETTERS:
             return
@@ -197,7 +198,7 @@ class Mentions:
         }
 
     def _is_negated(self, column: str, form: str) -> bool:
-        """Whether a cell that has a phrase says `no`, too, in the same sentence."""
+        """Whether some cell has a phrase in the same sentence as a negation."""
         found = self._table.known(column)
         return any(
             form in word_form(fold(sentence)) and _NOT.search(sentence)
@@ -208,7 +209,7 @@ class Mentions:
 
     @cached_property
     def _column_words(self) -> dict[tuple[str, ...], frozenset[str]]:
-        """Stems of a phrase → the stems of the words that columns of what it means are called by."""
+        """Stems of a phrase for what a column holds → stems of the usual names of such columns."""
         found: dict[tuple[str, ...], frozenset[str]] = {}
         for _, group in read_groups(COLUMN_WORDS):
             stems = [_stems(phrase) for phrase in group]
@@ -219,12 +220,12 @@ class Mentions:
 
 
 def _is_prose(values: Sequence[str]) -> bool:
-    """Whether cells are sentences, of which a question names parts."""
+    """Whether most cells are sentences: a question names only parts of these."""
     return 2 * sum(value.rstrip().endswith((".", "!", "?")) for value in values) > len(values)
 
 
 def _has(whole: tuple[str, ...], part: tuple[str, ...]) -> bool:
-    """Whether some words stand in a row among others."""
+    """Whether `part` occurs in `whole` without gaps."""
     n = len(part)
     return bool(n) and any(whole[i : i + n] == part for i in range(len(whole) - n + 1))
 

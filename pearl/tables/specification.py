@@ -1,7 +1,6 @@
 """A query of a table as data: what is selected, which rows, how they are grouped and sorted.
 
-This is all that can be asked of a table without SQL; nothing in it is code. Its form is also a
-constraint for decoders: a grammar, and the same as JSON Schema.
+It contains no code. Its form is also a constraint for decoders, as a grammar and as JSON Schema.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Operator = Literal[
     "is", "is not", "in", "not in", "contains", "does not contain", "before", "after", "at least",
     "at most", "is empty", "is not empty", "open",
 ]  # fmt: skip
-"""Those of `WHERE` in plans, and: empty cells, and `open` at a time of the week."""
+"""The operators of `WHERE` in plans, tests for empty cells, and `open` at a time of the week."""
 
 OPERATORS: tuple[Operator, ...] = Operator.__args__  # type: ignore[attr-defined]
 
@@ -63,6 +62,14 @@ def _values(said: Any) -> Any:
 
 
 Text = Annotated[str, Field(max_length=_MAX_TEXT)]
+
+
+class QueryError(ValueError):
+    """A query is malformed or does not fit its table; the message is for its author."""
+
+    def __init__(self, message: str, column: str = "") -> None:
+        super().__init__(message)
+        self.column = column
 
 
 class _Model(BaseModel):
@@ -150,7 +157,7 @@ class Query(_Model):
     @model_validator(mode="before")
     @classmethod
     def _is_tolerant(cls, said: Any) -> Any:
-        """A list of conditions is `all` of them, and an empty one, or null, is nothing."""
+        """Accept a list of conditions as `all` of them, one item for a list, and null for a missing field."""
         if not isinstance(said, dict):
             return said
         said = {key: value for key, value in said.items() if value is not None}
@@ -195,15 +202,15 @@ def conditions(where: Where | None) -> Iterator[Condition]:
 def read_query(said: Any) -> Query:
     """Validate data from a model or a person as a query."""
     if _depth(said) > 3 * MAX_DEPTH:
-        raise ValueError(f"the query is nested more than {MAX_DEPTH} levels deep")
+        raise QueryError(f"the query is nested more than {MAX_DEPTH} levels deep")
     try:
         return Query.model_validate(said)
     except ValidationError as error:
-        raise ValueError(_flaw(error)) from None
+        raise QueryError(_flaw(error)) from None
 
 
 def _depth(said: Any) -> int:
-    """Levels of nesting; counted without recursion, so that any text of JSON is safe."""
+    """Levels of nesting, counted without recursion: hostile JSON may be nested deeply."""
     depth, level = 0, [said]
     while level and depth <= 3 * MAX_DEPTH:
         depth += 1
@@ -221,7 +228,7 @@ _KINDS = lazy_pattern(r"(?:.*\b)?(?:Condition|AllOf|AnyOf|Not)\b.*")
 
 
 def _flaw(error: ValidationError) -> str:
-    """The most telling of pydantic's errors: of alternatives, the one that was probably meant."""
+    """The most specific of pydantic's errors: of the alternatives, the one that was probably meant."""
     found = error.errors(include_url=False, include_context=False)
     said = [one for one in found if one["type"] not in ("missing", "extra_forbidden")]
     one = max(said or found, key=lambda each: len(each["loc"]))
@@ -230,14 +237,11 @@ def _flaw(error: ValidationError) -> str:
     if one["loc"] and one["loc"][-1] == "op":
         message = f"unknown operator {one['input']!r:.60}; operators are {', '.join(OPERATORS)}"
     elif one["type"] == "extra_forbidden":
-        message = "there is no such field; see the form of a query"
+        message = "a query has no such field; see its form"
     elif one["type"] == "model_type" or one["type"].endswith("_type"):
         message = f"{message}, not {one['input']!r:.60}"
     return f"{path or 'the query'}: {message}"
 
-
-FIELDS = ("select", "where", "group", "aggregate", "sort", "limit")
-"""The fields of a query, in the order of writing."""
 
 _TEXT = r"[^\u0000-\u001f\u007f]{0,200}"
 _MAX_LISTED = 20
@@ -260,7 +264,11 @@ def query_constraint(columns: Sequence[str]) -> Constraint:
     return Constraint("query", _grammar(columns), JsonForm(schema, text_of, _HINT))
 
 
-_ORDER = (*FIELDS, "function", "column", "op", "value", "all", "any", "no", "by", "descending")
+_ORDER = (
+    "select", "where", "group", "aggregate", "sort", "limit",
+    "function", "column", "op", "value", "all", "any", "no", "by", "descending",
+)  # fmt: skip
+"""The fields of a query and its parts, in the order of writing."""
 
 
 def _schema(columns: Sequence[str]) -> dict[str, Any]:
@@ -303,7 +311,7 @@ def _schema(columns: Sequence[str]) -> dict[str, Any]:
 
 
 def _limits() -> list[int]:
-    """Whole numbers that a limit may be: decoders have no keyword in common for them."""
+    """The limits that decoders may write: they share no keyword for ranges of numbers."""
     return [*range(1, 21), 25, 30, 40, 50, 100, 200, 500, 1_000]
 
 

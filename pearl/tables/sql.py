@@ -5,41 +5,38 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
+from pathlib import Path
 from typing import Any
 
 from pearl.documents.table.quantities import is_blank
 from pearl.errors import did_you_mean
 from pearl.errors.escaping import counted
 from pearl.tables import SqlEngine, check_engine
-from pearl.tables.columns import TypedColumn, storable
+from pearl.tables.columns import TypedColumn
 from pearl.tables.query_table import QueryTable
-from pearl.tables.running import Line
-from pearl.tables.sql_child import GRACE_SECONDS, MAX_CELL, READY
+from pearl.tables.running import Answer, Line
+from pearl.tables.specification import QueryError
 from pearl.tables.statement import dependence, in_sql, sqlite_dialect, with_typed_values
 
-ROW = "row_id"  # the column of the rows' places, from 0: SQL that selects it has its lines cited
+ROW = "row_id"  # the column of row numbers from 0; lines that select it cite their rows
 
 _MAX_CELL = 15_000
 """Maximum characters of a cell in SQL: one operation on a longer cell cannot be stopped."""
 _MAX_STATEMENT = 10_000
 
+_CHILD = Path(__file__).with_name("sql_child.py")
+
 Stored = str | int | float | None
+Columns = list[tuple[str, str, list[Stored]]]  # name, kind and cells of each column
+_MAX_SHOWN = 4_000  # maximum characters of a result cell; one more is sent to mark a longer cell
+_GRACE = 0.25  # seconds before a statement is killed: SQLite stops most by itself, with a message
 _BUSY = 10  # wall-clock seconds allowed per second of processor time, on a busy machine
 _OUT_OF_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
 _START_SECONDS = 30.0  # time limit for loading the table; a few thousand rows take 0.1 to 0.5 s
-
-
-class SqlError(ValueError):
-    """SQL was refused or failed; the message is for whoever wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +48,6 @@ class SqlLimits:
     max_rows: int = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class SqlResult:
-    """The result of a statement."""
-
-    columns: tuple[str, ...]
-    lines: tuple[Line, ...]
-    is_cut: bool
-    undecided: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
 class SqlTable:
     """A table as SQL sees it."""
 
@@ -71,8 +57,7 @@ class SqlTable:
         check_engine(engine)
         self.table = table
         self.limits = limits or SqlLimits()
-        self._engine = import_module(f"pearl.tables.{engine}_engine")
-        self._dialect = sqlite_dialect if engine == "sqlite" else str
+        self._engine = engine
         self._columns = {column.name.casefold(): column for column in table.columns}
         self._stored = {column.name: _stored(column) for column in table.columns}
         self._unread = {
@@ -81,59 +66,80 @@ class SqlTable:
             }
             for name, column in self._columns.items()
         }
-        self._data = self._engine.dumped(table.name, self._dumped())
+        write = _sqlite_data if engine == "sqlite" else _duckdb_data
+        self._data = write(table.name, self._stored_columns())
 
     def _is_unread(self, column: TypedColumn, cell: str | None) -> bool:
         return cell is None or bool(cell.strip() and self._stored[column.name][cell] is None)
 
-    def _dumped(self) -> list[tuple[str, str, list[Stored]]]:
-        """The numbers of the rows, and the columns: name, kind and cells of each."""
+    def _stored_columns(self) -> Columns:
+        """The numbers of the rows, and the columns."""
         names = [ROW, *(column.name for column in self.table.columns)]
         if len({name.casefold() for name in names}) < len(names):
-            raise SqlError(
+            raise QueryError(
                 f"SQL cannot tell the columns apart, or one is called {ROW}: {', '.join(names[1:])}"
             )
-        columns: list[tuple[str, str, list[Stored]]] = [(ROW, "number", [*range(len(self.table))])]
+        columns: Columns = [(ROW, "number", [*range(len(self.table))])]
         for column in self.table.columns:
             stored = self._stored[column.name]
             columns.append((column.name, column.kind, [stored[cell] for cell in column.cells]))
         return columns
 
-    def run(self, sql: str) -> SqlResult:
+    def run(self, sql: str) -> Answer:
         """Run one statement."""
         if "\0" in sql or not sql.strip():
-            raise SqlError("the SQL statement is empty")
+            raise QueryError("the SQL statement is empty")
         if len(sql) > _MAX_STATEMENT:
-            raise SqlError(f"the statement has more than {_MAX_STATEMENT:,} characters")
-        try:
-            sql = with_typed_values(sql, self._columns)
-        except ValueError as error:
-            raise SqlError(str(error)) from error
+            raise QueryError(f"the statement has more than {_MAX_STATEMENT:,} characters")
+        written, sql = sql, with_typed_values(sql, self._columns)
         reply = self._ask(sql, self.limits.max_rows)
+        if reply["is_cut"]:
+            most = self.limits.max_rows
+            raise QueryError(f"the statement returns more than {most:,} lines; narrow it down")
         columns: list[str] = [in_sql(name) for name in reply["columns"]]
         at = columns.index(ROW) if ROW in columns else None
         undecided, notes = self._undecided(sql)
         lines = [self._line(columns, at, values) for values in reply["rows"]]
-        return SqlResult(
-            tuple(name for i, name in enumerate(columns) if i != at),
-            tuple(line for line in lines if undecided.isdisjoint(line.rows)),
-            bool(reply["is_cut"]),
-            tuple(sorted(undecided)),
-            notes,
-        )
+        lines = [line for line in lines if undecided.isdisjoint(line.rows)]
+        shown = tuple(name for i, name in enumerate(columns) if i != at)
+        return Answer(written, shown, tuple(lines), len(lines), tuple(sorted(undecided)), notes)
 
     def _ask(self, sql: str, max_rows: int) -> dict[str, Any]:
+        """Run a child without environment variables, outside our folders, and kill it after its time."""
+        from pearl.documents.confinement import Child  # late: most commands start no child process
+
         request = {
-            "sql": self._dialect(sql),
             "table": self.table.name,
             "n_columns": len(self.table.columns) + 1,
             "seconds": self.limits.seconds,
-            "max_rows": max_rows,
+            "grace_seconds": _GRACE,
             "memory_bytes": self.limits.memory_bytes,
+            "max_cell": _MAX_SHOWN,
         }
-        reply = _ask(self._engine, request, self._data)
+        package = find_spec("duckdb") if self._engine == "duckdb" else None
+        folders = [str(Path(package.origin).parents[1])] if package and package.origin else []
+        env = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
+        child = Child(["-I", "-S", "-B", str(_CHILD), self._engine, *folders], env)
+        try:
+            if not child.ask(request, self._data, _START_SECONDS):
+                if child.is_late:
+                    raise QueryError(f"the table could not be read within {_START_SECONDS:g} s")
+                raise RuntimeError(child.exit()[1])
+            if self._engine == "sqlite":
+                sql = sqlite_dialect(sql)
+            seconds = _BUSY * self.limits.seconds + _GRACE
+            answer = child.ask({"sql": sql, "max_rows": max_rows}, b"", seconds)
+            if answer:
+                reply = answer[0]
+            else:
+                is_late = child.is_late or child.exit()[0] == _OUT_OF_TIME
+                reply = {"refused": "time" if is_late else "memory"}
+        finally:
+            child.end()
+        if "failed" in reply:
+            raise RuntimeError(reply["failed"])
         if "refused" in reply:
-            raise SqlError(self._told(reply))
+            raise QueryError(self._message(reply["refused"], reply.get("what", "")))
         return reply
 
     def _undecided(self, sql: str) -> tuple[set[int], tuple[str, ...]]:
@@ -178,15 +184,15 @@ class SqlTable:
             for i, (name, value) in enumerate(zip(columns, values, strict=True)):
                 column = self._columns.get(name.casefold())
                 if column is not None and self._shown(column, row) != value:
-                    row = None  # the statement made the number up, or the value
+                    row = None  # the statement computed the number or the value
                     break
                 if column is not None:
                     cells[i] = column.cells[row]
         else:
             row = None
-        if row is None and any(len(str(value)) > MAX_CELL for value in values):
-            raise SqlError(
-                f"a cell of the result has more than {MAX_CELL:,} characters; select {ROW} with the columns"
+        if row is None and any(len(str(value)) > _MAX_SHOWN for value in values):
+            raise QueryError(
+                f"a cell of the result has more than {_MAX_SHOWN:,} characters; select {ROW} with the columns"
             )
         shown = tuple(cell for i, cell in enumerate(cells) if i != at)
         return Line(shown, () if row is None else (row,))
@@ -194,35 +200,30 @@ class SqlTable:
     def _shown(self, column: TypedColumn, row: int) -> Stored:
         """A cell as it appears in a result."""
         value = self._stored[column.name][column.cells[row]]
-        return value[: MAX_CELL + 1] if isinstance(value, str) else value
+        return value[: _MAX_SHOWN + 1] if isinstance(value, str) else value
 
-    def _told(self, reply: Mapping[str, str]) -> str:
+    def _message(self, refused: str, what: str) -> str:
         """The message for a refused statement, with alternatives."""
-        what = reply.get("what", "")
-        match reply["refused"]:
+        match refused:
             case "time":
-                return f"it was stopped after {self.limits.seconds:g} s; ask for less at once"
+                return f"it was stopped after {self.limits.seconds:g} s; select less"
             case "text":
-                return (
-                    "a text that is no number is added, converted to a number or compared with one"
-                )
-            case "start":
-                return f"the table could not be read within {_START_SECONDS:g} s"
+                return "the statement adds a text that is not a number, converts it or compares it with a number"
             case "memory":
-                return "it takes more memory than it may; ask for less at once"
+                return "it needs more memory than the limit; select less"
             case "length":
-                return "the result is too long; ask for less at once"
+                return "the result is too long; select less"
             case "access":
                 return f"only the table {self.table.name} may be read ({what})"
             case "function":
-                return f"there is no function {what} here"
+                return f"the function {what} is not available"
             case "statement":
                 return "only one SELECT is allowed: nothing is written, attached or set"
             case "column":
                 names = [column.name for column in self.table.columns]
                 meant = did_you_mean(what, names)
                 help = f'did you mean "{meant}"? ' if meant else ""
-                return f"there is no column {what!r}; {help}the table has: {', '.join(names)}; texts stand in single quotes"
+                return f"the table has no column {what!r}; {help}it has: {', '.join(names)}; write texts in single quotes"
             case "table":
                 return f"no such table: {what}; the table is called {self.table.name}"
             case _:
@@ -240,10 +241,12 @@ def _stored(column: TypedColumn) -> dict[str | None, Stored]:
 
 def _typed(column: TypedColumn, cell: str) -> Stored:
     if column.kind == "number":
-        return storable(column.numbers.get(cell))
+        number: Stored = column.parsed.get(cell)
+        is_large = isinstance(number, int) and abs(number) >= 2**63  # for SQLite
+        return float(number) if number is not None and is_large else number
     if column.kind == "date":
-        first, last = column.dates.get(cell, ("", None))
-        return first if first == last else None
+        period = column.parsed.get(cell)
+        return period.first.isoformat() if period and period.first == period.last else None
     return cell.replace("\0", "") if len(cell) <= _MAX_CELL else None
 
 
@@ -261,59 +264,33 @@ def _text(value: Any) -> str | None:
     return str(value)
 
 
-def _ask(engine: ModuleType, request: dict[str, Any], data: bytes) -> dict[str, Any]:
-    """Run the child: without environment, in no folder of ours, killed when its time is over."""
-    child = find_spec("pearl.tables.sql_child")
-    assert child
-    assert child.origin
-    with subprocess.Popen(
-        [sys.executable, "-I", "-S", "-B", child.origin, str(engine.__file__), *engine.folders()],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ},
-        cwd=os.path.abspath(os.sep),  # noqa: PTH100 - the root of any system
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        try:
-            with _killing(process, _START_SECONDS) as too_slow:
-                process.stdin.write(json.dumps(request).encode() + b"\n" + data)
-                process.stdin.close()
-                process.stdout.read(len(READY))
-            with _killing(process, _BUSY * request["seconds"] + GRACE_SECONDS) as late:
-                out = process.stdout.read()
-                errors = process.stderr.read()
-                process.wait()
-        except BrokenPipeError:  # it ended before it had read the table
-            raise RuntimeError(process.stderr.read().decode(errors="replace")) from None
-        finally:
-            process.kill()
-    if too_slow.is_set():
-        return {"refused": "start"}
-    if late.is_set() or process.returncode == _OUT_OF_TIME:
-        return {"refused": "time"}
-    if process.returncode:
-        if b"MemoryError" not in errors and process.returncode == 1:
-            raise RuntimeError(errors.decode(errors="replace"))  # a bug of the child
-        return {"refused": "memory"}
-    reply: dict[str, Any] = json.loads(out)
-    return reply
+def _sqlite_data(table: str, columns: Columns) -> bytes:
+    """The table as a database."""
+    import sqlite3  # late: most commands ask nothing in SQL
+
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        defined = [f"{ROW} INTEGER PRIMARY KEY"]
+        for name, kind, _ in columns[1:]:
+            type_ = "NUMERIC" if kind == "number" else "TEXT COLLATE NOCASE"
+            defined.append(f"{_quoted(name)} {type_}")
+        connection.execute(f"CREATE TABLE {_quoted(table)} ({', '.join(defined)})")
+        places = ", ".join("?" * len(columns))
+        connection.execute("BEGIN")
+        cells = zip(*(cells for _, _, cells in columns), strict=True)
+        connection.executemany(f"INSERT INTO {_quoted(table)} VALUES ({places})", cells)
+        connection.execute("COMMIT")
+        return connection.serialize()
 
 
-@contextmanager
-def _killing(process: subprocess.Popen[bytes], seconds: float) -> Iterator[threading.Event]:
-    """Kill a process that takes longer than the block may; the event tells whether it did."""
-    late = threading.Event()
+def _duckdb_data(table: str, columns: Columns) -> bytes:
+    """The table as JSON, a list for each column, which DuckDB reads by itself."""
+    typed = []
+    for name, kind, cells in columns:
+        is_whole = all(isinstance(cell, int) for cell in cells if cell is not None)
+        type_ = {"number": "BIGINT" if is_whole else "DOUBLE", "date": "DATE"}.get(kind, "VARCHAR")
+        typed.append((name, type_, json.dumps(cells, ensure_ascii=False)))
+    return json.dumps({"table": table, "columns": typed}, ensure_ascii=False).encode()
 
-    def kill() -> None:
-        late.set()
-        process.kill()
 
-    timer = threading.Timer(seconds, kill)
-    timer.start()
-    try:
-        yield late
-    finally:
-        timer.cancel()
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""').replace("\0", "") + '"'

@@ -1,8 +1,8 @@
 """A SQL statement as tokens: where it does not fit the columns' types, and which rows it leaves undecided.
 
-The engines parse statements; they compare a word with a number without a complaint, and leave NULL out without a
-note. This module reads as much of a statement as these two need, and takes what it does not understand for
-a statement that depends on every cell of the columns that it names.
+The engines parse statements, but compare words with numbers without an error and drop NULL without a
+note. This module reads as much of a statement as is needed to report both. A statement that it does not
+understand is assumed to depend on every cell of the columns that it names.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from pearl.errors.patterns import lazy_pattern
 from pearl.tables.columns import TypedColumn
+from pearl.tables.specification import QueryError
 
 _TOKEN = lazy_pattern(
     r"""(?P<comment>--[^\n]*+|/\*.*?(?:\*/|\Z)) | (?P<string>'(?:[^']|'')*+')
@@ -117,7 +118,7 @@ def _at(statement: Sequence[Token], i: int) -> Token:
 
 
 def _operand(statement: Sequence[Token], i: int) -> Token:
-    """The token of a column, after the name of its table."""
+    """The token at a place; that of the column for `table.column`."""
     return _at(statement, i + 2 if _at(statement, i + 1).text == "." else i)
 
 
@@ -143,7 +144,7 @@ def _values_after(statement: Sequence[Token], i: int) -> Iterator[int]:
 
 
 def _gives_number(statement: Sequence[Token], i: int, columns: Columns) -> bool:
-    """Whether what begins or ends with a token is a number: `sum(Fee)`, `Fee + 1`."""
+    """Whether the expression that begins or ends at a token is a number, such as `sum(Fee)`."""
     token = _at(statement, i)
     if token.text == ")":
         places = range(i - 1, -1, -1)
@@ -170,12 +171,12 @@ def _check_value(column: TypedColumn, literal: Token) -> None:
         kind = "numbers"
     elif column.kind == "date":
         fits = literal.kind == "" or (literal.kind == "string" and _is_day(literal.value))
-        kind = "days, which are written '2020-01-31'"
+        kind = "days, written as '2020-01-31'"
     else:
         fits = literal.kind != "number"
-        kind = "texts, which are written in single quotes"
+        kind = "texts, written in single quotes"
     if not fits:
-        raise ValueError(f"{column.name} is of {kind}, and {literal.text[:60]} is none")
+        raise QueryError(f"{column.name} is a column of {kind}; {literal.text[:60]} is not one")
 
 
 def _is_day(text: str) -> bool:
@@ -190,14 +191,14 @@ def _check_types(statement: Sequence[Token], i: int, columns: Columns) -> None:
     if token.kind == "string" and token.value.casefold() in columns:
         is_value = before.text in _COMPARED or before.word in ("as", "like", "ilike", "in", "and")
         if not is_value and not (before.text in ("(", ",") and _is_in_list(statement, i)):
-            raise ValueError(f'{token.text} is a text: write the column as "{token.value}"')
+            raise QueryError(f'{token.text} is a text; write the column as "{token.value}"')
     if token.word in _OF_NUMBERS and _at(statement, i + 1).text == "(":
         first = i + 3 if _at(statement, i + 2).word in ("distinct", "all") else i + 2
         column = columns.get(_operand(statement, first).name)
         end = first + (3 if _at(statement, first + 1).text == "." else 1)
         is_whole = _at(statement, end).text == ")"
         if token.word in ("max", "min") and _at(statement, first).word == "replace":
-            raise ValueError("replace(...) gives texts: write CAST(replace(...) AS REAL)")
+            raise QueryError("replace(...) gives texts: write CAST(replace(...) AS REAL)")
     elif token.word in ("cast", "try_cast"):
         column = columns.get(_operand(statement, i + 2).name)
         end = i + 5 if _at(statement, i + 3).text == "." else i + 3
@@ -208,7 +209,7 @@ def _check_types(statement: Sequence[Token], i: int, columns: Columns) -> None:
         is_whole = bool({_at(statement, first - 1).text, _at(statement, i + 1).text} & _ARITHMETIC)
     if column is not None and is_whole and column.kind in ("text", "hours"):
         some = ", ".join(repr(value[:40]) for value in column.values[:3])
-        raise ValueError(f"{column.name} is of {column.kind} and no numbers; it has {some}")
+        raise QueryError(f"{column.name} is not a column of numbers; it has {some}")
 
 
 def _is_in_list(statement: Sequence[Token], i: int) -> bool:
@@ -217,7 +218,7 @@ def _is_in_list(statement: Sequence[Token], i: int) -> bool:
 
 
 def _replaced(sql: str, statement: Sequence[Token], changes: Mapping[int, tuple[str, str]]) -> str:
-    """The statement with other texts for some tokens, and texts behind them."""
+    """The statement with some tokens replaced, and texts inserted after them."""
     parts, at = [], 0
     for token in statement:
         if token.start in changes:
@@ -230,12 +231,15 @@ _NUMBER, _END_OF_NUMBER = "as_number(", "/**/)"
 
 
 def in_sql(name: str) -> str:
-    """The name that SQLite gives a column of its dialect, as the statement has it."""
+    """The name of a result column as the statement has it, without the changes of `sqlite_dialect`."""
     return name.replace("*1.0/", "/").replace(_NUMBER, "").replace(_END_OF_NUMBER, "")
 
 
 def sqlite_dialect(sql: str) -> str:
-    """The statement so that SQLite takes quoted names for names and no text for a number, and divides, compares texts and has NULL last as DuckDB does.
+    """The statement as SQLite has to be given it to answer as DuckDB does.
+
+    A name in double quotes is never a text, a text never a number; division is not whole; texts are
+    compared without case; NULL is sorted last.
 
     Example:
         >>> sqlite_dialect('SELECT "Fee" / 2 FROM rows ORDER BY "Fee" LIMIT 1')
@@ -271,7 +275,7 @@ def sqlite_dialect(sql: str) -> str:
 
 
 def _numeric_terms(statement: Sequence[Token]) -> set[tuple[int, int]]:
-    """The first and last tokens of what a statement adds, or converts to or compares with a number."""
+    """The first and last tokens of the terms that a statement adds, converts to or compares with a number."""
     terms: set[tuple[int, int]] = set()
     for i, token in enumerate(statement):
         opened = _at(statement, i + 1).text == "("
@@ -305,7 +309,7 @@ def _end_of(statement: Sequence[Token], i: int) -> int:
 
 
 def _side(statement: Sequence[Token], i: int, step: int) -> tuple[int, int] | None:
-    """The operand before (-1) or behind (1) an operator: a name, a number, a call, or what parentheses enclose."""
+    """The operand before (-1) or after (1) an operator: a name, number, call or parenthesised expression."""
     first = last = i + step
     if step == -1 and _at(statement, first).text == ")":
         depth = statement[first].depth
@@ -334,13 +338,13 @@ def _side(statement: Sequence[Token], i: int, step: int) -> tuple[int, int] | No
 
 
 def _ends_of_terms(statement: Sequence[Token]) -> Iterator[Token]:
-    """The last token of each term of `ORDER BY` that does not say where NULL stands."""
+    """The last token of each term of `ORDER BY` without `NULLS FIRST` or `NULLS LAST`."""
     for i, token in enumerate(statement):
         if token.word != "by" or _at(statement, i - 1).word != "order":
             continue
         term: list[Token] = []
         for j, following in enumerate([*statement[i + 1 :], _NOTHING], start=i + 1):
-            # `rows` begins a frame, or is the table.
+            # `rows` begins a frame, unless it is the name of the table.
             is_word = following.word in _ENDS_OF_ORDER and _at(statement, j + 1).text != "."
             is_end = following.depth < token.depth or not following.text
             is_end |= is_word and following.depth == token.depth
@@ -377,7 +381,10 @@ def dependence(
         return everything
     clauses = _clauses(statement)
     source = clauses.get("from", [])
-    if not source or source[0].name != table.casefold() or not _is_table(source):
+    named = [
+        token.name for token in source if token.word != "as"
+    ]  # the table, and its alias if any
+    if not all(named) or len(named) > 2 or named[:1] != [table.casefold()]:
         return everything
     selected = clauses["select"]
     shown, used = _shown(selected, columns, row)
@@ -438,16 +445,10 @@ def _clauses(statement: Sequence[Token]) -> dict[str, list[Token]]:
     return clauses
 
 
-def _is_table(source: Sequence[Token]) -> bool:
-    """Whether a source is a table, with another name or none."""
-    names = [token for token in source if token.word != "as"]
-    return len(names) <= 2 and all(token.name for token in names)
-
-
 def _shown(
     statement: Sequence[Token], columns: Columns, row: str
 ) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """The columns that lines only show (None without a row number), and the columns used otherwise."""
+    """The columns that a statement only shows (None if it does not select the row number), and all others used."""
     items: list[list[Token]] = [[]]
     for token in statement:
         if token.text == "," and token.depth == 0:
@@ -476,7 +477,7 @@ def _is_three_valued(
     names: Collection[str],
     unread: Collection[str],
 ) -> bool:
-    """Whether a token of a condition keeps to SQL's logic of three values."""
+    """Whether a token of a condition follows SQL's logic of three values, where NULL is undecided."""
     token = where[i]
     if token.word in ("is", "null"):
         at = next((j for j in range(i - 1, -1, -1) if where[j].word not in ("is", "not")), i)

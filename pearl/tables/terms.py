@@ -1,8 +1,7 @@
 """The parts of a table prompt that depend on the question: terms, rows and example queries.
 
-People say Tel Aviv where a table says Tel Aviv-Yafo, and oculist where it says ophthalmology. The
-different values of a column are its terms; a term is found by its words, by the letters of its words,
-and by synonyms of the words of the question.
+A question says Tel Aviv or oculist, a table Tel Aviv-Yafo or ophthalmology. The different values of a
+column are its terms; a term is found by its words, their trigrams, and synonyms of the question's words.
 """
 
 from __future__ import annotations
@@ -35,55 +34,37 @@ if TYPE_CHECKING:
 
 SYNONYMS = Path(__file__).with_name("synonyms.txt")  # groups of words for professions and services
 
-_MAX_LENGTH = 60
-"""Characters of a column's values in the mean; longer ones are prose, and no terms."""
+_MAX_LENGTH = 60  # characters of a column's values in the mean; longer ones are prose, and no terms
 _MIN_SHARE = 0.25  # minimum share of a term's weight in the question
 _WORD_WEIGHT = 3.0  # weight of a word relative to a trigram
 
 Expand = Callable[[str], Iterable[str]]  # a question → more phrases that it might have used
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A value of a column that a question may mean."""
-
-    column: str
-    text: str
-    share: float
-
-
 class Synonyms:
-    """Phrases that may stand for one another, by a file of `pearl.retrieval.queries`."""
+    """Phrases with the same meaning, from a file of `pearl.retrieval.queries.read_groups`."""
 
     def __init__(self, path: Path = SYNONYMS) -> None:
-        self._groups = [group for _, group in read_groups(path)]
-        self._by_first: dict[str, list[tuple[tuple[str, ...], int]]] = {}
-        for number, group in enumerate(self._groups):
-            for phrase in group:
-                stems = tuple(terms(phrase))
-                if stems:
-                    self._by_first.setdefault(stems[0], []).append((stems, number))
+        self._others: dict[tuple[str, ...], dict[str, None]] = {}  # stems → the other phrases
+        for _, phrases in read_groups(path):
+            stems = {phrase: tuple(terms(phrase)) for phrase in phrases}
+            for own in filter(None, stems.values()):
+                others = (phrase for phrase in phrases if stems[phrase] != own)
+                self._others.setdefault(own, {}).update(dict.fromkeys(others))
+        self._longest = max(map(len, self._others), default=0)
 
     def __call__(self, question: str) -> list[str]:
         """The other phrases of every group of which the question has one."""
-        said = terms(question)
+        stems = terms(question)
         found: dict[str, None] = {}
-        for at, stem in enumerate(said):
-            for stems, number in self._by_first.get(stem, ()):
-                if tuple(said[at : at + len(stems)]) == stems:
-                    others = [one for one in self._groups[number] if tuple(terms(one)) != stems]
-                    found.update(dict.fromkeys(others))
+        for start in range(len(stems)):
+            for end in range(start + 1, min(start + self._longest, len(stems)) + 1):
+                found |= self._others.get(tuple(stems[start:end]), {})
         return list(found)
 
     def same(self, phrase: str) -> list[str]:
         """The other phrases of the groups that have exactly this one."""
-        said = tuple(terms(phrase))
-        found: dict[str, None] = {}
-        for stems, number in self._by_first.get(said[0], ()) if said else ():
-            if stems == said:
-                others = [one for one in self._groups[number] if tuple(terms(one)) != said]
-                found.update(dict.fromkeys(others))
-        return list(found)
+        return list(self._others.get(tuple(terms(phrase)), ()))
 
 
 class Thesaurus:
@@ -100,27 +81,27 @@ class Thesaurus:
     def __len__(self) -> int:
         return len(self._terms)
 
-    def nearest(self, question: str, n: int = 3) -> dict[str, list[Term]]:
-        """For each column that has some, its `n` nearest terms, best first."""
+    def nearest(self, question: str, n: int = 3) -> dict[str, list[str]]:
+        """The `n` nearest terms of each column, best first; columns without one are left out."""
         import numpy as np
 
         if not self._terms:
             return {}
         overlap = np.zeros(len(self._terms))
         for phrase in (question, *self._expand(question)):
-            # Of a synonym only the whole counts: its own words are not those of the question.
+            # A synonym counts only as a whole: its single words are not in the question.
             scores = self._overlaps(_grams(phrase))
             if phrase is not question:
                 scores = np.where(scores >= 0.6 * self._weights, scores, 0.0)
             overlap = np.maximum(overlap, scores)
         share = overlap / self._weights
-        found: dict[str, list[Term]] = {}
+        found: dict[str, list[str]] = {}
         order = np.lexsort((-overlap, -np.round(share, 3)))
         for place in order[: int((share >= _MIN_SHARE).sum())].tolist():
             column, text = self._terms[place]
             listed = found.setdefault(column, [])
             if len(listed) < n:
-                listed.append(Term(column, text, float(share[place])))
+                listed.append(text)
         return {column: found[column] for column in self._columns if column in found}
 
     def _overlaps(self, grams: Iterable[str]) -> NDArray[np.float64]:
@@ -136,10 +117,10 @@ class Thesaurus:
 
     @cached_property
     def _with_gram(self) -> dict[str, tuple[NDArray[np.int32], float]]:
-        """For each gram the terms that have it, and its weight: rare ones say more."""
+        """Gram → the terms that contain it, and its weight; rare grams weigh more."""
         postings = Postings.of_terms([sorted(_grams(text)) for _, text in self._terms])
         found = {}
-        for gram in map(bytes.decode, postings.vocabulary):
+        for gram in map(bytes.decode, postings.names.every()):
             places, _ = postings.postings(gram)
             rarity = math.log(1 + len(self._terms) / len(places))
             found[gram] = places, rarity * (_WORD_WEIGHT if gram[0] == "=" else 1.0)
@@ -147,7 +128,7 @@ class Thesaurus:
 
     @cached_property
     def _weights(self) -> NDArray[np.float64]:
-        """The weight of all of each term."""
+        """The total weight of each term."""
         import numpy as np
 
         total = np.full(len(self._terms), 1e-9)
@@ -157,7 +138,7 @@ class Thesaurus:
 
 
 def column_terms(column: TypedColumn) -> list[str]:
-    """The terms of a column: its different values, or what these list with semicolons between.
+    """The terms of a column: its different values, or the entries of lists in them.
 
     A column of numbers, dates, codes or prose has none.
     """
@@ -212,7 +193,7 @@ class RowSearch:
         return self._texts.best(analyzer("english")(question), k)
 
     def unlike(self, question: str, k: int = 3) -> list[int]:
-        """Rows without a word of the question, drawn at random, the same for the same question."""
+        """Random rows without a word of the question; a question always gets the same rows."""
         import numpy as np
 
         matches = np.zeros(self._n, np.bool_)
@@ -264,7 +245,7 @@ class Examples:
     def like(self, question: str, k: int = 2) -> list[Example]:
         """The `k` examples whose questions are most like a question; others where too few are.
 
-        Words such as `how many` and `not` count: they say what kind of query it is.
+        Stop words count: `how many` and `not` show what kind of query is asked for.
         """
         best = self._texts.best(terms(question), k)
         rest = [i for i in range(len(self.examples)) if i not in best]

@@ -1,7 +1,8 @@
 """Spans of OpenTelemetry for questions, plans, steps and calls (extra `telemetry`).
 
-`Telemetry` goes to a `pearl.Session`, or traces single questions of a `pearl.Pearl`; `to_collector` sends
-spans to where `OTEL_EXPORTER_OTLP_...` say. OpenTelemetry is imported once one of them is made.
+Pass a `Telemetry` to a `pearl.Session`, or trace single questions of a `pearl.Pearl` with it;
+`to_collector` sends spans to the address in `OTEL_EXPORTER_OTLP_...`. OpenTelemetry is imported when one
+of them is created.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Spans → a collector, by OTLP over HTTP, as the variables `OTEL_...` say.
+"""Spans → a collector, by OTLP over HTTP, configured by the variables `OTEL_...`.
 
-A thread sends them, from a queue of bounded length: a collector that is down or slow costs no time,
-but for `CLOSE_S` at the end, and what it did not get is counted.
+A thread sends them from a bounded queue, so an unreachable or slow collector delays only the end, by
+`CLOSE_S` at most. Undelivered spans are counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pearl.plugins.version import __version__
 from pearl.telemetry.tracing import Telemetry
 
 CLOSE_S = 2.0
-"""Seconds that the last spans are waited for at the end."""
+"""Maximum seconds to send the last spans at the end."""
 
 EXPORTER_VARIABLE = "OTEL_TRACES_EXPORTER"
 
@@ -43,13 +43,13 @@ class Collector:
         self._is_closed = False
         name = {} if "OTEL_SERVICE_NAME" in os.environ else {"service.name": "pearl"}
         resource = Resource.create({**name, "service.version": __version__})
-        # Not at the exit of the process, where nothing bounds the wait.
+        # Not at the exit of the process, where the wait has no bound.
         provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         provider.add_span_processor(self._processor)
         self.telemetry = Telemetry(provider, on_trouble=on_trouble)
 
     def close(self) -> None:
-        """Send what is left, within `CLOSE_S`, and say what was not delivered."""
+        """Send the remaining spans within `CLOSE_S`, and report undelivered ones."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -64,7 +64,7 @@ class Collector:
 
 
 class _Counted(BatchSpanProcessor):
-    """Counts the spans that it is given."""
+    """Counts ended spans."""
 
     n_ended = 0
 
@@ -75,7 +75,7 @@ class _Counted(BatchSpanProcessor):
 
 
 class _Counting(SpanExporter):
-    """Counts the spans that are delivered."""
+    """Counts delivered spans."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
@@ -95,15 +95,15 @@ def _refuse_others() -> None:
     exporter = os.environ.get(EXPORTER_VARIABLE, "").strip() or "otlp"
     if exporter != "otlp":
         raise UsageError(
-            f"{EXPORTER_VARIABLE} is '{exporter}', and spans are sent by otlp only",
+            f"{EXPORTER_VARIABLE} is '{exporter}', but spans are sent by otlp only",
             help=f"unset {EXPORTER_VARIABLE}, or leave out --telemetry",
         )
     for variable in PROTOCOL_VARIABLES:
         protocol = os.environ.get(variable, "").strip()
         if protocol and protocol != "http/protobuf":
             raise UsageError(
-                f"{variable} is '{protocol}', and spans are sent by http/protobuf only",
-                help=f"export {variable}=http/protobuf, with the port of it, mostly 4318",
+                f"{variable} is '{protocol}', but spans are sent by http/protobuf only",
+                help=f"export {variable}=http/protobuf, with its port, usually 4318",
             )
 
 

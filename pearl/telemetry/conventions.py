@@ -1,8 +1,8 @@
 """Names of attributes by the version of OpenTelemetry's conventions for generative models.
 
-The conventions are in development, and names change: `_NAMES` is the one place that has them. Sources:
-open-telemetry/semantic-conventions 1.36 and 1.41 (the last one there with these conventions), and
-open-telemetry/semantic-conventions-genai, where they have moved to.
+The conventions are in development, and names change; only `_NAMES` contains them. Sources:
+open-telemetry/semantic-conventions 1.36 and 1.41 (its last version with these conventions), and
+open-telemetry/semantic-conventions-genai, their new repository.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _NAMES: Mapping[str, tuple[str | None, str | None, str | None]] = {
 """Value → its attribute in each of `VERSIONS`; None if the version defines none."""
 
 _PROVIDERS = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai"}
-"""Backends whose provider has another name in the conventions than here."""
+"""Backends whose provider has another name in the conventions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Conventions:
     names: Mapping[str, str]
 
     def attributes(self, **told: AttributeValue | None) -> dict[str, AttributeValue]:
-        """Attributes of a span; what is None, or has no name in this version, is left out.
+        """Attributes of a span, without values that are None or have no name in this version.
 
         Example:
             >>> conventions_of("genai-1.36").attributes(provider="openai", cached_tokens=3, seed=None)
@@ -111,8 +111,8 @@ def conventions_of(version: str | None = None) -> Conventions:
 def captures_content() -> bool:
     """Whether the environment asks for prompts, replies and other content in spans.
 
-    As the conventions have it: `SPAN_ONLY`, `SPAN_AND_EVENT` or `true`. Anything else is no, for what was
-    sent cannot be taken back.
+    Values of the conventions: `SPAN_ONLY`, `SPAN_AND_EVENT` or `true`. Any other value means no, because
+    sent content cannot be recalled.
     """
     said = os.environ.get(CONTENT_VARIABLE, "").strip().upper()
     return said in ("SPAN_ONLY", "SPAN_AND_EVENT", "TRUE")
@@ -124,11 +124,11 @@ def provider_of(backend: str) -> str:
 
 
 MAX_CHARACTERS = 32_768
-"""Of one text in a span: a batch of spans with whole documents would be refused by collectors."""
+"""Maximum length of a text in a span: collectors refuse batches with whole documents."""
 
 
 def text_of(text: str) -> str:
-    """A text as a span can hold it: cut off after `MAX_CHARACTERS`, and Unicode.
+    """A text for a span: at most `MAX_CHARACTERS`, and valid Unicode.
 
     Example:
         >>> text_of("x" * 40_000)[-30:]
@@ -145,7 +145,7 @@ def _part(text: str) -> dict[str, str]:
 
 
 def prompt_json(messages: Iterable[Message]) -> str:
-    """The messages of a prompt but for those of the system."""
+    """The messages of a prompt without system messages."""
     return to_json(
         [
             {"role": message.role, "parts": [_part(message.content)]}
@@ -170,7 +170,7 @@ def reply_json(text: str, finish_reason: str) -> str | None:
 
 
 _COMPUTES = "extractive"
-"""The backend that computes replies: it is sent nothing."""
+"""The backend that computes replies without calls."""
 
 _ON_DISK = ("llamacpp", "transformers")
 """Backends whose models may be named by a path."""
@@ -256,7 +256,7 @@ def result_attributes(event: StepFinished, n_sent: int, n_kept: int) -> dict[str
 
 
 def error_type(error: BaseException | None) -> str | None:
-    """The kind of an error, never its message: that of the model's error behind it, or its class."""
+    """The kind of an error without its message: the kind of the model error that caused it, or its class."""
     if error is None:
         return None
     if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
@@ -266,13 +266,13 @@ def error_type(error: BaseException | None) -> str | None:
 
 
 def argument_data(argument: Argument) -> Any:
-    """An argument of a step as JSON data: outputs and the document by their names."""
+    """An argument of a step as JSON data; references become names."""
     if isinstance(argument, ListLiteral):
         return [argument_data(each) for each in argument.items]
     return argument.name if isinstance(argument, Reference) else argument.value
 
 
 def _without_folder(model: str) -> str:
-    """The name of a model as its server reports it, of a file without its folder."""
+    """The reported name of a model; a path becomes the name of its file."""
     is_file = model.startswith(("/", "\\", "~", ".")) or model.endswith(".gguf")
     return PurePath(model).name if is_file else model

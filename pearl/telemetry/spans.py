@@ -2,13 +2,13 @@
 
     invoke_workflow pearl        a question and a document
     ├── plan pearl               the planner, with its repairs
-    │   └── chat MODEL           an attempt of a call; one that is retried has siblings
+    │   └── chat MODEL           an attempt of a call; retries are its siblings
     └── execute_tool ACTION      a step
         ├── retrieval            a search of passages
         └── chat MODEL
 
-Nothing that a document, a question, a plan or a reply says is in a span unless content is asked for:
-no text, no names of files, outputs or the plan's own actions, no messages of errors.
+Spans contain no content of documents, questions, plans and replies unless the user asks for it: no text,
+no names of files, outputs or new actions, no messages of errors.
 """
 
 from __future__ import annotations
@@ -83,9 +83,12 @@ class PlanNodes:
         return tuple(dict.fromkeys(r.name for r in step.references() if r.name in self.steps))
 
 
+_NO_PLAN = PlanNodes({}, {}, frozenset())
+
+
 @lru_cache(maxsize=64)
 def plan_nodes(text: str) -> PlanNodes:
-    '''The nodes of the text of a plan; none where it cannot be read.
+    '''The nodes of a plan; none if its text cannot be parsed.
 
     Example:
         >>> nodes = plan_nodes("""New actions:
@@ -98,7 +101,7 @@ def plan_nodes(text: str) -> PlanNodes:
     '''
     plan = read(text).plan
     if plan is None:
-        return PlanNodes({}, {}, frozenset())
+        return _NO_PLAN
     return PlanNodes(
         {step.output: step for step in plan.steps},
         {step.output: number for number, step in enumerate(plan.steps, start=1)},
@@ -107,7 +110,7 @@ def plan_nodes(text: str) -> PlanNodes:
 
 
 NEW_ACTION = "NEW_ACTION"
-"""Stands for the name of an action that a plan defines: a model made it of a question."""
+"""Replaces the name of an action that a plan defines, because a model derives it from the question."""
 
 
 @dataclass(slots=True)
@@ -133,7 +136,7 @@ class _Step:
 
 
 class TaskSpans:
-    """The spans of one task, made of its events as they come."""
+    """The spans of one task, created from its events."""
 
     def __init__(
         self,
@@ -170,7 +173,7 @@ class TaskSpans:
         )
 
     def hear(self, event: Event) -> None:
-        """Take an event in; they come in the order of the trace."""
+        """Process an event; events come in the order of the trace."""
         at = self._at(event.t_s)
         self._end_ns = max(self._end_ns, at)
         match event:
@@ -206,7 +209,7 @@ class TaskSpans:
     def end(
         self, error: BaseException | None = None, *, status: str = "", answer: str = ""
     ) -> None:
-        """End every span that is open."""
+        """End all open spans."""
         kind = error_type(error)
         stopped_by = "cancelled" if status == "interrupted" else kind
         for planning in self._plannings.values():
@@ -229,7 +232,7 @@ class TaskSpans:
         self._root.end(self._end_ns)
 
     def mark_kept(self, status: str) -> None:
-        """Say that the row of the task is from before: nothing was done."""
+        """Mark the task as skipped because its row is stored."""
         self._root.set_attributes({"pearl.cache": "hit", "pearl.status": status})
 
     def _planned(
@@ -242,12 +245,9 @@ class TaskSpans:
             planning.n_written += 1
             planning.is_asked |= not is_computed(event.model)
             planning.span.set_attributes(self._content("output.value", event.reply))
-            if self._replayed_with is not None and event.usage != Usage():
-                began = self._began_ns if planning.n_written == 1 else planning.end_ns
-                self._chat(
-                    planning.span, self._replayed_with, began, at, usage=event.usage, error=None,
-                    replied_by=event.model,
-                )  # fmt: skip
+            if event.usage != Usage():
+                began_ns = self._began_ns if planning.n_written == 1 else planning.end_ns
+                self._replay(event, at, at - began_ns, replied_by=event.model)
         elif isinstance(event, PlanChosen | QuestionRouted):
             planning.span.set_attribute("pearl.plan.by", event.by)
         else:
@@ -255,7 +255,7 @@ class TaskSpans:
         planning.end_ns = at
 
     def _planning(self, number: int | None, began_ns: int) -> _Planning:
-        """The plan that is being written under a number, from now on if it is new."""
+        """The span of the planner for a plan number, started now if it is new."""
         planning = self._plannings.get(number)
         if planning is None:
             if self._replayed_with is not None:
@@ -301,40 +301,30 @@ class TaskSpans:
         )
 
     def _step_started(self, event: StepStarted, at: int) -> None:
-        number, nodes = event.plan_number, self._nodes.get(event.plan_number)
+        number = event.plan_number
+        nodes = self._nodes.get(number, _NO_PLAN)
         node = self._node(number, event.step)
-        parents = nodes.parents(event.step) if nodes else ()
-        is_new = (
-            nodes is not None and event.action in nodes.new_actions and event.action != "ANSWER"
-        )
+        parents = nodes.parents(event.step)
+        is_new = event.action in nodes.new_actions and event.action != "ANSWER"
         action = NEW_ACTION if is_new and not self._has_content else event.action
-        known = [span for each in parents if (span := self._done.get((number, each)))]
-        written = nodes.steps.get(event.step) if nodes else None
-        arguments: dict[str, AttributeValue] = {}
-        if self._has_content and written is not None:
-            said = text_of(to_json([argument_data(each) for each in written.arguments]))
-            arguments = {
-                **self._names.attributes(tool_arguments=said),
-                "input.value": said,
-                "pearl.step.output": event.step,
-            }
-        span = self._start(
-            f"execute_tool {action}",
-            self._root,
-            at,
-            {
-                **self._names.attributes(
-                    operation="execute_tool", tool=action, tool_type="function", tool_call=node
-                ),
-                **openinference("TOOL"),
-                "pearl.step.id": node,
-                "pearl.step.deps": [self._node(number, each) for each in parents],
-                "graph.node.id": node,
-                **({"graph.node.parent_id": self._node(number, parents[0])} if parents else {}),
-                **arguments,
-            },
-            [Link(each.get_span_context()) for each in known[1:]],
-        )
+        attributes: dict[str, Any] = {
+            **self._names.attributes(
+                operation="execute_tool", tool=action, tool_type="function", tool_call=node
+            ),
+            **openinference("TOOL"),
+            "pearl.step.id": node,
+            "pearl.step.deps": [self._node(number, parent) for parent in parents],
+            "graph.node.id": node,
+        }
+        if parents:
+            attributes["graph.node.parent_id"] = self._node(number, parents[0])
+        if self._has_content and (step := nodes.steps.get(event.step)) is not None:
+            arguments = text_of(to_json([argument_data(argument) for argument in step.arguments]))
+            attributes |= self._names.attributes(tool_arguments=arguments)
+            attributes |= {"input.value": arguments, "pearl.step.output": event.step}
+        done = [span for parent in parents if (span := self._done.get((number, parent)))]
+        links = [Link(span.get_span_context()) for span in done[1:]]
+        span = self._start(f"execute_tool {action}", self._root, at, attributes, links)
         self._steps[number, event.step] = _Step(span)
 
     def _step_finished(self, event: StepFinished, at: int) -> None:
@@ -362,12 +352,9 @@ class TaskSpans:
             step.n_kept += is_kept
             step.n_sent += not is_kept
             step.failed_by = event.kind if isinstance(event, CallFailed) else None
-        if self._replayed_with is not None and not is_kept and not is_computed(event.model):
-            self._chat(
-                self._span_of(event.plan_number, event.step), self._replayed_with,
-                at - round(event.duration_s * 1e9), at, usage=event.usage,
-                error=event.kind if isinstance(event, CallFailed) else None,
-            )  # fmt: skip
+        if not is_kept and not is_computed(event.model):
+            error = event.kind if isinstance(event, CallFailed) else None
+            self._replay(event, at, round(event.duration_s * 1e9), step=event.step, error=error)
 
     def _attempted(self, event: ModelAttempted, at: int) -> None:
         began_ns = max(self._began_ns, at - round(event.duration_s * 1e9))
@@ -379,32 +366,30 @@ class TaskSpans:
             parent = planning.span
         else:
             parent = self._span_of(event.plan_number, event.step)
-        more = attempt_attributes(self._names, event, has_content=self._has_content)
-        self._chat(
-            parent, event.model, began_ns, at, usage=event.usage, error=event.error,
-            replied_by=event.replied_by, is_remote=bool(event.server), more=more,
-        )  # fmt: skip
-
-    def _chat(
-        self,
-        parent: Span,
-        model: str,
-        began_ns: int,
-        end_ns: int,
-        *,
-        usage: Usage,
-        error: str | None,
-        replied_by: str = "",
-        is_remote: bool = True,
-        more: dict[str, Any] | None = None,
-    ) -> None:
-        """One call of a model, from its beginning to its end."""
-        name, told = call_attributes(self._names, model, replied_by, usage)
+        name, attributes = call_attributes(self._names, event.model, event.replied_by, event.usage)
+        attributes |= attempt_attributes(self._names, event, has_content=self._has_content)
+        is_remote = event.server or self._replayed_with is not None
         kind = SpanKind.CLIENT if is_remote else SpanKind.INTERNAL
-        span = self._start(f"chat {name}", parent, began_ns, {**told, **(more or {})}, kind=kind)
-        if error is not None:
-            self._fail(span, error, "")
-        span.end(end_ns)
+        span = self._start(f"chat {name}", parent, began_ns, attributes, kind=kind)
+        if event.error is not None:
+            self._fail(span, event.error, "")
+        span.end(at)
+
+    def _replay(
+        self,
+        event: PlanAttempted | ModelCalled | CallFailed,
+        at: int,
+        duration_ns: int,
+        **details: Any,
+    ) -> None:
+        """Add the call of a recorded reply, because a trace does not record attempts."""
+        if self._replayed_with is not None:
+            attempted = ModelAttempted(
+                plan_number=event.plan_number, model=self._replayed_with, number=0, messages=(),
+                purpose="plan" if isinstance(event, PlanAttempted) else "step",
+                usage=event.usage, duration_s=duration_ns / 1e9, **details,
+            )  # fmt: skip
+            self._attempted(attempted, at)
 
     def _retrieved(self, event: Retrieved, at: int) -> None:
         attributes = {
@@ -439,10 +424,9 @@ class TaskSpans:
         return self._root if running is None else running.span
 
     def _node(self, number: int | None, output: str) -> str:
-        """The identity of a step in the graph: its number in the plan, because its name is content."""
-        nodes = self._nodes.get(number)
-        place = str(nodes.numbers.get(output, 0)) if nodes else "0"
-        return place if number is None else f"{number}.{place}"
+        """The id of a step in the graph: its number in the plan, because its name is content."""
+        place = self._nodes.get(number, _NO_PLAN).numbers.get(output, 0)
+        return str(place) if number is None else f"{number}.{place}"
 
     def _content(self, name: str, text: str) -> dict[str, AttributeValue]:
         return {name: text_of(text)} if self._has_content and text else {}

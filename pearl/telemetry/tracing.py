@@ -23,9 +23,9 @@ EventListener = Callable[[str, Event], None]
 
 
 class Telemetry:
-    """Makes spans of what happens.
+    """Creates spans of questions, plans, steps and calls.
 
-    What goes wrong with it ends the telemetry, with a notice, and never the work.
+    An error of telemetry ends the telemetry with a notice, and not the work.
 
     Example:
         >>> import pearl
@@ -64,7 +64,7 @@ class Telemetry:
     def tracing(
         self, id: str = "", listener: Callable[[Event], None] | None = None
     ) -> Iterator[Trace]:
-        """The trace of one question, for `Pearl.ask` and its like; its spans end with the block."""
+        """A trace for one question (`Pearl.ask`, `Pearl.execute`, ...); its spans end with the block."""
         run = self.run()
         told = run.listening(None if listener is None else lambda id, event: listener(event))
         try:
@@ -88,10 +88,10 @@ class Telemetry:
 
     @contextmanager
     def guarded(self) -> Iterator[bool]:
-        """Do something for telemetry; whether it is still on. An error ends telemetry with a notice."""
+        """Guard telemetry code: an error in the block ends telemetry. Yields whether telemetry is on."""
         try:
             yield not self._is_over
-        except Exception as error:  # noqa: BLE001 - whatever it is, the answer must not depend on it
+        except Exception as error:  # noqa: BLE001 - no error of telemetry may affect the answer
             self._is_over = True
             self._on_trouble(f"telemetry has ended: {type(error).__name__}: {error}")
 
@@ -105,10 +105,10 @@ class RunSpans:
         self._running: dict[str, TaskSpans] = {}
 
     def listening(self, listener: EventListener | None = None) -> EventListener:
-        """A listener that makes spans of events as they come, and tells the listener that is given."""
+        """A listener that creates spans, and forwards events to another listener."""
 
         def hear(id: str, event: Event) -> None:
-            if not isinstance(event, ModelProgressed):  # of which there are many
+            if not isinstance(event, ModelProgressed):  # frequent, and not in spans
                 with self._telemetry.guarded() as is_on:
                     if is_on:
                         self._spans(id, event).hear(event)
@@ -118,7 +118,7 @@ class RunSpans:
         return hear
 
     def kept(self, id: str, status: str) -> None:
-        """A task whose row is from before: a span without any below it."""
+        """Add the span of a task that is skipped because its row is stored."""
         with self._telemetry.guarded() as is_on:
             if is_on:
                 spans = self._telemetry.spans(id, self._run_id)
@@ -134,7 +134,7 @@ class RunSpans:
         status: str = "",
         answer: str = "",
     ) -> None:
-        """A task has ended."""
+        """End the spans of a task; without a listener they are created from its trace."""
         with self._telemetry.guarded() as is_on:
             spans = self._running.pop(id, None)
             if not is_on:
@@ -151,7 +151,7 @@ class RunSpans:
             spans.end(error, status=status, answer=answer)
 
     def close(self) -> None:
-        """End the spans of tasks that did not come to an end."""
+        """End the spans of unfinished tasks."""
         for id in tuple(self._running):
             self.finished(id, status="interrupted")
 

@@ -1,8 +1,7 @@
-"""What happens in a run, in order: appended event by event, written as JSON Lines, read by viewers.
+"""Traces: the events of a run in order, written as JSON Lines and shown by viewers.
 
-A trace contains what models were asked, but for texts of the document, whose lengths stand in their
-place, what they replied, and the passages that the answer quotes; no other document text and no API
-keys.
+A trace contains prompts (with the lengths of document texts in place of these texts), replies, and the
+passages that the answer quotes; it contains no other document text and no API keys.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, assert_never
 
@@ -22,7 +22,6 @@ from pearl.errors.escaping import json_bytes
 from pearl.llm import (
     ActionTask,
     ChooseTask,
-    CombineTask,
     DecomposeTask,
     ItemsTask,
     LookupTask,
@@ -40,49 +39,11 @@ from pearl.llm.progress import AttemptError, CallAttempt, CallWait, News, Phase
 from pearl.notebooks import ShownInNotebooks
 from pearl.replies.typed import State
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "AnswerStatus",
-    "CallFailed",
-    "ConstraintRefused",
-    "Event",
-    "FoundPassage",
-    "LookedUp",
-    "ModelAttempted",
-    "ModelCalled",
-    "ModelProgressed",
-    "ModelWaited",
-    "OptionChosen",
-    "PlanAttempted",
-    "PlanCandidate",
-    "PlanChosen",
-    "PlanFailed",
-    "PlanRewritten",
-    "PlanWriter",
-    "PlansCompared",
-    "Purpose",
-    "QuestionRouted",
-    "QuestionUnderstood",
-    "Retrieved",
-    "RunFinished",
-    "RunStarted",
-    "Spent",
-    "StepFailed",
-    "StepFinished",
-    "StepStarted",
-    "Trace",
-    "event_line",
-    "read_trace",
-    "retrieved",
-    "spent",
-]
-
-
 AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided", "refused"]
-"""Whether there is an answer, the document has none, it is uncertain, or the model refused a step."""
+"""Answered, with failed checks (degraded), not in the document, uncertain, or refused by the model."""
 
 MAX_PASSAGES = 20
-"""Passages that an event shows."""
+"""Maximum passages in an event."""
 
 Purpose = Literal["step", "part", "combine", "again", "items", "choose"]
 """Why the model is called: for the result of a step, for one part of the document, to merge such results,
@@ -92,7 +53,8 @@ again because the reply could not be parsed, about a batch of rows, or to choose
 class EventBase(BaseModel):
     """Fields of every event."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Deferred: to build all validators takes 20 ms, and a run needs few of them.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     is_recorded: ClassVar[bool] = True
     """Whether traces record the event; otherwise only listeners receive it."""
@@ -103,7 +65,17 @@ class EventBase(BaseModel):
     """The plan of the question that the event is about, from 1; None if one plan was requested."""
 
 
-class PlanAttempted(EventBase):
+class AskingEvent(EventBase):
+    """Fields of events that stand for calls of a model."""
+
+    usage: Usage = Usage()
+    n_calls: int = 0
+    """Replies, cached ones included."""
+    n_cached: int = 0
+    """Replies that were cached."""
+
+
+class PlanAttempted(AskingEvent):
     """One round of planning: a reply and its diagnostics."""
 
     event: Literal["plan_attempted"] = "plan_attempted"
@@ -116,15 +88,12 @@ class PlanAttempted(EventBase):
     """The remaining errors, rendered; empty for the accepted plan."""
     constraint: ConstraintLevelName = "none"
     """The constraint level that the reply was written under."""
-    usage: Usage = Usage()
     shape: str = ""
-    """What the planner was told about the document; "" for nothing."""
+    """The card of the document in the prompt; "" for none."""
     profile: Literal["full", "small"] = "full"
     """The part of the library and of the examples in the prompt of the planner."""
     n_calls: int = 1
-    """Replies that the plan consists of: with some constraints a separate reply defines new actions."""
-    n_cached: int = 0
-    """Those of them that were cached."""
+    """With some constraints a separate reply defines new actions."""
 
 
 PlanWriter = Literal["rule", "example", "model"]
@@ -143,24 +112,19 @@ class PlanCandidate(BaseModel):
     """Pointwise mutual information of its first action with the question, in nats; None if not rated."""
 
 
-class PlanChosen(EventBase):
+class PlanChosen(AskingEvent):
     """One of several plans was chosen: of a weak model, of rules and of examples."""
 
     event: Literal["plan_chosen"] = "plan_chosen"
     by: PlanWriter
     why: Literal["only", "agreement", "likelihood", "order"]
-    """There is only one; more candidates agree; by `pmi`; or the first one, for nothing tells more."""
+    """The only one; most candidates agree; best `pmi`; or the first in a fixed order."""
     candidates: tuple[PlanCandidate, ...]
     note: str = ""
-    """Why the model wrote none, or rated none; "" if it did."""
-    usage: Usage = Usage()
-    n_calls: int = 0
-    """Calls that rated candidates."""
-    n_cached: int = 0
-    """Those of them whose reply was cached."""
+    """Why the model wrote no plan or rated none; "" if it did."""
 
 
-class QuestionUnderstood(EventBase):
+class QuestionUnderstood(AskingEvent):
     """The interpretation of a question before planning."""
 
     event: Literal["question_understood"] = "question_understood"
@@ -168,15 +132,10 @@ class QuestionUnderstood(EventBase):
     question: str
     """Clear by itself, with absolute periods."""
     notes: tuple[str, ...] = ()
-    """Why it could not be made clear, if so; which periods were put in, and by which date."""
-    usage: Usage = Usage()
-    n_calls: int = 0
-    """Replies that say what it refers to."""
-    n_cached: int = 0
-    """Those of them that were cached."""
+    """Why the question is unclear, if it is; the periods that were inserted, and their reference date."""
 
 
-class QuestionRouted(EventBase):
+class QuestionRouted(AskingEvent):
     """The parts of a question, and who plans it."""
 
     event: Literal["question_routed"] = "question_routed"
@@ -186,12 +145,8 @@ class QuestionRouted(EventBase):
     """One line each."""
     by: Literal["rule", "planner"]
     notes: tuple[str, ...] = ()
-    """Where the parts contradict the level that was told, or why they are not known."""
-    usage: Usage = Usage()
+    """Contradictions between level and parts, or why the parts are unknown."""
     n_calls: int = 1
-    """Replies that tell the parts."""
-    n_cached: int = 0
-    """Those of them that were cached."""
 
 
 class ConstraintRefused(EventBase):
@@ -221,7 +176,7 @@ class RunStarted(EventBase):
     document_sha256: str
     n_characters: int
     n_document_tokens: int | None
-    """None where they were not counted: its length alone shows that it fits a prompt, or there is no limit."""
+    """None if not counted: the document fits the prompt by its length, or there is no limit."""
     token_count: str
     """How tokens are counted: the name of an encoding, or `estimate`."""
     model: str
@@ -252,40 +207,35 @@ CallPurpose = Literal["question", "plan", "step", "combine", "choose", "mine", "
 """The purpose of a call."""
 
 
-class ModelProgressed(EventBase):
-    """Progress of a call; sent to listeners, but not recorded."""
+class LiveEvent(EventBase):
+    """Fields of events about a running call; sent to listeners, but not recorded."""
 
     is_recorded = False
 
-    event: Literal["model_progressed"] = "model_progressed"
     purpose: CallPurpose
     step: str = ""
     """The step that makes the call, if any."""
     attempt: int = 1
     """The round of planning, from 1."""
+
+
+class ModelProgressed(LiveEvent):
+    """Progress of a call."""
+
+    event: Literal["model_progressed"] = "model_progressed"
     phase: Phase
     n_tokens: int = 0
     """Tokens of the prompt processed, or of the reply generated, including hidden ones."""
     n_total: int | None = None
     """Tokens of the prompt; None while the reply is generated."""
     text: str = ""
-    """The end of the reply so far; "" where nothing of it is known before it is whole."""
+    """The end of the reply so far; "" if the server does not stream."""
 
 
-class ModelAttempted(EventBase):
-    """An attempt of a call ended; sent to listeners, but not recorded.
-
-    A call that is retried has several; one whose reply is kept from before has none.
-    """
-
-    is_recorded = False
+class ModelAttempted(LiveEvent):
+    """An attempt of a call ended; a retried call has several, a cached reply has none."""
 
     event: Literal["model_attempted"] = "model_attempted"
-    purpose: CallPurpose
-    step: str = ""
-    """The step that makes the call, if any."""
-    attempt: int = 1
-    """The round of planning, from 1."""
     model: str
     """`backend:name`."""
     server: str = ""
@@ -295,9 +245,9 @@ class ModelAttempted(EventBase):
     error: AttemptError | None = None
     """None for a usable reply."""
     replied_by: str = ""
-    """The model name that the server reports; "" where there is no usable reply."""
+    """The model name that the server reports; "" without a usable reply."""
     finish_reason: str = ""
-    """`stop`, or "" where the server reports none."""
+    """`stop`, or "" if the server reports none."""
     messages: tuple[Message, ...]
     """The prompt."""
     reply: str = ""
@@ -325,44 +275,39 @@ class ModelWaited(EventBase):
     """The step that makes the call; "" for another call, and in traces older than this field."""
 
 
-class ModelCalled(EventBase):
-    """One reply of the model."""
+class CallEvent(EventBase):
+    """Fields of events about a call that has ended."""
 
-    event: Literal["model_called"] = "model_called"
-    step: str
-    purpose: Purpose
-    model: str
-    duration_s: float
-    usage: Usage
-    """Zero for a cache hit."""
-    is_remembered: bool = False
-    """Whether the reply was cached, or shared with a concurrent identical call."""
-    prefix: PrefixUse | None = None
-    """How the call used the server's prefix cache; None if unknown."""
-    prompt: str = ""
-    """The messages, with the lengths of texts of the document in their place; "" in older traces."""
-    reply: str = ""
-    """What was replied; "" in older traces."""
-    reasoning: str = ""
-    """The reasoning that came with it; "" where none was sent, and in older traces."""
-
-
-class CallFailed(EventBase):
-    """A call gave no usable reply; what there is of one is kept here, with what it cost."""
-
-    event: Literal["call_failed"] = "call_failed"
     step: str
     """"" for a choice among options, which no step makes."""
     purpose: Purpose
     model: str
-    kind: ModelErrorKind
-    prompt: str = ""
-    """As that of `ModelCalled`."""
-    reply: str
-    """The text received; "" if there is none."""
     duration_s: float
     usage: Usage
-    """Zero where the server did not say."""
+    """Zero for a cache hit, and where the server did not say."""
+    prompt: str = ""
+    """The messages, with the lengths of texts of the document in their place; "" in older traces."""
+    reply: str = ""
+    """The text received; "" if there is none, and in older traces."""
+
+
+class ModelCalled(CallEvent):
+    """One reply of the model."""
+
+    event: Literal["model_called"] = "model_called"
+    is_remembered: bool = False
+    """Whether the reply was cached, or shared with a concurrent identical call."""
+    prefix: PrefixUse | None = None
+    """How the call used the server's prefix cache; None if unknown."""
+    reasoning: str = ""
+    """The reasoning that came with it; "" where none was sent, and in older traces."""
+
+
+class CallFailed(CallEvent):
+    """A call gave no usable reply."""
+
+    event: Literal["call_failed"] = "call_failed"
+    kind: ModelErrorKind
     is_sent: bool = True
     """Whether the server was reached."""
 
@@ -397,7 +342,7 @@ class Retrieved(EventBase):
 
 
 class LookedUp(EventBase):
-    """A question of a table was answered by a query."""
+    """A question about a table was answered by a query."""
 
     event: Literal["looked_up"] = "looked_up"
     step: str
@@ -406,11 +351,11 @@ class LookedUp(EventBase):
     query: str
     """JSON, or SQL."""
     n_lines: int
-    """Of the result, without its limit."""
+    """Lines of the result, before its limit."""
     n_undecided: int
-    """Rows of which it is undecided whether they meet the query."""
+    """Rows that may or may not satisfy the query."""
     n_repairs: int
-    """Replies that were sent back."""
+    """Replies that were returned to the model for repair."""
 
 
 class StepFinished(EventBase):
@@ -456,7 +401,7 @@ class PlansCompared(EventBase):
     is_tied: bool = False
 
 
-class OptionChosen(EventBase):
+class OptionChosen(AskingEvent):
     """An option was chosen, based on the answer in words or on the document."""
 
     event: Literal["option_chosen"] = "option_chosen"
@@ -464,14 +409,11 @@ class OptionChosen(EventBase):
     """`question`: without reading anything."""
     reply: str
     choice: int | None
-    """Index of the option, from 0; None if the reply names no option."""
+    """Index of the option, from 0; None if the reply names none."""
     coverage: float | None = None
     """Fraction of the document in the prompt; None for a choice based on the answer."""
     n_calls: int = 1
     """0 if the answer was an option verbatim, so that no model was called."""
-    n_cached: int = 0
-    """Whether the reply was cached, as a number."""
-    usage: Usage
     duration_s: float
 
 
@@ -484,10 +426,10 @@ class RunFinished(EventBase):
     usage: Usage
     duration_s: float
     evidence: tuple[dict[str, JsonValue], ...] | None = None
-    """Passages that the answer quotes, as rows of results have them; None in traces older than this field."""
+    """Passages that the answer quotes, in the form of results; None in older traces."""
     unverified_quotes: tuple[dict[str, str], ...] = ()
     n_rows: int = 0
-    """Rows that the answer is computed from; rows of results have them."""
+    """The number of rows that the answer is computed from."""
 
 
 Event = Annotated[
@@ -517,7 +459,10 @@ SCHEMA_VERSION = 1
 
 Stamped = TypeVar("Stamped", bound=EventBase)
 
-_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+
+@cache
+def _adapter() -> TypeAdapter[Event]:
+    return TypeAdapter(Event)  # late: a run writes events, and reads none
 
 
 class Trace(ShownInNotebooks):
@@ -528,8 +473,8 @@ class Trace(ShownInNotebooks):
 
     Args:
         id: The id of the task.
-        listener: Callback for every event, those that are not recorded included (`ModelProgressed`,
-            `ModelAttempted`), in the thread of the event loop.
+        listener: Callback for every event in the thread of the event loop, unrecorded events
+            (`ModelProgressed`, `ModelAttempted`) included.
     """
 
     def __init__(self, id: str = "", listener: Callable[[Event], None] | None = None) -> None:
@@ -539,7 +484,7 @@ class Trace(ShownInNotebooks):
         self._began = time.monotonic()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_jsonl, (self.id, self.to_jsonl())  # listeners stay in their process
+        return type(self).from_jsonl, (self.id, self.to_jsonl())  # listeners cannot be pickled
 
     def append(self, event: Event) -> None:
         """Record an event with its time, and pass it to the listener."""
@@ -549,7 +494,7 @@ class Trace(ShownInNotebooks):
             self._listener(stamped)
 
     def of_plan(self, number: int) -> Trace:
-        """A trace of one of several plans, from 1: its events are events of this one, with the number."""
+        """A trace for one of several plans; its events are added to this trace with the number of the plan."""
 
         def adopt(event: Event) -> None:
             event.__dict__["plan_number"] = number
@@ -588,7 +533,7 @@ class Trace(ShownInNotebooks):
             self._listener(self._stamped(event))
 
     def _stamped(self, event: Stamped) -> Stamped:
-        # In place: to copy it takes as long as to make and to write it.
+        # In place: a copy takes as long as creating and writing the event.
         event.__dict__["t_s"] = round(time.monotonic() - self._began, 6)
         return event
 
@@ -605,7 +550,7 @@ class Trace(ShownInNotebooks):
 
     @property
     def n_calls(self) -> int:
-        """Calls so far that were answered, or failed."""
+        """Calls so far, failed ones included."""
         return spent(self._events).n_calls
 
     def to_jsonl(self) -> str:
@@ -621,12 +566,12 @@ class Trace(ShownInNotebooks):
             ValidationError: A line is not an event.
         """
         trace = cls(id)
-        for line in text.split("\n"):  # str.splitlines ends lines at U+0085 and U+2028, too
+        for line in text.split("\n"):  # str.splitlines would also split at U+0085 and U+2028
             if not line:
                 continue
             row = json.loads(line)
             del row["v"], row["id"]
-            trace._events.append(_ADAPTER.validate_python(row))
+            trace._events.append(_adapter().validate_python(row))
         return trace
 
 
@@ -634,10 +579,10 @@ class Spent(NamedTuple):
     """Calls of a run, for questions, plans, steps and choices.
 
     Attributes:
-        n_calls: Calls that were answered or failed, cached replies included.
-        n_cached: Those of them whose reply was cached, so that nothing was sent.
-        n_failed: Those of them that gave no usable reply.
-        usage: Tokens of all of them.
+        n_calls: Calls, failed ones and cached replies included.
+        n_cached: Calls whose reply was cached.
+        n_failed: Calls without a usable reply.
+        usage: Tokens of all calls.
     """
 
     n_calls: int = 0
@@ -658,13 +603,7 @@ def spent(events: Iterable[Event]) -> Spent:
     usage = Usage()
     for event in events:
         match event:
-            case (
-                QuestionUnderstood()
-                | QuestionRouted()
-                | PlanAttempted()
-                | PlanChosen()
-                | OptionChosen()
-            ):
+            case AskingEvent():
                 n_calls += event.n_calls
                 n_cached += event.n_cached
             case ModelCalled():
@@ -695,10 +634,10 @@ def _purpose(task: Task) -> dict[str, Any]:
             return {"purpose": "plan", "attempt": task.round + 1}
         case StandaloneTask() | DecomposeTask():
             return {"purpose": "question"}
+        case ActionTask(parts=[*_]):
+            return {"purpose": "combine", "step": task.output}
         case ActionTask() | ItemsTask() | LookupTask():
             return {"purpose": "step", "step": task.output}
-        case CombineTask():
-            return {"purpose": "combine", "step": task.step.output}
         case ChooseTask():
             return {"purpose": "choose"}
         case MineTask():
@@ -733,8 +672,7 @@ def _attempted(task: Task, news: CallAttempt) -> ModelAttempted:
 def read_trace(path: str | Path) -> list[Trace]:
     """The traces of a file, one per id, in order of first appearance.
 
-    The file of a process that was killed ends where that was: a last line that was cut off is left
-    out, with a `UserWarning`.
+    A killed process may leave an incomplete last line, which is left out with a `UserWarning`.
 
     Raises:
         DataError: A line is not an event of this version.
@@ -745,7 +683,7 @@ def read_trace(path: str | Path) -> list[Trace]:
             try:
                 row = json.loads(line)
                 version, id = row.pop("v"), row.pop("id")
-                event = _ADAPTER.validate_python(row)
+                event = _adapter().validate_python(row)
             except (ValueError, KeyError, AttributeError, ValidationError) as error:
                 if not line.endswith(b"\n"):
                     told = f"{path}:{number}: the last event was cut off and is left out"

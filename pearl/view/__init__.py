@@ -1,5 +1,5 @@
-"""Answers → pages that a person can check: what was asked, planned, read and said, beside the document.
+"""Pages of answers, runs and comparisons for people who check them.
 
-`answer_page` puts a page together; `highlights` marks the document, `pearl.view.page` draws the plan,
-`pearl.view.page` the calls. A page is one file without scripts, and loads nothing.
+`answer_page` puts a page together, `page` renders templates and draws plans. A page is one file
+without scripts, and loads nothing.
 """

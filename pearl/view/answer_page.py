@@ -1,4 +1,4 @@
-"""`ResultRecord` → one HTML file: the answer beside the document, with its evidence highlighted in both."""
+"""`ResultRecord` → one HTML file: the answer beside the document, with its evidence highlighted."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pearl.view.result import Place, Result, ShownStep, read_result
 from pearl.view.sources import ResultRecord, record_of_answer
 
 MAX_WHOLE = 5_500_000
-"""Characters up to which the whole text is shown; of a longer one what is around the marks."""
+"""Maximum characters of a text that is shown whole; a longer one is shown around its marks."""
 
 AROUND = 2_000
-"""Characters that are shown before and after a mark of a longer text."""
+"""Characters before and after a mark of a longer text."""
 
 
 BLOCK = 20_000
-"""Characters of a block, more or less."""
+"""Minimum characters of a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Gap:
 def highlighted(
     text: str, marks: Sequence[tuple[int, Span]], *, most: int = MAX_WHOLE
 ) -> list[Piece | Gap]:
-    """Cut a text where marks begin and end, which may lie within one another."""
+    """Cut a text where marks begin and end; marks may overlap."""
     shown = _shown(text, [span for _, span in marks], most)
     cuts = {at for span in shown for at in (span.start, span.end)}
     for _, span in marks:
@@ -72,10 +72,10 @@ def highlighted(
 
 
 def blocks(pieces: Iterable[Piece | Gap], *, size: int = BLOCK) -> list[list[Piece | Gap]]:
-    r"""Put pieces into blocks that end with a line that no mark covers.
+    r"""Group pieces into blocks that end with an unmarked line.
 
-    A browser lays out those blocks only that are near what is seen: a text of a million characters is
-    there three times as soon.
+    Browsers lay out only the blocks near the visible part: a text of a million characters appears
+    three times as fast.
     """
     found: list[list[Piece | Gap]] = [[]]
     n = 0
@@ -95,7 +95,7 @@ def blocks(pieces: Iterable[Piece | Gap], *, size: int = BLOCK) -> list[list[Pie
 
 
 def _shown(text: str, spans: Sequence[Span], most: int) -> list[Span]:
-    """What is shown of a text: all, or the surroundings of the marks."""
+    """The parts of a text that are shown: all, or the surroundings of the marks."""
     if len(text) <= most:
         return [Span(0, len(text))]
     around = [Span(max(0, s.start - AROUND), min(len(text), s.end + AROUND)) for s in spans]
@@ -109,23 +109,19 @@ def _shown(text: str, spans: Sequence[Span], most: int) -> list[Span]:
 
 
 MAX_ROWS = 1_000
-"""Rows behind an answer that the page lists; `--rows FILE` has all."""
+"""Maximum rows behind an answer on the page; `--rows FILE` has all."""
 
 MAX_BARS = 400
-"""Calls and waits that are drawn."""
+"""Maximum calls and waits that are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A place that the answer rests on, numbered from 1; `is_lit` where the document shows it."""
+    """A place of evidence, numbered from 1, with its span in the shown document."""
 
     number: int
     place: Place
     span: Span | None
-
-    @property
-    def is_lit(self) -> bool:
-        return self.span is not None
 
 
 def answer_page(answer: Answer, document: Document) -> str:
@@ -133,7 +129,7 @@ def answer_page(answer: Answer, document: Document) -> str:
 
     Args:
         answer: With its trace.
-        document: That it was asked of.
+        document: The document of the question.
 
     Example:
         >>> import asyncio
@@ -148,10 +144,10 @@ def answer_page(answer: Answer, document: Document) -> str:
 
 
 def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
-    """The page of a result, of one that failed or did not finish, too.
+    """The page of a result, also of a failed or unfinished one.
 
-    Everything on it comes from the row, its trace and the document, checked and escaped. It has no
-    scripts, and its policy allows its own style alone, by its hash. What is missing is said.
+    Its texts come from the row, its trace and the document, checked and escaped. It has no scripts, and
+    its policy allows only its own style, by hash. The page lists missing data.
     """
     result = read_result(record, max_rows=MAX_ROWS)
     problems = list(result.problems)
@@ -196,7 +192,7 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
 
 
 def _marks(result: Result, document: Document | None, problems: list[str]) -> list[_Mark]:
-    """Every place, with where it is in the text of the document, if it surely is there."""
+    """Every place, with its span in the document if the document surely has it there."""
     if document is None:
         if result.document:
             problems.append(
@@ -206,9 +202,9 @@ def _marks(result: Result, document: Document | None, problems: list[str]) -> li
     is_same = result.started is not None and result.started.document_sha256 == document.digest
     if result.started is not None and not is_same:
         problems.append(
-            "The document has changed since it was read; marks that no longer fit are not shown."
+            "The document has changed since the run; marks that no longer fit are not shown."
         )
-    first = dict(reversed(document.parts))  # a file has its first place
+    first = dict(reversed(document.parts))  # the first part of a name counts
     marks: list[_Mark] = []
     n_lost = 0
     for number, place in enumerate(result.places, start=1):
@@ -228,7 +224,7 @@ def _marks(result: Result, document: Document | None, problems: list[str]) -> li
 
 
 def _pieces(result: Result, marks: Sequence[_Mark]) -> list[tuple[str, int | None]]:
-    """The answer in pieces, those that are quotes with the number of their mark."""
+    """The pieces of the answer; quotes have the number of their mark."""
     quoted = [
         Evidence(m.place.text, Span(m.number, m.number), m.place.steps, "exact", "", Span(0, 0))
         for m in marks[: result.n_quoted]
@@ -251,7 +247,7 @@ def _parsed(text: str, problems: list[str]) -> Plan | None:
 def _with_arguments(
     plan: Plan | None, results: dict[str, ShownStep]
 ) -> Iterable[tuple[ShownStep, Step | None, list[list[tuple[str, str]]]]]:
-    """The steps of the plan with what is known of each, then those that the plan does not have."""
+    """The steps of the plan with their results, then steps that the plan does not have."""
     named = set()
     for step in plan.steps if plan else ():
         named.add(step.output)
@@ -264,7 +260,7 @@ def _with_arguments(
 
 
 def _usage(result: Result, calls_made: Spent) -> Usage | None:
-    """Tokens by the row, else of all calls in the trace; None where neither tells, nor the server."""
+    """Tokens of the row, else of all calls in the trace; None if unknown."""
     if result.n_input_tokens is not None and result.n_output_tokens is not None:
         cached = min(result.n_cached_tokens or 0, result.n_input_tokens)
         usage = Usage(result.n_input_tokens, result.n_output_tokens, cached)
@@ -277,7 +273,7 @@ def _usage(result: Result, calls_made: Spent) -> Usage | None:
 
 
 def _argument_texts(argument: Argument) -> Iterable[tuple[str, str]]:
-    """An argument as texts, each with the output that it names or ""."""
+    """An argument as texts, each with the output that it refers to or ""."""
     match argument:
         case Reference():
             yield argument.name, "" if argument.is_context else argument.name

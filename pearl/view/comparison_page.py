@@ -1,4 +1,4 @@
-"""Two sources of results → one HTML file with what changed from the first to the second, row by row."""
+"""Two sources of results → one HTML file with the changes of each row."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from pearl.llm.prices import Prices, read_prices
-from pearl.view.listing import COLUMNS, MAX_ITEMS, Totals, cells_of, number_of, text_of
+from pearl.view.listing import COLUMNS, MAX_ITEMS, MAX_TEXT, Totals, cells_of, details_of, text_of
 from pearl.view.page import render_page
 from pearl.view.sources import ResultSource, id_of
 
 MAX_PAIRS = 500
-"""Rows that changed, and are shown with what changed in them."""
-MAX_TEXT = 10_000
-"""Characters of a text that are compared."""
+"""Maximum changed rows that are shown."""
+MAX_COMPARED = 1_000
+"""Maximum steps and passages of a row that are compared."""
 MAX_PIECES = 1_500
-"""Words, or else lines, on each side that are aligned; of longer texts both are shown whole."""
+"""Maximum words, or else lines, that are aligned; longer texts are both shown whole."""
 KINDS = ("status", "answer", "plan", "steps", "evidence", "question", "only in one")
-"""What can change in a row."""
+"""Kinds of changes of a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A piece of two texts: `same`, `gone` from the first, or `new` in the second."""
+    """A piece of text that is in both texts (`same`), or only in the first (`gone`) or second (`new`)."""
 
     kind: str
     text: str
@@ -34,17 +34,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Rows that belong together; None where only the other source has one."""
+    """Corresponding rows; None if only the other source has one."""
 
     first: Mapping[str, Any] | None
     second: Mapping[str, Any] | None
 
 
 def differences(first: str, second: str, *, by_line: bool = False) -> list[Change]:
-    """What changed from one text to another, by words or by lines.
+    """The differences of two texts, by words or by lines.
 
-    Texts are cut after `MAX_TEXT` characters. Those of more than `MAX_PIECES` words are compared by
-    lines, and of more lines than that by no piece: one is gone, the other new.
+    Texts are cut after `MAX_TEXT` characters. Texts of more than `MAX_PIECES` words are compared by
+    lines; texts of more lines are not aligned: one is gone, the other new.
     """
     first, second = text_of(first, MAX_TEXT), text_of(second, MAX_TEXT)
     pattern = r"[^\n]*\n|[^\n]+" if by_line else r"\s+|\w+|[^\w\s]"
@@ -68,10 +68,9 @@ def differences(first: str, second: str, *, by_line: bool = False) -> list[Chang
 def aligned(
     first: Iterable[Mapping[str, Any]], second: Iterable[Mapping[str, Any]]
 ) -> Iterator[Pair]:
-    """Rows that belong together: of the same id, else of the same question and document.
+    """Pair rows of the same id, else of the same question and document.
 
-    Rows of the same id are taken in their order. Those of the first come in their order, then those
-    that only the second has.
+    Rows of the first source come in their order, then the other rows of the second.
     """
     before, after = list(first), list(second)
     partner: dict[int, int] = {}
@@ -90,32 +89,56 @@ def aligned(
     yield from (Pair(None, row) for j, row in enumerate(after) if j not in taken)
 
 
-def comparison_page(first: ResultSource, second: ResultSource, prices: Prices | None = None) -> str:
-    """What changed between two sources of results.
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A row of one source: its short line, and its whole texts."""
 
-    Both are read whole. The counts are of all rows; of those that changed the first `MAX_PAIRS` are shown.
+    line: dict[str, Any]
+    texts: dict[str, Any]
+
+    @property
+    def answer(self) -> str:
+        """The answer, or the error in its place."""
+        return self.texts["answer"] or self.texts["error"] or ""
+
+    def parts(self) -> dict[str, Any]:
+        """The compared parts by kind."""
+        return {
+            "status": self.line["status"],
+            "answer": self.answer,
+            "plan": self.texts["plan"],
+            "steps": [each[:2] for each in self.texts["steps"]],
+            "evidence": sorted(self.texts["evidence"]),
+            "question": (self.texts["question"], self.line["document"]),
+        }
+
+
+def comparison_page(first: ResultSource, second: ResultSource, prices: Prices | None = None) -> str:
+    """The page of the changes between two sources of results.
+
+    Both are read whole and counted; the first `MAX_PAIRS` changed rows are shown.
     """
     prices = prices or read_prices()
     totals = Totals(), Totals()
     by_kind: Counter[str] = Counter()
     n_same = n_changed = 0
-    shown: list[dict[str, Any]] = []
+    pairs: list[dict[str, Any]] = []
     for pair in aligned((row for _, row in first.rows()), (row for _, row in second.rows())):
-        sides = [
-            None if row is None else cells_of(row, prices) for row in (pair.first, pair.second)
-        ]
-        for total, cells in zip(totals, sides, strict=True):
-            if cells is not None:
-                total.add(cells)
-        kinds = _kinds(pair)
+        sides: list[_Side | None] = []
+        for total, row in zip(totals, (pair.first, pair.second), strict=True):
+            if row is None:
+                sides.append(None)
+                continue
+            cells = cells_of(row, prices)
+            total.add(cells)
+            line = dict(zip(COLUMNS, cells, strict=True))
+            sides.append(_Side(line, details_of(row, MAX_COMPARED)))
+        kinds = _kinds(*sides)
         by_kind.update(kinds)
-        if not kinds:
-            n_same += 1
-            continue
-        n_changed += 1
-        if len(shown) < MAX_PAIRS:
-            lines = [None if c is None else dict(zip(COLUMNS, c, strict=True)) for c in sides]
-            shown.append(_shown(pair, kinds, lines))
+        n_same += not kinds
+        n_changed += bool(kinds)
+        if kinds and len(pairs) < MAX_PAIRS:
+            pairs.append(_shown(kinds, *sides))
     return render_page(
         "comparison",
         f"{first.title} and {second.title}",
@@ -125,7 +148,7 @@ def comparison_page(first: ResultSource, second: ResultSource, prices: Prices | 
         kinds=[(kind, by_kind[kind]) for kind in KINDS if by_kind[kind]],
         n_same=n_same,
         n_changed=n_changed,
-        pairs=shown,
+        pairs=pairs,
         problems=[*first.problems[:20], *second.problems[:20]],
     )
 
@@ -139,116 +162,51 @@ def _task(row: Mapping[str, Any]) -> Any:
     return (question, text_of(row.get("document"), MAX_TEXT)) if question else None
 
 
-def _kinds(pair: Pair) -> list[str]:
-    """What differs, of `KINDS`."""
-    a, b = pair.first, pair.second
+def _kinds(a: _Side | None, b: _Side | None) -> list[str]:
+    """The kinds of changes, of `KINDS`."""
     if a is None or b is None:
         return ["only in one"]
-    sides = {
-        "status": _status,
-        "answer": _said,
-        "plan": lambda row: text_of(row.get("plan"), MAX_TEXT),
-        "steps": _steps,
-        "evidence": lambda row: sorted(_evidence(row)),
-        "question": _task,
-    }
-    return [kind for kind in KINDS if kind in sides and sides[kind](a) != sides[kind](b)]
+    before, after = a.parts(), b.parts()
+    return [kind for kind in KINDS if kind in before and before[kind] != after[kind]]
 
 
-def _shown(pair: Pair, kinds: list[str], lines: list[dict[str, Any] | None]) -> dict[str, Any]:
-    a, b = pair.first or {}, pair.second or {}
-    gone, new = Counter(_evidence(a)), Counter(_evidence(b))
-    return {
-        "id": _id(a) or _id(b) or "(no id)",
-        "question": differences(_question(a), _question(b))
-        if a and b
-        else [Change("same", _question(a or b))],
-        "documents": [text_of(row.get("document"), 200) for row in (a, b)],
-        "kinds": kinds,
-        "sides": lines,
-        "answer": differences(_said(a), _said(b)) if a and b else [Change("same", _said(a or b))],
-        "plan": differences(
-            text_of(a.get("plan"), MAX_TEXT), text_of(b.get("plan"), MAX_TEXT), by_line=True
-        )
-        if "plan" in kinds
-        else [],
-        "steps": list(_step_changes(_steps(a), _steps(b))) if "steps" in kinds else [],
-        "gone": list((gone - new).elements())[:MAX_ITEMS],
-        "new": list((new - gone).elements())[:MAX_ITEMS],
-    }
+def _shown(kinds: list[str], a: _Side | None, b: _Side | None) -> dict[str, Any]:
+    """The data of the template for two rows, of which one may be missing."""
+    some = a or b
+    assert some is not None, "a pair has a row"
+    lines = [side and side.line for side in (a, b)]
+    question = some.texts["question"]
+    shown: dict[str, Any] = {
+        "id": some.line["id"] or "(no id)", "kinds": kinds, "sides": lines,
+        "documents": [line["document"] if line else "" for line in lines],
+        "question": [Change("same", question)], "answer": [Change("same", some.answer)],
+        "plan": [], "steps": [],
+    }  # fmt: skip
+    texts = [side.texts if side else {"evidence": []} for side in (a, b)]
+    gone, new = (Counter(map(tuple, each["evidence"])) for each in texts)
+    shown["gone"] = list((gone - new).elements())[:MAX_ITEMS]
+    shown["new"] = list((new - gone).elements())[:MAX_ITEMS]
+    if a and b:
+        shown["question"] = differences(question, b.texts["question"])
+        shown["answer"] = differences(a.answer, b.answer)
+        if "plan" in kinds:
+            shown["plan"] = differences(a.texts["plan"], b.texts["plan"], by_line=True)
+        shown["steps"] = list(_step_changes(a.texts["steps"], b.texts["steps"]))
+    return shown
 
 
 def _step_changes(
-    a: list[tuple[str, str, str]], b: list[tuple[str, str, str]]
+    before: list[list[str]], after: list[list[str]]
 ) -> Iterator[tuple[str, str, list[Change]]]:
-    """Steps that changed: those of one output belong together, else those of one action."""
-    left = list(b)
-    for output, action, value in a:
-        at = next((k for k, step in enumerate(left) if step[0] == output), None)
-        if at is None:
-            at = next(
-                (
-                    k
-                    for k, step in enumerate(left)
-                    if step[1] == action and all(step[0] != s[0] for s in a)
-                ),
-                None,
-            )
-        if at is None:
-            yield f"{output} = {action}", "gone", [Change("gone", value)]
-            continue
-        other = left.pop(at)
-        if (output, action, value) != other:
-            is_named = (output, action) == other[:2]
-            name = f"{output} = {action}"
-            yield (
-                name if is_named else f"{name}, now {other[0]} = {other[1]}",
-                "changed",
-                differences(value, other[2]),
-            )
-    for output, action, value in left:
-        yield f"{output} = {action}", "new", [Change("new", value)]
-
-
-def _question(row: Mapping[str, Any]) -> str:
-    return text_of(row.get("question"), MAX_TEXT)
-
-
-def _status(row: Mapping[str, Any]) -> str:
-    return text_of(row.get("status"), 40)
-
-
-def _said(row: Mapping[str, Any]) -> str:
-    """The answer, or why there is none."""
-    error = row.get("error")
-    told = error.get("message") if isinstance(error, dict) else None
-    return text_of(row.get("answer"), MAX_TEXT) or text_of(told, MAX_TEXT)
-
-
-def _steps(row: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    steps = row.get("steps")
-    return [
-        (
-            text_of(s.get("output"), 200),
-            text_of(s.get("action"), 200),
-            text_of(s.get("value"), MAX_TEXT),
-        )
-        for s in (steps if isinstance(steps, list) else [])[:1_000]
-        if isinstance(s, dict)
-    ]
-
-
-def _evidence(row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Text and place of each passage, by which it is the same one."""
-    found = row.get("evidence")
-    return [
-        (
-            text_of(each.get("text"), 2_000),
-            f"{text_of(each.get('source'), 200)}, {number_of(each.get('start')) or 0:,}-{number_of(each.get('end')) or 0:,}",
-        )
-        for each in (found if isinstance(found, list) else [])[:10_000]
-        if isinstance(each, dict)
-    ]
+    """Changed, missing and new steps, paired by name."""
+    left = {name: value for name, value, _ in after}
+    for name, value, _ in before:
+        if name not in left:
+            yield name, "gone", [Change("gone", value)]
+        elif (other := left.pop(name)) != value:
+            yield name, "changed", differences(value, other)
+    for name, value in left.items():
+        yield name, "new", [Change("new", value)]
 
 
 def _facts(a: Totals, b: Totals) -> list[tuple[str, str, str]]:

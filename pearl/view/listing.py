@@ -14,39 +14,25 @@ from pearl.view.page import render_page
 from pearl.view.sources import ResultSource, id_of
 
 COLUMNS = (
-    "id",
-    "status",
-    "question",
-    "answer",
-    "document",
-    "model",
-    "evidence",
-    "unverified",
-    "coverage",
-    "tokens_in",
-    "tokens_out",
-    "cost",
-    "seconds",
-    "error",
-    "choice",
-    "score",
-)
-"""Of a line, in order."""
+    "id", "status", "question", "answer", "document", "model", "evidence", "unverified", "coverage",
+    "tokens_in", "tokens_out", "cost", "seconds", "error", "choice", "score",
+)  # fmt: skip
+"""The columns of a line."""
 
 SHORT, LONG = 160, 240
-"""Characters of a name and of a text in a line."""
+"""Maximum characters of a name and of a text in a line."""
 
 MAX_TEXT = 20_000
-"""Characters of one text under a line."""
+"""Maximum characters of one text under a line."""
 MAX_ITEMS = 50
-"""Passages, quotes and steps under a line."""
+"""Maximum passages, quotes and steps under a line."""
 MOST = 1e15
-"""No count, cost or time reaches it."""
+"""Upper bound of plausible counts, costs and times."""
 
 
 @dataclass
 class Totals:
-    """Sums over lines."""
+    """Sums over rows."""
 
     n: int = 0
     by_status: Counter[str] = field(default_factory=Counter)
@@ -76,7 +62,7 @@ class Totals:
 
     @property
     def cost(self) -> str:
-        """The cost in words; no sum where none of the rows has a known cost."""
+        """The cost as text; "unknown" if no row has a known cost."""
         if 0 < self.n_unknown_cost == self.n:
             return "unknown"
         unknown = f"; {self.n_unknown_cost:,} rows unknown" if self.n_unknown_cost else ""
@@ -84,7 +70,7 @@ class Totals:
 
 
 def text_of(value: Any, most: int) -> str:
-    """A text of a row, at most so long; "" where there is none."""
+    """A text of a row, cut to a length; "" if it is no text."""
     if value is None or isinstance(value, dict | list):
         return ""
     text = value if isinstance(value, str) else str(value)
@@ -92,10 +78,10 @@ def text_of(value: Any, most: int) -> str:
 
 
 def number_of(value: Any) -> float | int | None:
-    """A number of a row that can be a count, a share or a time; None where it is none."""
+    """A number of a row that can be a count, a share or a time; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if 0 <= value < MOST else None  # of what is no number neither is true
+    return value if 0 <= value < MOST else None  # NaN fails both comparisons
 
 
 def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
@@ -109,10 +95,7 @@ def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
     """
     usage, error = _mapping(row.get("usage")), _mapping(row.get("error"))
     model = text_of(row.get("model"), SHORT)
-    tokens_in, tokens_out = (
-        number_of(usage.get("input_tokens")),
-        number_of(usage.get("output_tokens")),
-    )
+    tokens_in, tokens_out = map(number_of, (usage.get("input_tokens"), usage.get("output_tokens")))
     return [
         text_of(id_of(row), SHORT),
         text_of(row.get("status"), 40) or "unknown",
@@ -133,23 +116,24 @@ def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
     ]
 
 
-def details_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What opens under a line: the texts whole, up to `MAX_TEXT` characters and `MAX_ITEMS` of a kind."""
-    error = _mapping(row.get("error"))
+def details_of(row: Mapping[str, Any], n_items: int = MAX_ITEMS) -> dict[str, Any]:
+    """The details under a line: texts of up to `MAX_TEXT` characters, and `n_items` of each kind."""
+
+    def objects(name: str) -> list[Mapping[str, Any]]:
+        return [_mapping(each) for each in _items(row.get(name), n_items)]
+
     return {
-        "question": text_of(row.get("question"), MAX_TEXT),
-        "answer": text_of(row.get("answer"), MAX_TEXT),
-        "plan": text_of(row.get("plan"), MAX_TEXT),
-        "error": text_of(error.get("message"), MAX_TEXT),
-        "why": text_of(row.get("why"), MAX_TEXT),
-        "notes": [text_of(note, MAX_TEXT) for note in _items(row.get("notes"))],
+        **{
+            name: text_of(row.get(name), MAX_TEXT) for name in ("question", "answer", "plan", "why")
+        },
+        "error": text_of(_mapping(row.get("error")).get("message"), MAX_TEXT),
+        "notes": [text_of(note, MAX_TEXT) for note in _items(row.get("notes"), n_items)],
         "evidence": [
-            [text_of(each.get("text"), MAX_TEXT), _where(each)]
-            for each in map(_mapping, _items(row.get("evidence")))
+            [text_of(each.get("text"), MAX_TEXT), _where(each)] for each in objects("evidence")
         ],
         "unverified": [
             [text_of(each.get("text"), MAX_TEXT), text_of(each.get("why"), SHORT)]
-            for each in map(_mapping, _items(row.get("unverified_quotes")))
+            for each in objects("unverified_quotes")
         ],
         "steps": [
             [
@@ -157,27 +141,23 @@ def details_of(row: Mapping[str, Any]) -> dict[str, Any]:
                 text_of(each.get("value"), MAX_TEXT),
                 text_of(each.get("state"), 40),
             ]
-            for each in map(_mapping, _items(row.get("steps")))
+            for each in objects("steps")
         ],
     }
 
 
 def _where(each: Mapping[str, Any]) -> str:
-    source, start, end = (
-        each.get("source"),
-        number_of(each.get("start")),
-        number_of(each.get("end")),
-    )
+    start, end = number_of(each.get("start")), number_of(each.get("end"))
     place = "" if start is None or end is None else f"characters {start:,}-{end:,}"
-    return ", ".join(filter(None, [text_of(source, SHORT), place]))
+    return ", ".join(filter(None, [text_of(each.get("source"), SHORT), place]))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _items(value: Any) -> list[Any]:
-    return value[:MAX_ITEMS] if isinstance(value, list) else []
+def _items(value: Any, most: int) -> list[Any]:
+    return value[:most] if isinstance(value, list) else []
 
 
 def _n(value: Any) -> int | None:
@@ -191,7 +171,7 @@ def _cost(
     cached: float | None,
     prices: Prices,
 ) -> float | None:
-    """None where the tokens or the price are not known; what took no tokens costs nothing."""
+    """The cost in US dollars; None if tokens or price are unknown; 0 without tokens."""
     if tokens_in is None or tokens_out is None:
         return None
     if not tokens_in and not tokens_out:
@@ -203,20 +183,20 @@ def _cost(
 
 
 MAX_STATIC = 100
-"""Rows that stand in the page itself, for readers without scripts."""
+"""Rows in the HTML itself, for readers without scripts."""
 
 MAX_LINES = 100_000
-"""Rows of a page that is one file."""
+"""Maximum rows of a page that is one file."""
 
 MAX_DETAILS = 8_000_000
-"""Bytes of details in a page that is one file; rows after that have their line only."""
+"""Maximum bytes of details in a page that is one file; later rows have only their line."""
 
 
 def index_page(source: ResultSource, prices: Prices | None = None) -> str:
     """The list of all results of a source, as one file.
 
-    The table holds at most `MAX_LINES` rows, and details up to `MAX_DETAILS` bytes; the page says where
-    it leaves out any. The totals are of all rows.
+    The table has at most `MAX_LINES` rows and `MAX_DETAILS` bytes of details; the page reports rows
+    left out. The totals count all rows.
     """
     prices = prices or read_prices()
     totals = Totals()
@@ -237,7 +217,7 @@ def index_page(source: ResultSource, prices: Prices | None = None) -> str:
 
 
 def served_index(source: ResultSource, prices: Prices | None = None) -> str:
-    """The same page for `pearl.view.server`, from which it takes its rows."""
+    """The same page for `pearl.view.server`, which serves its rows."""
     return _page(source, prices or read_prices(), None, [], details=[], address="lines")
 
 

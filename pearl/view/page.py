@@ -1,7 +1,7 @@
-"""Pages: a template and its data → one HTML file, with drawings of plans and of the times of calls.
+"""Renders pages: a template and its data → one HTML file; drawings of plans and timelines of calls.
 
-Every text is escaped. The style and the script are in the page; its content security policy allows them by hash and
-blocks everything else.
+Every text is escaped. Style and script are in the page; its content security policy allows them by
+hash and blocks everything else.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def render_page(
     """The page of a template that extends `page.html`."""
     css = _text(TEMPLATES / "page.css") + _text(folder / f"{style or name}.css")
     code = "" if script is None else _text(TEMPLATES / f"{script}.js")
-    page = _environment(folder).get_template(f"{name}.html").render(
+    page = environment(folder).get_template(f"{name}.html").render(
         title=title,
         style=css,
         style_hash=_hash(css),
@@ -48,12 +48,12 @@ def render_page(
 
 
 def _hash(text: str) -> str:
-    """As a content security policy has it."""
+    """The hash of a text as in a content security policy."""
     return base64.b64encode(bytes.fromhex(text_sha256(text))).decode()
 
 
 def _inert_json(data: Any) -> str:
-    """JSON in which nothing can end the element that it stands in."""
+    """JSON that cannot close the HTML element around it."""
     text = json_bytes(data).decode()
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -64,8 +64,9 @@ def _text(path: Path) -> str:
 
 
 @cache
-def _environment(folder: Path) -> Any:
-    # Imported on use: no command but those that write pages needs it.
+def environment(folder: Path) -> Any:
+    """The templates of a folder and of this package; every text is escaped."""
+    # Imported late, because only commands that write pages need it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
@@ -78,11 +79,11 @@ def _environment(folder: Path) -> Any:
 
 
 WIDTH, HEIGHT = 190, 46
-"""Of a box, in units of the drawing."""
+"""Size of a box in units of the drawing."""
 ACROSS, DOWN = 24, 40
-"""Between boxes."""
+"""Distances between boxes."""
 CHARACTERS = 25
-"""Of a name in a box; longer ones are cut."""
+"""Maximum characters of a name in a box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """From a step, down to one that takes its output, as a path of SVG."""
+    """A line from a step to a step that uses its output, as an SVG path."""
 
     path: str
     is_critical: bool
@@ -107,7 +108,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Boxes and lines."""
+    """A drawn plan."""
 
     boxes: tuple[Box, ...]
     lines: tuple[Line, ...]
@@ -119,7 +120,7 @@ class Drawing:
 
 
 def draw_plan(plan: Plan, seconds: Mapping[str, float]) -> Drawing:
-    """Draw a plan with a row for each level of steps that can run at once."""
+    """Draw a plan; steps that can run at the same time are in one row."""
     index = {step.output: i for i, step in enumerate(plan.steps)}
     needs = [
         sorted({index[r.name] for r in step.references() if r.name in index}) for step in plan.steps
@@ -160,7 +161,7 @@ def draw_plan(plan: Plan, seconds: Mapping[str, float]) -> Drawing:
 
 
 def _chain(before: Sequence[int | None], lasted: Sequence[float]) -> list[int]:
-    """The steps of the longest chain, the first one first."""
+    """The steps of the longest chain in order."""
     at: int | None = max(range(len(lasted)), key=lambda i: (lasted[i], i))
     chain: list[int] = []
     while at is not None:
@@ -181,7 +182,7 @@ def _short(name: str) -> str:
 
 
 def _told(plan: Plan, needs: Sequence[Sequence[int]]) -> str:
-    """The drawing in words, for those who do not see it."""
+    """The drawing in words, for screen readers."""
     told = []
     for i, step in enumerate(plan.steps):
         taken = ", ".join(plan.steps[j].output for j in needs[i])
@@ -193,7 +194,7 @@ def _told(plan: Plan, needs: Sequence[Sequence[int]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Something that took time."""
+    """A period of planning, a call or a wait."""
 
     what: str
     kind: Literal["plan", "call", "kept", "failed", "wait"]
@@ -202,7 +203,7 @@ class Bar:
 
 
 def bars(events: Iterable[Event]) -> list[Bar]:
-    """What took time, in the order in which it began."""
+    """Plans, calls and waits by their beginning."""
     found: list[Bar] = []
     planned_s = 0.0
     for event in events:
@@ -228,7 +229,7 @@ def bars(events: Iterable[Event]) -> list[Bar]:
 
 
 def n_at_once(calls: Iterable[Bar]) -> int:
-    """The most calls that were under way at the same time."""
+    """The maximum number of concurrent calls."""
     changes = sorted(
         change
         for bar in calls

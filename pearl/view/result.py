@@ -1,13 +1,13 @@
-"""`ResultRecord` → `Result`: everything that a page shows of a result, checked, for rows come from anywhere.
+"""`ResultRecord` → `Result`: the checked data of a result for its page.
 
-What has another type than a row of results has it in is left out, and the page says so.
+Rows are untrusted: fields of a wrong type are left out, and the page reports them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pearl.errors import Span
@@ -16,18 +16,14 @@ from pearl.trace import (
     Event,
     LookedUp,
     ModelCalled,
-    ModelWaited,
-    OptionChosen,
-    PlanAttempted,
-    PlanChosen,
-    PlanRewritten,
     Retrieved,
     RunFinished,
     RunStarted,
     StepFailed,
     StepFinished,
+    StepStarted,
 )
-from pearl.view.sources import ResultRecord
+from pearl.view.sources import ResultRecord, row_of_trace
 
 STATUSES = (
     "answered", "degraded", "nothing_found", "undecided", "refused", "failed", "unfinished", "planned",
@@ -44,7 +40,7 @@ _DOUBTS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What an answer rests on: a passage that is quoted, or a row or a cell that it is computed from."""
+    """A piece of evidence: a quoted passage, or a row or a cell behind a computed answer."""
 
     text: str
     shown: str
@@ -77,7 +73,7 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What is known of a result, as the fields of a row with the events of its trace."""
+    """The fields of a row of results with the events of its trace."""
 
     id: str
     status: str
@@ -107,38 +103,13 @@ class Result:
     started: RunStarted | None = None
     problems: tuple[str, ...] = ()
 
-    def of(self, *kinds: type[Event]) -> list[Any]:
-        """The events of some types, in order."""
-        return [event for event in self.events if isinstance(event, kinds)]
-
-    @property
-    def attempts(self) -> list[PlanAttempted]:
-        """The rounds of planning."""
-        return self.of(PlanAttempted)
-
-    @property
-    def choices(self) -> list[PlanChosen]:
-        """How one of several plans was chosen."""
-        return self.of(PlanChosen)
-
-    @property
-    def rewrites(self) -> list[PlanRewritten]:
-        """What passes did to the plan."""
-        return self.of(PlanRewritten)
-
-    @property
-    def options(self) -> list[OptionChosen]:
-        """Options that were chosen."""
-        return self.of(OptionChosen)
-
-    @property
-    def waits(self) -> list[ModelWaited]:
-        """Times that a call waited."""
-        return self.of(ModelWaited)
+    def of(self, kind: str) -> list[Event]:
+        """The events of a kind, in order."""
+        return [event for event in self.events if event.event == kind]
 
 
 class _Fields:
-    """Fields of an object that somebody wrote, by their types; what has another is noted."""
+    """Typed access to the fields of an untrusted object; wrong types become problems."""
 
     def __init__(self, data: Mapping[str, Any], problems: list[str], at: str = "") -> None:
         self._data = data
@@ -193,7 +164,7 @@ class _Fields:
         return Span(start, end) if start is not None and end is not None and start <= end else None
 
     def any(self, name: str) -> str:
-        """A value of any simple type as text; a list as its lines."""
+        """A value of any simple type as text; a list becomes lines."""
         value = self._data.get(name)
         match value:
             case None:
@@ -215,7 +186,7 @@ class _Fields:
 
 
 def read_result(record: ResultRecord, *, max_rows: int) -> Result:
-    """Read what a record says."""
+    """Read and check a record."""
     problems = list(record.problems)
     row = _Fields(record.row, problems)
     status = row.text("status")
@@ -223,11 +194,13 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         problems.append("Its status is unknown.")
         status = "unknown"
     plan = row.text("plan")
-    # Of several plans of a question, the one of the row: their steps may be called the same.
+    # A question may have several plans whose steps have the same names: take the plan of the row.
     starts = [event for event in record.events if isinstance(event, RunStarted)]
     started = next((e for e in starts if e.plan == plan), starts[0] if starts else None)
     number = None if started is None else started.plan_number
     events = [event for event in record.events if event.plan_number in (None, number)]
+    if "steps" not in record.row:
+        row = _Fields({**record.row, "steps": row_of_trace("", events).get("steps")}, problems)
     quoted, of_rows = _places(row)
     ends = [event.n_rows for event in events if isinstance(event, RunFinished)]
     n_rows = ends[-1] if ends else 0
@@ -266,7 +239,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
 
 
 def _why(status: str, steps: tuple[ShownStep, ...]) -> str:
-    """Why a row without a reason is not plainly answered, with the first step that has one."""
+    """The reason of a status that is not `answered`, from the first step with a reason."""
     if status not in ("undecided", "degraded", "refused"):
         return ""
     reasons = ((step, step.truncated or step.why) for step in steps)
@@ -274,7 +247,7 @@ def _why(status: str, steps: tuple[ShownStep, ...]) -> str:
 
 
 def _places(row: _Fields) -> tuple[list[Place], list[Place]]:
-    """Passages that are quoted; rows, or those of their cells that the answer is from."""
+    """Quoted passages; and rows, or the cells of rows that the answer is computed from."""
     quoted: list[Place] = []
     of_rows: list[Place] = []
     for each in row.objects("evidence"):
@@ -302,7 +275,7 @@ def _places(row: _Fields) -> tuple[list[Place], list[Place]]:
 
 
 def _marked(text: str, span: Span | None, omitted: Sequence[_Fields]) -> str:
-    """A passage on one line, with what its quote leaves out marked."""
+    """A passage on one line; parts that its quote omits are marked."""
     shown, at = "", 0
     for each in omitted:
         left_out = each.span()
@@ -328,7 +301,7 @@ def _where(
 
 
 def _unverified(row: _Fields) -> Iterator[tuple[str, str, str]]:
-    """Step, text and reason of each quote that proves nothing."""
+    """Step, text and reason of each unverified quote."""
     for each in row.objects("unverified_quotes"):
         reason = _DOUBTS.get(each.text("reason"), "could not be verified")
         yield each.text("step"), each.text("text"), reason
@@ -343,7 +316,7 @@ def _agreement(row: _Fields) -> str:
 
 
 def _steps(row: _Fields, events: Sequence[Event]) -> Iterator[ShownStep]:
-    """The steps of the row, then those that its trace alone knows of: of a run that did not finish."""
+    """The steps of the row, then steps that only the trace of an unfinished run has."""
     calls: dict[str, list[ModelCalled | CallFailed]] = {}
     searches: dict[str, list[Retrieved | LookedUp]] = {}
     finished: dict[str, StepFinished] = {}
@@ -359,16 +332,13 @@ def _steps(row: _Fields, events: Sequence[Event]) -> Iterator[ShownStep]:
                 finished[event.step] = event
             case StepFailed():
                 failed[event.step] = event.error
-            case _ if event.event == "step_started":
+            case StepStarted():
                 begun[event.step] = event.action
             case _:
                 pass
-    told: set[str] = set()
-    for each in row.objects("steps"):
-        output = each.text("output")
-        told.add(output)
-        yield ShownStep(
-            output=output,
+    steps = [
+        ShownStep(
+            output=each.text("output"),
             action=each.text("action"),
             value=each.any("value"),
             state=each.text("state"),
@@ -378,25 +348,22 @@ def _steps(row: _Fields, events: Sequence[Event]) -> Iterator[ShownStep]:
             context=each.text("context"),
             coverage=each.number("coverage"),
             n_calls=each.whole("calls") or 0,
-            finished=finished.get(output),
-            calls=tuple(calls.get(output, ())),
-            searches=tuple(searches.get(output, ())),
         )
-    for output, action in begun.items():
-        if output in told:
-            continue
-        end = finished.get(output)
-        yield ShownStep(
-            output=output,
-            action=action,
-            value=end.value if end else "",
-            state=end.state if end else "failed" if output in failed else "not finished",
-            is_native=bool(end and end.is_native),
-            context=end.context if end else "",
-            coverage=end.coverage if end else None,
-            n_calls=end.n_calls if end else len(calls.get(output, ())),
-            finished=end,
-            error=failed.get(output, ""),
-            calls=tuple(calls.get(output, ())),
-            searches=tuple(searches.get(output, ())),
+        for each in row.objects("steps")
+    ]
+    known = {step.output for step in steps}
+    steps += [
+        ShownStep(
+            output, action, state="failed" if output in failed else "not finished",
+            n_calls=len(calls.get(output, ())), error=failed.get(output, ""),
         )
+        for output, action in begun.items()
+        if output not in known
+    ]  # fmt: skip
+    for step in steps:
+        of_trace = {
+            "finished": finished.get(step.output),
+            "calls": tuple(calls.get(step.output, ())),
+            "searches": tuple(searches.get(step.output, ())),
+        }
+        yield replace(step, **of_trace)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""Results → pages on 127.0.0.1, for runs that are too large for one file or still going on.
+"""Serves pages of results on 127.0.0.1, for large and running runs.
 
 Other users of the machine, and pages of other sites in the same browser, can reach the port: every path
-begins with a secret, the header Host must name this server, and only GET is answered.
+begins with a secret, the header Host must name this server, and only GET is allowed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 HOST = "127.0.0.1"
 
 LINES_AT_ONCE = 500
-"""Rows that are sent before others may ask."""
+"""Rows that are sent before the server handles other requests."""
 
 _POLICY = lazy_pattern(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
 
@@ -45,7 +45,7 @@ _HEADERS = {
 
 
 class ResultServer:
-    """The pages of a source."""
+    """Serves the pages of a source."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ResultServer:
         self._runner: web.AppRunner | None = None
 
     async def start(self, port: int = 0) -> None:
-        """Begin to answer."""
+        """Start the server."""
         from aiohttp import web
 
         @web.middleware
@@ -93,7 +93,7 @@ class ResultServer:
         self.address = f"http://{HOST}:{self._port}/{self._secret}/"
 
     async def stop(self) -> None:
-        """Answer no more."""
+        """Stop the server."""
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -104,7 +104,7 @@ class ResultServer:
     ) -> web.StreamResponse:
         from aiohttp import web
 
-        # A site that has its own name resolve to 127.0.0.1 still sends that name.
+        # DNS rebinding: a site whose name resolves to 127.0.0.1 still sends its own name.
         if request.headers.get("Host") not in (f"{HOST}:{self._port}", f"localhost:{self._port}"):
             return web.Response(status=421, text="not this server\n", headers=_HEADERS)
         # The path of `OPTIONS *` has no slash.
@@ -119,7 +119,7 @@ class ResultServer:
             return self._trouble(404, "There is no such page.")
         except PearlError as error:
             return self._trouble(404, str(error.args[0]))
-        except ConnectionError:  # whoever asked has gone
+        except ConnectionError:  # the client has left
             raise
         except Exception as error:  # noqa: BLE001 - one row must not end the server
             _LOG.exception("%s cannot be shown", request.path.rpartition(self._secret)[2])
@@ -130,7 +130,7 @@ class ResultServer:
         return self._html(served_index(self._source, self._prices))
 
     async def _lines(self, request: web.Request) -> web.StreamResponse:
-        """All rows as JSON lines `[key, cells]`, then the totals: without them the reply was cut off."""
+        """All rows as JSON lines `[key, cells]`, then the totals: a reply without them is incomplete."""
         from aiohttp import web
 
         response = web.StreamResponse(
@@ -169,7 +169,7 @@ class ResultServer:
         return self._html(render_page("trouble", "Not shown", told=told), status)
 
     def _html(self, page: str, status: int = 200) -> web.Response:
-        """A page under its own policy, which stands before anything that others wrote."""
+        """A page with its policy as a header; the first match in the page is its own policy."""
         from aiohttp import web
 
         found = _POLICY.search(page)
@@ -203,7 +203,7 @@ async def serve(
 
 
 def _facts(totals: Totals) -> list[tuple[str, str]]:
-    """The totals in words."""
+    """The totals as names and texts."""
     return [
         ("rows", f"{totals.n:,}"),
         *((status.replace("_", " "), f"{n:,}") for status, n in totals.by_status.most_common(8)),

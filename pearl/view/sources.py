@@ -1,4 +1,4 @@
-"""Files of results and traces, and runs of the store → `ResultRecord`s, one by one: what pages are made of."""
+"""Files of results and traces, and runs of the store → `ResultRecord`s for pages."""
 
 from __future__ import annotations
 
@@ -8,15 +8,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast, get_args
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from pearl.documents.document import Document, load
 from pearl.errors import DataError, PearlError
 from pearl.interpreter.answer import Answer
-from pearl.runs.store.reading import Reader
-from pearl.trace import SCHEMA_VERSION, Event, RunFinished, RunStarted, StepFailed, StepFinished
+from pearl.runs.store import Store
+from pearl.trace import (
+    SCHEMA_VERSION,
+    Event,
+    EventBase,
+    RunFinished,
+    RunStarted,
+    StepFailed,
+    StepFinished,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +39,7 @@ class ResultRecord:
 
 
 def id_of(row: Mapping[str, Any]) -> str:
-    """What a row is called: the id of its task; of a record of an evaluation its sample, method and seed.
+    """The name of a row: the id of its task, or sample, method and seed of a record of an evaluation.
 
     Example:
         >>> id_of({"id": "a.txt"}), id_of({"sample": "q1", "method": "mcq", "seed": 2}), id_of({})
@@ -45,15 +53,15 @@ def id_of(row: Mapping[str, Any]) -> str:
 
 
 def record_of_answer(answer: Answer, document: Document | None = None) -> ResultRecord:
-    """The record of an answer that is at hand, with its trace."""
+    """The record of an answer, with its trace."""
     row = {"id": answer.trace.id, **answer.to_json()}
     return ResultRecord(answer.trace.id, row, tuple(answer.trace), document)
 
 
 def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
-    """What a trace says of a result, as the fields of a row that it knows.
+    """The fields of a row that a trace knows.
 
-    A run that has no end is `unfinished`. Rows that an answer is computed from stand in no trace.
+    A run without an end is `unfinished`. Traces do not contain the rows behind computed answers.
     """
     row: dict[str, Any] = {"id": id, "status": "unfinished", "question": None}
     steps: list[dict[str, Any]] = []
@@ -100,17 +108,19 @@ def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
     return {**row, "steps": steps} if steps else row
 
 
-_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+_KINDS: dict[str, type[EventBase]] = {
+    kind.model_fields["event"].default: kind for kind in get_args(get_args(Event)[0])
+}
 
 MAX_NAME = 60
-"""Characters of a name that a problem quotes."""
+"""Maximum characters of a name that a problem quotes."""
 
 
 def read_events(lines: Iterable[bytes]) -> tuple[dict[str, tuple[Event, ...]], list[str]]:
-    r"""Read what can be read; the rest is told.
+    r"""Read all readable events, and report the rest as problems.
 
-    Unlike `pearl.trace.read_trace`, which a run goes on from, nothing here refuses a file: fields
-    that are not known are dropped, and so are events that are not.
+    Unlike `pearl.trace.read_trace` this function accepts any file: unknown fields and events are
+    dropped.
     """
     events: dict[str, list[Event]] = {}
     versions: Counter[str] = Counter()
@@ -153,25 +163,17 @@ def read_events(lines: Iterable[bytes]) -> tuple[dict[str, tuple[Event, ...]], l
 
 
 def _event(data: dict[str, Any], fields: Counter[str]) -> Event | None:
-    """An event without what is not known of it; None if that is not enough."""
-    try:
-        return _ADAPTER.validate_python(data)
-    except ValidationError as error:
-        wrong = error.errors(include_url=False, include_input=False, include_context=False)
-    # A discriminated union names the event first, then the field.
-    unknown = {each["loc"][1] for each in wrong if _is_unknown_field(each)}
-    if not unknown:
+    """An event without its unknown fields; None if it is invalid without them."""
+    kind = _KINDS.get(str(data.get("event")))
+    if kind is None:
         return None
+    unknown = data.keys() - kind.model_fields
     try:
-        event = _ADAPTER.validate_python({k: v for k, v in data.items() if k not in unknown})
+        event = kind.model_validate({k: v for k, v in data.items() if k not in unknown})
     except ValidationError:
         return None
-    fields.update(_name(each) for each in unknown)
-    return event
-
-
-def _is_unknown_field(error: Any) -> bool:
-    return error["type"] == "extra_forbidden" and len(error["loc"]) == 2
+    fields.update(map(_name, unknown))
+    return cast("Event", event)
 
 
 def _name(value: Any) -> str:
@@ -185,18 +187,18 @@ def _list(names: Counter[str]) -> str:
 
 
 MAX_LINE_BYTES = 64_000_000
-"""Of a line of a file."""
+"""Maximum bytes of a line of a file."""
 
 
 class ResultSource(Protocol):
-    """Results to look at."""
+    """A source of results for pages."""
 
     title: str
     folder: Path
     problems: list[str]
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Every row in order, read as they are taken, with what `record` finds it by."""
+        """Yield every row in order, with its key for `record`."""
 
     def record(self, key: int) -> ResultRecord:
         """One result, with its trace; its document is not loaded."""
@@ -205,7 +207,7 @@ class ResultSource(Protocol):
 class RunResults:
     """The results of a run of the store."""
 
-    def __init__(self, reader: Reader, name: str) -> None:
+    def __init__(self, reader: Store, name: str) -> None:
         self.info = reader.run(name)
         self.title = f"run {self.info.id}"
         self.folder = Path(self.info.folder)
@@ -228,7 +230,7 @@ class RunResults:
         """One result, with its trace."""
         row, lines = self._reader.with_trace(key)
         if row is None:
-            raise DataError(f"the store of {self.title} does not have this row")
+            raise DataError(f"{self.title} has no such row")
         return _traced(id_of(row), row, lines)
 
 
@@ -249,7 +251,7 @@ class ResultsFile:
             self._told = tuple(told)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """The rows of the file, with where each begins, in bytes."""
+        """The rows of the file; a key is the position in bytes."""
         self.problems.clear()
         if self._is_one:
             yield 0, self._row(0)
@@ -276,7 +278,7 @@ class ResultsFile:
 
     def _row(self, key: int) -> Mapping[str, Any]:
         row = None
-        with suppress(OSError), self._path.open("rb") as file:  # no file is as long as some keys
+        with suppress(OSError), self._path.open("rb") as file:  # a key may lie beyond any file
             file.seek(key)
             row = _object(
                 file.read(MAX_LINE_BYTES) if self._is_one else file.readline(MAX_LINE_BYTES)
@@ -287,7 +289,7 @@ class ResultsFile:
 
 
 class TraceFile:
-    """A file of traces, as `--trace` writes it, that of a run that is going on or was killed included."""
+    """A file of traces, as `--trace` writes it, also of a running or killed run."""
 
     def __init__(self, path: Path) -> None:
         self.title = path.name
@@ -299,7 +301,7 @@ class TraceFile:
         self._told = tuple(told)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """What each trace says of its result."""
+        """The rows of the traces."""
         for number, (id, events) in enumerate(self._traces):
             yield number, row_of_trace(id, events)
 
@@ -310,7 +312,7 @@ class TraceFile:
 
 
 def open_results(path: Path, traces: Path | None = None) -> ResultsFile | TraceFile | None:
-    """What a file holds, by its first line; None if it is neither results nor traces."""
+    """Open a file of results or traces by its first line; None for another file."""
     try:
         with path.open("rb") as file:
             line = file.readline(MAX_LINE_BYTES)
@@ -348,10 +350,9 @@ def _traced(id: str, row: Mapping[str, Any], lines: str) -> ResultRecord:
 
 
 def with_document(record: ResultRecord, folders: Sequence[Path]) -> ResultRecord:
-    """Load the document of a record; what it cannot have, a page says.
+    """Load the document of a record; problems go to the record.
 
-    Rows come from anyone, and so do the names in them: a file is read only if it lies in one of the
-    folders or below, however it is named.
+    Rows and their file names are untrusted: a file is read only inside the folders.
     """
     name = record.row.get("document")
     if record.document is not None or not isinstance(name, str) or not name.strip():
@@ -376,7 +377,7 @@ def with_document(record: ResultRecord, folders: Sequence[Path]) -> ResultRecord
 
 
 def _within(folder: Path, name: str) -> Path | None:
-    """A file of a folder or below it, links resolved; None where there is none."""
+    """A file inside a folder after resolving links; None if missing or outside."""
     try:
         root, path = folder.resolve(), (folder / name).resolve()
         return path if path.is_relative_to(root) and path.is_file() else None

@@ -48,7 +48,7 @@ def test_one_document_is_named_by_itself() -> None:
     assert [(row.text, row.fields["Document"]) for row in rows] == [("The lamp is out.", "a.txt")]
 
 
-def test_what_is_left_out_is_said_with_every_value_computed_from_it() -> None:
+def test_a_note_reports_further_matches() -> None:
     all_of_them, _ = retrieve(BOTH, "salt", 2)
     some, _ = retrieve(BOTH, "salt", 1)
     assert all_of_them.notes == ()
@@ -64,7 +64,7 @@ def test_nothing_matches() -> None:
 @pytest.mark.parametrize(
     ("query", "k", "why"), [("salt", 0, "K has to be"), ("salt", 1.5, "K has"), ("", 3, "no query"), ([], 3, "no query")]
 )  # fmt: skip
-def test_what_cannot_be_searched_is_an_error(query: Any, k: Any, why: str) -> None:
+def test_invalid_searches_are_errors(query: Any, k: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         retrieve(BOTH, query, k)
 

@@ -9,16 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.actions.library import (
-    format_library,
-    library_names,
-    load_library,
-    read_actions,
-    read_library,
-)
+from pearl.actions.library import format_library, load_library, read_actions, read_library
 from pearl.dsl.nodes import print_action, print_plan
 from pearl.dsl.parser import parse, read
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.dsl.signatures import ActionLibrary, ValueType
 from pearl.errors import DataError, LibraryError
 from tests.dsl.strategies import libraries
 
@@ -26,7 +20,7 @@ GIVEN = (ValueType.TEXT, ValueType.LIST, ValueType.NUMBER, ValueType.BOOL)
 
 
 @given(libraries(), st.sampled_from(GIVEN))
-def test_what_is_printed_is_read_again(library: ActionLibrary, gives: ValueType) -> None:
+def test_a_printed_library_is_read_unchanged(library: ActionLibrary, gives: ValueType) -> None:
     library = ActionLibrary(
         "typed", [replace(action, returns=gives) for action in library.values()]
     )
@@ -45,12 +39,12 @@ def test_what_is_printed_is_read_again(library: ActionLibrary, gives: ValueType)
 @pytest.mark.parametrize(
     "line", ["F(CTX) -> {} : x", "F(CTX)->{}: x", "F(CTX) -> {} # x", "F(CTX) -> {}"]
 )
-def test_an_action_may_say_what_it_gives(line: str, gives: ValueType) -> None:
+def test_an_action_may_declare_its_result_type(line: str, gives: ValueType) -> None:
     (action,), _ = read_actions(line.format(gives))
     assert action.returns is gives
 
 
-def test_a_type_that_there_is_not_is_named() -> None:
+def test_an_unknown_type_is_named() -> None:
     text = "F(CTX) -> Lists : x"
     actions, found = read_actions(text)
     assert actions == []
@@ -69,14 +63,14 @@ def test_an_arrow_before_words_is_no_type() -> None:
     assert reading.plan.new_actions[0].returns is ValueType.TEXT
 
 
-def test_a_new_action_of_a_plan_may_say_what_it_gives() -> None:
+def test_a_new_action_of_a_plan_may_declare_its_result_type() -> None:
     text = "New actions:\n- F(CTX) -> Number : x\n\n1. a = F(CTX) : x"
     plan = parse(text)
     assert plan.new_actions[0].returns is ValueType.NUMBER
     assert print_plan(plan) == text
 
 
-def test_a_native_action_gives_what_it_gives() -> None:
+def test_a_native_action_keeps_its_own_result_type() -> None:
     library = read_library(
         "COUNT(ITEMS) -> List : Name what counts\nSORT(ITEMS) -> List : x\n", "mine"
     )
@@ -106,7 +100,7 @@ def test_an_action_of_another_shape_is_not_native() -> None:
     assert not any(action.is_native for action in library.values())
 
 
-def test_doubles_and_drafts_are_returned_with_what_is_wrong_with_them() -> None:
+def test_duplicates_and_drafts_are_returned_with_diagnostics() -> None:
     text = "FIND(CTX) :\nFIND(CTX) # x\nJOIN(S, S, ...)"
     actions, found = read_actions(text)
     assert [(a.name, a.definition) for a in actions] == [("FIND", ""), ("FIND", "x"), ("JOIN", "")]
@@ -123,7 +117,7 @@ def test_a_definition_may_end_in_a_colon() -> None:
     assert (action.definition, found) == ("Return one of these (a):", [])
 
 
-def test_everything_wrong_with_a_line_is_said() -> None:
+def test_every_flaw_of_a_line_is_diagnosed() -> None:
     text = "FIND (CTX , X)  : x"
     actions, found = read_actions(text)
     assert actions == []
@@ -156,12 +150,6 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         load_library(tmp_path / "none")
 
 
-def test_shipped_libraries() -> None:
-    assert library_names() == ("finance", "medical", "quality", "seed")
-    for name in library_names():
-        assert load_library(name).name == name
-
-
 def test_formatting_keeps_comments_and_evens_out_blanks() -> None:
     text = "\n# Mine  \n\n  FIND(CTX,X)#Find X\nCOUNT(ITEMS):\nJOIN(A, ...) : y  \n\n\n"
     formatted = "# Mine\n\nFIND(CTX, X) : Find X\nCOUNT(ITEMS)\nJOIN(A, ...) : y\n"
@@ -169,20 +157,7 @@ def test_formatting_keeps_comments_and_evens_out_blanks() -> None:
     assert format_library(formatted) == formatted
 
 
-def test_formatting_refuses_what_it_cannot_read() -> None:
+def test_formatting_refuses_unreadable_lines() -> None:
     with pytest.raises(LibraryError, match="'\\(' is missing") as caught:
         format_library("FIND(CTX) : x\nFIND CTX")
     assert caught.value.line == 2
-
-
-def test_arity_of_variadic_actions() -> None:
-    def arity(*names: str) -> tuple[int, int | None]:
-        action = Action("F", tuple(Parameter(name) for name in names), is_variadic=True)
-        return action.min_arity, None if action.is_variadic else len(action.parameters)
-
-    assert arity("S1", "S2") == (1, None)
-    assert arity("A", "B") == (2, None)
-    assert arity("CTX", "S1", "S2") == (2, None)
-    assert arity("S") == (1, None)
-    action = Action("F", (Parameter("S1"), Parameter("S2")), is_variadic=True)
-    assert [action.parameter(i).name for i in range(4)] == ["S1", "S2", "S3", "S4"]

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-
-from hypothesis import given
-from hypothesis import strategies as st
-
 from pearl.actions import native
 from pearl.actions.values import Value
 from pearl.documents.rows import Row, Rows
@@ -84,30 +79,3 @@ def test_a_row_without_a_key_may_belong_to_any() -> None:
     other = Row("b", {"Date": None, "label": "b"}, (Span(91, 92),), "row 91")
     found = most_by(Rows((*given_rows.rows, unknown, other), "label", is_answered=True))
     assert [row.value for row in found] == [None, "b"]
-
-
-@given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("abc"))))
-def test_decided_rows_are_counted(labelled: list[tuple[str, str]]) -> None:
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for day, label in labelled:
-        counts[day][label] += 1
-    wanted = {
-        day: {label for label, n in each.items() if n == max(each.values())}
-        for day, each in counts.items()
-    }
-    found = most_by(rows(*labelled))
-    assert {row.fields["Date"]: set(str(row.value).split("; ")) for row in found} == wanted
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from("xy"), st.sampled_from(["a", "b", None])), max_size=7),
-    st.lists(st.sampled_from("ab"), min_size=7, max_size=7),
-)
-def test_a_decided_value_is_right_however_the_undecided_rows_turn_out(
-    labelled: list[tuple[str, str | None]], truth: list[str]
-) -> None:
-    decided = [(day, label or real) for (day, label), real in zip(labelled, truth, strict=False)]
-    found = {row.fields["Date"]: row.value for row in most_by(rows(*labelled))}
-    actual = {row.fields["Date"]: row.value for row in most_by(rows(*decided))}
-    for day, value in found.items():
-        assert value is None or set(value.split("; ")) == set(str(actual[day]).split("; "))

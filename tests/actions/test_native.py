@@ -131,7 +131,7 @@ def test_texts_as_lists(text: str, items: list[str]) -> None:
     assert coerce(text, ValueType.LIST) == items
 
 
-def test_what_is_shown_reads_back_as_the_same_list() -> None:
+def test_a_list_as_text_is_read_back() -> None:
     items = ["a", "B. Traven", "3.5", "c; d"]
     assert coerce(as_text(items), ValueType.LIST) == items
 
@@ -143,7 +143,7 @@ def test_texts_as_truth_values(text: str, truth: bool) -> None:
     assert coerce(text, ValueType.BOOL) is truth
 
 
-def test_what_is_no_truth_value_and_no_number() -> None:
+def test_values_that_cannot_be_converted() -> None:
     with pytest.raises(ValueError, match="neither yes nor no: 'maybe'"):
         coerce("maybe", ValueType.BOOL)
     with pytest.raises(ValueError, match="no number in 'yes'"):

@@ -80,7 +80,7 @@ def test_where(
     assert [row.fields["Text"] for row in found.doubtful] == doubtful
 
 
-def test_what_where_cannot_compare_is_said(entries: Rows) -> None:
+def test_notes_of_where(entries: Rows) -> None:
     dates = rows_of("WHERE", entries, "Date", "after", "2023-06")
     assert dates.notes == ("1 in Date cannot be compared",)
     amounts = rows_of("WHERE", entries, "Amount", "at most", 3)
@@ -138,7 +138,7 @@ def test_reasons(entries: Rows, name: str, arguments: list[Value], reason: str) 
         run(name, entries, *arguments)
 
 
-def test_groups_that_differ_in_case_are_different_and_said_so(entries: Rows) -> None:
+def test_groups_that_differ_in_case_are_different_and_noted(entries: Rows) -> None:
     users = rows_of("COUNT_BY", entries, "user")
     assert users.lines() == ["12: 2", "7: 1", "Bob: 1", "bob: 1"]
     assert users.notes == ("User: different, although only in case: Bob, bob",)
@@ -185,14 +185,24 @@ def test_rated_rows_are_ranked_by_number() -> None:
         assert as_text(scalar_of("MOST", may_be)) == place
 
 
-def test_what_cannot_change_the_result_does_not_make_it_undecided() -> None:
+def test_undecided_rows_that_cannot_change_a_result_leave_it_decided() -> None:
     labels = Rows((*map(Row, "aaab"), Row(None)), "label", is_answered=True)
     most = scalar_of("MOST", rows_of("COUNT_BY", labels, "label"))
-    assert (most.rows.undecided, most.rows.notes) == ((), ("1 undecided cannot change it",))
+    assert (most.rows.undecided, most.rows.notes) == ((), ("1 undecided rows cannot change it",))
     a, b = (scalar_of("COUNT_OF", labels, key) for key in "ab")
     assert [(each.value, each.low, each.high) for each in (a, b)] == [(3, 3, 4), (1, 1, 2)]
     assert as_text(scalar_of("RELATION", a, b)) == "more"
     assert as_text(scalar_of("RELATION", b, 2)) == "less (1 undecided)"
+
+
+def test_shares_that_may_be_equal_are_compared_to_the_same_digits() -> None:
+    rows = [
+        Row(label, {"n": n, "label": label}) for n, label in zip("122222", "bbbbb?", strict=True)
+    ]
+    rows[-1] = Row(None, {"n": "2", "label": None})
+    labels = Rows(tuple(rows), "label", is_answered=True)
+    shares = (scalar_of("SHARE_OF", labels, *each) for each in (("label", "a"), ("n", "1")))
+    assert as_text(scalar_of("RELATION", *shares)) == "less (1 undecided)"
 
 
 def test_pairs() -> None:
@@ -202,7 +212,7 @@ def test_pairs() -> None:
     assert rows_of("PAIRS", names, names).values == ["(10, 9)", "(10, x)", "(9, x)"]
     users = Rows(tuple(Row(str(i)) for i in range(231)))
     assert len(rows_of("PAIRS", users, users)) == 26_565
-    with pytest.raises(ValueError, match="pairs are too many, 1,000,000 the most"):
+    with pytest.raises(ValueError, match="pairs are too many; at most 1,000,000 are made"):
         run("PAIRS", [str(i) for i in range(1_500)], [f"x{i}" for i in range(1_500)])
 
 
@@ -303,7 +313,7 @@ def test_split_splits_doubtful_rows_and_texts_that_were_answered_about() -> None
     assert [part.fields["Page"] for part in rows_of("SPLIT", lines, "page")] == ["1", "2", "2"]
 
 
-def test_split_says_what_it_leaves_out_in_the_middle() -> None:
+def test_split_notes_text_that_is_left_out() -> None:
     text = TEXT.replace("Date: soon", "\n\nHere something else stands.\n\nDate: soon")
     (note,) = rows_of("SPLIT", document_rows(Document(text, "x")), "record").notes
     assert "27 characters of the text belong to no record" in note

@@ -118,6 +118,7 @@ PLANS: dict[str, Plan] = {
         "PAIRS", run("GROUP", run("WHERE", r, "label", "is", "a"), "n"), run("GROUP", run("WHERE", r, "label", "is", "b"), "n")
     ),
     "match": lambda r: run("MATCH", run("WHERE", r, "label", "is", "a"), run("WHERE", r, "label", "is", "b"), "n"),
+    "most by": lambda r: run("MOST_BY", r, "n"),
     "where of most": lambda r: run("WHERE", r, "label", "is", run("MOST", r)),
     "share": lambda r: run("SHARE_OF", r, "label", "a"),
     "relation of shares": lambda r: run("RELATION", run("SHARE_OF", r, "label", "a"), run("SHARE_OF", r, "n", "1")),
@@ -154,7 +155,7 @@ def check_scalar(found: Scalar, truth: Value, at: str) -> None:
 @pytest.mark.parametrize("name", PLANS)
 @settings(max_examples=60)
 @given(base=bases)
-def test_what_is_decided_is_so_however_the_rest_turns_out(name: str, base: Base) -> None:
+def test_decided_results_hold_for_all_values_of_undecided_rows(name: str, base: Base) -> None:
     plan = PLANS[name]
     try:
         found = plan(rows_of(base))

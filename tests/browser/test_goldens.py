@@ -75,21 +75,3 @@ def difference(seen: bytes, golden: bytes) -> str:
         )
     share = float((abs(one - other).max(axis=2) > NEAR).mean())
     return f"{100 * share:.2f} % of the pixels differ" if share > MOST else ""
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("--lit: #fff0b8", "--lit: #b8f0ff"),  # what is lit has another colour
-        ("padding: .9rem 1.1rem", "padding: 1.4rem 1.1rem"),  # more room
-        (".answer { ", ".answer { display: none; "),
-    ],
-)
-def test_a_change_of_the_style_is_seen(show: Show, old: str, new: str) -> None:
-    text = page_of("a_story")
-    assert old in text
-    page = show(text.replace(old, new), bypass_csp=True, reduced_motion="reduce")
-    page.add_style_tag(content=style())
-    page.evaluate("document.fonts.ready")
-    seen = page.screenshot(full_page=True, animations="disabled", scale="css")
-    assert difference(seen, (GOLDENS / "story.png").read_bytes())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -44,9 +46,28 @@ class Terminal:
         assert "Traceback" not in captured.err
         return captured.out
 
+    def json(self, *args: str, code: int = 0) -> Any:
+        """Run with `--json`; returns the data."""
+        return json.loads(self(*args, "--json", code=code))
+
 
 def child(*args: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "pearl", *args], input=stdin, capture_output=True,
         env={**os.environ, **env}, check=False,
     )  # fmt: skip
+
+
+QUESTION = "Why did Nils sell the boat?"
+
+
+def write(name: str, *rows: Any) -> None:
+    Path(name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+
+
+def rows_of(name: str | Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(name).read_text("utf-8").splitlines()]
+
+
+def asked(id: str, **fields: Any) -> dict[str, Any]:
+    return {"id": id, "question": QUESTION, "document_path": "story.txt", **fields}

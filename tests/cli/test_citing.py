@@ -121,7 +121,7 @@ def test_long_lines_are_cut(n: int, before: int, after: int, blank: str) -> None
 
 
 def test_a_document_of_one_line_is_not_printed_whole() -> None:
-    text = "word " * 10_000_000 + "the quote" + " word" * 100
+    text = "word " * 1_000_000 + "the quote" + " word" * 100
     lines = around(text, "the quote", 100)
     assert len(lines) == 1
     assert sum(len(f"{line.before}{line.quote}{line.after}") for line in lines) < 3 * MAX_LINE

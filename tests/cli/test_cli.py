@@ -70,7 +70,7 @@ def test_a_plan_is_told_of_a_document_where_it_is_asked_for(pearl: Terminal) -> 
     assert "shape" not in json.loads(pearl(*ask, "--json"))
     for args in (["log.csv"], ["--shape", "counts"]):
         pearl(*ask, *args, code=2)
-        assert "goes with a DOC" in pearl.talk
+        assert "need a DOC to describe" in pearl.talk
     Path("pearl.toml").write_text('shape = "fields"\n', encoding="utf-8")
     pearl("ask", "How many entries are there?", "log.csv", code=2)
     assert "sets shape, but you have not trusted this file" in pearl.talk
@@ -123,16 +123,6 @@ def test_tasks_take_plans_paths_and_questions(pearl: Terminal) -> None:
     assert "unknown-action" in got[4]["error"]["message"]
 
 
-def test_the_trace_file_tells_what_happened(pearl: Terminal) -> None:
-    pearl("ask", "Why did Nils sell the boat?", "story.txt", "--trace", "trace.jsonl")
-    events = [json.loads(line) for line in Path("trace.jsonl").read_text("utf-8").splitlines()]
-    names = [event["event"] for event in events]
-    assert names[0] == "plan_attempted"
-    assert names[-1] == "run_finished"
-    (started,) = [event for event in events if event["event"] == "run_started"]
-    assert "estimate" in started["token_count"]
-
-
 @pytest.mark.parametrize("document", ["story", "consultation"])
 def test_the_demo_shows_question_plan_steps_and_evidence(pearl: Terminal, document: str) -> None:
     out = pearl("demo", document)
@@ -153,27 +143,10 @@ def test_inputs_are_never_written_over(pearl: Terminal) -> None:
     assert Path("story.txt").read_text("utf-8") == STORY
 
 
-def test_links_stay_links(pearl: Terminal) -> None:
-    Path("link.jsonl").symlink_to("target.jsonl")
-    pearl("execute", "why.plan", "story.txt", "--out", "link.jsonl")
-    assert Path("link.jsonl").is_symlink()
-    assert "rotten" in Path("target.jsonl").read_text("utf-8")
-
-
 def test_a_file_that_is_replaced_keeps_its_rights(pearl: Terminal) -> None:
     Path("o.jsonl").touch(mode=0o600)
     pearl("execute", "why.plan", "story.txt", "--out", "o.jsonl")
     assert Path("o.jsonl").stat().st_mode & 0o777 == 0o600
-
-
-def test_paths_of_planned_rows_stay_right_in_another_folder(pearl: Terminal) -> None:
-    Path("in").mkdir()
-    Path("out").mkdir()
-    Path("story.txt").rename("in/story.txt")
-    row = {"id": "a", "question": "Why did Nils sell the boat?", "document_path": "story.txt"}
-    Path("in/q.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    pearl("plan", "--data", "in/q.jsonl", "--out", "out/plans.jsonl")
-    assert "rotten" in pearl("execute", "--tasks", "out/plans.jsonl", "--allow-outside", "--json")
 
 
 def test_bytes_that_are_no_text_spoil_one_row_only(pearl: Terminal) -> None:
@@ -316,25 +289,6 @@ def test_bad_input(pearl: Terminal, case: str, monkeypatch: pytest.MonkeyPatch) 
     assert sorted(Path().iterdir()) == before
 
 
-@pytest.mark.slow
-def test_an_interrupt_is_no_traceback(tmp_path: Path) -> None:
-    import signal
-
-    (tmp_path / "story.txt").write_text(STORY, encoding="utf-8")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pearl", "ask", "Who?", "-"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdin
-    # More than a pipe holds: once all of it is taken, the program reads and waits for the end.
-    process.stdin.write(b"It rained. " * 100_000)
-    process.stdin.flush()
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate()
-    assert b"Traceback" not in err
-    assert process.returncode == 130
-
-
 def test_a_closed_pipe_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)  # before anything is written: no race with the reader
@@ -368,3 +322,11 @@ def test_every_public_name_exists() -> None:
         assert getattr(pearl, name) is not None
     with pytest.raises(AttributeError):
         _ = pearl.nonsense
+
+
+def test_a_plan_by_rule_takes_no_attempt_of_the_model(pearl: Terminal) -> None:
+    asked = ("plan", "What was the change in net sales from 2011 to 2012?", "--domain", "finance")
+    assert 'CALCULATE("difference", ' in pearl(*asked)
+    row = json.loads(pearl(*asked, "--json"))
+    assert (row["attempts"], row["outputs"]) == (0, ["difference"])
+    assert "shape" not in row

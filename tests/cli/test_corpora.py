@@ -144,7 +144,7 @@ def test_nothing_is_written_over_a_file_of_the_corpus(pearl: Terminal, plan: str
 
 def test_tasks_are_not_run_together(pearl: Terminal, plan: str) -> None:
     pearl("execute", "--tasks", "rows.jsonl", "reports", "--together", code=2)
-    assert "--together goes with a plan and documents" in pearl.talk
+    assert "--together needs a plan and documents" in pearl.talk
 
 
 def test_what_passages_were_sent_to_is_named_again_by_the_user(

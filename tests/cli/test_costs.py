@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pearl.cli import run
 from pearl.runs import tasks as pearl_tasks
+from tests.cli.terminal import Terminal
 from tests.server import Canned, Server, error
 
 STORY = "Nils left the harbour at dawn. He sold the boat because the hull was rotten. " * 200
@@ -22,21 +22,6 @@ New actions:
 """
 
 
-class Terminal:
-    """Runs commands in this process and keeps what they print."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *args: str, code: int = 0) -> str:
-        self._capsys.readouterr()
-        got = run(args)
-        captured = self._capsys.readouterr()
-        self.talk = captured.err
-        assert got == code, f"exit {got}: {captured.err}{captured.out}"
-        return captured.out
-
-
 @pytest.fixture
 def pearl(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -45,7 +30,7 @@ def pearl(
     (tmp_path / "story.txt").write_text(STORY, encoding="utf-8")
     (tmp_path / "other.txt").write_text("other " + STORY, encoding="utf-8")
     (tmp_path / "why.plan").write_text(PLAN, encoding="utf-8")
-    return Terminal(capsys)
+    return Terminal(tmp_path, capsys)
 
 
 def on(server: Server) -> list[str]:
@@ -94,7 +79,7 @@ def test_a_dry_run_is_of_what_is_left(pearl: Terminal, openai_server: Server) ->
     assert dry() == (1, 1)
     assert len(openai_server.requests) == n_asked
     out = pearl(*args, *on(openai_server), "--dry-run")
-    assert "Left out, for they have a row already: 1" in out
+    assert "Left out, because they have a row already: 1" in out
 
 
 def test_a_dry_run_of_what_cannot_be_run_ends_with_1(pearl: Terminal) -> None:

@@ -12,9 +12,7 @@ import pytest
 
 from pearl.cli.writing import OutputWriter
 from pearl.errors import UsageError
-from tests.cli.files import QUESTION, asked, rows_of, write
-from tests.cli.terminal import STORY, Terminal, child
-from tests.server import Server
+from tests.cli.terminal import QUESTION, STORY, Terminal, asked, child, rows_of, write
 
 # --- what is written --------------------------------------------------------------------------
 
@@ -31,12 +29,9 @@ def tasks() -> str:
     "command",
     [
         ["plan", QUESTION, "-o", "FILE"],
-        ["plan", QUESTION, "-o", "p", "--trace", "FILE"],
         ["plan", "--data", "t.jsonl", "-o", "FILE"],
-        ["ask", QUESTION, "story.txt", "-o", "FILE"],
         ["ask", QUESTION, "story.txt", "--trace", "FILE"],
         ["execute", "why.plan", "story.txt", "--out", "FILE"],
-        ["execute", "--tasks", "t.jsonl", "--out", "o", "--trace", "FILE"],
         ["grammar", "-o", "FILE"],
     ],
     ids=lambda command: " ".join(command),
@@ -103,23 +98,6 @@ def test_pipes_empty_files_and_stdout_are_written_to(pearl: Terminal) -> None:
     assert QUESTION.encode() in reader.communicate()[0]
 
 
-def test_a_question_that_is_asked_again_costs_nothing(
-    pearl: Terminal, openai_server: Server
-) -> None:
-    openai_server.on("", 'New actions:\n- None\n\n1. ans = FIND(CTX, "the key") : Find it')
-    args = ["--model", "openai:test-model", "--base-url", openai_server.url, "--constrain", "off"]
-    first = pearl("ask", QUESTION, "story.txt", *args)
-    n_calls = len(openai_server.requests)
-    assert pearl("ask", QUESTION, "story.txt", *args) == first
-    assert len(openai_server.requests) == n_calls > 1
-    pearl("ask", QUESTION, "story.txt", *args, "--fresh")
-    assert len(openai_server.requests) == 2 * n_calls
-    pearl("ask", QUESTION, "story.txt", *args, "-o", "answer.txt")
-    assert Path("answer.txt").read_text(encoding="utf-8") == first
-    pearl("ask", QUESTION, "story.txt", "./story.txt", *args, "--json", "-o", "answers.jsonl")
-    assert len(rows_of("answers.jsonl")) == 2
-
-
 def test_cells_are_not_computed(pearl: Terminal) -> None:
     texts = ["=HYPERLINK(1)", "+1+1", "-5", "-1+cmd", "@SUM(1)", "\tx", "plain", "1e5", "＝1"]
     write("t.jsonl", *(asked(f"{n}", reference=text) for n, text in enumerate(texts)))
@@ -140,6 +118,7 @@ def test_cells_are_not_computed(pearl: Terminal) -> None:
 # --- in Python --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_scripts_wait_for_what_notebooks_await(tmp_path: Path) -> None:
     script = f"""
 import asyncio, pearl
@@ -188,7 +167,7 @@ asyncio.run(notebook())
         (
             ("execute", "why.plan", "story.txt", "--out", "rows.csv"),
             "'rows.csv': rows are written as JSON lines",
-            "name it rows.jsonl; 'pearl runs export RUN -o rows.csv' makes a table of them",
+            "name it rows.jsonl; 'pearl runs export RUN -o rows.csv' writes them as a table",
         ),
         (
             ("plan", "--data", "plans.jsonl", "-o", "plans.parquet"),
@@ -209,7 +188,7 @@ def test_what_was_meant_is_named(
 
 def test_many_failures_bring_the_help_of_the_first(pearl: Terminal) -> None:
     write("q.jsonl", *[{"question": QUESTION, "document_path": "../secret.txt"}] * 2)
-    help = "  help: --allow-outside reads it, if you trust where the data comes from\n"
+    help = "  help: --allow-outside permits it, if you trust the data\n"
     pearl("plan", "--data", "q.jsonl", "-o", "p.jsonl", code=1)
     assert pearl.talk.endswith(help)
     pearl("plan", "--data", "q.jsonl", "-o", "p.jsonl", "--allow-outside", "--force")

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from pearl.actions.library import library_text, load_library
-from tests.cli.files import QUESTION, asked, rows_of, write
-from tests.cli.terminal import PLAN, STORY, Terminal
+from tests.cli.terminal import PLAN, QUESTION, STORY, Terminal, asked, rows_of, write
 
 # --- what is read -----------------------------------------------------------------------------
 
@@ -65,7 +64,7 @@ def test_planned_rows_that_lead_out_of_their_folder_need_permission(pearl: Termi
     pearl("plan", "--data", "q.jsonl", "-o", "out/plans.jsonl")
     assert rows_of("out/plans.jsonl")[0]["document_path"] == "../story.txt"
     pearl("execute", "--tasks", "out/plans.jsonl", "--out", "rows.jsonl", code=1)
-    assert "leads out of the folder" in rows_of("rows.jsonl")[0]["error"]["message"]
+    assert "is outside the folder" in rows_of("rows.jsonl")[0]["error"]["message"]
     pearl("execute", "--tasks", "out/plans.jsonl", "--out", "rows.jsonl", "--allow-outside")
 
 
@@ -203,7 +202,7 @@ def test_folders_and_patterns_are_documents(pearl: Terminal) -> None:
         Path(name).write_text(STORY, encoding="utf-8")
     heads = [line for line in pearl("ask", QUESTION, "all").splitlines() if line[:2] == "=="]
     assert heads == ["== all/a.txt", "== all/deep/b.md"]
-    assert "1 file of another kind left out" in pearl.talk
+    assert "1 file of other kinds left out" in pearl.talk
     rows = pearl("execute", "why.plan", "all/**/*.md", "st*.txt", "--json")
     assert [json.loads(line)["id"] for line in rows.splitlines()] == ["all/deep/b.md", "story.txt"]
     Path("[1].txt").write_text(STORY, encoding="utf-8")  # a name, not a pattern

@@ -102,27 +102,6 @@ def test_the_same_command_again_makes_no_call(
 
 
 @pytest.mark.slow
-def test_a_fresh_run_starts_over(folder: Path, openai_server: Server, execute: Execute) -> None:
-    execute(openai_server)
-    said = execute(openai_server, "--fresh")
-    assert "from before" not in said
-    assert len(openai_server.requests) == 4 * N
-    assert ids(folder) == DOCUMENTS
-
-
-@pytest.mark.slow
-def test_only_what_changed_is_done_again(
-    folder: Path, openai_server: Server, execute: Execute
-) -> None:
-    execute(openai_server)
-    (folder / "d03.txt").write_text("She never left.\n")
-    said = execute(openai_server)
-    assert len(openai_server.requests) == 2 * N + 2
-    assert f"{N - 1} of them from before" in said
-    assert ids(folder) == DOCUMENTS
-
-
-@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was(
     folder: Path, openai_server: Server, execute: Execute
 ) -> None:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import codecs
-import fcntl
 import json
-import os
-import pty
-import select
 import signal
-import struct
-import subprocess
-import sys
-import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
 
 from pearl.cli import progress
-from pearl.cli.progress import Watched, cells, cut, finished_lines, lines
+from pearl.cli.progress import Screen, Watched
 from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.trace import (
@@ -36,7 +30,7 @@ from pearl.trace import (
     StepFinished,
     StepStarted,
 )
-from tests.cli.emulator import Emulator
+from tests.cli.emulator import OnTerminal
 from tests.cli.test_progress import Held
 from tests.server import Canned, Server, completion, error
 
@@ -48,31 +42,15 @@ New actions:
 2. mood = FIND_EMOTION(CTX, reason, "her brother") : How she felt
 """
 OUTPUTS = ("reason", "mood")
-GIVE_UP_S = 120.0
-"""Of a child that says nothing more."""
 
 
-class Child:
-    """A command on a terminal of its own, which `Emulator` shows."""
-
-    def __init__(self, master: int, process: subprocess.Popen[bytes], screen: Emulator) -> None:
-        self.process = process
-        self.terminal = screen
-        self._master = master
-        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+class Child(OnTerminal):
+    """A command on a terminal whose screen is looked at."""
 
     def until(self, wanted: Callable[[str], bool]) -> str:
-        """Read what it writes until the screen shows something, or it has ended."""
-        while not wanted(self.terminal.screen):
-            if not select.select([self._master], [], [], GIVE_UP_S)[0]:
-                raise AssertionError(f"it says nothing more:\n{self.terminal.screen}")
-            try:
-                data = os.read(self._master, 65_536)
-            except OSError:  # the other end is closed
-                data = b""
-            if not data:
-                break
-            self.terminal.feed(self._decoder.decode(data))
+        """Read its output until the screen shows something, or it has ended."""
+        while not wanted(self.terminal.screen) and (text := self.read()):
+            self.terminal.feed(text)
         return self.terminal.screen
 
     def shows(self, *parts: str) -> str:
@@ -81,16 +59,11 @@ class Child:
         assert all(part in screen for part in parts), screen
         return screen
 
-    def end(self) -> str:
+    def last(self) -> str:
         """Wait for its end; returns the screen."""
         screen = self.until(lambda screen: False)
         self.process.wait()
         return screen
-
-    def resize(self, width: int, height: int) -> None:
-        """Make its terminal another size."""
-        self.terminal.resize(width, height)
-        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
 
 @contextmanager
@@ -100,22 +73,14 @@ def on_a_terminal(
     """A command that asks the server, with a terminal for everything."""
     (folder / "story.txt").write_text("Ada sold the boat because it leaked.", encoding="utf-8")
     (folder / "why.plan").write_text(PLAN, encoding="utf-8")
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
-    command = [
-        sys.executable, "-m", "pearl", *args, "--model", "openai:gpt-4o-mini", "--base-url", server.url,
-        "--constrain", "off", "--timeout-s", "60",
-    ]  # fmt: skip
-    with subprocess.Popen(
-        command, stdin=slave, stdout=slave, stderr=slave, cwd=folder, start_new_session=True,
-        env={**os.environ, "TERM": "xterm-256color", **env},
-    ) as process:  # fmt: skip
-        os.close(slave)
-        try:
-            yield Child(master, process, Emulator(width, height))
-        finally:
-            process.kill()
-            os.close(master)
+    child = Child(
+        folder, "-m", "pearl", *args, "--model", "openai:gpt-4o-mini", "--base-url", server.url,
+        "--constrain", "off", "--timeout-s", "60", width=width, height=height, **env,
+    )  # fmt: skip
+    try:
+        yield child
+    finally:
+        child.close()
 
 
 @pytest.mark.slow
@@ -133,7 +98,7 @@ def test_steps_turn_from_waiting_to_running_to_done(openai_server: Server, tmp_p
         screen = child.shows("✓ 1. reason", "1 of 2 steps")
         assert "needs" not in screen
         held.let_go()
-        screen = child.end()
+        screen = child.last()
         assert child.process.returncode == 0, screen
     assert child.terminal.has_cursor
     assert not child.terminal.n_wrapped
@@ -158,7 +123,7 @@ def test_a_wait_is_told_and_resizing_does_no_harm(openai_server: Server, tmp_pat
         held.let_go()
         child.shows("✓ 1. reason = FIND_REASON(CTX, ", "…")
         held.let_go()
-        screen = child.end()
+        screen = child.last()
         assert child.process.returncode == 0, screen
     assert "Glad." in screen
 
@@ -176,7 +141,7 @@ def test_a_terminal_without_utf_8_or_colour(
         held.let_go()
         child.shows("+ 1. reason")
         held.let_go()
-        child.end()
+        child.last()
         assert child.process.returncode == 0
 
 
@@ -187,7 +152,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was(openai_server: Server, tmp_path: P
         child.shows("1. reason")
         child.until(lambda screen: not child.terminal.has_cursor)
         child.process.send_signal(signal.SIGINT)
-        screen = child.end()
+        screen = child.last()
         assert child.process.returncode == 130, screen
         held.let_go()
     assert child.terminal.has_cursor
@@ -202,7 +167,7 @@ def test_what_programs_read_has_nothing_of_it(openai_server: Server, tmp_path: P
     held.let_go()
     command = ("execute", "why.plan", "story.txt", "--json")
     with on_a_terminal(openai_server, tmp_path, *command, width=200, height=100) as child:
-        screen = child.end()
+        screen = child.last()
     data = json.loads(screen[screen.index("{\n") : screen.rindex("\n}") + 2])
     assert data["status"] == "answered"
     assert data["answer"] == "It leaked."
@@ -238,8 +203,20 @@ def watched(*events: Event) -> Watched:
     return seen
 
 
-def drawn(seen: Watched, width: int = 80, height: int = 24, encoding: str = "utf-8") -> str:
-    return "\n".join(line.plain for line in lines(seen, width, height, encoding))
+def drawn(
+    seen: Watched,
+    width: int = 80,
+    height: int = 24,
+    encoding: str = "utf-8",
+    *,
+    ended: bool = False,
+) -> str:
+    file = TextIOWrapper(BytesIO(), encoding=encoding)
+    console = Console(file=file, width=width, height=height, highlight=False)
+    screen = Screen(seen, console)
+    console.print(*(screen.finished() if ended else screen.fitting()), sep="\n")
+    file.seek(0)
+    return "\n".join(line.rstrip() for line in file.read().rstrip("\n").split("\n"))
 
 
 @pytest.fixture(autouse=True)
@@ -275,7 +252,7 @@ def test_a_screen() -> None:
         seen.note(event)
     assert drawn(seen) == (
         "✓ plan written at attempt 2                             0 s, 24 tokens, $0.0001\n"
-        '✓ 1. reason = FIND_REASON(CTX, "the boat") : Find …  3 s, 1,200 tokens, $0.0030\n'
+        '✓ 1. reason = FIND_REASON(CTX, "the boat") : Find w… 3 s, 1,200 tokens, $0.0030\n'
         '⠋ 2. mood = FIND_EMOTION(CTX, reason, "her brother") : How she felt         0 s\n'
         "  12 tokens\n"
         "  She was glad \\u001b[31mof it\n"
@@ -315,7 +292,7 @@ def test_silence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "monotonic", lambda: 100 + progress.SLOW_S - 1)
     assert "no news" not in drawn(seen)
     monkeypatch.setattr(progress, "monotonic", lambda: 100 + progress.SLOW_S)
-    assert "\n  no news of the model for 20 s\n" in drawn(seen)
+    assert "\n  no progress for 20 s\n" in drawn(seen)
 
 
 LONG = "New actions:\n- None\n\n" + "".join(
@@ -331,7 +308,7 @@ def test_a_plan_longer_than_the_screen_shows_what_runs() -> None:
     assert [line[:12].rstrip() for line in said] == [
         "✓ 10 steps d", "⠋ 11. v11 =", "· 19 steps w", "10 of 30 ste"
     ]  # fmt: skip
-    assert len(finished_lines(seen, 80, "utf-8")) == 31
+    assert len(drawn(seen, ended=True).split("\n")) == 31
 
 
 def test_several_plans_are_shown_at_once() -> None:
@@ -368,16 +345,9 @@ def test_every_line_fits_whatever_is_said(
             StepFailed(step=text, error=text),
         )
     ])  # fmt: skip
-    rows = lines(seen, width, height, encoding)
+    rows = drawn(seen, width, height, encoding).split("\n")
     assert len(rows) <= max(1, height - 1)
     for row in rows:
-        assert cells(row.plain) <= max(1, width)
-        assert row.plain.encode(encoding)
-        assert row.plain.isprintable() or all(c.isprintable() or ord(c) > 160 for c in row.plain)
-
-
-@given(st.text(), st.integers(1, 50))
-def test_what_is_cut_fits_and_begins_as_the_text(text: str, width: int) -> None:
-    shown = cut(text, width)
-    assert cells(shown) <= width
-    assert shown == text or text.startswith(shown.removesuffix("…"))
+        assert cell_len(row) <= max(1, width)
+        assert row.encode(encoding)
+        assert row.isprintable() or all(c.isprintable() or ord(c) > 160 for c in row)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from pearl import Document, Pearl, Trace
 from pearl.cli import progress
+from pearl.cli.output import print_answer
+from pearl.cli.progress import Reporter
+from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
 from pearl.trace import Event, ModelProgressed, PlanAttempted, PlanFailed
+from tests.interpreter.test_several_plans import DOCUMENT, asked, model
 from tests.server import Canned, Seen, Server, completion, error
 
 PLAN = 'New actions:\n- None\n\n1. reason = FIND_REASON(CTX, "the boat") : Find why it was sold\n'
@@ -108,7 +115,7 @@ def test_a_plan_that_is_mended_and_a_wait_are_told(openai_server: Server, tmp_pa
     with asking(openai_server, tmp_path, "--json") as child:
         assert child.stderr
         assert child.stdout
-        for wanted in ("(attempt 1)", "(attempt 2)", "waiting 1 s because ", "step 1 of 1"):
+        for wanted in ("(attempt 1)", "(attempt 2)", "waits 1 s, retry 1 of ", "step 1 of 1"):
             until(child.stderr.readline, wanted, said)
             held.let_go()
         assert b'"It leaked."' in child.stdout.read()
@@ -130,7 +137,7 @@ def test_what_has_ended_is_not_said_to_go_on() -> None:
     attempted = PlanAttempted(round=0, model="m", reply="", diagnostics=(), usage=Usage())
     for ended in (PlanFailed(n_attempts=5), attempted):
         assert "writing" not in line(ended)
-    assert "1 problem in the plan" in line(attempted.model_copy(update={"diagnostics": ("no",)}))
+    assert "1 problem in attempt 1" in line(attempted.model_copy(update={"diagnostics": ("no",)}))
 
 
 def test_of_several_tasks_the_one_is_told_that_does_the_same_for_the_longest() -> None:
@@ -140,3 +147,42 @@ def test_of_several_tasks_the_one_is_told_that_does_the_same_for_the_longest() -
     assert "a: reading the question" in reporter._line()
     reporter("a", ModelProgressed(purpose="plan", phase="asked"))
     assert "b: reading the question" in reporter._line()
+
+
+def shown(answer: Answer, *, with_steps: bool = False) -> str:
+    file = StringIO()
+    print_answer(answer, file, with_steps=with_steps)
+    return file.getvalue()
+
+
+def test_one_line_says_how_many_plans_agree() -> None:
+    answer, _ = asked("$6", "$5", "$5.00", "!")
+    assert "\nagreement: 2 of 4 different plans (50 %)\n" in shown(answer)
+    assert "$6" not in shown(answer)
+
+
+def test_verbose_shows_what_the_other_plans_say() -> None:
+    answer, _ = asked("$6", "$5", "$5.00", "!")
+    said = shown(answer, with_steps=True)
+    assert "\n  plan 1 (answered): $6\n" in said
+    assert "\n  plan 4 (failed): " in said
+    assert "plan 2 (" not in said
+
+
+def test_without_several_plans_nothing_is_said_of_agreement() -> None:
+    answer = asyncio.run(Pearl().ask("Why did Ada go?", Document("Ada went because it rained.")))
+    assert "agreement" not in shown(answer)
+
+
+def test_progress_tells_plans_that_run_at_the_same_time_apart() -> None:
+    reporter = Reporter(1)
+    seen: set[str] = set()
+
+    def listen(event: object) -> None:
+        reporter("q", event)  # type: ignore[arg-type]
+        seen.update(reporter._tasks)
+
+    pearl = Pearl(model("$5", "$6", "$5"), n_plans=3)
+    asyncio.run(pearl.ask("How much?", DOCUMENT, trace=Trace("q", listen)))
+    assert seen == {"q plan 1", "q plan 2", "q plan 3"}
+    assert reporter._tasks == {}

@@ -139,7 +139,7 @@ def test_a_server_that_is_not_the_users_is_refused(
         with monkeypatch.context() as patched:
             patched.setenv(name, "http://127.0.0.1:9/v1")
             pearl("runs", "resume", hostile.id, "--yes", code=2)
-            assert "was sent to http://evil.example/v1, and your settings say" in pearl.talk
+            assert "was sent to http://evil.example/v1, but your settings name" in pearl.talk
     hostile.check()
 
 
@@ -160,7 +160,7 @@ def test_a_command_line_that_a_store_holds_is_only_shown(pearl: Terminal, hostil
 def test_work_that_makes_no_sense_is_refused(pearl: Terminal, change: dict[str, Any]) -> None:
     id = crafted({**WORK, "model": "extractive", "out": "x", **change}, (), pearl.folder)
     pearl("runs", "resume", id, "--yes", code=8)
-    assert f"the work of run {id} cannot be read: {next(iter(change))}" in pearl.talk
+    assert f"the request of run {id} is invalid: {next(iter(change))}" in pearl.talk
 
 
 def test_a_store_of_others_is_not_resumed(

@@ -135,15 +135,6 @@ def test_the_embedded_model_says_that_its_vectors_cannot_be_had(
     assert "no server at http://127.0.0.1:9" in pearl.talk
 
 
-@pytest.mark.usefixtures("_no_waits")
-def test_meaning_alone_fails_where_the_embeddings_are_down(
-    pearl: Terminal, corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PEARL_EMBEDDINGS_URL", DOWN)
-    pearl(*ASKED, "--ranker", "dense", "--embeddings", "openai:e", code=5)
-    assert "step 'who' (IDENTIFY): no server at http://127.0.0.1:9" in pearl.talk
-
-
 def test_rows_are_reranked_by_a_server(pearl: Terminal, reranker: Server) -> None:
     Path("boat.plan").write_text(PLAN)
     url = reranker.url.replace("/v1", "/v2/rerank")
@@ -173,16 +164,3 @@ def test_where_the_reranker_is_down_the_order_stays_and_that_is_said(
         "not reranked: " in note and "no server at http://127.0.0.1:9" in note
         for note in told["notes"]
     )
-
-
-def test_the_option_for_the_address_of_embeddings_goes_before_the_variable(
-    pearl: Terminal, openai_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PEARL_EMBEDDINGS_URL", "http://127.0.0.1:9/v1")
-    openai_server.answer = lambda seen: Canned(
-        {"data": [{"index": i, "embedding": [1.0, i]} for i in range(len(seen.body["input"]))]}
-    )
-    Path("rows.jsonl").write_text('{"id": "a", "text": "iron"}\n', "utf-8")
-    address = ("--embeddings-url", openai_server.url)
-    pearl("search", "rows.jsonl", "iron", "--method", "dense", "--embeddings", "openai:e", *address)
-    assert openai_server.requests

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import select
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.errors.escaping import escaped, to_json
+from tests.cli.emulator import OnTerminal
 
 EVIL = "\x1b]0;owned\x07\x1b[31mred\x9b1mbold\x9d0;c1\x9c\u202egnp.exe\u2066\x08\x7f\r"
 OBEYED = re.compile(
@@ -49,26 +46,10 @@ for number, args in enumerate(json.loads(sys.argv[1])):
 
 def on_a_terminal(folder: Path, *commands: Sequence[str]) -> str:
     """All that commands write to the terminal they run on, one after the other in one process."""
-    master, slave = pty.openpty()
-    child = subprocess.Popen(
-        [sys.executable, "-c", RUN, json.dumps(commands)], stdin=slave, stdout=slave, stderr=slave,
-        cwd=folder, env={**os.environ, "TERM": "xterm-256color"}, start_new_session=True,
-    )  # fmt: skip
-    os.close(slave)
-    said = b""
-    give_up = time.monotonic() + 300  # of a child that hangs
-    while time.monotonic() < give_up:
-        if select.select([master], [], [], 1)[0]:
-            try:
-                read = os.read(master, 65_536)
-            except OSError:  # the other end is closed
-                break
-            if not read:
-                break
-            said += read
-    child.wait()
-    os.close(master)
-    return said.decode("utf-8", "backslashreplace")
+    child = OnTerminal(folder, "-c", RUN, json.dumps(commands))
+    child.end()
+    child.close()
+    return child.written
 
 
 def harmless(said: str) -> str:

@@ -39,7 +39,7 @@ def test_rows_say_what_they_are(pearl: Terminal, folder: Path) -> None:
     assert [row["status"] for row in rows] == ["answered", "undecided", "answered"]
     assert [row["answer"] for row in rows][::2] == ["3", "0"]
     assert rows[1]["answer"].startswith("undecided: step 'animals': the reply cannot be read as")
-    assert "  1 answer undecided: the rows say why\n" in pearl.talk
+    assert "  1 answer undecided: the rows have the reasons\n" in pearl.talk
     assert "nothing found" not in pearl.talk
     pearl("execute", "count.plan", *documents, *args, code=1)
     assert "3 of them from before" in pearl.talk

@@ -81,7 +81,7 @@ def rows(found: list[Outcome[Task]]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_can_be_called_as_any_other(name: str) -> None:
+def test_it_has_the_signature_of_every_executor(name: str) -> None:
     said = inspect.signature(execute(name)).parameters
     positional = [p.name for p in said.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert positional == ["pearl", "units"]
@@ -93,15 +93,8 @@ def test_it_can_be_called_as_any_other(name: str) -> None:
     assert "\n" not in load_executor(name).DESCRIPTION
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_importing_it_imports_no_extra(name: str) -> None:
-    code = f"import sys, pearl.runs.executors.{name}; sys.exit(bool({{'ray', 'torch'}} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
 @pytest.mark.parametrize("name", HERE)
-def test_one_outcome_a_task_in_order_failures_in_them(name: str, tmp_path: Path) -> None:
+def test_outcomes_are_in_the_order_of_tasks_failures_included(name: str, tmp_path: Path) -> None:
     tasks = work()
     found = run(name, tmp_path, tasks)
     assert [outcome.unit for outcome in found] == tasks
@@ -112,12 +105,12 @@ def test_one_outcome_a_task_in_order_failures_in_them(name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_the_rows_are_those_of_local(name: str, tmp_path: Path) -> None:
+def test_the_rows_equal_those_of_local(name: str, tmp_path: Path) -> None:
     assert rows(run(name, tmp_path, work())) == rows(run("local", tmp_path, work()))
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_the_listener_is_told_every_event(name: str, tmp_path: Path) -> None:
+def test_the_listener_gets_every_event(name: str, tmp_path: Path) -> None:
     told: list[tuple[str, Event]] = []
     tasks = [story(i) for i in range(4)]
     found = run(name, tmp_path, tasks, listener=lambda id, event: told.append((id, event)))
@@ -130,7 +123,7 @@ def test_the_listener_is_told_every_event(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_tasks_are_taken_one_by_one(name: str, tmp_path: Path) -> None:
+def test_tasks_are_read_lazily(name: str, tmp_path: Path) -> None:
     n_taken = n_given = 0
     ahead = 0
 
@@ -153,7 +146,7 @@ def test_tasks_are_taken_one_by_one(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_what_is_begun_is_finished_when_it_is_stopped(name: str, tmp_path: Path) -> None:
+def test_started_tasks_are_finished_after_a_stop(name: str, tmp_path: Path) -> None:
     found: list[Outcome[Task]] = []
 
     async def main() -> None:
@@ -169,7 +162,7 @@ def test_what_is_begun_is_finished_when_it_is_stopped(name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_closing_it_ends_the_work(name: str, tmp_path: Path) -> None:
+def test_closing_ends_the_work(name: str, tmp_path: Path) -> None:
     async def main() -> int:
         found = execute(name)(pearl_in(tmp_path, 2), [story(i) for i in range(40)])
         await anext(found)
@@ -180,24 +173,24 @@ def test_closing_it_ends_the_work(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_no_task_is_no_outcome(name: str, tmp_path: Path) -> None:
+def test_no_tasks_give_no_outcomes(name: str, tmp_path: Path) -> None:
     assert run(name, tmp_path, []) == []
 
 
 CHECKS = (
-    test_one_outcome_a_task_in_order_failures_in_them,
-    test_the_rows_are_those_of_local,
-    test_the_listener_is_told_every_event,
-    test_tasks_are_taken_one_by_one,
-    test_what_is_begun_is_finished_when_it_is_stopped,
-    test_closing_it_ends_the_work,
-    test_no_task_is_no_outcome,
+    test_outcomes_are_in_the_order_of_tasks_failures_included,
+    test_the_rows_equal_those_of_local,
+    test_the_listener_gets_every_event,
+    test_tasks_are_read_lazily,
+    test_started_tasks_are_finished_after_a_stop,
+    test_closing_ends_the_work,
+    test_no_tasks_give_no_outcomes,
 )
 
 
 @pytest.mark.slow
 @needs_ray
-def test_ray_is_as_any_other(tmp_path: Path) -> None:
+def test_ray_passes_the_same_checks(tmp_path: Path) -> None:
     """In a process of its own, with one cluster for all: it takes its time to start."""
     done = subprocess.run(
         [sys.executable, "-c", CLUSTER, str(tmp_path)],

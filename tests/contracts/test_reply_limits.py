@@ -19,7 +19,7 @@ from pearl.llm.reply_limits import reply_limit
 from pearl.mining.miner import Miner, Question
 from pearl.mining.refining import RefineSettings, read_drafts, refine_actions
 from pearl.pipeline import Pearl
-from pearl.planner.writer import write_plan
+from pearl.planner.writer import RepairLoop
 from tests.models import RandomWriter
 from tests.server import Canned, Server, error
 
@@ -87,7 +87,7 @@ def test_every_kind_of_request_has_a_limit(window: int | None, limit: int | None
 @pytest.mark.parametrize("by", ["line", "grammar", "json"])
 def test_a_plan_under_a_constraint_has_a_limit(by: str) -> None:
     model = RandomWriter([by])  # type: ignore[list-item]
-    asyncio.run(write_plan("Where?", SEED, model, max_repairs=20))
+    asyncio.run(RepairLoop("Where?", SEED, model, max_repairs=20).write())
     assert model.requests
     for request in model.requests:
         assert request.constraint is not None
@@ -97,7 +97,7 @@ def test_a_plan_under_a_constraint_has_a_limit(by: str) -> None:
 def test_a_longer_plan_may_have_a_longer_reply() -> None:
     model = Asked(None)
     for max_steps in (1, MAX_STEPS, 4 * MAX_STEPS):
-        asyncio.run(write_plan("Where?", SEED, model, max_steps=max_steps))
+        asyncio.run(RepairLoop("Where?", SEED, model, max_steps=max_steps).write())
     limits = [request.max_output_tokens or 0 for request in model.requests]
     assert limits == sorted(set(limits))
     assert limits[0] > 4_096, "a model that reasons needs room for what it does not show"
@@ -110,7 +110,9 @@ def asked_of(server: Server, n: int = 1) -> list[int]:
         model = OpenAIModel(Endpoint(server.url, "test-model", ""), 10.0, 128_000)
         try:
             for i in range(n):
-                await write_plan(f"Where is boat {i}?", SEED, model, max_output_tokens=4_000)
+                await RepairLoop(
+                    f"Where is boat {i}?", SEED, model, max_output_tokens=4_000
+                ).write()
         finally:
             await model.aclose()
 
@@ -139,7 +141,7 @@ def test_a_model_that_writes_less_is_asked_for_less_from_then_on(
     assert asked_of(openai_server, 3) == [4_000, 2_000, 2_000, 2_000]
 
 
-def test_what_leaves_no_room_in_the_window_is_lowered_for_this_call_alone(
+def test_a_limit_beyond_the_window_is_lowered_for_one_call(
     openai_server: Server,
 ) -> None:
     said = (
@@ -150,7 +152,7 @@ def test_what_leaves_no_room_in_the_window_is_lowered_for_this_call_alone(
     assert asked_of(openai_server, 2) == [4_000, 2_000, 4_000]
 
 
-def test_a_prompt_that_is_too_long_is_told_so(openai_server: Server) -> None:
+def test_a_too_long_prompt_is_an_error(openai_server: Server) -> None:
     said = "This model's maximum context length is 8192 tokens, your messages have 9000; max_tokens"
     openai_server.answer = lambda seen: Canned(error(said, code="context_length_exceeded"), 400)
     with pytest.raises(ModelError, match="maximum context length") as caught:

@@ -51,7 +51,7 @@ def cut(unit: str, document: Document) -> list[Piece] | None:
 @given(document=documents())
 @example(document=from_text('a,b\n"1,2\n3,4\n5,6'))
 @example(document=from_text('{"a": "\\ud800"}'))
-def test_pieces_are_in_order_and_read_what_stands_there(unit: str, document: Document) -> None:
+def test_pieces_are_in_order_and_match_the_text(unit: str, document: Document) -> None:
     pieces = cut(unit, document)
     if pieces is None:
         return
@@ -71,7 +71,7 @@ def test_pieces_are_in_order_and_read_what_stands_there(unit: str, document: Doc
 
 @pytest.mark.parametrize("unit", UNITS)
 @given(document=documents())
-def test_nothing_is_lost_without_being_told(unit: str, document: Document) -> None:
+def test_text_left_out_is_reported(unit: str, document: Document) -> None:
     pieces = cut(unit, document)
     if pieces is None:
         return
@@ -104,9 +104,3 @@ def test_a_long_run_takes_linear_time(unit: str, before: str, repeated: str, aft
     """Quadratic time would be more than the test runner allows."""
     document = from_text(before + repeated * 200_000 + after)
     left_out(document.text, cut(unit, document) or [])
-
-
-def test_the_units_are_those_that_plans_name() -> None:
-    assert set(UNITS) >= {
-        "document", "entry", "line", "page", "paragraph", "record", "section", "sentence", "turn", "window",
-    }  # fmt: skip

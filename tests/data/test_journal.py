@@ -1,4 +1,4 @@
-"""Files of a header and rows: what is written is read, and what is torn or something else is told."""
+"""Journals: round trip, truncated and invalid files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WHOLE = b"".join(row.model_dump_json().encode() + b"\n" for row in (Header(), *R
 HEADER_END = WHOLE.index(b"\n") + 1
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_journal_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     with path.open("w", encoding="utf-8") as file:
         write_journal(file, Header(), ROWS)
@@ -36,7 +36,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read_journal(path, Header, Row) == (Header(), ROWS)
 
 
-def test_of_a_torn_file_the_whole_rows_are_read(tmp_path: Path) -> None:
+def test_truncated_journal_gives_its_whole_rows(tmp_path: Path) -> None:
     """A row without its line break may be whole JSON and yet half a row: `12` of `123`."""
     path = tmp_path / "j.jsonl"
     for at in range(HEADER_END, len(WHOLE)):
@@ -53,14 +53,14 @@ def test_of_a_torn_file_the_whole_rows_are_read(tmp_path: Path) -> None:
         (WHOLE[:HEADER_END] + b"{}\n", "j.jsonl:2: not a row: id: "),
     ],
 )
-def test_what_is_no_journal_is_told(tmp_path: Path, content: bytes, said: str) -> None:
+def test_invalid_journal_is_an_error(tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "j.jsonl"
     path.write_bytes(content)
     with pytest.raises(DataError, match=re.escape(said)):
         read_journal(path, Header, Row)
 
 
-def test_a_file_that_is_not_there_or_empty_is_told(tmp_path: Path) -> None:
+def test_missing_or_empty_journal_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read: No such file"):
         read_journal(tmp_path / "absent", Header, Row)
     (tmp_path / "empty").touch()

@@ -1,4 +1,4 @@
-"""Files and datasets → rows: what every kind of file gives, and what is wrong with it."""
+"""Files and datasets → rows, and their errors."""
 
 from __future__ import annotations
 
@@ -64,19 +64,19 @@ def test_json_lines_may_be_called_json(tmp_path: Path) -> None:
 
 
 BAD_LINES = {
-    "broken": (b'{"a": 1', "no JSON"),
+    "broken": (b'{"a": 1', "invalid JSON"),
     "not an object": (b"[1]", "an array, not an object"),
     "null": (b"null", "null, not an object"),
     "not UTF-8": (b'{"a": "\xff"}', "not UTF-8"),
     "half a character": (rb'{"a": ["\ud800"]}', "lone surrogate"),
     "half a character, encoded": (b'{"a": "\xed\xa0\x80"}', "not UTF-8"),
-    "a number of 5000 digits": (b'{"a": ' + b"1" * 5000 + b"}", "no row"),
+    "a number of 5000 digits": (b'{"a": ' + b"1" * 5000 + b"}", "invalid row"),
     "too deep": (b"[" * 100_000, "nested too deeply"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_LINES)
-def test_a_bad_line_is_told_and_the_rest_goes_on(tmp_path: Path, case: str) -> None:
+def test_bad_line_is_an_error_and_other_lines_are_read(tmp_path: Path, case: str) -> None:
     line, said = BAD_LINES[case]
     first, bad, last = told(tmp_path / "r.jsonl", b'{"a": 1}\n' + line + b'\n{"a": 2}\n')
     assert (first, last) == ((1, {"a": 1}), (3, {"a": 2}))
@@ -84,17 +84,17 @@ def test_a_bad_line_is_told_and_the_rest_goes_on(tmp_path: Path, case: str) -> N
     assert said in bad
 
 
-def test_whole_characters_may_be_escaped_and_no_number_is_null(tmp_path: Path) -> None:
+def test_surrogate_pairs_and_nan(tmp_path: Path) -> None:
     line = r'{"a": "\ud83d\ude00", "b": NaN}'
     assert told(tmp_path / "r.jsonl", line) == [(1, {"a": "😀", "b": None})]
 
 
-def test_an_array_ends_where_it_is_broken(tmp_path: Path) -> None:
+def test_broken_array_ends_at_the_error(tmp_path: Path) -> None:
     good, wrong, broken = told(tmp_path / "r.json", '[{"a": 1},\n 2,\n{"a": }]')
     assert good == (1, {"a": 1})
     assert ":2: " in wrong
     assert "a number, not an object" in wrong
-    assert ":3: no JSON" in broken
+    assert ":3: invalid JSON" in broken
     assert told(tmp_path / "r.json", '[{"a": 1},\n')[1].endswith(
         ":2: invalid JSON: the array is not closed"
     )
@@ -116,7 +116,7 @@ def test_csv_in_other_encodings(tmp_path: Path) -> None:
         assert fields["b"] == "größer"
 
 
-def test_a_cell_as_long_as_a_book(tmp_path: Path) -> None:
+def test_long_cell(tmp_path: Path) -> None:
     ((_, fields),) = told(tmp_path / "r.csv", f"text\n{'word ' * 400_000}\n")
     assert len(fields["text"]) == 2_000_000
 
@@ -145,7 +145,7 @@ UNREADABLE = {
     "an empty array": ("r.json", b"[]", "no rows"),
     "a header alone": ("r.csv", b"a,b\n", "no rows"),
     "a broken header": ("r.csv", b'"a"b,c\n1,2\n', ":1: invalid CSV"),
-    "a column twice": ("r.csv", b"a,a\n1,2\n", "two columns are called 'a'"),
+    "a column twice": ("r.csv", b"a,a\n1,2\n", "two columns have the name 'a'"),
     "UTF-16": ("r.jsonl", '{"a": 1}'.encode("utf-16"), "not UTF-8"),
     "binary": ("r.csv", bytes(range(256)) * 4, "binary"),
     "invalid Parquet": ("r.parquet", b"PAR1 no", "invalid Parquet"),
@@ -154,7 +154,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("case", UNREADABLE)
-def test_what_cannot_be_read_at_all_is_one_error(tmp_path: Path, case: str) -> None:
+def test_unreadable_file_is_one_error(tmp_path: Path, case: str) -> None:
     name, data, said = UNREADABLE[case]
     with pytest.raises(DataError) as caught:
         rows_of(tmp_path / name, data)
@@ -218,7 +218,7 @@ def test_saved_datasets(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     ("split", "said"),
     [(None, "--split is missing"), ("trian", "did you mean 'train'"), ("zzz", "splits: ")],
 )
-def test_a_split_has_to_be_named_and_known(folder: Path, split: str | None, said: str) -> None:
+def test_split_is_required_and_checked(folder: Path, split: str | None, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         fields_of(folder, split)
 
@@ -230,24 +230,24 @@ def test_datasets_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError) as broken:
         fields_of(tmp_path)
     for error in (empty, broken):
-        assert str(error.value).startswith(f"{tmp_path}: no dataset that can be read: ")
+        assert str(error.value).startswith(f"{tmp_path}: the dataset cannot be read: ")
         assert len(str(error.value).splitlines()) == 2
 
 
 @pytest.mark.parametrize(
     "name", ["no-such/dataset", pytest.param("nothing", marks=pytest.mark.slow)]
 )
-def test_without_a_hub_a_missing_dataset_is_told_without_retries(name: str) -> None:
+def test_missing_dataset_without_a_hub_is_an_error_at_once(name: str) -> None:
     code = f"from pearl.data.rows import read_rows; list(read_rows({name!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert f"{name}: there is no such file, and no hub can be reached" in done.stderr
+    assert f"{name}: no such file, and no hub can be reached" in done.stderr
     assert "Retrying" not in done.stderr
 
 
 # --- columns ----------------------------------------------------------------------------------
 
 
-def test_columns_are_called_as_their_fields() -> None:
+def test_columns_are_renamed_to_fields() -> None:
     row = Row({"id": "x", "text": "Who?", "keep": 1}, "f", 1)
     (named,) = rename([row], {"question": "text", "reference": "text"}, ["question", "reference"])
     assert isinstance(named, Row)

@@ -88,7 +88,7 @@ def test_commands_are_parsed(block: Block, folder: Path) -> None:
 
 
 @each("sh setup")
-def test_what_is_set_up_is_there(block: Block) -> None:
+def test_targets_and_extras_of_set_up_blocks_exist(block: Block) -> None:
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]  # fmt: skip
     found = list(commands(block.text))
@@ -175,20 +175,6 @@ def test_data_can_be_read(block: Block) -> None:
     (json if block.kind == "json" else tomllib).loads(block.text)
 
 
-def test_brackets_of_settings_of_editors_match() -> None:
-    closing = {")": "(", "]": "[", "}": "{"}
-    for block in all_blocks("js", "lisp", "lua"):
-        code = re.sub(r"\"(?:\\.|[^\"])*\"|(?://|--|;;).*", "", block.text)
-        opened: list[str] = []
-        for character in re.findall(r"[()\[\]{}]", code):
-            if character in closing:
-                assert opened, block.place
-                assert opened.pop() == closing[character], block.place
-            else:
-                opened.append(character)
-        assert not opened, block.place
-
-
 def test_a_text_is_below_what_printed_it() -> None:
     for page in PAGES:
         blocks = blocks_of(page)
@@ -196,14 +182,6 @@ def test_a_text_is_below_what_printed_it() -> None:
             if block.kind == "text":
                 assert before is not None, block.place
                 assert before.kind in ("sh", "python"), block.place
-
-
-@pytest.mark.parametrize(
-    ("wanted", "told"),
-    [("a\nb\n", True), ("a\nc\n", False), ("a\n...\nc\n", True), ("c\n...\na\n", False)],
-)
-def test_output_is_compared(wanted: str, told: bool) -> None:
-    assert is_told(wanted, "a\nb\nc\n") is told
 
 
 def _below(block: Block) -> Block | None:

@@ -42,7 +42,7 @@ def test_every_page_is_there(site: Path) -> None:
         assert address in _listed(site), f"{address} is on no list"
 
 
-def test_what_pages_load_and_link_to_is_there(site: Path) -> None:
+def test_links_and_resources_of_pages_exist(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         for address in LOADED.findall(text):
@@ -55,19 +55,6 @@ def test_what_pages_load_and_link_to_is_there(site: Path) -> None:
             target = page.parent / unquote(address.partition("#")[0].partition("?")[0])
             target = target / "index.html" if target.is_dir() else target
             assert target.is_file(), f"{page.name} links to {address}"
-
-
-def test_styles_load_nothing_from_elsewhere(site: Path) -> None:
-    styles = list(site.rglob("*.css"))
-    assert styles
-    for style in styles:
-        assert not re.search(
-            r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", style.read_text("utf-8")
-        ), style
-
-
-def test_marks_for_the_tests_are_not_shown(site: Path) -> None:
-    assert "```" not in (site / "tutorial.html").read_text("utf-8")
 
 
 def _listed(site: Path) -> set[str]:

@@ -70,7 +70,7 @@ def test_one_child_reads_one_document_after_another(package: str) -> None:
 
 
 @pytest.mark.skipif(not confinement._STATM.exists(), reason="no /proc here")
-def test_a_child_that_is_left_with_much_memory_ends(package: str) -> None:
+def test_a_child_that_keeps_much_memory_ends(package: str) -> None:
     assert read(package, "large", b"", "a", LIMITS) != read(package, "which", b"", "a", LIMITS)
 
 
@@ -91,7 +91,7 @@ def test_a_child_that_is_left_with_much_memory_ends(package: str) -> None:
         ("leaves", r"its reader broke down \(exit status 3\)"),
     ],
 )
-def test_what_goes_wrong_is_told_and_the_next_document_is_read(
+def test_a_failure_is_reported_and_the_next_document_is_read(
     package: str, name: str, told: str
 ) -> None:
     limits = ReaderLimits(seconds=1, memory_bytes=200_000_000, text_bytes=1_000)

@@ -56,7 +56,7 @@ def test_a_small_plain_text_is_read_at_once(data: bytes | str, tmp_path: Path) -
 
 
 @needs_pipes
-def test_what_may_take_a_while_is_not_read_at_once(tmp_path: Path) -> None:
+def test_slow_files_are_not_read_at_once(tmp_path: Path) -> None:
     page = write(tmp_path, "<!DOCTYPE html><html><body>It rained.</body></html>", "a.html")
     long = write(tmp_path, "x" * (AT_ONCE + 1), "long.txt")
     os.mkfifo(tmp_path / "pipe")  # whoever opened it would wait for ever
@@ -64,7 +64,7 @@ def test_what_may_take_a_while_is_not_read_at_once(tmp_path: Path) -> None:
         assert load_at_once(path) is None, path
 
 
-def test_what_is_wrong_with_a_small_file_is_said_at_once(tmp_path: Path) -> None:
+def test_errors_of_a_small_file_are_raised_at_once(tmp_path: Path) -> None:
     for data in ("", " \n", b"\x00\x01\x02\x03"):
         path = write(tmp_path, data)
         with pytest.raises(DataError) as caught:
@@ -107,7 +107,7 @@ def test_standard_input_is_sniffed(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe(monkeypatch, b"<!doctype html><title>T</title><p>One <b>two</b>")
     assert load("-", name="page").text == "One two"
     pipe(monkeypatch, b"%PDF-1.7 and no more")
-    assert "damaged or no PDF" in failure("-")
+    assert "damaged or not a PDF" in failure("-")
     pipe(monkeypatch, b"")
     assert "empty" in failure("-")
 
@@ -129,10 +129,10 @@ def test_standard_input_is_sniffed(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"\xff\xfe\x00\xd8a\0", "offset 2 is not UTF-16-LE"),
         (b"abc \xed\xa0\x80 def", "offset 4 is an encoded lone surrogate"),
         ("é".encode() + b"\xed\xbf\xbf", "offset 2 is an encoded lone surrogate"),
-        (bytes(range(128, 256)) * 3, "encoding of the text cannot be told"),
+        (bytes(range(128, 256)) * 3, "encoding of the text cannot be detected"),
     ],
 )
-def test_what_is_no_text_is_refused(tmp_path: Path, data: bytes, words: str) -> None:
+def test_bytes_that_are_not_text_are_refused(tmp_path: Path, data: bytes, words: str) -> None:
     assert words in failure(write(tmp_path, data))
 
 
@@ -152,7 +152,7 @@ def test_paths_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "folder" in failure(tmp_path)
     assert "cannot be read" in failure(write(tmp_path, "text") / "below.txt")
     assert "cannot be read" in failure("x" * 5000)
-    with pytest.raises(DataError, match=r"^'a\\x00b': there is no such file"):
+    with pytest.raises(DataError, match=r"^'a\\x00b': no such file"):
         load("a\0b")
 
     def refuse(*_: object) -> None:
@@ -173,9 +173,7 @@ def test_the_limit_holds_before_reading(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @needs_pipes
-def test_the_limit_holds_for_what_has_no_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_limit_holds_for_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", "0.001")
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -190,14 +188,14 @@ def test_the_limit_holds_for_what_has_no_size(
 
 
 @pytest.mark.parametrize("value", ["many", "0", "-1", "nan", "inf"])
-def test_a_limit_that_is_none(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_an_invalid_limit_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", value)
     with pytest.raises(UsageError, match=f"PEARL_MAX_DOCUMENT_MB={value}"):
         limit_bytes()
 
 
 @pytest.mark.parametrize("name", ["PEARL_MAX_READER_MB", "PEARL_MAX_READER_SECONDS"])
-def test_a_limit_of_readers_that_is_none(
+def test_an_invalid_limit_of_readers_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv(name, "0")

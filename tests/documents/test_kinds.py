@@ -25,7 +25,7 @@ CSV = "City,Fee\nHaifa,120\nEilat,90\n"
         ("notes.txt", CSV, "document"),
     ],
 )
-def test_a_file_of_records_is_a_table_and_a_text_with_a_table_is_none(
+def test_a_file_of_records_is_a_table_but_a_text_with_a_table_is_not(
     tmp_path: Path, name: str, text: str, kind: DocumentKind
 ) -> None:
     path = tmp_path / name
@@ -46,7 +46,7 @@ def test_workbooks_and_parquet_are_tables_whatever_they_are_called(tmp_path: Pat
     assert kind_by_name("fees.xlsx") == kind_by_name("fees.parquet") == "table"
 
 
-def test_several_tables_are_a_table_a_mixture_is_none_and_an_index_is_a_corpus() -> None:
+def test_the_kind_of_joined_documents_and_of_an_index() -> None:
     table, text = from_text(CSV, "a.csv"), from_text("It rained.", "b.txt")
     assert join([table, from_text(CSV, "c.csv")]).kind == "table"
     assert join([table, text]).kind == "document"

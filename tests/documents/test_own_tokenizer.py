@@ -76,7 +76,9 @@ def test_a_long_document_is_sent_in_slices() -> None:
         lambda text, n: min(n, 200),  # it cuts texts off
     ],
 )
-def test_what_fails_or_cannot_be_true_is_left_for_good(say: Callable[[str, int], int]) -> None:
+def test_a_tokenizer_is_abandoned_after_a_failure_or_impossible_count(
+    say: Callable[[str, int], int],
+) -> None:
     words = Words(say)
     counter = Counter(tokenizer=words)
     text = f"{TEXT} {id(words)}"
@@ -89,7 +91,7 @@ def test_what_fails_or_cannot_be_true_is_left_for_good(say: Callable[[str, int],
     assert counter.excess(text, 100) == Counter().excess(text, 100)
 
 
-def test_a_server_without_one_is_no_fault() -> None:
+def test_a_server_without_a_tokenizer_is_not_an_error() -> None:
     def missing(text: str, n: int) -> int:
         raise NoTokenizerError("none")
 
@@ -98,7 +100,7 @@ def test_a_server_without_one_is_no_fault() -> None:
     assert counter.method == "words"
 
 
-def test_nothing_is_asked_where_the_length_tells_that_a_text_fits() -> None:
+def test_no_request_is_sent_if_the_length_shows_that_a_text_fits() -> None:
     words = Words()
     assert Counter(tokenizer=words).excess(TEXT, 10_000) == 0
     assert words.asked == []

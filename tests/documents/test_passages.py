@@ -57,7 +57,7 @@ def test_wrapped_lines_are_one_sentence() -> None:
 
 
 @given(text=TEXTS)
-def test_paragraphs_have_all_that_is_not_blank_and_no_blank_lines(text: str) -> None:
+def test_paragraphs_cover_all_words_and_contain_no_blank_lines(text: str) -> None:
     spans = paragraphs(text)
     words = [word for span in spans for word in text[span.start : span.end].split()]
     assert words == text.split()
@@ -77,7 +77,7 @@ def test_paragraphs_have_all_that_is_not_blank_and_no_blank_lines(text: str) -> 
         ("", False),
     ],
 )  # fmt: skip
-def test_wrapped_lines_are_told_from_lines_that_end_where_they_mean_to(
+def test_wrapped_lines_are_distinguished_from_deliberate_line_ends(
     text: str, expected: bool
 ) -> None:
     assert is_wrapped(text) is expected
@@ -105,7 +105,7 @@ def test_turns_of_a_dialogue_begin_anew() -> None:
     ]
 
 
-def test_line_breaks_that_were_flattened_away_count() -> None:
+def test_lost_line_breaks_still_divide_sentences() -> None:
     text = "DIAGNOSES:,1.  Old tear.,2.  Knee pain.,PROCEDURE: , Repair. FINDINGS: None."
     assert cut(text) == [
         "DIAGNOSES:",
@@ -125,7 +125,7 @@ def test_a_short_speech_stays_whole_and_a_long_one_does_not() -> None:
     ]
 
 
-def test_what_has_no_full_stop_is_cut_between_words() -> None:
+def test_a_text_without_full_stops_is_cut_between_words() -> None:
     text = "so he said well " * 2_000 + "and then the warfarin was stopped"
     found = [text[span.start : span.end] for span in sentences(text)]
     assert max(map(len, found)) <= 4_000
@@ -194,7 +194,7 @@ def test_chunks_cover_the_text_and_fit(text: str, max_tokens: int, count: object
         assert count(text[span.start : span.end]) <= max_tokens or span.end - span.start == 1
 
 
-def test_chunks_end_where_it_hurts_least() -> None:
+def test_chunks_end_at_the_largest_unit_that_fits() -> None:
     text = "One two. Three four.\n\nFive six seven. Eight nine ten eleven twelve."
     shown = [text[span.start : span.end] for span in chunks(text, 4, count_words)]
     assert shown == [
@@ -210,7 +210,7 @@ def test_a_whole_text_that_fits_is_one_chunk() -> None:
     assert chunks("", 5, len) == ()
 
 
-def test_a_chunk_of_nothing_is_refused() -> None:
+def test_a_chunk_size_of_0_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         chunks("a", 0, len)
 

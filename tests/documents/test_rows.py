@@ -6,7 +6,7 @@ from pearl.documents.rows import Row, Rows
 from pearl.errors import Span
 
 
-def test_a_collection_of_many_rows_is_shown_shortly() -> None:
+def test_the_repr_of_many_rows_is_short() -> None:
     """`asyncio.run` makes the text of what the main task returns: seconds for 10,000 rows in full."""
     rows = Rows(tuple(Row(str(i)) for i in range(10_000)), column="kind")
     assert repr(rows) == "Rows(10,000 rows, column='kind')"

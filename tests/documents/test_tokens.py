@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.documents import tokens
-from pearl.documents.tokens import Counter, estimate, window_of
+from pearl.documents.tokens import Counter, estimate, known_window
 from tests.examples import times
 
 TEXTS = {
@@ -140,7 +140,7 @@ _TEXT = st.lists(st.sampled_from([*TEXTS.values(), "\n\n", "<text>", "\ud800"]),
 @given(
     before=_TEXT, part=_TEXT, after=_TEXT, slack=st.integers(-60, 400), is_estimated=st.booleans()
 )
-def test_how_much_too_long_a_text_is_does_not_depend_on_how_it_is_counted(
+def test_the_excess_of_a_text_is_the_same_however_it_is_counted(
     before: str,
     part: str,
     after: str,
@@ -156,7 +156,7 @@ def test_how_much_too_long_a_text_is_does_not_depend_on_how_it_is_counted(
 
 
 @given(before=_TEXT, part=_TEXT, after=_TEXT, is_estimated=st.booleans())
-def test_a_text_around_a_counted_part_is_known_but_for_its_seams(
+def test_the_bounds_of_a_text_around_a_counted_part_contain_its_count(
     before: str, part: str, after: str, is_estimated: bool, vocabulary: tiktoken.Encoding
 ) -> None:
     counter = Counter() if is_estimated else Counter("made up", vocabulary)
@@ -168,7 +168,7 @@ def test_a_text_around_a_counted_part_is_known_but_for_its_seams(
     assert counter.bounds_with(before, "not in it") == (counter.count(before),) * 2
 
 
-def test_a_document_is_counted_once_however_many_prompts_it_stands_in(
+def test_a_document_in_several_prompts_is_counted_once(
     vocabulary: tiktoken.Encoding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = TEXTS["english"] * 40
@@ -248,7 +248,7 @@ def test_a_broken_download_is_no_vocabulary(
     assert Counter.for_model("gpt-4o").encoding is None
 
 
-def test_a_network_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_network_delays_only_the_first_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "DOWNLOAD_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         for name in ("HTTPS_PROXY", "https_proxy"):
@@ -286,12 +286,12 @@ def test_a_network_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch
         ("Qwen/Qwen2.5-7B-Instruct", 32_768),
         ("mistralai/Mistral-7B-Instruct-v0.3", 32_768),
         ("mistral-large-latest", 262_144),
-        ("nobody-knows-it", 128_000),
-        ("", 128_000),
+        ("nobody-knows-it", None),
+        ("", None),
     ],
 )
-def test_windows(model: str, window: int) -> None:
-    assert window_of(model) == window
+def test_windows(model: str, window: int | None) -> None:
+    assert known_window(model) == window
 
 
 def test_the_table_of_windows_is_in_order() -> None:

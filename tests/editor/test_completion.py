@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pearl.actions.library import load_library
-from pearl.dsl.checker import compile_plan
 from pearl.editor.features import Suggestion, complete, known_actions, signature_help
 from tests.editor.cursor import at_cursor
 
@@ -74,12 +73,6 @@ def test_names_above_are_offered_as_arguments_the_nearest_first(arguments: str) 
     assert found[1].detail == "step 1, LOOK -> List"
 
 
-def test_what_is_taken_makes_a_plan() -> None:
-    text = taken(ABOVE + "3. c = FIND(CTX, ‸) : d\n", "keys")
-    text = taken(text.replace("(CTX, keys)", "(C‸, keys)"), "CTX")
-    assert len(compile_plan(text, SEED.library).plan.steps) == 3
-
-
 @pytest.mark.parametrize(
     "place",
     ['(CTX, "‸', '(CTX, "the k‸ey")', '(CTX, "a \\" k‸', "(CTX, 3) : k‸", "(CTX, 3)‸"],
@@ -100,10 +93,6 @@ def test_literals_that_may_stand_there_are_offered(typed: str) -> None:
     assert '"entry"' in found
     assert ('"page"' in found) == ("ent" not in typed)
     assert taken(line, '"entry"') == f'{ABOVE}3. c = SPLIT(CTX, "entry"'
-
-
-def test_an_open_string_ends_at_the_cursor() -> None:
-    assert taken(ABOVE + '3. c = SPLIT(CTX, "ent‸) : d', '"entry"').endswith('"entry") : d')
 
 
 def test_lines_are_offered_at_their_beginning() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from pearl.actions.library import load_library
@@ -52,7 +50,7 @@ def test_hover(before: str, line: int, code: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("before", "line"), [('"ke', 4), (": the ke", 4), ("New", 1), ("(key)", 5)]
 )
-def test_nothing_is_said_of_words_in_texts(before: str, line: int) -> None:
+def test_words_in_strings_and_explanations_have_no_hover(before: str, line: int) -> None:
     assert hover(*cursor(before, line), "plan", SEED) is None
     assert definition(*cursor(before, line), "plan", SEED) is None
 
@@ -83,12 +81,6 @@ def test_definition_in_the_library(call: str) -> None:
     assert text[place.span.start - 1] == "\n"
 
 
-def test_what_no_file_defines_has_no_place() -> None:
-    for name in ("SPLIT", "NOPE"):
-        assert definition(*at_cursor(f"1. a = ‸{name}(CTX) : b"), "plan", SEED) is None
-    assert definition(*at_cursor("1. a = FIND(CT‸X) : b"), "plan", SEED) is None
-
-
 def test_a_name_that_is_assigned_twice_is_the_one_above_and_a_later_one_is_found() -> None:
     text, at = at_cursor("a = F(CTX)\na = G(CTX)\nb = H(‸a)\na = I(CTX)")
     place = definition(text, at, "plan", SEED)
@@ -97,13 +89,6 @@ def test_a_name_that_is_assigned_twice_is_the_one_above_and_a_later_one_is_found
     place = definition(*at_cursor("b = H(‸c)\nc = F(CTX)"), "plan", SEED)
     assert place is not None
     assert place.span.start == 9
-
-
-def test_a_name_is_the_same_however_its_accents_are_typed() -> None:
-    text, at = at_cursor("1. cle\u0301 = FIND(CTX) : a\n2. b = FIND(‸cl\u00e9) : c")
-    place = definition(text, at, "plan", SEED)
-    assert place is not None
-    assert text[place.span.start : place.span.end] == "cle\u0301"
 
 
 @pytest.mark.parametrize(("before", "line"), [("1. ke", 4), ("(ke", 5), ("[n, ke", 6)])
@@ -132,13 +117,3 @@ def test_symbols() -> None:
     ]
     library = (ROOT / "actions/seed.actions").read_text(encoding="utf-8")
     assert [each.name for each in symbols(library, "actions")] == list(load_library("seed"))
-
-
-def test_a_library_of_ones_own(tmp_path: Path) -> None:
-    (tmp_path / "mine.actions").write_bytes("\ufeff# 🔑\r\nMINE(CTX) : Mine\r\n".encode())
-    known = known_actions(str(tmp_path / "mine.actions"))
-    assert known.path == tmp_path / "mine.actions"
-    assert "SPLIT" in known.library
-    found = hover(*at_cursor("1. a = MI‸NE(CTX) : b"), "plan", known)
-    assert found is not None
-    assert "library mine" in found.text

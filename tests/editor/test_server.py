@@ -7,7 +7,7 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +46,10 @@ class Editor:
         self.client = client
         self._folder = folder
         self._told: asyncio.Queue[lsp.PublishDiagnosticsParams] = asyncio.Queue()
-        client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(self._hear())
 
-    def _hear(self) -> Callable[[lsp.PublishDiagnosticsParams], None]:
-        def hear(told: lsp.PublishDiagnosticsParams) -> None:
+        @client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        def _(told: lsp.PublishDiagnosticsParams) -> None:
             self._told.put_nowait(told)
-
-        return hear
 
     def uri(self, name: str) -> str:
         return (self._folder / name).as_uri()
@@ -76,6 +73,27 @@ class Editor:
 
     async def told(self) -> lsp.PublishDiagnosticsParams:
         return await self._told.get()
+
+    async def hover(self, line: int, column: int) -> tuple[lsp.MarkupContent, lsp.Range | None]:
+        said = await self.client.text_document_hover_async(
+            lsp.HoverParams(self.id(), at(line, column))
+        )
+        assert said is not None
+        assert isinstance(said.contents, lsp.MarkupContent)
+        return said.contents, said.range
+
+    async def complete(self, line: int, column: int) -> list[lsp.CompletionItem]:
+        found = await self.client.text_document_completion_async(
+            lsp.CompletionParams(self.id(), at(line, column))
+        )
+        assert isinstance(found, lsp.CompletionList)
+        return list(found.items)
+
+    async def formatted(self, name: str = "a.plan") -> Sequence[lsp.TextEdit] | None:
+        options = lsp.FormattingOptions(2, True)
+        return await self.client.text_document_formatting_async(
+            lsp.DocumentFormattingParams(self.id(name), options)
+        )
 
     @property
     def process(self) -> asyncio.subprocess.Process:
@@ -149,23 +167,15 @@ def edits_of(action: lsp.CodeAction) -> list[lsp.TextEdit]:
     return list(edits)
 
 
-def test_findings_are_told_with_their_codes_and_places_in_utf_16(tmp_path: Path) -> None:
+def test_findings_follow_the_text_and_go_when_it_is_closed(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
-        text = PLAN.replace("3])", "nope])")
-        unknown, undefined = await editor.open(text)
+        unknown, undefined = await editor.open(PLAN.replace("3])", "nope])"))
         assert (unknown.code, undefined.code) == ("unknown-action", "undefined-name")
         assert unknown.source == "pearl"
         assert unknown.severity is lsp.DiagnosticSeverity.Error
         assert unknown.message.endswith("help: did you mean 'FIND_EVENT'?")
         assert unknown.range == lsp.Range(at(0, 9), at(0, 18))
         assert undefined.range == lsp.Range(at(0, 33), at(0, 37))  # two keys are four units
-
-    in_editor(work, tmp_path)
-
-
-def test_findings_follow_the_text_and_go_when_it_is_closed(tmp_path: Path) -> None:
-    async def work(editor: Editor) -> None:
-        assert len(await editor.open(PLAN)) == 1
         for version in range(2, 12):  # typed faster than it is checked
             await editor.change(f"{PLAN}{version}. c = ", version)
         await editor.change(PLAN.replace("EVNT", "EVENT"), 12)
@@ -180,24 +190,18 @@ def test_findings_follow_the_text_and_go_when_it_is_closed(tmp_path: Path) -> No
     in_editor(work, tmp_path)
 
 
-def test_what_is_offered_said_and_found(tmp_path: Path) -> None:
+def test_completion_hover_definition_signature_and_outline(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
         client, doc = editor.client, editor.id()
         await editor.open(f"{PLAN}3. c = FIND_MOR")
-        found = await client.text_document_completion_async(lsp.CompletionParams(doc, at(2, 15)))
-        assert isinstance(found, lsp.CompletionList)
-        (item,) = found.items
+        (item,) = await editor.complete(2, 15)
         assert item.insert_text_format is lsp.InsertTextFormat.Snippet
         assert item.text_edit == lsp.TextEdit(
             lsp.Range(at(2, 7), at(2, 15)), "FIND_MORAL(CTX) : $0"
         )
-        said = await client.text_document_hover_async(lsp.HoverParams(doc, at(1, 14)))
-        assert said is not None
-        assert isinstance(said.contents, lsp.MarkupContent)
-        assert said.contents.value.startswith(
-            '```pearl\n1. clé = FIND_EVNT(CTX, ["🔑🔑", 3]) : find\n```'
-        )
-        assert said.range == lsp.Range(at(1, 13), at(1, 16))
+        said, place = await editor.hover(1, 14)
+        assert said.value.startswith('```pearl\n1. clé = FIND_EVNT(CTX, ["🔑🔑", 3]) : find\n```')
+        assert place == lsp.Range(at(1, 13), at(1, 16))
         here = await client.text_document_definition_async(lsp.DefinitionParams(doc, at(1, 14)))
         assert here == lsp.Location(doc.uri, lsp.Range(at(0, 3), at(0, 6)))
         there = await client.text_document_definition_async(lsp.DefinitionParams(doc, at(1, 8)))
@@ -218,21 +222,15 @@ def test_what_is_offered_said_and_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_that_can_show_no_markup_gets_none(tmp_path: Path) -> None:
+def test_a_client_without_markdown_gets_plain_text(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
         await editor.open(PLAN)
-        said = await editor.client.text_document_hover_async(lsp.HoverParams(editor.id(), at(1, 8)))
-        assert said is not None
-        assert isinstance(said.contents, lsp.MarkupContent)
-        assert said.contents.kind is lsp.MarkupKind.PlainText
+        said, _ = await editor.hover(1, 8)
+        assert said.kind is lsp.MarkupKind.PlainText
         await editor.change("1. c = FIND_MOR", 2)
-        found = await editor.client.text_document_completion_async(
-            lsp.CompletionParams(editor.id(), at(0, 15))
-        )
-        assert isinstance(found, lsp.CompletionList)
-        assert [each.text_edit and each.text_edit.new_text for each in found.items] == [
-            "FIND_MORAL"
-        ]
+        (item,) = await editor.complete(0, 15)
+        assert item.text_edit
+        assert item.text_edit.new_text == "FIND_MORAL"
 
     in_editor(work, tmp_path, capabilities=lsp.ClientCapabilities())
 
@@ -257,15 +255,13 @@ def test_fixes_and_the_canonical_form_change_the_text_as_the_commands_do(tmp_pat
             doc, elsewhere, lsp.CodeActionContext([], only=[lsp.CodeActionKind.QuickFix])
         )
         assert await client.text_document_code_action_async(params) == ()
-        options = lsp.FormattingOptions(2, True)
-        asked = lsp.DocumentFormattingParams(doc, options)
-        assert await client.text_document_formatting_async(asked) is None  # it cannot be read
+        assert await editor.formatted() is None  # it cannot be read
         await editor.change(PLAN.replace(", ", ","), 2)
-        edits = await client.text_document_formatting_async(asked)
+        edits = await editor.formatted()
         assert edits is not None
         assert applied(PLAN.replace(", ", ","), list(edits)) == f"New actions:\n- None\n\n{PLAN}"
         await editor.change(f"New actions:\n- None\n\n{PLAN}", 3)
-        assert await client.text_document_formatting_async(asked) == ()
+        assert await editor.formatted() == ()
 
     in_editor(work, tmp_path)
 
@@ -311,10 +307,7 @@ def test_an_action_file_is_checked_as_one(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
         (found,) = await editor.open("# Mine\nFIND(CTX, X) : a\nFIND(CTX) : b\n", "my.actions")
         assert (found.code, found.range.start) == ("duplicate-name", at(2, 0))
-        edits = await editor.client.text_document_formatting_async(
-            lsp.DocumentFormattingParams(editor.id("my.actions"), lsp.FormattingOptions(2, True))
-        )
-        assert edits == ()
+        assert await editor.formatted("my.actions") == ()
 
     in_editor(work, tmp_path)
 
@@ -327,15 +320,9 @@ def test_hostile_words_are_shown_as_words(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
         await editor.open(f"1. a = EVIL(CTX) : {words}\n2. b = EVIL(a) : {words}\n")
         for line, column in ((0, 9), (1, 12)):
-            said = await editor.client.text_document_hover_async(
-                lsp.HoverParams(editor.id(), at(line, column))
-            )
-            assert said is not None
-            assert isinstance(said.contents, lsp.MarkupContent)
-            fence = said.contents.value.split("pearl\n")[0]
-            code, _, text = said.contents.value.removeprefix(f"{fence}pearl\n").partition(
-                f"\n{fence}"
-            )
+            said, _ = await editor.hover(line, column)
+            fence = said.value.split("pearl\n")[0]
+            code, _, text = said.value.removeprefix(f"{fence}pearl\n").partition(f"\n{fence}")
             assert fence not in code
             assert not any(mark in text for mark in ("![", "](", "<", "``"))
 
@@ -343,7 +330,7 @@ def test_hostile_words_are_shown_as_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_no_message_is_told_and_the_server_goes_on(tmp_path: Path) -> None:
+def test_invalid_messages_are_reported_and_the_server_continues(tmp_path: Path) -> None:
     def framed(body: bytes) -> bytes:
         return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
 
@@ -383,7 +370,7 @@ def test_what_is_no_message_is_told_and_the_server_goes_on(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "name", ["untitled:Untitled-1", "file:///a%00b.plan", "file:///" + 300 * "a"]
 )
-def test_a_file_that_is_nowhere_is_checked_as_far_as_can_be(tmp_path: Path, name: str) -> None:
+def test_a_file_without_a_valid_path_is_checked(tmp_path: Path, name: str) -> None:
     async def work(editor: Editor) -> None:
         item = lsp.TextDocumentItem(name, "pearl", 1, "1. a = NOPE(CTX) : f\n2. b =")
         editor.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
@@ -416,7 +403,7 @@ def test_an_editor_that_is_gone_leaves_no_server(tmp_path: Path, way: str) -> No
 
 
 @pytest.mark.slow
-def test_a_project_that_is_not_trusted_is_told_of_and_the_form_is_checked(tmp_path: Path) -> None:
+def test_in_an_untrusted_project_only_the_syntax_is_checked(tmp_path: Path) -> None:
     (tmp_path / "pearl.toml").write_text('library = "/etc/hostname"\n', encoding="utf-8")
 
     async def work(editor: Editor) -> None:
@@ -425,11 +412,7 @@ def test_a_project_that_is_not_trusted_is_told_of_and_the_form_is_checked(tmp_pa
         assert (untrusted.code, untrusted.range.start) == ("unknown-library", at(0, 0))
         assert "pearl config trust" in untrusted.message
         assert (broken.code, broken.range.start.line) == ("syntax", 1)
-        found = await editor.client.text_document_completion_async(
-            lsp.CompletionParams(editor.id(), at(1, 12))
-        )
-        assert isinstance(found, lsp.CompletionList)
-        assert [each.label for each in found.items] == ["a", "CTX"]
+        assert [each.label for each in await editor.complete(1, 12)] == ["a", "CTX"]
 
     in_editor(work, tmp_path)
 

@@ -97,20 +97,7 @@ def test_a_file_has_the_colours_of_the_lexer(path: Path) -> None:
     assert [(value, without_definition(scope)) for value, scope in scopes(text)] == as_lexed(text)
 
 
-def test_what_is_defined_and_what_is_used() -> None:
-    text = "- LOOK(X) : Look\n1. a = LOOK(CTX) : b"
-    assert [scope for value, scope in scopes(text) if value.strip("- 1.").isalpha()] == [
-        "entity.name.function.definition.pearl",
-        "variable.parameter.pearl",
-        "string.unquoted.documentation.pearl",
-        "variable.other.definition.pearl",
-        "entity.name.function.pearl",
-        "variable.language.pearl",
-        "comment.line.pearl",
-    ]
-
-
-def test_a_broken_line_keeps_what_can_be_told_and_spoils_no_other() -> None:
+def test_a_broken_line_keeps_its_known_colours_and_other_lines_do_not_change() -> None:
     good = '2. b = FIND(CTX, "c") : d'
     assert scopes(f'1. a = FIND(CTX,  "b") : c\n{good}')[-len(scopes(good)) :] == scopes(good)
     assert ('"b"', "string.quoted.double.pearl") in scopes('1. a = FIND(CTX,  "b") : c')

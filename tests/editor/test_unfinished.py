@@ -66,9 +66,7 @@ def spans_told(text: str, offset: int, kind: Kind) -> Iterator[Span]:
 
 @examples(300)
 @given(unfinished(), st.data(), st.sampled_from(["plan", "actions"]))
-def test_every_place_that_is_told_is_in_the_text(
-    text: str, data: st.DataObject, kind: Kind
-) -> None:
+def test_every_reported_span_is_in_the_text(text: str, data: st.DataObject, kind: Kind) -> None:
     offset = data.draw(st.integers(0, len(text)))
     for span in spans_told(text, offset, kind):
         assert 0 <= span.start <= span.end <= len(text)

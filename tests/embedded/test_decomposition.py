@@ -52,7 +52,6 @@ def parts(question: str) -> Decomposition:
         ("Were the sales of Acme lower in 2016 than in 2013?", 4, ["sales of Acme in 2016", "sales of Acme in 2013", "greater(p2, p1)"]),
         ("Which was greater, net sales in 2008 or in 2009?", 4, ["net sales in 2008", "net sales in 2009", "greater(p1, p2)"]),
         ("Which is lower: exports or sales of Acme in 2010?", 4, ["exports of Acme in 2010", "sales of Acme in 2010", "greater(p1, p2)"]),
-        ("In which year were net sales higher, 2008 or 2009?", 4, ["net sales in 2008", "net sales in 2009", "greater(p1, p2)"]),
         ("Which was greater, sales or exports or costs in 2008?", 5, None),
         ("What was the revenue and net income in 2015?", 5, None),
         ("What was the average price in 2015?", 5, None),
@@ -71,7 +70,7 @@ def test_parts_by_rule(question: str, level: int, lines: list[str] | None) -> No
     assert said == ([f"{question} (text)"] if lines is None else lines)
 
 
-def test_parts_that_were_sent_back_are_not_told_again() -> None:
+def test_a_rejected_decomposition_is_not_repeated() -> None:
     found = read_decomposition(decompose(DecomposeTask("What were sales in 2009?", NONE, round=1)))
     assert level_of(found.parts) == 5
 
@@ -84,7 +83,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(WORDS, max_size=14).map(" ".join))
-def test_whatever_is_asked_the_parts_hold_against_the_question(question: str) -> None:
+def test_the_parts_of_any_question_pass_the_checks(question: str) -> None:
     """Rules bring in nothing that the question does not name, and leave out no year of it."""
     text = decompose(DecomposeTask(question or "x", NONE))
     found = read_decomposition(text)

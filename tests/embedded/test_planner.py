@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.actions.library import library_names, load_library, read_actions, read_library
+from pearl.actions.library import library_names, load_library, read_library
 from pearl.actions.operators import LOOKUP, REWRITE, SUBQUERIES
 from pearl.data.samples import Turn
 from pearl.dsl.checker import CheckedPlan, compile_plan
@@ -16,9 +14,7 @@ from pearl.dsl.nodes import String
 from pearl.dsl.signatures import ActionLibrary
 from pearl.embedded.planner import made_query, make_standalone, propose, write_plan
 from pearl.embedded.questions import parts
-from pearl.llm import ActionTask, RefineTask, Request, StandaloneTask
-from pearl.llm.backends import create_model
-from pearl.mining.refining import read_reply, refine_messages
+from pearl.llm import ActionTask, StandaloneTask
 
 FOREIGN = read_library(
     "ANALYZE(CTX, X, Y) : Analyse X and Y\nCOMPREHEND(CTX, X) : Say all about X\n"
@@ -75,13 +71,11 @@ def actions(question: str, library: str | ActionLibrary = "quality") -> list[str
         ("Who sold the mill, and why?", ["IDENTIFY", "FIND_REASON"]),
         ("Who sold the mill, when was it built, and why?", ["IDENTIFY", "FIND_REASON"]),
         ("Who sold the mill? Where is it?", ["IDENTIFY", "FIND_PLACE"]),
-        ("When and where was the mill sold?", ["FIND_TIME", "FIND_PLACE"]),
         ("What did Ada sell and how many people came?", ["FIND", "FIND"]),
-        ("Did Ada leave? Why or why not?", ["VERIFY"]),
         ("How many times does Ada lie?", ["LIST_ALL"]),  # passages are shown and not counted
     ],
 )
-def test_the_form_decides(question: str, expected: list[str]) -> None:
+def test_the_form_of_a_question_decides_the_actions(question: str, expected: list[str]) -> None:
     assert actions(question) == expected
 
 
@@ -104,7 +98,7 @@ def test_the_form_decides(question: str, expected: list[str]) -> None:
         "How does Ada know who left and when Otto came?",
     ],
 )
-def test_an_unsure_form_goes_whole_to_the_general_action(question: str) -> None:
+def test_a_question_of_uncertain_form_is_searched_for_unchanged(question: str) -> None:
     assert steps(question) == [("FIND", question)]
 
 
@@ -137,22 +131,18 @@ def test_outputs_are_in_the_order_of_the_question_and_differ() -> None:
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
-        ("Ada sold the mill in May. Who bought it?",
-         [("IDENTIFY", "Who bought it? (asked with: Ada sold the mill in May.)")]),
-        ("Who signed the lease? (Name every signatory.)",
-         [("IDENTIFY", "Who signed the lease (Name every signatory.)?")]),
         ("Who wrote the letter, and where was it found?",
          [("IDENTIFY", "Who wrote the letter?"),
           ("FIND_PLACE", "where was it found? (asked with: Who wrote the letter)")]),
         ("Please tell me why Ada left.", [("FIND_REASON", "why Ada left?")]),
     ],
 )  # fmt: skip
-def test_what_pronouns_may_refer_to_is_kept(question: str, expected: list[tuple[str, str]]) -> None:
+def test_the_referents_of_pronouns_are_kept(question: str, expected: list[tuple[str, str]]) -> None:
     assert steps(question) == expected
 
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.name)
-def test_a_text_is_not_asked_by_a_query_of_a_table(library: ActionLibrary) -> None:
+def test_questions_about_a_text_use_no_lookup(library: ActionLibrary) -> None:
     asked = library.extended([LOOKUP])
     for question in ("When did Nils buy the boat?", "Who sold the mill?", "Say more."):
         assert LOOKUP.name not in actions(question, asked)
@@ -164,63 +154,12 @@ ODD = [
     "What? Who? When? Where? Why? How? Which? Whose?", "A: B = C(D, E) : F", "\u2028\u0085 who \x00 \x1f is",
     "\ud800 half", "CTX", "Compare X and Y", "list all", "(aside) who?", "and",
 ]  # fmt: skip
-WORDS = st.lists(
-    st.one_of(
-        st.sampled_from(
-            [
-                "who",
-                "why",
-                "when",
-                "where",
-                "how",
-                "what",
-                "many",
-                "much",
-                "did",
-                "does",
-                "is",
-                "are",
-                "was",
-                "NOT",
-                "and",
-                "or",
-                "compare",
-                "difference",
-                "between",
-                "X",
-                "Y",
-                "feel",
-                "about",
-                "summarise",
-                "would",
-                "should",
-                "list",
-                "all",
-                ",",
-                "?",
-                ".",
-                "!",
-                ":",
-                "(",
-                ")",
-                '"',
-                "'",
-                "\\",
-                "times",
-                "the",
-                "mill",
-                "Ada",
-                "of",
-                "in",
-                "to",
-                "\n",
-            ]
-        ),
-        st.text(max_size=5),
-    ),
-    min_size=1,
-    max_size=25,
-)
+QUESTION_WORDS = [
+    "who", "why", "when", "where", "how", "what", "many", "much", "did", "is", "was", "NOT", "and", "or", "compare",
+    "difference", "between", "X", "feel", "about", "summarise", "should", "list", "all", ",", "?", ".", ":", "(", ")",
+    '"', "'", "\\", "times", "the", "mill", "Ada", "of", "in", "\n",
+]  # fmt: skip
+WORDS = st.lists(st.sampled_from(QUESTION_WORDS) | st.text(max_size=5), min_size=1, max_size=25)
 
 
 @pytest.mark.parametrize("question", ODD, ids=range(len(ODD)))
@@ -251,7 +190,7 @@ def test_a_long_question_is_read_in_time_that_grows_as_it_does(junk: str) -> Non
         ("Where is the key?", ["FIND_PLACE"]),
     ],
 )
-def test_only_a_noun_that_is_asked_for_names_a_new_action(question: str, names: list[str]) -> None:
+def test_new_actions_are_named_after_the_noun_in_question(question: str, names: list[str]) -> None:
     new = compile_plan(propose(question, GENERAL), GENERAL).plan.new_actions
     assert [action.name for action in new] == names
 
@@ -265,7 +204,7 @@ SALES = (Turn("What were net sales in 2008?"),)
     "question",
     ["And in 2009?", "Why?", "How much did it rise?", "Who audited the accounts of Acme?"],
 )
-def test_a_question_that_may_refer_to_earlier_ones_has_them_in_brackets(question: str) -> None:
+def test_a_referring_question_contains_the_earlier_ones(question: str) -> None:
     expected = f"{question} (asked with: What were net sales in 2008)"
     assert make_standalone(StandaloneTask(question, SALES)) == expected
 
@@ -278,7 +217,7 @@ def test_a_question_that_may_refer_to_earlier_ones_has_them_in_brackets(question
         ("What was the rent of the mill in 2010?", SALES),
     ],
 )
-def test_a_question_that_is_clear_stays_as_it_is(question: str, earlier: tuple[Turn, ...]) -> None:
+def test_a_clear_question_stays_unchanged(question: str, earlier: tuple[Turn, ...]) -> None:
     assert make_standalone(StandaloneTask(question, earlier)) == question
 
 
@@ -299,26 +238,3 @@ def test_queries_are_made_of_the_words_of_the_question() -> None:
     assert made_query(task) == "And in 2009? (What were net sales in 2008?; And the change?)"
     task = ActionTask("a", REWRITE, (("QUESTION", "Who?"), ("HISTORY", "Nothing found.")), None)
     assert made_query(task) == "Who?"
-
-
-# Drafts of actions --------------------------------------------------------------------------------
-
-DRAFTS = tuple(
-    read_actions(
-        "FIND_OLD_KEY(CTX, X) : Find the old key of X and where it hangs\n"
-        "FIND_KEY(CTX, X) : Find the key of X\n"
-        "FIND_NOT_KEY(CTX, X) : Find what is not the key of X\n"
-        "FIND_KEY_OWNER(CTX, X, Y) : Find the key of X and whether Y has it\n"
-        "FIND_TOWER(CTX, X) : Find the tower that X sees\n"
-    )[0]
-)
-
-
-@pytest.mark.parametrize("max_actions", [1, 4, 5])
-def test_only_actions_that_are_alike_are_merged(max_actions: int) -> None:
-    task = RefineTask(DRAFTS, max_actions)
-    request = Request(refine_messages(task), task)
-    reply = read_reply(asyncio.run(create_model("extractive").complete(request)).text, DRAFTS)
-    assert reply.problems == ()
-    merged = [((1, 2) if max_actions < 5 else (1,)), *([(2,)] if max_actions == 5 else [])]
-    assert [numbers for _, numbers in reply.merges] == [*merged, (3,), (4,), (5,)]

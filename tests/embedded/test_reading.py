@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.documents.evidence import Verifier, find_quotes
+from pearl.documents.evidence import find_quotes
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.embedded import ExtractiveModel
 from pearl.errors import UsageError
-from pearl.llm import ActionTask, CombineTask, Request, Task
+from pearl.llm import ActionTask, Request, Task
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.extractive import create
 from tests.models import answer_task
@@ -90,17 +91,6 @@ def test_the_best_sentence_comes_first(task: Task, first: str) -> None:
     assert len(found) <= 3
 
 
-def test_quotes_are_lines_of_their_own_found_in_the_document() -> None:
-    text = reply(step("FIND_REASON", "Ada sell the mill"))
-    verifier = Verifier(STORY)
-    for quote in find_quotes(text):
-        assert verifier.verify(quote).is_verified
-    assert quotes(text)[0] == (
-        "In October 1913 Ada sold the mill because the river had changed its course and the "
-        "wheel stood still."
-    )
-
-
 def test_lists_come_in_document_order_and_give_more() -> None:
     text = reply(step("LIST_ALL", "what is said of the mill, the wheel, the stones, Ada and Otto"))
     found = quotes(text)
@@ -115,7 +105,7 @@ def test_a_summary_goes_through_the_document() -> None:
     assert len(found) == len(set(found))
 
 
-def test_nothing_found_is_said_without_a_quote() -> None:
+def test_a_reply_without_a_match_contains_no_quote() -> None:
     text = reply(step("FIND", 'the "president of France in the year of the plague"'))
     assert text.startswith("Nothing found. No passage of the document matches")
     assert not find_quotes(text)
@@ -123,11 +113,11 @@ def test_nothing_found_is_said_without_a_quote() -> None:
 
 
 def test_a_sentence_that_only_repeats_the_question_is_not_the_answer() -> None:
-    document = "Why did Ada leave? The reason why Ada did leave. Ada left, since it rained in May."
+    document = "Why did Ada leave? So Ada did leave. Ada left, since it rained in May."
     assert quotes(reply(answer_task("Why did Ada leave?", document)))[0].startswith("Ada left")
 
 
-def test_a_pronoun_leans_on_the_sentence_before_it() -> None:
+def test_a_pronoun_refers_to_the_sentence_before_it() -> None:
     document = (
         "The weather was fine. Greta Novak had a boat. It was sold to a cook. "
         "Nothing else was ever sold in Orrin. A hat was sold to a priest."
@@ -136,7 +126,7 @@ def test_a_pronoun_leans_on_the_sentence_before_it() -> None:
     assert "It was sold to a cook." in found
 
 
-def test_the_reply_to_a_question_is_found_by_the_question() -> None:
+def test_an_answer_is_found_by_the_question_before_it() -> None:
     document = (
         "Doctor: How is the cough?\n\nPatient: A little better, thanks.\n\n"
         "Doctor: And do you still smoke?\n\nPatient: Only on Sundays.\n\nDoctor: Fine.\n\n"
@@ -154,7 +144,7 @@ def test_both_questions_of_a_question_are_answered() -> None:
     assert "He paid forty crowns for it." in found
 
 
-def test_findings_of_earlier_steps_are_set_side_by_side() -> None:
+def test_earlier_results_are_combined() -> None:
     one, two = "> Ada Brandt bought the mill.", "> The buyer was Otto Farkas."
     inputs = frozenset({"X", "Y"})
     for document in (STORY, None):
@@ -162,7 +152,7 @@ def test_findings_of_earlier_steps_are_set_side_by_side() -> None:
         assert quotes(text) == [one[2:], two[2:]]
 
 
-def test_things_that_are_compared_are_each_looked_up() -> None:
+def test_each_compared_thing_is_looked_up() -> None:
     found = quotes(reply(step("COMPARE", "Ada's sister Greta", "the stones")))
     assert any("Greta" in quote for quote in found)
     assert any("stones" in quote for quote in found)
@@ -174,22 +164,15 @@ def test_a_finding_of_an_earlier_step_points_to_its_neighbours() -> None:
     assert "The buyer was Otto Farkas." in found
 
 
-def test_a_text_of_quotes_can_stand_for_the_document() -> None:
-    shown = "> The wheel was burned that winter.\n\n> The stones lie in the yard of the inn.\n"
-    assert quotes(reply(step("FIND_PLACE", "the stones", document=shown)))[0] == (
-        "The stones lie in the yard of the inn."
-    )
-
-
 def test_parts_are_combined_by_their_best_quotes() -> None:
     parts = (
         "> Ada Brandt bought the mill in the spring of 1911.\n\n> Otto Farkas never liked it.",
         "No passage of the document matches: Ada sell the mill",
         "> In October 1913 Ada sold the mill because the river had changed.",
     )
-    text = reply(CombineTask(step("FIND_REASON", "Ada sell the mill"), parts))
+    text = reply(replace(step("FIND_REASON", "Ada sell the mill"), parts=parts))
     assert quotes(text)[0] == parts[2][2:]
-    assert reply(CombineTask(step("FIND", "x"), parts[1:2])) == parts[1]
+    assert reply(replace(step("FIND", "x"), parts=parts[1:2])) == parts[1]
 
 
 def test_chinese_is_matched_by_pairs_of_characters() -> None:
@@ -216,9 +199,7 @@ WORDS = st.lists(
 
 
 @given(WORDS, WORDS)
-def test_whatever_is_asked_of_whatever_text_each_quote_is_in_it(
-    asked: list[str], told: list[str]
-) -> None:
+def test_every_quote_is_in_the_document(asked: list[str], told: list[str]) -> None:
     document = " ".join(told)
     for task in (
         answer_task(" ".join(asked), document),

@@ -91,14 +91,14 @@ def test_the_steps_of_a_question_about_rows(question: str, steps: list[str]) -> 
         "",
     ],
 )
-def test_what_counts_no_rows_is_planned_without_them(question: str) -> None:
+def test_questions_that_count_no_rows_use_no_row_operators(question: str) -> None:
     assert row_question(question) is None
     if question:
         assert write_plan(question, LIBRARY) == write_plan(question, PLAIN)
 
 
 @pytest.mark.parametrize("lacking", ["FILTER", "COUNT", "SPLIT"])
-def test_a_library_without_the_operators_is_used_as_it_is(lacking: str) -> None:
+def test_a_library_without_the_operators_is_used_unchanged(lacking: str) -> None:
     question = "How many patients had chest pain?"
     own = read_library(f"{lacking}(ITEMS, X, Y) : Something else", "own")
     for library in (PLAIN, LIBRARY.extended(own.values())):

@@ -110,7 +110,7 @@ def test_rows_by_numbers_and_years(question: str, document: Document, rows: list
     assert ask(question, document)[::2] == ("answered", rows)
 
 
-def test_where_rows_are_called_by_numbers_all_of_a_row_is_shown() -> None:
+def test_rows_with_a_number_as_name_are_shown_whole() -> None:
     assert "Globex" in ask("Who ordered nuts?", ORDERS)[1]
 
 
@@ -166,7 +166,7 @@ def test_figures(question: str, document: Document, text: str) -> None:
         ("Which haifa bakery is open on Sunday?", SHOPS, "'haifa bakery' may mean Shop: Haifa Bakery or"),
     ],
 )  # fmt: skip
-def test_what_is_not_sure_is_undecided_and_says_why(
+def test_an_ambiguous_question_is_undecided_with_the_reason(
     question: str, document: Document, why: str
 ) -> None:
     status, text, rows = ask(question, document)
@@ -183,7 +183,7 @@ def test_what_is_not_sure_is_undecided_and_says_why(
         ("Which bakeries are in Haifa?", ["Lod Bakery"]),
     ],
 )
-def test_hours_and_names_that_are_those_of_towns(question: str, rows: list[str]) -> None:
+def test_opening_hours_and_names_that_contain_towns(question: str, rows: list[str]) -> None:
     assert ask(question, SHOPS)[::2] == ("answered", rows)
 
 

@@ -1,4 +1,4 @@
-"""No address that is shown or kept gives access to anything."""
+"""Secrets in addresses are never shown or stored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pearl.errors.escaping import LEFT_OUT, redacted
         ("no address: secret@home?x", "no address: secret@home?x"),
     ],
 )  # fmt: skip
-def test_what_gives_access_is_left_out(text: str, shown: str) -> None:
+def test_secrets_are_removed_from_addresses(text: str, shown: str) -> None:
     assert redacted(text) == shown
     assert redacted(shown) == shown
 
@@ -42,7 +42,7 @@ def test_no_password_and_no_query_is_left(secret: str, address: str) -> None:
     ).replace("key=***&v=1", "***")
 
 
-def test_errors_are_redacted_whoever_makes_them() -> None:
+def test_errors_are_redacted() -> None:
     url = "http://me:secret@host/v1?key=secret"
     for error in (DataError(f"no {url}", path=url, help=url), ModelError(url, kind="auth")):
         assert "secret" not in str(error) + repr(error) + error.message + (error.help or "")

@@ -1,4 +1,4 @@
-"""JSON for programs."""
+"""JSON for programs, and escaped formulas."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pearl.errors.escaping import inert, json_bytes
 from pearl.trace import StepFailed, Trace
 
 
-def test_a_model_with_a_lone_surrogate_is_written_as_its_data_is() -> None:
+def test_model_with_a_lone_surrogate_is_written() -> None:
     event = StepFailed(step="a\ud800", error="é")
     assert json_bytes(event) == json_bytes(event.model_dump())
     assert json.loads(json_bytes(event))["step"] == "a\ud800"
 
 
-def test_an_event_with_a_lone_surrogate_comes_back_from_a_trace() -> None:
+def test_event_with_a_lone_surrogate_is_read_back() -> None:
     trace = Trace("q\ud800")
     trace.append(StepFailed(step="a", error="x\udfff"))
     (again,) = Trace.from_jsonl(trace.id, trace.to_jsonl())
@@ -35,10 +35,10 @@ def test_an_event_with_a_lone_surrogate_comes_back_from_a_trace() -> None:
         ("a; b=c, -d", "a; b=c, -d"),
     ],
 )
-def test_a_formula_is_escaped_behind_any_separator(cell: str, written: str) -> None:
+def test_formula_is_escaped_after_any_separator(cell: str, written: str) -> None:
     assert inert(cell) == written
 
 
-def test_what_is_no_json_is_refused() -> None:
+def test_value_that_is_not_json_is_refused() -> None:
     with pytest.raises(TypeError, match="Object of type object"):
         json_bytes({"a": object()})

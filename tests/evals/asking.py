@@ -11,7 +11,7 @@ from pearl.data.samples import Sample
 from pearl.evals.log import EvalRecord
 from pearl.evals.methods import load_method
 from pearl.evals.runner import Evaluation, evaluate
-from pearl.llm import ActionTask, ChooseTask, CombineTask, PlanTask, Request
+from pearl.llm import ActionTask, ChooseTask, PlanTask, Request
 from tests.models import Acting
 
 METHODS = tuple(name for name in plugins.names("pearl.evals.methods") if name != "rlm")
@@ -60,7 +60,7 @@ def acting(
         match request.task:
             case PlanTask() as task:
                 return plan if isinstance(plan, str) else plan(task)
-            case ActionTask() | CombineTask():
+            case ActionTask():
                 return step if isinstance(step, str) else step(request)
             case ChooseTask() as task:
                 return choose if isinstance(choose, str) else choose(task)

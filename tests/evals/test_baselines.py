@@ -40,12 +40,6 @@ def test_the_most_frequent_letter_counts_in_part_where_several_are_as_frequent()
     assert scores([asked(str(i), i % 4, 0) for i in range(8)])["majority"] == 0.25
 
 
-def test_each_sample_counts_once_however_often_it_was_asked() -> None:
-    records = [asked("1", 0, 0, "long one", "b"), asked("2", 1, 1, "long one", "b")]
-    again = [one.model_copy(update={"method": "pearl", "seed": 3}) for one in records]
-    assert len(baseline_records([*records, *again])) == 2 * len(BASELINES)
-
-
 def test_answers_in_words_have_no_such_baseline() -> None:
     open_one = record("2", "mcq", options=(), gold=None, choice=None, reference="the hull")
     assert baseline_records([asked("1", 0, 0), open_one]) == ()
@@ -61,7 +55,7 @@ def test_scores_have_intervals_on_every_subset() -> None:
     assert found["longest", "hard"].n == 6
 
 
-def test_a_letter_that_is_nearly_always_replied_is_told() -> None:
+def test_a_letter_that_is_nearly_always_replied_is_biased() -> None:
     records = [asked(str(i), i % 4, 0) for i in range(20)]
     (use,) = letter_use(records)
     assert (use.chosen, use.gold, use.right) == ((20, 0, 0, 0), (5, 5, 5, 5), (5, 0, 0, 0))

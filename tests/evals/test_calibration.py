@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import Any
 
 import pytest
@@ -12,11 +11,9 @@ from hypothesis import strategies as st
 
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
-from pearl.errors import UsageError
 from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.report import MIN_ANSWERS, calibration, calibrations
 from pearl.evals.runner import Evaluation, evaluate
-from pearl.evals.stats import proportion
 from pearl.pipeline import Pearl
 from tests.evals.evallogs import header, record
 from tests.interpreter.test_several_plans import model
@@ -39,25 +36,11 @@ def test_an_example_by_hand() -> None:
     assert [k.accuracy.estimate for k in found.kept] == [3 / 4, 3 / 5, 4 / 6, 5 / 8]
 
 
-def test_shares_that_are_right_have_no_error() -> None:
+def test_calibrated_confidences_have_no_error() -> None:
     made = [(k / 10, i < k) for k in range(1, 10) for i in range(10)]
     found = calibration([c for c, _ in made], [r for _, r in made])
     assert found.ece == pytest.approx(0, abs=1e-12)
     assert found.brier == pytest.approx(sum(k * (10 - k) / 100 for k in range(1, 10)) / 9)
-
-
-def test_tosses_with_the_chance_that_they_claim_have_a_small_error() -> None:
-    toss = random.Random(7)
-    confidences = [toss.choice([1 / 3, 2 / 3, 1]) for _ in range(20_000)]
-    found = calibration(confidences, [toss.random() < c for c in confidences])
-    assert found.ece < 0.02
-    for each in found.bins:
-        assert each.accuracy.low <= each.confidence <= each.accuracy.high + 0.01
-
-
-def test_claims_that_are_never_right_have_the_largest_error() -> None:
-    found = calibration([1.0] * 5, [False] * 5)
-    assert (found.ece, found.brier) == (1, 1)
 
 
 @given(ANSWERS)
@@ -77,23 +60,6 @@ def test_properties(answers: list[tuple[float, bool]]) -> None:
     assert coverages[-1] == 1
 
 
-@pytest.mark.parametrize(
-    ("n_correct", "n", "low", "high"),
-    [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0)],
-)
-def test_wilson_by_a_table(n_correct: int, n: int, low: float, high: float) -> None:
-    interval = proportion(n_correct, n)
-    assert (interval.low, interval.high) == pytest.approx((low, high), abs=5e-5)
-
-
-@pytest.mark.parametrize(
-    ("confidences", "correct"), [([], []), ([0.5], [True, False]), ([1.2], [True])]
-)
-def test_what_is_refused(confidences: list[float], correct: list[bool]) -> None:
-    with pytest.raises(UsageError):
-        calibration(confidences, correct)
-
-
 def answers(*made: tuple[float | None, bool], **fields: Any) -> EvalLog:
     records = [
         record(
@@ -109,7 +75,7 @@ def answers(*made: tuple[float | None, bool], **fields: Any) -> EvalLog:
     return EvalLog(header(methods=("pearl",), **fields), (*records, failed))
 
 
-def test_of_a_log_what_failed_or_stands_alone_is_not_kept() -> None:
+def test_failures_and_answers_of_one_plan_have_no_confidence() -> None:
     (found,) = calibrations(answers((1.0, True), (0.5, False), (None, True), n_plans=2))
     assert (found.n, found.n_tried, found.n_alone) == (2, 4, 1)
     assert found.is_scarce

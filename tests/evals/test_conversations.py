@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,16 +10,14 @@ from typing import Any
 import pytest
 
 from pearl import Pearl
-from pearl.data.domains import Source, read_samples
 from pearl.data.samples import Sample, Turn
 from pearl.evals import conversations
 from pearl.evals.log import EvalLog, EvalRecord
-from pearl.evals.runner import Evaluation, History, evaluate, samples_digest
-from pearl.llm import ActionTask, CombineTask, PlanTask, Request, StandaloneTask
+from pearl.evals.runner import Evaluation, History, samples_digest
+from pearl.llm import ActionTask, Request, StandaloneTask
 from pearl.llm.backends.scripted import Scripted
 from tests.evals.asking import STORY, run
 from tests.evals.evallogs import header, record
-from tests.shared import shared
 
 ASKED = ("Who sold the boat?", "And who bought it?", "When did they meet?")
 RIGHT = ("Nils", "Ada", "At dawn")
@@ -49,7 +46,7 @@ class Told:
         match request.task:
             case StandaloneTask() as task:
                 return f"Of {', '.join(turn.answer for turn in task.history)}: {task.question}"
-            case ActionTask() | CombineTask():
+            case ActionTask():
                 if match := re.search(r"Of (.*): (.*\?)", request.prompt):
                     self.answers[match[2]] = re.findall('"(.*?)"', match[1])
                 self.n += 1
@@ -72,13 +69,8 @@ def test_methods_are_told_the_right_answers_of_earlier_turns() -> None:
     ]
 
 
-def test_or_nothing_of_them() -> None:
-    model, _ = told("none", dialogue(), "direct")
-    assert model.answers == {}
-
-
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
-def test_or_the_answers_of_their_own_whatever_is_asked_first(order: Sequence[int]) -> None:
+def test_methods_are_told_their_own_answers_in_any_order_of_turns(order: Sequence[int]) -> None:
     turns = dialogue()
     model, records = told("own", [turns[i] for i in order], "direct")
     answers = [records[f"d/{i}", "direct", 0].answer for i in (1, 2, 3)]
@@ -90,13 +82,6 @@ def test_or_the_answers_of_their_own_whatever_is_asked_first(order: Sequence[int
 def test_a_turn_that_is_not_evaluated_has_no_answer_of_its_own() -> None:
     model, _ = told("own", dialogue()[2:], "direct")
     assert model.answers[ASKED[2]] == []
-
-
-def test_each_method_has_its_own_conversation() -> None:
-    model, records = told("own", dialogue(), "direct", "retrieve")
-    assert model.n == 6
-    answers = {method: records["d/1", method, 0].answer for _, method, _ in records}
-    assert len(set(answers.values())) == 2
 
 
 def test_turns_of_a_conversation_are_in_one_shard_and_have_rows_of_their_own() -> None:
@@ -145,13 +130,6 @@ def test_figures_by_the_rule_that_matched() -> None:
     assert (found.latency_p50_s, found.latency_p90_s) == (2.5, 4.5)
 
 
-def test_a_log_without_figures_has_none() -> None:
-    plain = EvalLog(header(), (record(),))
-    assert conversations.figures(plain) == []
-    assert conversations.by_turn(plain) == conversations.by_dialogue(plain) == []
-    assert conversations.retrieval(plain) == []
-
-
 def turn(dialogue: str, number: int, score: float, **fields: Any) -> EvalRecord:
     return record(
         f"{dialogue}/{number}", dialogue=dialogue, turn=number, score=score,
@@ -183,32 +161,3 @@ def test_every_seed_has_a_dialogue_of_its_own() -> None:
     assert (found.n, found.n_incomplete) == (1, 1)
     (found,) = conversations.by_dialogue(log(*records))
     assert (found.n, found.n_right) == (2, 1)
-
-
-@pytest.mark.slow
-def test_gold_programs_as_plans_are_right_by_both_measures() -> None:
-    """With a scripted planner that writes the gold program of each turn, not a model."""
-    source = Source(str(shared("convfinqa/dev.jsonl")))
-    samples = [one for one in read_samples("finance", source) if isinstance(one, Sample)][:120]
-    samples = [replace(one, question=f"{one.question} ({one.id})") for one in samples]
-    programs = {one.id: one.program for one in samples}
-
-    def gold_plan(request: Request) -> str:
-        assert isinstance(request.task, PlanTask)
-        asked = re.search(r"\((\S+/\d+)\)", request.task.question)
-        assert asked is not None
-        return (
-            f'New actions:\n- None\n\n1. ans = EVALUATE(CTX, "{programs[asked[1]]}") : Compute it'
-        )
-
-    async def main() -> list[EvalRecord]:
-        pearl = Pearl(Scripted(gold_plan, name="scripted:gold"), domain="finance", route=False)
-        asked = Evaluation(("pearl",), history="none", scorer="numeric")
-        return [record async for record in evaluate(pearl, samples, asked)]
-
-    made = log(*asyncio.run(main()))
-    (found,) = conversations.figures(made)
-    assert (found.n, found.execution, found.program, found.n_no_program) == (120, 1.0, 1.0, 0)
-    assert found.as_shown > 0.9
-    (whole,) = conversations.by_dialogue(made)
-    assert whole.n_incomplete <= 1 < whole.n_right

@@ -68,7 +68,7 @@ def test_a_method_is_shown_the_corpus_and_the_oracle_the_right_page() -> None:
     assert "Of mill 3." not in oracle
 
 
-def test_what_steps_were_shown_is_compared_with_what_is_right() -> None:
+def test_passages_of_steps_are_compared_with_gold_passages() -> None:
     (prompt,), log = shown(corpus_of_samples(SAMPLES), "retrieve", window=600)
     known = log.records[0].retrieved
     assert known is not None

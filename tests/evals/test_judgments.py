@@ -69,7 +69,7 @@ def test_names_of_documents_may_have_blanks_between_tabs(tmp_path: Path) -> None
     assert found.grades == {"1": {"my file.txt": 1}}
 
 
-def test_what_is_judged_twice_is_counted_and_the_highest_stands(tmp_path: Path) -> None:
+def test_repeated_judgments_are_counted_and_the_highest_is_used(tmp_path: Path) -> None:
     lines = "1 0 a 1\n1 0 a 1\n1 0 a 3\n1 0 a 2\n1 0 b -1\n"
     found = read_judgments(written(tmp_path / "qrels", lines))
     assert found == Judgments({"1": {"a": 3, "b": -1}}, n_repeated=1, n_conflicting=2)
@@ -79,9 +79,9 @@ def test_what_is_judged_twice_is_counted_and_the_highest_stands(tmp_path: Path) 
     ("name", "text", "line", "message"),
     [
         ("qrels", "1 0 a 1\n1 0\n", 2, "2 columns, not 3"),
-        ("qrels", "1 0 a 1\n1 0 b\n", 2, "relevance 'b' is no whole number"),
-        ("qrels", "1 0 a 1\n1 0 b much\n", 2, "relevance 'much' is no whole number"),
-        ("qrels", "1 0 a 0.5\n", 1, "relevance '0.5' is no whole number"),
+        ("qrels", "1 0 a 1\n1 0 b\n", 2, "relevance 'b' is not a whole number"),
+        ("qrels", "1 0 a 1\n1 0 b much\n", 2, "relevance 'much' is not a whole number"),
+        ("qrels", "1 0 a 0.5\n", 1, "relevance '0.5' is not a whole number"),
         ("qrels.jsonl", '{"query_id": "1", "doc_id": "a"}\n', 1, "relevance None"),
         (
             "qrels.jsonl",
@@ -90,7 +90,12 @@ def test_what_is_judged_twice_is_counted_and_the_highest_stands(tmp_path: Path) 
             "relevance True",
         ),
         ("qrels.jsonl", '{"query_id": "1", "relevance": 1}\n', 1, "missing 'doc_id'"),
-        ("qrels.jsonl", '{"query_id": "1", "doc_id": "a", "relevance": 1}\n{"qu', 2, "no JSON"),
+        (
+            "qrels.jsonl",
+            '{"query_id": "1", "doc_id": "a", "relevance": 1}\n{"qu',
+            2,
+            "invalid JSON",
+        ),
     ],
 )
 def test_a_bad_judgment_is_an_error_with_its_line(

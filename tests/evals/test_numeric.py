@@ -68,7 +68,7 @@ def test_rules(answer: str, reference: str, rule: Rule | None) -> None:
         ("80", "80", "number", Rule.EXACT),
     ],
 )
-def test_what_the_program_says_of_the_answer_leaves_out_false_matches(
+def test_the_form_of_the_program_excludes_false_matches(
     answer: str, reference: str, form: Form, rule: Rule | None
 ) -> None:
     assert match(answer, reference, form=form) is rule
@@ -89,11 +89,6 @@ def test_a_number_matches_itself_however_it_is_shown(number: Decimal, places: in
 def test_numbers_that_differ_by_more_do_not_match(one: Decimal, other: Decimal) -> None:
     found = match(f"{one:f}", f"{other:f}", form="number")
     assert (found is not None) == (abs(one - other) <= abs(other) / 100)
-
-
-@given(st.text(max_size=20), st.text(max_size=20))
-def test_any_texts_have_a_verdict(one: str, other: str) -> None:
-    assert match(one, other) in (None, *Rule)
 
 
 def test_a_half_is_shown_either_way() -> None:

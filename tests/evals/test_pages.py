@@ -67,7 +67,7 @@ def read_page(*logs: EvalLog, pictures: bool = False) -> Reader:
 
 
 @pytest.mark.slow
-def test_the_policy_of_a_page_allows_all_that_is_on_it() -> None:
+def test_a_page_has_no_inline_styles_and_needs_no_unsafe_policy() -> None:
     rows = series_of([log(6)])
     seen = page(rows, [log(6).header], draw(rows)[0])
     assert "unsafe" not in seen
@@ -80,11 +80,11 @@ def of(*records: Any, **fields: Any) -> EvalLog:
 
 
 def test_a_page_shows_pictures_table_facts_and_records() -> None:
-    seen = read_page(log(6), log(6, n_actions=3), pictures=True)
+    seen = read_page(log(3), log(3, n_actions=3), pictures=True)
     assert seen.tags.count("figure") == seen.tags.count("svg") == 4
     assert len(seen.ids) == len(set(seen.ids))
     assert {link.removeprefix("#") for link in seen.links} <= set(seen.ids)  # nothing from outside
-    assert seen.tags.count("details") == 24
+    assert seen.tags.count("details") == 12
     for text in (
         "all samples",
         "easy",
@@ -139,17 +139,6 @@ def test_of_a_large_log_only_what_went_wrong_is_listed(n: int, listed: int) -> N
     seen = read_page(of(*bad, *(record(str(i)) for i in range(n - len(bad)))))
     assert seen.tags.count("details") == listed
     assert ("only those that are wrong or failed are listed: 3 of 3" in seen.text) == (listed == 3)
-
-
-def test_of_many_wrong_ones_the_first_are_listed() -> None:
-    seen = read_page(of(*(record(str(i), score=0.0) for i in range(MAX_RECORDS + 100))))
-    assert seen.tags.count("details") == MAX_RECORDS
-    assert "500 of 600" in seen.text
-
-
-def test_without_records_or_prices() -> None:
-    assert "No records." in read_page(of(price=None)).text
-    assert "–" in read_page(of(record(), price=None)).text
 
 
 def test_methods_are_compared_in_pairs() -> None:

@@ -131,7 +131,7 @@ def test_an_answer_that_is_a_number_of_the_document_is_that_number() -> None:
     assert program_of(figure, ans="It was raised twice.") == ""
 
 
-def test_what_is_computed_otherwise_has_no_program() -> None:
+def test_other_computations_have_no_program() -> None:
     assert program_of('a = LIST_ALL(CTX, "rents")', "ans = COUNT(a)", a="- 120\n- 100") == ""
     both = 'a = EVALUATE(CTX, "add(1, 1)")', 'b = EVALUATE(CTX, "add(2, 2)")'
     assert program_of(*both) == ""  # two answers

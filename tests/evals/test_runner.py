@@ -12,11 +12,9 @@ import pytest
 
 from pearl import Document, Pearl, plugins
 from pearl.errors import DataError, ModelError, UsageError
-from pearl.evals.methods import Effort
 from pearl.evals.runner import Evaluation, evaluate, samples_digest, scorable
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Usage
 from pearl.llm.prices import Price
-from pearl.planner.examples import Example
 from tests.evals.asking import METHODS, OPTIONS, PLAN, STORY, acting, run, sample
 from tests.models import Acting
 
@@ -43,7 +41,7 @@ def test_every_sample_has_one_record_per_method_and_seed() -> None:
         assert record.options == OPTIONS
 
 
-def test_what_goes_wrong_with_one_sample_is_recorded_and_counted(tmp_path: Path) -> None:
+def test_an_error_of_one_sample_is_recorded_and_counted(tmp_path: Path) -> None:
     samples = [
         sample("good"),
         sample("absent", document=tmp_path / "absent.txt"),
@@ -65,7 +63,7 @@ def test_what_goes_wrong_with_one_sample_is_recorded_and_counted(tmp_path: Path)
         ("absent", "pearl"), ("absent", "direct"), ("absent", "mcq"), ("broken", "pearl"),
         ("gone", "pearl"), ("gone", "direct"),
     }  # fmt: skip
-    assert "absent.txt: there is no" in reasons["absent", "mcq"]
+    assert "absent.txt: no such file" in reasons["absent", "mcq"]
     assert reasons["broken", "pearl"].startswith("PlanningError: no valid plan after 2 attempts")
     assert "the server is gone" in reasons["gone", "direct"]
     for key, record in records.items():
@@ -127,16 +125,6 @@ def test_a_bug_in_a_method_is_a_failure_of_its_samples(
         assert records[id, "direct", 0].status == "answered"
 
 
-def test_a_method_that_returns_nothing_is_a_failure(buggy: SimpleNamespace) -> None:
-    async def predict(*arguments: object) -> None:
-        return None
-
-    buggy.predict = predict
-    records = run(Pearl(acting()), [sample()], "mcq", "direct")
-    assert records["q1", "mcq", 0].status == "failed"
-    assert records["q1", "direct", 0].score == 1.0
-
-
 @pytest.mark.parametrize(
     "asked",
     ["Why did Nils leave?", "why did NILS  leave", "“Why did Nils leave?!”", "ｗhy did Nils leave"],
@@ -151,24 +139,6 @@ def test_a_question_of_the_bank_is_refused_and_named(tmp_path: Path, asked: str)
     assert any(repr(name) in str(refused.value) for name in (asked, "Why did Nils leave?"))
     assert model.requests == []
     assert run(pearl, [sample(question="Why did Nils ever leave?")], "direct")
-
-
-def test_the_whole_bank_counts_and_not_only_what_is_shown(tmp_path: Path) -> None:
-    bank = tmp_path / "bank"
-    bank.mkdir()
-    for i in range(6):
-        text = f"Question: What of {i}?\n\n{PLAN}"
-        (bank / f"{i}.plan").write_text(text, encoding="utf-8")
-    pearl = Pearl(acting(), examples=bank, nearest=1)
-    assert {type(example) for example in pearl.material.examples} == {Example}
-    with pytest.raises(DataError, match=r"'What of [24]\??' and 1 more"):
-        run(pearl, [sample("a", question="What of 4"), sample("b", question="what of 2")], "mcq")
-
-
-def test_ids_tell_samples_apart() -> None:
-    with pytest.raises(DataError, match="two samples have the id 'q1'"):
-        run(Pearl(model := acting()), [sample("q1"), sample("q1", question="Who?")], "direct")
-    assert model.requests == []
 
 
 @pytest.mark.parametrize("name", ["mcq", "cot"])
@@ -226,18 +196,6 @@ def test_calls_and_tokens_are_those_of_the_requests() -> None:
     assert run(Pearl(acting()), samples, "mcq")["q0", "mcq", 0].cost_usd is None
 
 
-def test_an_answer_that_is_an_option_takes_no_call() -> None:
-    model = acting(step="He was tired.")
-    record = run(Pearl(model), [sample(gold=1)], "direct")["q1", "direct", 0]
-    assert (record.n_calls, record.choice, record.score) == (1, 1, 1.0)
-
-
-def test_the_shape_of_a_plan_is_that_of_its_run() -> None:
-    shape = run(Pearl(acting()), [sample()], "pearl")["q1", "pearl", 0].shape
-    assert shape is not None
-    assert (shape.n_steps, shape.n_calls, shape.depth, shape.width) == (3, 2, 2, 2)
-
-
 def test_a_question_of_many_documents_is_planned_once() -> None:
     samples = [
         sample(f"q{i}", question="Why was it sold?", document=Document(f"It sank {i}. Ada left."))
@@ -259,35 +217,6 @@ def test_seeds_reach_every_request_and_plan_for_themselves() -> None:
         assert mine == {PlanTask: 2, ActionTask: 4, ChooseTask: 2}
     assert {request.temperature for request in model.requests} == {0.7}
     assert len(model.requests) == 24
-
-
-def test_one_run_without_a_temperature_asks_as_ever() -> None:
-    model = acting()
-    run(Pearl(model), [sample()], "mcq")
-    assert {(request.seed, request.temperature) for request in model.requests} == {(None, 0.0)}
-
-
-def test_a_failed_plan_is_written_again_for_the_next_sample() -> None:
-    n_asked = 0
-
-    def plan(task: PlanTask) -> str:
-        nonlocal n_asked
-        n_asked += 1
-        if n_asked == 1:
-            raise ModelError("no luck", kind="bad_request")
-        return PLAN
-
-    samples = [sample("q1", question="Why?"), sample("q2", question="Why?")]
-    records = run(Pearl(acting(plan=plan), concurrency=1), samples, "pearl")
-    assert [r.status for r in records.values()] == ["failed", "answered"]
-    assert n_asked == 2
-
-
-def test_a_second_evaluation_pays_for_its_plans_again() -> None:
-    pearl = Pearl(acting())
-    first, second = (run(pearl, [sample()], "pearl")["q1", "pearl", 0] for _ in range(2))
-    assert first.n_calls == second.n_calls
-    assert first.planning_usage == second.planning_usage == Usage(10, 1)
 
 
 def test_scorable_says_what_is_missing() -> None:
@@ -317,7 +246,9 @@ def test_a_reference_says_which_option_is_right(
 ) -> None:
     fit, unfit = scorable([sample(gold=None, reference=reference, options=options)])
     if gold is None:
-        assert [str(error) for error in unfit] == ["sample 'q1' does not say which option is right"]
+        assert [str(error) for error in unfit] == [
+            "sample 'q1' has a reference that does not equal exactly one option"
+        ]
     else:
         model = acting(choose="ABCD"[gold], step="None of it.")
         scores = {r.score for r in run(Pearl(model), fit, *METHODS).values()}
@@ -339,7 +270,7 @@ def test_the_digest_is_of_all_that_matters() -> None:
     )
 
 
-def test_closing_an_evaluation_ends_what_is_under_way() -> None:
+def test_closing_an_evaluation_cancels_its_calls() -> None:
     async def act(request: Any) -> str:
         await asyncio.sleep(0.0 if "quick" in request.prompt else 60.0)
         return "A"
@@ -352,11 +283,3 @@ def test_closing_an_evaluation_ends_what_is_under_way() -> None:
         return len(asyncio.all_tasks())
 
     assert asyncio.run(main()) == 1
-
-
-def test_a_budget_of_a_plan_is_shared_by_its_steps() -> None:
-    long = Document("\n\n".join(f"Nils sold boat {i} because of {i}." for i in range(400)), "l.txt")
-    model = acting()
-    records = run(Pearl(model), [sample(document=long)], "pearl", effort=Effort(token_budget=2_000))
-    assert records["q1", "pearl", 0].coverage is not None
-    assert 0 < records["q1", "pearl", 0].coverage < 0.5

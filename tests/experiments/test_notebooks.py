@@ -42,12 +42,8 @@ def read(path: Path) -> nbformat.NotebookNode:
     return nbformat.read(path, as_version=nbformat.NO_CONVERT)
 
 
-def test_there_are_notebooks() -> None:
-    assert [path.stem[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04"]
-
-
 @notebooks
-def test_kept_without_output_and_traces_of_a_machine(path: Path) -> None:
+def test_a_notebook_has_no_output_and_no_paths_of_a_machine(path: Path) -> None:
     notebook = read(path)
     nbformat.validate(notebook)
     assert notebook.metadata == METADATA, "clear it: no more than the kernel and the language"
@@ -59,7 +55,7 @@ def test_kept_without_output_and_traces_of_a_machine(path: Path) -> None:
 
 
 @notebooks
-def test_no_logic_of_its_own(path: Path) -> None:
+def test_a_notebook_defines_no_functions_and_has_short_cells(path: Path) -> None:
     cells = read(path).cells
     assert cells[0].cell_type == "markdown"
     assert cells[0].source.startswith("# ")
@@ -76,7 +72,7 @@ def test_no_logic_of_its_own(path: Path) -> None:
 
 @pytest.mark.slow  # a kernel takes seconds to start
 @notebooks
-def test_it_runs_and_shows_what_is_worth_seeing(
+def test_a_notebook_runs_and_shows_its_results(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,26 +14,12 @@ from tests.root import ROOT
 
 pytestmark = pytest.mark.slow
 
-Run = Callable[..., tuple[int, list[dict[str, Any]], str]]
-
 
 @pytest.fixture(scope="module")
 def parts() -> Iterator[Parts]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "experiments")
         yield Parts()
-
-
-@pytest.fixture
-def run(parts: Parts, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command: its exit code, the bars and what it prints."""
-
-    def run(*args: str | Path) -> tuple[int, list[dict[str, Any]], str]:
-        code = importlib.import_module("oolong").main([*map(str, args)])
-        text = capsys.readouterr().out
-        return code, json.loads(text.splitlines()[-1])["bars"], text
-
-    return run
 
 
 @pytest.mark.parametrize("p", [1.0, 0.85])
@@ -52,14 +35,6 @@ def test_every_answer_is_the_reference_s(parts: Parts, p: float) -> None:
     assert figures["calls"] == 2 * ceil(200 / 32)
     assert (figures["score"] == 1.0) == (p == 1.0)
     assert figures["score"] == figures["reference"]
-
-
-def test_every_pair_is_the_reference_s(parts: Parts) -> None:
-    for p in (1.0, 0.85):
-        bar = asyncio.run(parts.bars.pairs(1, p, 0, 200))
-        assert bar.failed == []
-        assert bar.figures["questions"] == 20
-        assert bar.figures["calls"] == ceil(200 / 32)
 
 
 def test_a_wrong_plan_does_not_pass(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,12 +60,6 @@ def test_faults_of_replies(parts: Parts, kind: str) -> None:
     assert bar.figures["right"] + bar.figures["undecided"] == 200
 
 
-def test_one_row_left_out_of_every_reply(parts: Parts) -> None:
-    bar = asyncio.run(parts.bars.faults("drop", 1.0, 0, 300))
-    assert bar.failed == []
-    assert bar.figures["right"] == 300
-
-
 def test_an_edit_and_hostile_rows(parts: Parts) -> None:
     assert asyncio.run(parts.bars.edited(0, 200)).failed == []
     for per_call, others in ((32, 1), (1, 0)):
@@ -100,7 +69,7 @@ def test_an_edit_and_hostile_rows(parts: Parts) -> None:
 
 
 @pytest.mark.parametrize("share", [0.03, 0.2])
-def test_what_undecided_rows_may_change_is_said_to_be_undecided(parts: Parts, share: float) -> None:
+def test_answers_that_undecided_rows_may_change_are_undecided(parts: Parts, share: float) -> None:
     bar = asyncio.run(parts.bars.undecided(share, 200, 1, 0))
     assert bar.failed == []
     figures = bar.figures
@@ -119,14 +88,7 @@ def test_the_embedded_model_labels_by_words_or_says_that_it_cannot(parts: Parts)
     assert 0 < other.figures["answered"] < 25  # those about users and dates alone
 
 
-def test_what_runs_take_is_what_was_forecast(parts: Parts) -> None:
+def test_runs_stay_within_their_forecast(parts: Parts) -> None:
     bar = asyncio.run(parts.forecasting.forecasts(12, 0))
     assert bar.failed == []
     assert bar.figures["within"] == 12
-
-
-def test_the_command(run: Run) -> None:
-    code, bars, text = run("--windows", "1", "--entries", "64", "--p", "1", "--questions", "3")
-    assert code == 0, text
-    assert [bar["name"] for bar in bars] == ["64 entries, p = 1.0"]
-    assert "with real models that have to label as well" in text

@@ -142,56 +142,6 @@ def test_comparisons_are_paired(files: dict[str, Path]) -> None:
     assert 0 < one["p_bootstrap"] <= 1
 
 
-def test_two_runs_flip(files: dict[str, Path]) -> None:
-    """Of the six both answered, C-D, D-A and A-B differ; B against A is right in one only."""
-    assert counted(*files.values())["reruns"] == [
-        {"split": split, "n": 6, "n_decided_differently": 3, "n_answers_differ": 3}
-        for split in ("long", "all")
-    ]
-
-
-def test_two_wrong_answers_that_differ_decide_nothing(tmp_path: Path) -> None:
-    rows = [*plans("pearl_out", "s", "BA", "AA"), *plans("pearl_out_1", "s", "CA", "AA")]
-    rerun = counted(write(tmp_path / "plans.jsonl", rows))["reruns"][0]
-    assert (rerun["n_decided_differently"], rerun["n_answers_differ"]) == (0, 1)
-
-
-def test_the_order_of_files_is_nothing(files: dict[str, Path]) -> None:
-    assert counted(*files.values()) == counted(*reversed(files.values()))
-
-
-def test_an_absent_split_and_an_absent_method(files: dict[str, Path]) -> None:
-    assert set(cells(counted(files["base_short"], files["plans_short"]), "n")) == {
-        (method, split) for method in ("mcq", "pearl") for split in ("short", "all")
-    }
-    alone = counted(files["plans_long"])
-    assert cells(alone, "n_questions", "n_failed")["pearl", "long"] == (7, 1)
-    assert alone["comparisons"] == []
-    only = counted(files["base_long"])
-    assert [c["split"] for c in only["comparisons"]] == ["long", "all"]
-    assert only["reruns"] == []
-
-
-def test_the_text_has_the_same_figures(files: dict[str, Path]) -> None:
-    done = run("--table", "--traces", *files.values())
-    rows = [line.split() for line in done.stdout.splitlines()]
-    (row,) = (row for row in rows if row[:2] == ["pearl", "long"])
-    assert (row[2], row[5], row[-3:]) == ("66.7", "50.0", ["6", "2", "1"])
-    assert ["pearl,", "pearl_rerun", "long", "6", "3", "3"] in rows
-
-
-def test_replay_and_table_at_once(files: dict[str, Path], tmp_path: Path) -> None:
-    actions = tmp_path / "actions.txt"
-    actions.write_text("FIND(CTX, X) # Find X\n", encoding="utf-8")
-    options = ("--table", "--actions", actions, "--traces", *files.values())
-    both = json.loads(run(*options, "--json").stdout)
-    assert (both["plans"], both["valid"]) == (17, 17)
-    assert both["accuracies"] == counted(*files.values())["accuracies"]
-    text = run(*options).stdout
-    assert text.startswith("plans")
-    assert "accuracy, %" in text
-
-
 GOOD = {"method": "mcq", "split": "s", "qid": "1", "answer": "A", "gold": "A"}
 
 
@@ -217,28 +167,6 @@ def test_a_bad_row_is_one_line(tmp_path: Path, line: str, message: str) -> None:
     assert error.startswith(f"Error: {traces}:3: ")
     assert message in error
     assert help.startswith("  help: ")
-
-
-def test_no_answers_are_no_table(tmp_path: Path) -> None:
-    done = run("--table", "--traces", write(tmp_path / "empty.jsonl", []))
-    assert (done.exit_code, done.stdout) == (3, "")
-    assert "the files hold no answers" in done.stderr
-
-
-def test_a_bad_plan_row_stops_the_replay(tmp_path: Path) -> None:
-    actions = tmp_path / "actions.txt"
-    actions.write_text("FIND(CTX, X) # Find X\n", encoding="utf-8")
-    traces = write(tmp_path / "traces.jsonl", [{"qid": "1", "plan": None}])
-    done = run("--actions", actions, "--traces", traces)
-    assert done.exit_code == 3
-    assert f"{traces}:1: plan: input should be a valid string" in done.stderr
-
-
-@pytest.mark.parametrize("args", [("--table",), ("--traces", __file__)])
-def test_wrong_usage(args: tuple[str, ...]) -> None:
-    done = run(*args)
-    assert done.exit_code == 2
-    assert isinstance(done.exception, SystemExit)
 
 
 @pytest.mark.slow

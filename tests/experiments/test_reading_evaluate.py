@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.reading.evaluate import auc, evaluate, paired, shown
+from experiments.reading.evaluate import evaluate, shown
 from experiments.reading.questions import Question, read_questions
-from experiments.reading.rankings import counts, methods, outcome, rank_all, right_of
+from experiments.reading.rankings import methods, outcome, rank_all, right_of
 from pearl import Pearl
 from pearl.documents.document import Document
 
@@ -50,12 +50,6 @@ def test_an_answer_is_right_by_what_it_quotes_and_may_say_that_nothing_is_there(
     assert ask("Which pilgrims invaded Portugal?", set()) == "not stated"
 
 
-def test_answers_are_counted_apart_by_whether_the_document_has_them() -> None:
-    one, other = STATED[0], next(q for q in OPEN if not q.sentences)
-    found = counts([one, other], {one.id: "not stated", other.id: "wrong"})
-    assert found == {True: {"not stated": 1}, False: {"wrong": 1}}
-
-
 @pytest.mark.parametrize("name", ["bm25", "words"])
 def test_a_sentence_that_is_asked_for_in_its_own_words_is_at_its_place(name: str) -> None:
     asked = [replace(q, text=q.sentences[0]) for q in STATED[::10]]
@@ -89,18 +83,3 @@ def test_figures_of_the_open_half_are_whole_and_the_ranking_by_words_does_not_fa
     lines = "\n".join(shown("open", result))
     assert re.search(r"top 5: words beside bm25 +\d+ +\d+ +<0\.001 ", lines)
     assert "not stated, refused   0 of 18" in lines
-
-
-def test_thresholds_are_shown_of_open_questions_only() -> None:
-    some = [*STATED[:4], *(q for q in OPEN if not q.sentences)]
-    frozen = [replace(q, half="frozen") for q in some]
-    assert "thresholds" in asyncio.run(evaluate(some, None, is_asked=False))
-    assert "thresholds" not in asyncio.run(evaluate(frozen, None, is_asked=False))
-
-
-def test_pairs_tell_who_won_and_what_signals_tell_apart() -> None:
-    found = {"bm25": [False, False, True, False], "words": [True, True, False, True]}
-    test = paired(STATED[:4], found)["words beside bm25"]
-    assert (test["won"], test["lost"], test["difference"]) == (3, 1, 0.5)
-    assert auc([2, 3], [1, 2]) == 0.875
-    assert auc([1], [1]) == 0.5

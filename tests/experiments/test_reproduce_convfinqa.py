@@ -72,7 +72,7 @@ def test_programs_are_evaluated_over_their_pages(tmp_path: Path) -> None:
     assert report["operands"] == {"one cell": 3, "nowhere": 2}
 
 
-def test_what_is_no_such_file_says_where(tmp_path: Path) -> None:
+def test_an_invalid_row_is_an_error_with_its_line(tmp_path: Path) -> None:
     data = tmp_path / "dev.jsonl"
     data.write_text(f"{json.dumps(dialogue(('1', '1', 1.0)))}\n{{}}\n", encoding="utf-8")
     script = ROOT / "experiments/reproduce_convfinqa.py"
@@ -81,12 +81,6 @@ def test_what_is_no_such_file_says_where(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "dev.jsonl:2: " in done.stderr
-
-
-def test_an_object_with_all_dialogues_is_read_too(tmp_path: Path) -> None:
-    data = tmp_path / "dev.json"
-    data.write_text(json.dumps({"dev": [dialogue(("1", "1", 1.0))]}), encoding="utf-8")
-    assert reproduce(data)["turns"] == 1
 
 
 @pytest.mark.slow

@@ -77,17 +77,6 @@ def test_rows_that_hold_an_operand_are_right(tmp_path: Path) -> None:
     assert first.text == "JKHY 2009 net sales: 2009 206,588; 2008 181,001"
 
 
-def test_each_setting_asks_what_it_says(tmp_path: Path) -> None:
-    found = experiment("convfinqa_retrieval").RowTopics(dialogues(tmp_path))
-    last = {setting: found.asked(setting)[-1] for setting in ("turn", "joined", "history")}
-    assert (last["turn"].text, last["turn"].history) == ("d costs?", ())
-    assert last["joined"].text == "a sales? b? c? d costs?"
-    assert last["history"].history == ("a sales?", "b?", "c?")
-    assert found.asked("ticker and year")[0].text == "a sales? JKHY 2009"
-    assert found.asked("filtered")[0].filters == ("ticker=JKHY", "year=2009")
-    assert found.asked("page")[0].filters == ("document~JKHY/2009/page_28.pdf#",)
-
-
 @pytest.mark.slow
 def test_rows_of_convfinqa_are_found() -> None:
     module = experiment("convfinqa_retrieval")

@@ -40,7 +40,7 @@ def run(
 
 def shown(requests: list[Request], output: str = "a") -> list[str]:
     tasks = [r.task for r in requests if isinstance(r.task, ActionTask)]
-    return [task.document or "" for task in tasks if task.output == output]
+    return [task.document or "" for task in tasks if task.output == output and task.parts is None]
 
 
 def messages(requests: list[Request]) -> list[tuple[Message, ...]]:

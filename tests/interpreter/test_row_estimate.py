@@ -13,7 +13,7 @@ import pytest
 from pearl import Document, Pearl
 from pearl.documents.tokens import Counter
 from pearl.errors import ExecutionError, PearlError
-from pearl.llm import CombineTask, Constrains, ItemsTask, Request
+from pearl.llm import Constrains, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index
@@ -131,9 +131,8 @@ def sent(model: Scripted) -> dict[str, tuple[int, int]]:
     """Calls and input tokens of each step."""
     calls, tokens = Tally[str](), Tally[str]()
     for request in model.requests:
-        task = request.task.step if isinstance(request.task, CombineTask) else request.task
-        calls[task.output] += 1  # type: ignore[union-attr]
-        tokens[task.output] += Counter().count(request.prompt)  # type: ignore[union-attr]
+        calls[request.task.output] += 1  # type: ignore[union-attr]
+        tokens[request.task.output] += Counter().count(request.prompt)  # type: ignore[union-attr]
     return {name: (calls[name], tokens[name]) for name in calls}
 
 

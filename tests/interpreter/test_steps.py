@@ -16,7 +16,7 @@ from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.answer import StepResult
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.execution import run
-from pearl.llm import ActionTask, CombineTask, Model, Request, Usage
+from pearl.llm import ActionTask, Model, Request, Usage
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import StepFailed, StepStarted, Trace
 from tests.models import Acting, output_of
@@ -197,9 +197,9 @@ def test_full_refuses_what_does_not_fit() -> None:
 def test_map_reduce_reads_everything_and_merges() -> None:
     def reply(request: Request) -> str:
         task = request.task
-        if isinstance(task, CombineTask):
-            return "merged " + " ".join(task.parts)
         assert isinstance(task, ActionTask)
+        if task.parts:
+            return "merged " + " ".join(task.parts)
         assert task.document is not None
         return "bees!" if "bees" in task.document else "nothing"
 
@@ -209,7 +209,7 @@ def test_map_reduce_reads_everything_and_merges() -> None:
     assert done["a"].coverage == 1.0
     assert done["a"].text.startswith("merged")
     assert "bees!" in done["a"].text
-    parts = [r.task.document for r in model.requests if isinstance(r.task, ActionTask)]
+    parts = [request.document for request in model.requests]
     assert "".join(part or "" for part in parts) == LONG.text
     assert done["a"].n_calls == len(model.requests)
     counter = Counter.for_model("extractive")
@@ -253,7 +253,8 @@ def test_groups_of_results_are_merged_in_the_order_of_the_document_and_all_count
 
     async def act(request: Request) -> str:
         task = request.task
-        if isinstance(task, CombineTask):
+        assert isinstance(task, ActionTask)
+        if task.parts:
             # The sooner a group is merged, the later it stands.
             await asyncio.sleep(0.02 / (1 + int(task.parts[0].split()[0][1:])))
             return " ".join(word for part in task.parts for word in part.split() if word != "x")
@@ -264,7 +265,7 @@ def test_groups_of_results_are_merged_in_the_order_of_the_document_and_all_count
     model, trace = Acting(act), Trace()
     done = asyncio.run(results(graph('a = FIND(CTX, "y")'), model, LONG, trace, window=1_500))["a"]
     marks = [int(word[1:]) for word in done.text.split() if word.startswith("p")]
-    n_parts = sum(isinstance(request.task, ActionTask) for request in model.requests)
+    n_parts = sum(request.document is not None for request in model.requests)
     assert marks == sorted(marks)
     assert len(marks) == n_parts > 3
     n_calls = len(model.requests)

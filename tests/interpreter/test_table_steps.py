@@ -143,7 +143,7 @@ def test_a_reply_that_cannot_be_used_goes_back_and_is_counted() -> None:
     assert answer.steps[0].n_calls == 3
     calls = [event.purpose for event in trace if isinstance(event, ModelCalled)]
     assert calls == ["step", "again", "again"]
-    assert "there is no column" in model.requests[2].messages[-1].content
+    assert "the table has no column" in model.requests[2].messages[-1].content
     assert [message.role for message in model.requests[2].messages] == [
         "user", "assistant", "user", "assistant", "user",
     ]  # fmt: skip
@@ -153,7 +153,7 @@ def test_without_a_query_the_step_is_undecided_after_four_replies() -> None:
     model = Scripted(lambda request: "Haifa, I think.")
     answer, _ = run(f"{PLAN}\n2. n = COUNT(found) : Count", CLINICS, model)
     assert (answer.status, len(model.requests)) == ("undecided", 4)
-    assert "no reply of 4 was a query of this table" in answer.why
+    assert "none of 4 replies was a query of this table" in answer.why
     assert answer.steps[1].is_void
 
 
@@ -177,7 +177,7 @@ def test_a_model_that_takes_a_constraint_is_held_to_the_form_of_a_query() -> Non
 
 def test_no_table_is_an_error_before_any_call() -> None:
     model = Scripted(lambda request: "x")
-    with pytest.raises(ExecutionError, match="there is no table"):
+    with pytest.raises(ExecutionError, match="the document has no table"):
         run(PLAN, Document("Only prose, and no more than that."), model)
     assert not model.requests
 

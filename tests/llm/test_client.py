@@ -49,16 +49,6 @@ def test_the_order_of_the_stack() -> None:
     assert named(Client()) == ["Retrying", "Limited", "ReplyGuard", "Budgeted"]
 
 
-def test_each_layer_asks_the_next_and_the_last_the_model() -> None:
-    model = reading(Scripted(lambda request: "ok"))
-    client = Client(ClientSettings(model), replies=MemoryReplies())
-    nested = "Scripted('scripted')"
-    for name in reversed(["Client", *FULL]):
-        nested = f"{name}({nested})"
-    assert repr(client) == nested
-    assert asyncio.run(client.complete(request())).text == "ok"
-
-
 def test_python_and_the_command_line_have_the_same_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k" * 20)
     settings = {"model": "openai:m", "concurrency": 3, "requests_per_minute": 60.0, "window": 9_000}
@@ -77,7 +67,7 @@ def test_settings_travel() -> None:
     assert pickle.loads(pickle.dumps(settings)) == settings
 
 
-def test_what_is_unshared_costs_what_it_costs_within_the_same_budget() -> None:
+def test_unshared_calls_count_towards_the_budget() -> None:
     model = reading(Scripted(lambda request: "ok"))
     client = Client(ClientSettings(model), budget=Budget(max_calls=3))
 
@@ -102,7 +92,7 @@ def test_spending_is_counted_without_any_limit() -> None:
     assert client.budget.spent.n_calls == 1
 
 
-def test_an_error_that_ends_the_run_ends_it_for_who_is_unshared() -> None:
+def test_a_fatal_error_also_ends_unshared_calls() -> None:
     def refuse(request: Request) -> str:
         raise ModelError("no credit", kind="quota")
 
@@ -118,7 +108,7 @@ def test_an_error_that_ends_the_run_ends_it_for_who_is_unshared() -> None:
     assert len(model.requests) == 1
 
 
-def test_the_window_is_the_one_that_is_said() -> None:
+def test_the_window_setting_overrides_the_model() -> None:
     model = Scripted(lambda request: "ok", window=7)
     assert (
         Client(ClientSettings(model)).window,
@@ -138,7 +128,7 @@ def test_a_client_has_its_settings_already() -> None:
         Pearl(client, budget=Budget())
 
 
-def test_only_who_asks_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_needed_only_to_send_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("PEARL_API_KEY", raising=False)
     with pytest.raises(ModelError, match="requires a key"):

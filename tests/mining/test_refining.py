@@ -35,7 +35,7 @@ from pearl.errors import DataError, ModelError
 from pearl.llm import Completion, Model, Request
 from pearl.llm.backends import create_model
 from pearl.llm.backends.scripted import Scripted
-from pearl.mining.merging import Draft, LibraryEntry, Rules, entry_of, merge_by_rule
+from pearl.mining.merging import LibraryEntry, Rules, entry_of, merge_by_rule
 from pearl.mining.refinement import Refinement, compared, library_text, lineage
 from pearl.mining.refining import Drafts, RefineSettings, read_drafts, read_reply, refine_actions
 from tests.dsl.strategies import texts
@@ -57,12 +57,6 @@ def test_plain_drafts_keep_their_flaws() -> None:
     assert "two parameters" in str(flaws["FIND_TWICE(CTX, X, X) : Find X in X"])
 
 
-def test_the_published_form_is_read() -> None:
-    (draft,) = read_drafts("FIND_A(CTX) #Find it\n", "x").drafts
-    assert draft.action is not None
-    assert draft.action.definition == "Find it"
-
-
 def test_seeds_come_first_and_rows_by_index_whatever_their_order() -> None:
     rows = [row(i, FIND_A, FIND_B) for i in range(5)]
     expected = read_drafts(mined(*rows), "x")
@@ -75,7 +69,7 @@ def test_seeds_come_first_and_rows_by_index_whatever_their_order() -> None:
         assert read_drafts(mined(*rows), "x") == expected
 
 
-def test_what_a_row_could_not_say_is_told() -> None:
+def test_failed_and_repeated_rows_are_reported() -> None:
     text = mined(
         row(0, FIND_A, status="unreadable", diagnostics=["reply:1:1: error: odd\n |"]),
         row(1, status="failed", error="no route"),
@@ -119,7 +113,7 @@ def test_a_cut_last_line_and_broken_lines_are_forgiven() -> None:
         (mined(head=header(seed_actions=[])), "the file has no drafts"),
     ],
 )
-def test_what_holds_no_drafts_is_refused(text: str, message: str) -> None:
+def test_files_without_drafts_are_refused(text: str, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
         read_drafts(text, "x")
     assert caught.value.exit_code == 3
@@ -144,7 +138,7 @@ def merged(text: str, rules: Rules | None = None) -> dict[str, set[str | None]]:
     }
 
 
-def test_the_same_is_merged_and_the_rest_stays_apart() -> None:
+def test_equivalent_drafts_are_merged_and_others_stay_apart() -> None:
     assert merged(PLAIN) == {
         "FIND_REASON(CTX, X)": {None, "name"},
         "FIND_EFFECT(CTX, X)": {None},
@@ -235,53 +229,49 @@ def test_likeness_is_symmetric_and_of_nothing_is_nothing() -> None:
         assert likeness([]).shape == (0, 0)
 
 
-def test_drafts_may_be_of_no_question() -> None:
-    draft = Draft(0, "FIND(CTX) : Find", action("FIND(CTX) : Find it"))
-    assert entry_of(draft, action(draft.text)).support == 1
-
-
 DRAFTS, _ = read_actions(
     "FIND_A(CTX, X) : Find A\nFIND_B(CTX, X) : Find B\nFIND_C(CTX) : Find C\nFIND_D(CTX) : Find D\n"
 )
 
 
-def merges(text: str) -> list[tuple[str, tuple[int, ...]]]:
-    return [(print_action(action), numbers) for action, numbers in read_reply(text, DRAFTS).merges]
+AB = "FIND_AB(CTX, X) : Find A or B"
+STAYS = "the reply does not name a draft"
+
+REPLIES: dict[str, tuple[dict[str, tuple[int, ...]], dict[int, str], tuple[str, ...]]] = {
+    # reply: (its actions with their drafts, drafts to drop, problems)
+    f"{AB} [1, 2]": ({AB: (1, 2)}, {}, ()),
+    f"- {AB} [1,2]": ({AB: (1, 2)}, {}, ()),
+    f"1. `{AB} [1; 2]`": ({AB: (1, 2)}, {}, ()),
+    "* **FIND_AB(CTX, X)** : Find A or B [1-2].": ({AB: (1, 2)}, {}, ()),
+    "2) FIND_AB(CTX, X) # Find A or B [2, 1]": ({AB: (1, 2)}, {}, ()),
+    "> FIND_AB(CTX,X): Find A or B [ 1–2 ]": ({AB: (1, 2)}, {}, ()),
+    f"Here you are:\n```\n{AB} [1, 2]\n```\nI hope this helps!": ({AB: (1, 2)}, {}, ()),
+    f"- drop [3] : nobody can\nDROP: [4]\n{AB} [1]": (
+        {AB: (1,)}, {3: "nobody can", 4: "the model gave no reason"}, (),
+    ),
+    f"{AB} [1, 2]\nFIND_B(CTX, X) : Find B [2]": (
+        {AB: (1, 2)}, {}, ("draft 2 is named twice; the first place counts",),
+    ),
+    "FIND_C(CTX) : Find C\n": ({"FIND_C(CTX) : Find C": (3,)}, {}, ()),
+    f"{AB} [1]\nFIND_NEW(CTX) : Find news": ({AB: (1,)}, {}, ("FIND_NEW does not name a draft",)),
+    f"{AB} [1, 2]\ndrop [99] : no\ndrop [3] : dull": (
+        {AB: (1, 2)}, {3: "dull"}, ("unknown draft 99",),
+    ),
+    "All of these are fine, I would not change a thing.": ({}, {}, (STAYS,)),
+    "drop [] : none": ({}, {}, (STAYS,)),
+    "FIND_A(CTX, X) : Find A [1, 9]": ({}, {}, ("unknown draft 9",)),
+    "FIND_A(CTX, X) : Find A [0]": ({}, {}, ("unknown draft 0",)),
+    "FIND_A(CTX, X) : Find A [1-6]": ({}, {}, ("unknown draft 5, 6",)),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "FIND_AB(CTX, X) : Find A or B [1, 2]",
-        "- FIND_AB(CTX, X) : Find A or B [1,2]",
-        "1. `FIND_AB(CTX, X) : Find A or B [1; 2]`",
-        "* **FIND_AB(CTX, X)** : Find A or B [1-2].",
-        "2) FIND_AB(CTX, X) # Find A or B [2, 1]",
-        "> FIND_AB(CTX,X): Find A or B [ 1–2 ]",
-        "Here you are:\n```\nFIND_AB(CTX, X) : Find A or B [1, 2]\n```\nI hope this helps!",
-    ],
-)
-def test_an_action_is_read_with_its_numbers(line: str) -> None:
-    assert merges(line) == [("FIND_AB(CTX, X) : Find A or B", (1, 2))]
-    assert read_reply(line, DRAFTS).problems == ()
-
-
-def test_drafts_may_be_dropped_with_a_reason() -> None:
-    reply = read_reply("- drop [3] : nobody can\nDROP: [4]\nFIND_A(CTX, X) : Find A [1]", DRAFTS)
-    assert reply.drops == ((3, "nobody can"), (4, "the model gave no reason"))
-    assert [numbers for _, numbers in reply.merges] == [(1,)]
-
-
-def test_the_first_place_of_a_number_counts() -> None:
-    reply = read_reply("FIND_A(CTX, X) : Find A [1, 2]\nFIND_B(CTX, X) : Find B [2]", DRAFTS)
-    assert [numbers for _, numbers in reply.merges] == [(1, 2)]
-    assert reply.problems == ("draft 2 is named twice; the first place counts",)
-
-
-def test_a_line_without_numbers_says_that_its_draft_stays() -> None:
-    assert merges("FIND_C(CTX) : Find C\n") == [("FIND_C(CTX) : Find C", (3,))]
-    reply = read_reply("FIND_A(CTX, X) : Find A [1]\nFIND_NEW(CTX) : Find news", DRAFTS)
-    assert reply.problems == ("FIND_NEW does not name a draft",)
+@pytest.mark.parametrize("text", REPLIES)
+def test_replies_of_the_model(text: str) -> None:
+    reply = read_reply(text, DRAFTS)
+    merges, drops, problems = REPLIES[text]
+    assert {print_action(action): numbers for action, numbers in reply.merges} == merges
+    assert (dict(reply.drops), reply.problems) == (drops, problems)
+    assert reply.is_usable == bool(merges or drops)
 
 
 @pytest.mark.parametrize(
@@ -294,27 +284,8 @@ def test_a_line_without_numbers_says_that_its_draft_stays() -> None:
 )
 def test_a_broken_action_leaves_its_drafts_alone(line: str) -> None:
     reply = read_reply(f"{line}\nFIND_C(CTX) : Find C [3]", DRAFTS)
-    assert reply.is_usable
     assert [numbers for _, numbers in reply.merges] == [(3,)]
     assert len(reply.problems) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("All of these are fine, I would not change a thing.", "the reply does not name a draft"),
-        ("FIND_A(CTX, X) : Find A [1, 9]", "unknown draft 9"),
-        ("FIND_A(CTX, X) : Find A [0]", "unknown draft 0"),
-        ("drop [5-9999999] : all", "unknown draft 5, 6, "),
-        ("FIND_A(CTX, X) : Find A [1-99]", "unknown draft 5, 6, "),
-        ("drop [] : none", "the reply does not name a draft"),
-    ],
-)
-def test_prose_and_invented_numbers_are_refused(text: str, problem: str) -> None:
-    reply = read_reply(text, DRAFTS)
-    assert not reply.is_usable
-    assert (reply.merges, reply.drops) == ((), ())
-    assert reply.problems[-1].startswith(problem)
 
 
 @given(
@@ -334,14 +305,6 @@ def test_any_reply_names_a_draft_once_at_most(text: str) -> None:
     assert len(named) == len(set(named))
     assert set(named) <= set(range(1, len(DRAFTS) + 1))
     assert bool(named) == reply.is_usable
-
-
-def test_a_line_with_an_invented_number_does_not_spoil_the_others() -> None:
-    reply = read_reply("FIND_A(CTX, X) : Find A [1, 2]\ndrop [99] : no\ndrop [3] : dull", DRAFTS)
-    assert reply.is_usable
-    assert [numbers for _, numbers in reply.merges] == [(1, 2)]
-    assert reply.drops == ((3, "dull"),)
-    assert reply.problems == ("unknown draft 99",)
 
 
 THINGS = [
@@ -422,7 +385,7 @@ def assert_a_library(refinement: Refinement) -> None:
     assert list(read_library(text, "x")) == [action.name for action in refinement.actions]
 
 
-def test_what_fits_is_merged_by_rule_and_no_model_is_asked() -> None:
+def test_no_model_is_asked_if_the_rules_suffice() -> None:
     def never(request: Request) -> str:
         raise AssertionError(request)
 
@@ -438,7 +401,7 @@ def test_what_fits_is_merged_by_rule_and_no_model_is_asked() -> None:
 
 
 @pytest.mark.parametrize("name", library_names())
-def test_a_library_that_was_made_by_hand_comes_out_as_it_went_in(name: str) -> None:
+def test_a_handmade_library_is_unchanged(name: str) -> None:
     library = load_library(name)
     refinement = refine("\n".join(map(print_action, library.values())), max_actions=500)
     assert {action.text for action in refinement.actions} == set(
@@ -554,7 +517,7 @@ def test_a_model_that_fails_later_leaves_the_rest_to_the_rules() -> None:
 
 
 @pytest.mark.parametrize("text", ["All good.", "FIND(CTX, X) : Find X [1, 99]"])
-def test_replies_of_no_use_are_counted_and_room_is_made_by_rule(text: str) -> None:
+def test_unusable_replies_are_counted_and_rules_make_room(text: str) -> None:
     refinement = refine(unlike(12), lambda r: text, max_actions=9)
     assert refinement.calls("unusable") == refinement.calls() == 1
     assert refinement.rounds[0].shards[0].problems
@@ -563,7 +526,7 @@ def test_replies_of_no_use_are_counted_and_room_is_made_by_rule(text: str) -> No
     assert_accounted(refinement)
 
 
-def test_room_is_made_by_folding_what_is_close_and_least_wanted() -> None:
+def test_room_is_made_by_folding_the_least_supported_into_its_neighbour() -> None:
     keys = ["FIND_OLD_KEY(CTX) : Find the old key of a door", "FIND_KEY(CTX) : Find a key of it"]
     rows = [row(0, *keys), row(1, keys[1]), row(2, "FIND_TOWER(CTX) : Find a tower")]
     found = read_drafts(mined(*rows, row(3, "FIND_TOWER(CTX) : Find a tower")), "x")
@@ -573,7 +536,7 @@ def test_room_is_made_by_folding_what_is_close_and_least_wanted() -> None:
     assert_accounted(refinement)
 
 
-def test_nothing_left_is_an_error() -> None:
+def test_an_empty_library_is_an_error() -> None:
     with pytest.raises(DataError, match="nothing remains of 3 drafts") as caught:
         refine(unlike(3), lambda r: "drop [1, 2, 3] : bad", max_actions=2)
     assert caught.value.exit_code == 3
@@ -600,12 +563,6 @@ def test_the_order_of_replies_and_rows_changes_nothing() -> None:
         again = refine(mined(*rows), Late(seed), max_actions=9, shard_size=5)
         assert again == expected
         assert library_text(again) == library_text(expected)
-
-
-def test_a_refinement_round_trips_as_json() -> None:
-    other = read_library("FIND_REASON(CTX, X) : Why X\nFIND_CAUSES(CTX) : Find a reason", "other")
-    refinement = compared(refine(PLAIN), other)
-    assert Refinement.model_validate_json(refinement.model_dump_json()) == refinement
 
 
 def test_a_comparison_names_the_nearest_of_ours() -> None:

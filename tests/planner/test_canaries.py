@@ -18,7 +18,6 @@ from pearl.errors import ExecutionError, ModelError, PlanningError
 from pearl.llm import (
     ActionTask,
     ChooseTask,
-    CombineTask,
     DecomposeTask,
     ItemsTask,
     LookupTask,
@@ -37,7 +36,7 @@ from pearl.runs.executors import local
 
 CANARY = "zyzzyva"
 
-READING = (ActionTask, ItemsTask, CombineTask, LookupTask, ChooseTask)
+READING = (ActionTask, ItemsTask, LookupTask, ChooseTask)
 """What a model is asked that sees the document; every other prompt is one of planning."""
 
 PLANS = (
@@ -116,7 +115,7 @@ def test_no_text_of_a_document_reaches_a_prompt_of_planning(
     assert any(CANARY in request.prompt for request in model.requests)
 
 
-def test_every_kind_of_prompt_is_one_of_reading_or_is_looked_into() -> None:
+def test_every_task_is_a_reading_task_or_is_checked_here() -> None:
     seen = {PlanTask, StandaloneTask, DecomposeTask, MineTask, RefineTask}
     assert {*get_args(Task)} == {*READING} | seen
 
@@ -135,7 +134,7 @@ def test_mining_and_refining_are_shown_questions_and_drafts_alone() -> None:
 
 
 @pytest.mark.parametrize("shape", ["counts", "fields"])
-def test_what_a_shape_tells_is_in_the_trace(shape: str) -> None:
+def test_the_shape_card_is_in_the_trace(shape: str) -> None:
     model, trace = Scripted(lambda request: PLANS[1]), Trace()
     document = pearl.Document("age,name\n1,Ada\n2,Bo\n", "ages.csv")
     asyncio.run(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl import plugins
-from pearl.actions.library import load_library, read_library
+from pearl.actions.library import load_library
 from pearl.actions.operators import with_operators
 from pearl.data.domains import load_domain
 from pearl.dsl.parser import parse
@@ -26,14 +26,6 @@ def test_every_domain_has_a_library_and_examples_that_fit_it(name: str) -> None:
     assert list(examples) == list(read_bank(domain.examples))
     assert len(examples) >= 5
     assert len({example.question for example in examples}) == len(examples)
-
-
-def test_examples_that_call_what_the_library_lacks_are_left_out() -> None:
-    library = read_library("SUMMARIZE(CTX) : Sum up\nCONCAT(S1, S2, ...) : Join", "small")
-    for example in load_examples("quality", library):
-        assert {s.action for s in example.plan.steps} <= {
-            *library, *(a.name for a in example.plan.new_actions)
-        }  # fmt: skip
 
 
 def test_a_bank_can_be_any_folder(tmp_path: Path) -> None:
@@ -75,14 +67,6 @@ def test_the_nearest_and_a_few_unlike_ones(
     assert set(found) <= set(bank)
 
 
-@given(banks.filter(len), st.data())
-def test_the_nearest_comes_last(bank: list[Example], data: st.DataObject) -> None:
-    """A question of the bank is nearest to itself, unless another has all of its words, too."""
-    own = data.draw(st.sampled_from(bank))
-    last = select(bank, own.question, 1)[-1]
-    assert set(own.question.split()) <= set(last.question.split()) or last == own
-
-
 @given(banks, st.integers(1, 10))
 def test_a_spread_is_part_of_the_bank_in_its_order(bank: list[Example], n: int) -> None:
     found = spread(bank, n)
@@ -90,16 +74,6 @@ def test_a_spread_is_part_of_the_bank_in_its_order(bank: list[Example], n: int) 
     assert len(found) == min(len(bank), n)
     assert found == [example for example in bank if example in found]
     assert found[:1] == bank[:1]
-
-
-def test_a_spread_leaves_out_what_is_much_alike() -> None:
-    bank = [
-        Example(text, PLAN) for text in ("Why did Ada go?", "Why did Ada stay?", "How many dogs?")
-    ]
-    assert [example.question for example in spread(bank, 2)] == [
-        "Why did Ada go?",
-        "How many dogs?",
-    ]
 
 
 @given(questions, st.sampled_from(["{}?", "  {} ?", "“{}”", "{}...", "\t{}\n"]), st.booleans())
@@ -112,7 +86,7 @@ def test_a_question_is_the_same_however_it_is_written(
     assert asked_again(bank, [asked, f"{question} today?"]) == bank[:1]
 
 
-def test_a_bank_is_read_whole_whatever_its_plans_call(tmp_path: Path) -> None:
+def test_a_bank_is_read_whole_even_if_its_plans_call_unknown_actions(tmp_path: Path) -> None:
     for name, action in (("b", "FIND"), ("a", "NOWHERE_DEFINED")):
         text = f'Question: {name}?\n\n1. a = {action}(CTX, "it") : Find\n'
         (tmp_path / f"{name}.plan").write_text(text, encoding="utf-8")
@@ -123,7 +97,7 @@ def test_a_bank_is_read_whole_whatever_its_plans_call(tmp_path: Path) -> None:
     assert read_bank(tmp_path / "empty") == ()
 
 
-def test_a_plan_that_is_no_text_is_told(tmp_path: Path) -> None:
+def test_a_plan_that_is_not_text_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "bad.plan").write_bytes(b"Question: caf\xe9?\n")
     with pytest.raises(DataError, match=r"bad\.plan"):
         read_bank(tmp_path)
@@ -137,5 +111,5 @@ def test_a_plan_that_is_no_text_is_told(tmp_path: Path) -> None:
 def test_a_bank_has_plain_files_only(tmp_path: Path, target: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "a.plan").symlink_to(target)
-    with pytest.raises(DataError, match="is no file"):
+    with pytest.raises(DataError, match="is not a regular file"):
         read_bank(tmp_path)

@@ -12,57 +12,37 @@ from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.client import Client, ClientSettings
 from pearl.pipeline import Pearl
-from pearl.planner.candidates import DRAWN_AT, MAX_PLANS, Draws, Plans, different_plans
+from pearl.planner.candidates import DRAWN_AT, Draws, Plans, different_plans
 from pearl.trace import PlanAttempted, PlanFailed, Trace
 
 FIND = '1. ans = FIND(CTX, "the key") : Find it'
 
 
-def compiled(*plans: str) -> list[CheckedPlan]:
+JOINED = '1. a = FIND(CTX, "x") : f\n2. b = FIND(CTX, "y") : f\n3. c = CONCAT(a, b) : join'
+DIG = 'New actions:\n- DIG(CTX, X) : Find X {}\n\n1. ans = DIG(CTX, "the key") : Find it'
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_same"),
+    [
+        (FIND, '1. key = FIND(CTX, "the key") : Say where it lies', True),
+        (FIND, '1. ans = FIND(CTX, "The  key") : Find it', True),
+        (JOINED, '1. b = FIND(CTX, "y") : f\n2. a = FIND(CTX, "x") : f\n3. c = CONCAT(a, b) : join', True),
+        (JOINED, JOINED.replace("(a, b)", "(b, a)"), False),
+        (FIND, '1. ans = FIND(CTX, "the lock") : Find it', False),
+        (FIND, '1. ans = FIND_REASON(CTX, "the key") : Find it', False),
+        (FIND, '1. a = FIND(CTX, "the key") : Find it\n2. ans = SUMMARIZE_X(CTX, a) : Sum up', False),
+        (DIG.format("below"), DIG.format("above"), False),
+    ],
+)  # fmt: skip
+def test_plans_with_the_same_calls_are_one(one: str, other: str, are_same: bool) -> None:
     pearl = Pearl()
-    return [pearl.compile(plan) for plan in plans]
+    plans = different_plans([pearl.compile(one), pearl.compile(other)])
+    assert plans.written == (((1, 2),) if are_same else ((1,), (2,)))
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        '1. key = FIND(CTX, "the key") : Say where it lies',
-        '1. ans = FIND(CTX, "The  key") : Find it',
-    ],
-)
-def test_names_and_explanations_make_no_other_plan(other: str) -> None:
-    plans = different_plans(compiled(FIND, other))
-    assert (len(plans.different), plans.written) == (1, ((1, 2),))
-
-
-def test_the_order_of_independent_steps_makes_no_other_plan() -> None:
-    one = '1. a = FIND(CTX, "x") : f\n2. b = FIND(CTX, "y") : f\n3. c = CONCAT(a, b) : join'
-    two = '1. b = FIND(CTX, "y") : f\n2. a = FIND(CTX, "x") : f\n3. c = CONCAT(a, b) : join'
-    swapped = '1. a = FIND(CTX, "x") : f\n2. b = FIND(CTX, "y") : f\n3. c = CONCAT(b, a) : join'
-    plans = different_plans(compiled(one, two, swapped))
-    assert plans.written == ((1, 2), (3,))
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        '1. ans = FIND(CTX, "the lock") : Find it',
-        '1. ans = FIND_REASON(CTX, "the key") : Find it',
-        '1. a = FIND(CTX, "the key") : Find it\n2. ans = SUMMARIZE_X(CTX, a) : Sum up',
-    ],
-)
-def test_other_calls_make_another_plan(other: str) -> None:
-    assert len(different_plans(compiled(FIND, other)).different) == 2
-
-
-def test_new_actions_are_told_apart_by_what_they_mean() -> None:
-    plan = 'New actions:\n- DIG(CTX, X) : {}\n\n1. ans = DIG(CTX, "the key") : Find it'
-    plans = different_plans(compiled(plan.format("Find X below"), plan.format("Find X above")))
-    assert len(plans.different) == 2
-
-
-@pytest.mark.parametrize("n", [0, -1, MAX_PLANS + 1])
-def test_so_many_plans_are_refused(n: int) -> None:
+@pytest.mark.parametrize("n", [0, 21])
+def test_a_number_of_plans_out_of_range_is_refused(n: int) -> None:
     with pytest.raises(UsageError, match="n_plans must be"):
         Pearl(n_plans=n)
 
@@ -156,7 +136,7 @@ def test_callers_of_a_question_share_one_plan_or_one_failure_that_is_not_kept() 
     assert not replies
 
 
-def test_where_no_plan_can_be_written_it_says_why() -> None:
+def test_without_any_plan_the_error_says_why() -> None:
     with pytest.raises(PlanningError, match="no valid plan"):
         written({1: ModelError("cut off", kind="refused"), 2: "no plan"})
     with pytest.raises(ModelError, match="cut off"):

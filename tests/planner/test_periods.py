@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date, datetime, timedelta
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.errors import UsageError
-from pearl.planner.periods import MAX_LENGTH, MAX_YEARS, Calendar, resolve_periods
+from pearl.planner.periods import MAX_LENGTH, Calendar, resolve_periods
 
 MAY = Calendar(date(2024, 5, 1))
 FISCAL = Calendar(date(2024, 11, 5), (9, 30))
@@ -122,20 +121,20 @@ KEPT = (
 )
 
 OPEN = {
-    "In which year was it higher than the previous year?": "it is asked of several years",
-    "From 2010 to 2013, and the previous year?": "it follows several years",
-    "Than the year before, was it more in 2010 or in 2013?": "which year it is counted from is open",
-    "In 2012/13 and the previous year?": "which year it is counted from is open",
-    "In 2012 and the previous quarter?": "which quarter it is counted from is open",
-    "What was it the following year?": "which year it is counted from is open",
-    "As of 31 March 2012, what was it last year?": "a date of its own",
-    "What was it in the previous year? (asked with: what were net earnings)": "the questions before it name no year",
+    "In which year was it higher than the previous year?": "asks about several years",
+    "From 2010 to 2013, and the previous year?": "several years stand before it",
+    "Than the year before, was it more in 2010 or in 2013?": "the year to count from is ambiguous",
+    "In 2012/13 and the previous year?": "the year to count from is ambiguous",
+    "In 2012 and the previous quarter?": "the quarter to count from is ambiguous",
+    "What was it the following year?": "the year to count from is ambiguous",
+    "As of 31 March 2012, what was it last year?": "gives its own date",
+    "What was it in the previous year? (asked with: what were net earnings)": "the earlier questions name no year",
     "In 2012 and 500 years earlier?": "more than 200 years from 2024-05-01",
 }
 
 
 @pytest.mark.parametrize(("asked", "question"), READ.items())
-def test_what_is_read(asked: str, question: str) -> None:
+def test_relative_periods_become_absolute(asked: str, question: str) -> None:
     found, notes = resolve_periods(asked, MAY)
     assert found == question
     assert notes
@@ -143,12 +142,12 @@ def test_what_is_read(asked: str, question: str) -> None:
 
 
 @pytest.mark.parametrize("asked", KEPT)
-def test_what_stays(asked: str) -> None:
+def test_other_phrases_stay_without_a_note(asked: str) -> None:
     assert resolve_periods(asked, MAY) == (asked, ())
 
 
 @pytest.mark.parametrize(("asked", "why"), OPEN.items())
-def test_what_is_open_stays_and_is_told(asked: str, why: str) -> None:
+def test_ambiguous_phrases_stay_with_a_note(asked: str, why: str) -> None:
     found, (note,) = resolve_periods(asked, MAY)
     assert found == asked
     assert "is left as it is" in note
@@ -236,7 +235,7 @@ def test_periods_follow_each_other_without_a_gap(calendar: Calendar, unit: str, 
         (date(2024, 5, 1), 9),
     ],
 )
-def test_what_is_no_calendar(wrong: tuple[object, object]) -> None:
+def test_invalid_calendars_are_refused(wrong: tuple[object, object]) -> None:
     with pytest.raises(UsageError):
         Calendar(*wrong)  # type: ignore[arg-type]
 
@@ -255,28 +254,6 @@ def test_a_question_with_absolute_periods_stays_as_it_is(asked: str, calendar: C
     assert all("is left as it is" in note for note in others)
     if once != asked:
         assert any(" read as " in note for note in notes)
-
-
-@given(QUESTIONS, CALENDARS)
-def test_years_that_are_put_in_are_near(asked: str, calendar: Calendar) -> None:
-    for note in resolve_periods(asked, calendar)[1]:
-        _, is_read, name = note.partition(" read as ")
-        if is_read:
-            years = re.findall(r"\b\d{4}\b", name.partition(" (")[0])
-            assert years
-            assert all(abs(int(year) - calendar.as_of.year) <= MAX_YEARS + 1 for year in years)
-
-
-WORDS = st.text("abcdefg hij,;%$äé東", min_size=1, max_size=30)
-
-
-@given(WORDS, st.sampled_from(["last year", "13 years ago", "the last three years"]), WORDS)
-def test_the_text_around_a_phrase_is_unchanged(before: str, phrase: str, after: str) -> None:
-    asked = f"{before} x {phrase}, {after}"
-    found = resolve_periods(asked, MAY)[0]
-    assert found.startswith(f"{before} x ")
-    assert found.endswith(f", {after}")
-    assert re.fullmatch(r"in \d{4}|from \d{4} to \d{4}", found[len(before) + 3 : -len(after) - 2])
 
 
 def test_a_very_long_question_stays() -> None:

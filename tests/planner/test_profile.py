@@ -52,7 +52,7 @@ def test_by_size_and_window(model: str, window: int | None, chosen: Any, expecte
     assert profile_for(Reading(str, model), chosen, window) is expected
 
 
-def test_a_model_that_reads_no_prompt_needs_no_short_one() -> None:
+def test_a_model_that_reads_no_prompt_has_the_full_profile() -> None:
     assert profile_for(Scripted(lambda request: ""), "auto", 100) is FULL
 
 
@@ -115,7 +115,7 @@ def test_every_library_has_a_short_form(domain: str, kind: Any) -> None:
     assert len(pearl.material.actions_for(kind)) > len(shown)  # all, where there is no question
 
 
-def test_what_the_model_makes_up_is_mended_by_rule() -> None:
+def test_rules_mend_made_up_arguments_and_steps() -> None:
     reply = """Sure! Here is the plan:
 1. reason = FIND_REASON(CTX, "Nils's selling of the boat")
 2. again = FIND_REASON(CTX, "selling the boat")
@@ -132,7 +132,7 @@ def test_what_the_model_makes_up_is_mended_by_rule() -> None:
     assert any("too-many-steps" in note for note in attempt.notes)
 
 
-def test_a_call_that_comes_twice_is_made_once() -> None:
+def test_repeated_calls_become_one() -> None:
     reply = '1. a = FIND(CTX, "Nils")\n2. b = FIND(CTX, "nils")\n3. c = FIND(CTX, "x")'
     plan, _, [attempt] = planned(reply)
     assert calls(plan) == [
@@ -158,9 +158,7 @@ CODES = ("repeated-call", "not-of-the-question")
         ),
     ],
 )
-def test_what_combines_the_steps_is_added_by_rule(
-    question: str, reply: str, last: tuple[str, ...]
-) -> None:
+def test_rules_add_the_combining_step(question: str, reply: str, last: tuple[str, ...]) -> None:
     plan, _, _ = planned(reply, question)
     assert calls(plan)[-1] == last
 
@@ -171,7 +169,7 @@ def test_no_step_is_added_beyond_the_limit() -> None:
     assert [step.action for step in plan.plan.steps] == ["FIND_REASON", "IDENTIFY"]
 
 
-def test_a_model_that_takes_grammars_is_held_to_the_question() -> None:
+def test_a_grammar_limits_strings_to_words_of_the_question() -> None:
     constrains = Constrains(frozenset({"grammar"}))
     plan, model, [attempt] = planned('1. v1 = FIND(CTX, "Nils")', constrains=constrains)
     [request] = model.requests  # one phase
@@ -180,12 +178,6 @@ def test_a_model_that_takes_grammars_is_held_to_the_question() -> None:
     assert "T0: /Nils" in request.constraint.lark
     assert attempt.constraint == "library"
     assert len(plan.plan.steps) == 1
-
-
-def test_a_decoder_of_lines_takes_the_whole_grammar() -> None:
-    constrains = Constrains(frozenset({"line", "grammar"}))
-    _, model, _ = planned('1. v1 = FIND(CTX, "Nils")', constrains=constrains)
-    assert model.requests[0].constrain_by == "grammar"
 
 
 @pytest.mark.parametrize("kind", ["repetition", "truncated"])
@@ -200,7 +192,7 @@ def test_the_beginning_of_an_endless_reply_is_a_plan(kind: Any) -> None:
     assert attempt.usage == Usage(1, 2)
 
 
-def test_a_reply_without_a_step_goes_back_and_fails_in_the_end() -> None:
+def test_a_reply_without_a_step_is_repaired_then_fails() -> None:
     with pytest.raises(PlanningError) as caught:
         planned("I cannot see the document.", max_repairs=1)
     assert len(caught.value.attempts) == 2

@@ -52,7 +52,7 @@ def test_counts_of_records_turns_and_sections() -> None:
     assert OWN.fullmatch(shape_card(Document(""), "counts", count))
 
 
-def test_names_of_fields_are_told_where_they_are_asked_for() -> None:
+def test_names_of_fields_are_shown_with_shape_fields() -> None:
     card = shape_card(Document(LOG), "fields", count)
     assert "(Date: date, User: number, Notes: text)" in card
     assert "Date" not in shape_card(Document(LOG), "counts", count)
@@ -65,7 +65,7 @@ def test_names_of_fields_are_told_where_they_are_asked_for() -> None:
         "date date date date date", "user\u00a0name", " ".join(["date"] * 5),
     ],
 )  # fmt: skip
-def test_a_name_that_is_not_common_or_short_is_not_told(name: str) -> None:
+def test_uncommon_and_long_names_are_not_shown(name: str) -> None:
     card = shape_card(record(name), "fields", count)
     for word in re.findall(r"\w+", name):
         assert word in ("date", "user", "name", "User", "Date", "s") or word not in card
@@ -74,13 +74,13 @@ def test_a_name_that_is_not_common_or_short_is_not_told(name: str) -> None:
 
 @examples(60)
 @given(st.text(max_size=200) | st.from_regex(r"(\w{1,9}: \w{1,9}( \|\| )?){1,4}(\n|\Z)"))
-def test_counts_say_numbers_and_our_own_words(text: str) -> None:
+def test_counts_show_only_numbers_and_fixed_words(text: str) -> None:
     assert OWN.fullmatch(shape_card(Document(text), "counts", count))
 
 
 @examples(60)
 @given(st.lists(st.text("abDeiot -_\n", min_size=1, max_size=24), min_size=1, max_size=12))
-def test_fields_say_common_words_alone(names: list[str]) -> None:
+def test_fields_show_only_common_words(names: list[str]) -> None:
     text = "\n".join(" || ".join(f"{name}: {i}" for name in names) for i in range(4))
     card = shape_card(Document(text), "fields", count)
     told = re.findall(r"([^(,]+): (?:date|number|text)", card)
@@ -88,7 +88,7 @@ def test_fields_say_common_words_alone(names: list[str]) -> None:
     assert all(re.fullmatch(r" ?(field \d|[A-Za-z][A-Za-z ]{0,19})", name) for name in told)
 
 
-def test_a_field_of_few_records_is_not_told() -> None:
+def test_a_field_of_few_records_is_not_shown() -> None:
     few = LOG + "\nDate: 2023-02-01 || User: 7 || Notes: x || Price: 3"
     assert "Price" not in shape_card(Document(few), "fields", count)
 
@@ -141,12 +141,6 @@ def test_documents_of_one_shape_share_a_plan_and_others_have_their_own() -> None
     assert ["Note" in cards[0], "Time" in cards[1]] == [True, True]
 
 
-def test_without_it_the_prompt_is_the_same_for_every_document() -> None:
-    (shown,), trace = asked("none", Document(LOG))
-    assert "What CTX consists of" not in shown
-    assert [event.shape for event in trace if isinstance(event, PlanAttempted)] == [""]
-
-
-def test_a_shape_that_there_is_not_is_told() -> None:
+def test_an_unknown_shape_is_refused() -> None:
     with pytest.raises(UsageError, match="unknown shape 'count'"):
         Pearl(shape="count")  # type: ignore[arg-type]

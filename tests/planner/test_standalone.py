@@ -62,9 +62,9 @@ def test_without_a_conversation_nothing_is_asked() -> None:
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
-        ("$7.1 million", "no question"),
-        ("Net sales in 2009 were $7.1 million.", "no question"),
-        ("What were net sales in 2009? $7.1 million.", "no question"),
+        ("$7.1 million", "not a question"),
+        ("Net sales in 2009 were $7.1 million.", "not a question"),
+        ("What were net sales in 2009? $7.1 million.", "not a question"),
         ("What were net sales?", "leaves out 2009"),
         ("What were net sales in 2008?", "leaves out 2009"),
         ("What were net sales in 2009, after 7.1 million?", "has 7.1"),
@@ -108,7 +108,7 @@ def test_a_reply_that_is_not_the_question_is_requested_once_more(reply: str, pro
         ("Who signed?", "Who did so, again?", "Who signed?"),
     ],
 )  # fmt: skip
-def test_what_is_a_question_is_taken(reply: str, question: str, expected: str) -> None:
+def test_a_valid_rewritten_question_is_taken(reply: str, question: str, expected: str) -> None:
     assert read_reply(reply, question, SHOWN) == (expected, "")
 
 
@@ -143,9 +143,7 @@ def test_a_small_number_does_not_take_the_place_of_one_that_was_asked_for() -> N
 
 
 @given(st.text(), st.text(min_size=1).filter(str.strip))
-def test_whatever_a_model_says_the_question_is_one_line_with_its_years(
-    reply: str, asked: str
-) -> None:
+def test_for_any_reply_the_question_is_one_line_with_its_years(reply: str, asked: str) -> None:
     question = " ".join(f"{asked} 2009?".split())
     found, problem = read_reply(reply, question, TURNS)
     assert bool(found) != bool(problem)

@@ -47,7 +47,7 @@ def test_a_question_is_planned_with_absolute_periods_and_told_as_it_was_asked() 
 
 
 @pytest.mark.parametrize("as_of", [None, MAY])
-def test_a_question_that_says_all_is_planned_as_it_is(as_of: date | None) -> None:
+def test_a_question_without_relative_periods_is_unchanged(as_of: date | None) -> None:
     asked = "What were sales in 2023?" if as_of else "What were sales last year?"
     trace = Trace()
     answer = asyncio.run(Pearl(Scripted(reply), as_of=as_of).ask(asked, DOCUMENT, trace=trace))
@@ -57,7 +57,7 @@ def test_a_question_that_says_all_is_planned_as_it_is(as_of: date | None) -> Non
     assert not [each for each in trace if isinstance(each, QuestionUnderstood)]
 
 
-def test_what_is_open_is_told_with_a_question_that_is_planned_as_it_is() -> None:
+def test_a_note_explains_an_ambiguous_period() -> None:
     asked = "In which year were sales higher than the previous year?"
     answer = asyncio.run(Pearl(Scripted(reply), as_of=MAY).ask(asked, DOCUMENT))
     assert answer.understood is not None
@@ -86,12 +86,6 @@ def test_a_dated_domain_has_a_date_where_none_is_given(monkeypatch: pytest.Monke
     calendar = Pearl().planner.settings.calendar
     assert calendar is not None
     assert before <= calendar.as_of <= date.today()
-
-
-def test_what_asks_another_client_refers_to_the_same_day() -> None:
-    pearl = Pearl(as_of=MAY, fiscal_year_end=(9, 30))
-    assert pearl.planner.settings.calendar == Calendar(MAY, (9, 30))
-    assert pearl.asking(pearl.client).planner.settings.calendar == pearl.planner.settings.calendar
 
 
 @pytest.mark.parametrize(

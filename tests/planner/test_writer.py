@@ -16,7 +16,7 @@ from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
-from pearl.planner.writer import Rejected, write_plan
+from pearl.planner.writer import Rejected, RepairLoop
 from pearl.trace import PlanAttempted, Trace
 from tests.server import Canned, Server, completion
 
@@ -34,7 +34,7 @@ def plan(
 ) -> tuple[CheckedPlan, Scripted, Trace]:
     rounds = iter(replies)
     model, trace = Scripted(lambda request: next(rounds)), Trace()
-    checked = asyncio.run(write_plan(question, library, model, trace=trace, **settings))  # type: ignore[arg-type]
+    checked = asyncio.run(RepairLoop(question, library, model, trace=trace, **settings).write())  # type: ignore[arg-type]
     return checked, model, trace
 
 
@@ -58,7 +58,7 @@ def test_an_output_in_a_string_is_repaired_and_text_of_the_question_is_not() -> 
     assert len(plan(wrong, question="Who wrote 'why {who} left'?")[1].requests) == 1
 
 
-def test_leniencies_are_noted_never_silent() -> None:
+def test_every_leniency_is_noted() -> None:
     checked, model, trace = plan("Sure!\n```\n1) ans = FIND(CTX, “the key”)\n```\nGood luck.")
     assert [step.output for step in checked.plan.steps] == ["ans"]
     assert len(model.requests) == 1
@@ -135,13 +135,14 @@ def test_new_actions_live_for_one_plan() -> None:
 @pytest.mark.parametrize(
     ("question", "words"), [("  \n ", "empty"), ("half \ud800", "half a character at position 6")]
 )
-def test_questions_that_are_none(question: str, words: str) -> None:
+def test_invalid_questions_are_refused(question: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        plan(GOOD, question=question)
+        asyncio.run(Pearl().plan(question))
 
 
 def test_a_question_of_several_lines_becomes_one() -> None:
-    checked, _, _ = plan(GOOD, question="Where is\n  the key?")
+    pearl = Pearl(Scripted(lambda _: GOOD), library=LIBRARY)
+    checked = asyncio.run(pearl.plan("Where is\n  the key?"))
     assert checked.plan.question == "Where is the key?"
 
 
@@ -161,7 +162,7 @@ def test_a_plan_that_was_rejected_is_shown_in_every_round() -> None:
     assert model.requests[0].task.n_rejected == 0  # type: ignore[union-attr]
 
 
-def test_a_plan_that_repeats_itself_ends_the_attempts(openai_server: Server) -> None:
+def test_an_endless_reply_ends_the_attempts(openai_server: Server) -> None:
     broken = completion("1. a = FIND_TREASURE(CTX) : x")
     endless = completion("Plan:\n1. a\n" * 300, finish_reason="length")
     openai_server.next(Canned(broken), Canned(endless))
@@ -223,7 +224,7 @@ def test_a_question_that_the_model_invents_is_left_out_with_its_plan(below: str)
         f"Question: where's the key\n\n{GOOD}",
     ],
 )
-def test_the_plan_that_is_meant_is_taken(reply: str) -> None:
+def test_the_intended_plan_of_several_is_taken(reply: str) -> None:
     checked, model, _ = plan(reply)
     assert checked.plan.steps == parse(GOOD).steps
     assert len(model.requests) == 1
@@ -238,12 +239,12 @@ def test_the_plan_that_is_meant_is_taken(reply: str) -> None:
         (f"```\n{GOOD}\n```\nActually:\n{OTHER[21:]}", "several plans"),
         ('1. a = FIND(CTX, "x") : F\n\n1. b = FIND(CTX, "y") : F', "several plans"),
         (f"{GOOD}\n\nQuestion: Where is the key?\n\n{OTHER}", "several plans"),
-        (f"Do not use this plan:\n{OTHER}", "not to be used"),
-        (f"{OTHER}\n\nThis plan is wrong.", "not to be used"),
+        (f"Do not use this plan:\n{OTHER}", "not to use this plan"),
+        (f"{OTHER}\n\nThis plan is wrong.", "not to use this plan"),
         (f"Question: Who sold the boat?\n\n{OTHER}\n\nQuestion: Where is the key?\n\n{GOOD}", "another question"),
     ],
 )  # fmt: skip
-def test_a_plan_that_may_not_be_meant_is_asked_for_again(reply: str, why: str) -> None:
+def test_a_reply_with_ambiguous_plans_is_repaired(reply: str, why: str) -> None:
     checked, model, _ = plan(reply, GOOD)
     assert why in model.requests[1].messages[-1].content
     assert checked.plan.steps == parse(GOOD).steps

@@ -1,4 +1,4 @@
-"""What an extra brings, what its absence is told as, and that no hint installs a stranger's program."""
+"""Extras: missing packages, and hints that install them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Installed:
     return note
 
 
-def test_in_a_checkout_the_checkout_is_installed_anew(
+def test_install_hint_in_a_checkout(
     installed: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed({"url": (tmp_path / "a b").as_uri(), "dir_info": {"editable": True}})
@@ -70,14 +70,14 @@ def test_in_a_checkout_the_checkout_is_installed_anew(
     ],
     ids=["index", "folder", "wheel", "repository"],
 )
-def test_elsewhere_it_comes_from_where_pearl_came_from(
+def test_install_hint_uses_the_source_of_the_installation(
     installed: Installed, origin: dict[str, Any] | None, asked: str
 ) -> None:
     installed(origin)
     assert install_hint("data") == f'pip install "{asked}"'
 
 
-def test_sources_that_were_never_installed_are_a_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_install_hint_in_an_uninstalled_source_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
@@ -86,7 +86,7 @@ def test_sources_that_were_never_installed_are_a_checkout(monkeypatch: pytest.Mo
     assert install_hint("ray").endswith('pip install -e ".[ray]"')
 
 
-def test_the_pip_is_that_of_the_interpreter(
+def test_install_hint_uses_pip_of_the_interpreter(
     installed: Installed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     installed(None)
@@ -95,7 +95,7 @@ def test_the_pip_is_that_of_the_interpreter(
     assert install_hint("eval") == f'{sys.executable} -m pip install "pearl-plans[eval]"'
 
 
-def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(UsageError) as caught:
         require_extra("eval", "an evaluation", "json", "scipy")
@@ -105,7 +105,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_every_extra_that_is_asked_for_brings_what_is_asked_for() -> None:
+def test_extras_contain_the_packages_they_are_required_for() -> None:
     calls = [
         [
             argument.value
@@ -128,7 +128,7 @@ def test_every_extra_that_is_asked_for_brings_what_is_asked_for() -> None:
             assert any(name.startswith(package) for name in brought), package
 
 
-def test_no_hint_installs_another_program_or_an_unknown_extra() -> None:
+def test_install_hints_name_this_distribution_and_known_extras() -> None:
     """`pearl` is taken on the package index: every command names ours, and every hint is made."""
     assert PROJECT["name"] == DISTRIBUTION == "pearl-plans"
     pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("experiments/**/*.*")]

@@ -55,3 +55,8 @@ def bm25(
                 gain = tf * (s.k1 + 1) / (tf + norm) + delta
                 found[number] = found.get(number, 0.0) + weight * idf * gain
     return found
+
+
+def scores(ranking: Ranking) -> dict[int, float]:
+    """Passage → score."""
+    return dict(zip(ranking.passages.tolist(), ranking.scores.tolist(), strict=True))

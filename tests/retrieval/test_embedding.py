@@ -61,17 +61,6 @@ def test_every_passage_has_its_vector_and_is_embedded_once() -> None:
     assert asyncio.run(embed_index(index, embedder)) is one
 
 
-def test_progress_is_told_in_steps() -> None:
-    index, told = index_of(*(f"passage {n}" for n in range(STEP + 5))), list[tuple[int, int]]()
-    asyncio.run(embed_index(index, Counting(2), lambda n, of: told.append((n, of))))
-    assert told == [(STEP, STEP + 5), (STEP + 5, STEP + 5)]
-
-
-def test_an_empty_index_has_no_vectors() -> None:
-    index = index_of()
-    assert asyncio.run(embed_index(index, Counting(2))).vectors is None
-
-
 def test_vectors_of_different_dimensions_are_not_joined() -> None:
     index = index_of(*(f"passage {n}" for n in range(STEP + 5)))
     with pytest.raises(ModelError, match="different dimensions"):

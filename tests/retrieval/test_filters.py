@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from pearl.errors import UsageError
+from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.filters import parse_filter, select
+from pearl.retrieval.index import Index
 
 
-class Fields:
-    """Passages that have fields and nothing else."""
-
-    def __init__(self, *rows: Mapping[str, str]) -> None:
-        self._rows = rows
-        self.field_names: Sequence[str] = tuple(dict.fromkeys(n for row in rows for n in row))
-
-    def columns(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
-        rows = [{"document": f"d{i}", **row} for i, row in enumerate(self._rows)]
-        found = [tuple(row.get(name, "") for name in names) for row in rows]
-        values = list(dict.fromkeys(found))
-        return values, np.array([values.index(each) for each in found], np.int64)
+def fields_of(*rows: dict[str, str]) -> Index:
+    """An index of one passage for each row of fields."""
+    return Index.build(CorpusDocument(f"d{i}", "text", row) for i, row in enumerate(rows))
 
 
-REPORTS = Fields(
+REPORTS = fields_of(
     {"ticker": "ADI", "year": "2004", "filed": "2004-12-01", "title": "Annual report"},
     {"ticker": "UNP", "year": "2005", "filed": "2005-06-30", "title": "Half-year report"},
     {"ticker": "adi", "year": "2009", "filed": "2009-12-01"},
@@ -34,7 +24,7 @@ REPORTS = Fields(
 )
 
 
-def left(*conditions: str, index: Fields = REPORTS) -> list[int]:
+def left(*conditions: str, index: Index = REPORTS) -> list[int]:
     mask, _ = select(index, map(parse_filter, conditions))
     return np.flatnonzero(mask).tolist()
 
@@ -75,17 +65,17 @@ def test_conditions(conditions: tuple[str, ...], expected: list[int]) -> None:
 
 
 def test_numbers_are_compared_as_numbers() -> None:
-    prices = Fields({"price": "9"}, {"price": "10"}, {"price": "1,000"})
+    prices = fields_of({"price": "9"}, {"price": "10"}, {"price": "1,000"})
     assert left("price>9", index=prices) == [1, 2]
     assert left("price=10..999.5", index=prices) == [1]
 
 
 def test_a_value_with_dots_that_is_no_range_is_a_text() -> None:
-    files = Fields({"path": "a..b"}, {"path": "a"})
+    files = fields_of({"path": "a..b"}, {"path": "a"})
     assert left("path=a..b", index=files) == [0]
 
 
-def test_what_cannot_be_compared_is_left_out_and_said() -> None:
+def test_passages_that_cannot_be_compared_are_left_out_with_a_note() -> None:
     _, notes = select(REPORTS, [parse_filter("year>=2005")])
     assert notes == ("1 passage left out: 'year' cannot be compared there",)
 
@@ -93,7 +83,7 @@ def test_what_cannot_be_compared_is_left_out_and_said() -> None:
 @pytest.mark.parametrize(
     ("other", "n_left", "n_notes"), [("ticker=ETR", 0, 1), ("ticker!=ETR", 2, 0), ("title=", 1, 1)]
 )
-def test_of_several_conditions_one_that_does_not_hold_decides(
+def test_a_condition_that_fails_decides_over_one_that_cannot_be_compared(
     other: str, n_left: int, n_notes: int
 ) -> None:
     mask, notes = select(REPORTS, map(parse_filter, ("year>=2005", other)))
@@ -101,7 +91,7 @@ def test_of_several_conditions_one_that_does_not_hold_decides(
 
 
 def test_an_order_of_day_and_month_that_is_guessed_is_said() -> None:
-    index = Fields({"at": "03/04/2023"}, {"at": "05/06/2023"})
+    index = fields_of({"at": "03/04/2023"}, {"at": "05/06/2023"})
     mask, (note,) = select(index, [parse_filter("at>=2023-05-01")])
     assert mask.tolist() == [False, True]
     assert "read month first" in note
@@ -117,11 +107,11 @@ def test_an_unknown_field_is_refused_with_those_there_are() -> None:
 
 def test_a_field_in_another_case_may_not_be_two() -> None:
     with pytest.raises(UsageError, match="several fields: Year, YEAR"):
-        left("year=1", index=Fields({"Year": "1", "YEAR": "2"}))
+        left("year=1", index=fields_of({"Year": "1", "YEAR": "2"}))
 
 
 @pytest.mark.parametrize("text", ["year", "=2005", "", "year>=", "year~ ", ">5"])
-def test_what_is_no_condition_is_refused(text: str) -> None:
+def test_invalid_conditions_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_filter(text)
 

@@ -64,11 +64,3 @@ def test_weighted_fusion_is_the_weighted_sum_of_scaled_scores(
     rankings = {name: ranking(scores) for name, scores in legs.items()}
     fused = weighted_fusion(rankings, dict.fromkeys(legs, weight), k)
     assert pairs(fused) == best(total, k)
-
-
-def test_a_passage_that_a_leg_lacks_is_below_all_that_match_there() -> None:
-    legs = {"bm25+": ranking({1: 3.0, 2: 2.5}), "dense": ranking({1: 0.2, 2: 0.3, 3: 0.4})}
-    fused = weighted_fusion(legs, {"bm25+": 0.5, "dense": 0.5}, 3)
-    # bm25+: 1, 2.5 / 3 and 0; dense: 0, 0.5 and 1
-    assert [number for number, _ in pairs(fused)] == [2, 1, 3]
-    np.testing.assert_allclose(fused.scores, [(2.5 / 3 + 0.5) / 2, 0.5, 0.5])

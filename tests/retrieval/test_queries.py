@@ -7,16 +7,13 @@ from pathlib import Path
 import pytest
 
 from pearl.errors import DataError
-from pearl.retrieval.methods import Query
 from pearl.retrieval.queries import (
-    Expansion,
     QueryThesaurus,
     Stem,
     analyzer,
     contextual_query,
     years_in,
 )
-from tests.retrieval.searching import ranked
 
 
 @pytest.mark.parametrize(
@@ -29,12 +26,6 @@ from tests.retrieval.searching import ranked
 )
 def test_stemming(stem: Stem, expected: list[str]) -> None:
     assert analyzer(stem)("Why the children's Ran, relational?") == expected
-
-
-@pytest.mark.parametrize("stem", ["english", "porter", "none"])
-def test_stop_words_alone_are_a_query(stem: Stem) -> None:
-    assert analyzer(stem)("to be or not") == ["to", "be", "or", "not"]
-    assert analyzer(stem)("") == analyzer(stem)("?!") == []
 
 
 @pytest.mark.parametrize(
@@ -92,11 +83,6 @@ def test_stop_words_count_only_where_there_is_nothing_else() -> None:
     assert list(contextual_query("what is it?").terms(analyse)) == analyse("what is it?")
 
 
-def test_a_question_alone_is_itself() -> None:
-    assert contextual_query("salt").parts == (("salt", 1.0),)
-    assert contextual_query("salt", [" "]).parts == (("salt", 1.0),)
-
-
 @pytest.fixture
 def thesaurus(tmp_path: Path) -> QueryThesaurus:
     path = tmp_path / "synonyms.txt"
@@ -136,23 +122,6 @@ def test_the_weight_may_be_chosen_and_0_adds_nothing(thesaurus: QueryThesaurus) 
     assert QueryThesaurus(thesaurus.groups, 0.0)({"car": 1.0}) == {"car": 1.0}
 
 
-def test_an_expansion_finds_what_the_words_alone_do_not(thesaurus: QueryThesaurus) -> None:
-    rows = [["automobil"], ["car"], ["boat"]]
-
-    def by_hand(terms: dict[str, float]) -> dict[str, float]:
-        return {**terms, "boat": 0.1}
-
-    expansions: list[Expansion] = [thesaurus, by_hand]  # type: ignore[list-item]
-    found = [ranked(rows, Query(e({"car": 1.0}))).passages.tolist() for e in expansions]
-    assert found == [[1, 0], [1, 2]]
-
-
-def test_stemming_is_that_of_the_index(tmp_path: Path) -> None:
-    path = tmp_path / "s.txt"
-    path.write_text("cars automobiles\n", "utf-8")
-    assert QueryThesaurus.read(path, "none").groups == ((("cars",), ("automobiles",)),)
-
-
 @pytest.mark.parametrize(
     ("content", "line", "message"),
     [
@@ -162,7 +131,7 @@ def test_stemming_is_that_of_the_index(tmp_path: Path) -> None:
         (b"car auto\n\xff\xfe bad\n", 2, "UTF-8"),
     ],
 )
-def test_a_bad_file_is_told_with_its_line(
+def test_an_invalid_thesaurus_is_an_error_with_its_line(
     tmp_path: Path, content: bytes, line: int, message: str
 ) -> None:
     path = tmp_path / "s.txt"
@@ -171,9 +140,3 @@ def test_a_bad_file_is_told_with_its_line(
         QueryThesaurus.read(path)
     assert (error.value.path, error.value.line) == (path, line)
     assert len(str(error.value).splitlines()) <= 3
-
-
-def test_no_file_and_a_folder_are_told(tmp_path: Path) -> None:
-    for path in (tmp_path / "missing.txt", tmp_path):
-        with pytest.raises(DataError):
-            QueryThesaurus.read(path)

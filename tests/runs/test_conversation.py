@@ -1,4 +1,4 @@
-"""Conversations: what is kept of them, what is not, and what a file of anybody's may do."""
+"""Conversations: turns, files of conversations, untrusted files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def talk(*questions: str, model: Scripted | None = None) -> Conversation:
     return conversation
 
 
-def test_each_question_is_understood_by_those_before_it() -> None:
+def test_question_is_interpreted_with_earlier_ones() -> None:
     model = Scripted(reply)
     conversation = talk("Who sold it?", "  And\nwhy? ", model=model)
     assert conversation.turns == (
@@ -59,7 +59,7 @@ def test_each_question_is_understood_by_those_before_it() -> None:
     assert conversation.last.understood.question == 'After "It leaked.": And why?'
 
 
-def test_a_turn_that_fails_is_not_kept_and_the_next_one_goes_on() -> None:
+def test_failed_turn_is_not_kept() -> None:
     fails = [False]
 
     def sometimes(request: Request) -> str:
@@ -80,7 +80,7 @@ def test_a_turn_that_fails_is_not_kept_and_the_next_one_goes_on() -> None:
     assert len(conversation.turns) == 2
 
 
-def test_questions_asked_at_once_wait_for_each_other() -> None:
+def test_concurrent_questions_wait_for_each_other() -> None:
     seen: list[int] = []
 
     async def act(request: Request) -> str:
@@ -99,7 +99,7 @@ def test_questions_asked_at_once_wait_for_each_other() -> None:
     assert [turn.question for turn in conversation.turns] == ["Why 0?", "Why 1?", "Why 2?"]
 
 
-def test_turns_are_taken_back() -> None:
+def test_undo_and_clear() -> None:
     conversation = talk("Who sold it?", "And why?")
     assert conversation.undo() == Turn("And why?", "It leaked.")
     assert conversation.last is None
@@ -109,7 +109,7 @@ def test_turns_are_taken_back() -> None:
     assert conversation.undo() is None
 
 
-def test_a_conversation_is_gone_on_with_where_it_was() -> None:
+def test_conversation_is_continued_from_its_file() -> None:
     first = talk("Who sold it?", "And why?")
     text = first.to_jsonl()
     again = Conversation.from_jsonl(text, Pearl(Scripted(reply)), STORY)
@@ -137,7 +137,7 @@ def test_a_conversation_is_gone_on_with_where_it_was() -> None:
         (lambda lines: [lines[0], '{"question": "\\ud800", "answer": ""}', ""], "not a turn"),
     ],
 )  # fmt: skip
-def test_what_is_no_conversation_about_the_document_is_told(change: object, message: str) -> None:
+def test_invalid_conversation_is_an_error(change: object, message: str) -> None:
     lines = talk("Who sold it?").to_jsonl().split("\n")
     text = "\n".join(change(lines))  # type: ignore[operator]
     with pytest.raises(DataError, match=message):
@@ -155,7 +155,7 @@ def test_any_text_is_a_conversation_or_an_error(text: str) -> None:
         assert all(turn.question for turn in found.turns)
 
 
-def test_a_line_that_was_cut_off_is_left_out() -> None:
+def test_incomplete_last_line_is_left_out() -> None:
     text = talk("Who sold it?", "And why?").to_jsonl()
     found = Conversation.from_jsonl(text[:-30], Pearl(Scripted(reply)), STORY)
     assert [turn.question for turn in found.turns] == ["Who sold it?"]
@@ -163,7 +163,7 @@ def test_a_line_that_was_cut_off_is_left_out() -> None:
     assert [turn.question for turn in found.turns] == ["Who sold it?", "And why?"]
 
 
-def test_a_corpus_may_have_changed_since() -> None:
+def test_conversation_is_continued_over_a_changed_corpus() -> None:
     def corpus(*texts: str) -> Document:
         found = [CorpusDocument(f"{n}.txt", text) for n, text in enumerate(texts)]
         return Index.build(found).document("folder")

@@ -1,4 +1,4 @@
-"""What a run takes, told before it: exact where it can be, and never less than what is sent."""
+"""Forecasts: exact where possible, and never less than a run sends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import print_plan
 from pearl.errors import DataError, ExecutionError, PearlError
 from pearl.interpreter.answer import Answer
-from pearl.llm import ActionTask, CombineTask, PlanTask, Request
+from pearl.llm import ActionTask, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
@@ -106,7 +106,7 @@ def sent(model: Scripted) -> dict[str, tuple[int, int]]:
     """Calls and input tokens of each step."""
     calls, tokens = Tally[str](), Tally[str]()
     for request in model.requests:
-        step = request.task.step if isinstance(request.task, CombineTask) else request.task
+        step = request.task
         assert isinstance(step, ActionTask)
         name = f"{step.output} = {step.action.name}"
         calls[name] += 1
@@ -122,7 +122,7 @@ def run(this: Pearl, plan: str, text: str) -> Answer | None:
 
 
 @pytest.mark.parametrize("shape", ["none", "counts", "fields"])
-def test_a_planning_prompt_is_known_to_the_token_whatever_it_is_told(shape: str) -> None:
+def test_forecast_of_a_planning_prompt_is_exact(shape: str) -> None:
     def text(i: int) -> str:
         return f"Date: 2023-01-02 || {'User' if i < 2 else 'Item'}: {i}\n" * 3
 
@@ -161,9 +161,7 @@ def check(found: Forecast, model: Scripted, *, is_whole: bool) -> None:
 @pytest.mark.parametrize("context", ["auto", "map-reduce", "retrieve"])
 @pytest.mark.parametrize("n", [0, 3, 60, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("apart", [False, True])
-def test_prompts_are_known_to_the_token_where_nothing_is_taken(
-    context: str, n: int, *, apart: bool
-) -> None:
+def test_forecast_of_first_steps_is_exact(context: str, n: int, *, apart: bool) -> None:
     text = story(n, tables=apart)
     model = Scripted(replies(80))
     this = pearl(model, context=context, window=1_200, max_output_tokens=80, apart=apart)
@@ -175,6 +173,7 @@ def test_prompts_are_known_to_the_token_where_nothing_is_taken(
             r
             for r in model.requests
             if isinstance(r.task, ActionTask)
+            and r.task.parts is None
             and name.startswith(r.task.output)
             and len(r.messages) == 2  # what is asked once more is the most, not the least
         ]
@@ -202,7 +201,7 @@ def test_prompts_are_known_to_the_token_where_nothing_is_taken(
     limit=st.sampled_from([None, 10, 60, 300]),
     apart=st.booleans(),
 )
-def test_what_is_sent_is_never_more_than_the_worst_case(
+def test_requests_stay_within_the_forecast(
     plan: Any,
     n: int,
     seed: int,
@@ -231,7 +230,7 @@ def test_what_is_sent_is_never_more_than_the_worst_case(
 )
 @pytest.mark.parametrize("context", ["auto", "map-reduce", "retrieve"])
 @pytest.mark.parametrize("apart", [False, True])
-def test_a_plan_with_everything_in_it(seed: int, context: str, *, apart: bool) -> None:
+def test_plan_with_all_kinds_of_steps(seed: int, context: str, *, apart: bool) -> None:
     draw = random.Random(seed)
     window = draw.choice([900, 2_000, 6_000])
     limit = draw.choice([None, 20, 150])
@@ -255,7 +254,7 @@ def test_documents_and_questions_are_added_up() -> None:
     assert [step.n for step in both.steps] == [2] * 5, "computed steps take no call"
 
 
-def test_blocks_that_were_sent_before_are_expected_in_the_cache() -> None:
+def test_repeated_prefixes_are_expected_in_the_cache() -> None:
     this = pearl(Scripted(replies(50)), max_output_tokens=50)
     text = story(60)
     found = by_name(forecast(this, [task(PLAN, text)]))
@@ -274,21 +273,14 @@ def test_blocks_that_were_sent_before_are_expected_in_the_cache() -> None:
     assert cost.most == pytest.approx((n * 10 + 50 * 100) / 1e6)
 
 
-def test_what_is_not_known_is_said_to_be_unknown() -> None:
+def test_unknown_price_and_time() -> None:
     this = pearl(Scripted(replies(50)))
     found = forecast(this, [task(PLAN, story(3))])
     assert (found.cost_usd, found.time_s) == (None, None)
     assert found.to_json()["total"]["cost_usd"] is None
 
 
-def test_a_model_without_a_window_has_a_worst_case_too() -> None:
-    found = forecast(pearl(Scripted(replies(50))), [task(PLAN, story(3))])
-    assert found.reply_tokens == 8_192
-    assert found.total.output_tokens.most == found.total.calls.most * 8_192  # type: ignore[operator]
-    assert found.total.input_tokens.most is not None
-
-
-def test_plans_that_are_yet_to_be_written() -> None:
+def test_forecast_of_questions() -> None:
     def ask(*questions: str) -> Forecast:
         this = pearl(Scripted(lambda request: ""), max_repairs=2)
         return forecast(
@@ -304,7 +296,7 @@ def test_plans_that_are_yet_to_be_written() -> None:
     assert many.n_unplanned == 3
 
 
-def test_a_routed_question_may_need_no_planner() -> None:
+def test_forecast_of_a_routed_question() -> None:
     def ask(library: str) -> Forecast:
         this = Pearl(Scripted(lambda request: ""), library=library, route=True, max_repairs=2)
         return forecast(this, [Task("0", lambda: Document("x"), "What were the sales in 2009?")])
@@ -335,7 +327,7 @@ def test_time_by_the_seconds_of_a_call() -> None:
     assert found.time_s.most == 2.0 * (5 + 2), "no more than one after the other"
 
 
-def test_what_cannot_be_done_is_told() -> None:
+def test_problems_of_tasks_are_in_the_forecast() -> None:
     def missing() -> Document:
         raise DataError("cannot be read", path="gone.txt")
 
@@ -349,7 +341,7 @@ def test_what_cannot_be_done_is_told() -> None:
     assert found.problems[0] == "1: gone.txt: cannot be read"
 
 
-def test_what_is_sent_once_is_counted_as_a_whole_prompt_only(
+def test_prefix_that_is_sent_once_is_not_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counted: list[str] = []

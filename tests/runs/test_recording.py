@@ -1,4 +1,4 @@
-"""Outcomes go into the store under the key of the task that they are of."""
+"""Rows and cached replies belong to one task, one server and one file of weights."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def last_alone(
     yield Outcome(task, None, DataError("no"), Trace(task.id))
 
 
-def test_tasks_with_one_id_are_told_apart_when_the_run_is_stopped(tmp_path: Path) -> None:
+def test_tasks_with_the_same_id_in_a_stopped_run(tmp_path: Path) -> None:
     async def main(execute: Any) -> None:
         tasks = enumerate([of("a"), of("b")])
         async for _ in run_recorded(Pearl(), tasks, run, execute=execute):
@@ -54,7 +54,7 @@ def test_tasks_with_one_id_are_told_apart_when_the_run_is_stopped(tmp_path: Path
         assert [row["of"] for row in run.rows()] == ["a", "b"]
 
 
-def test_kept_replies_are_of_one_server(tmp_path: Path, openai_server: Server) -> None:
+def test_cached_replies_belong_to_one_server(tmp_path: Path, openai_server: Server) -> None:
     async def ask(store: Store, url: str) -> None:
         model = create_model("openai:default", ModelSettings(url))
         async with Pearl(model, base_url=url, replies=store) as pearl:
@@ -66,7 +66,7 @@ def test_kept_replies_are_of_one_server(tmp_path: Path, openai_server: Server) -
         assert [len(each.requests) for each in (openai_server, other)] == [1, 1]
 
 
-def test_kept_replies_are_of_one_file_of_weights(tmp_path: Path) -> None:
+def test_cached_replies_belong_to_one_file_of_weights(tmp_path: Path) -> None:
     weights = tmp_path / "m.gguf"
 
     def ask(store: Store) -> str:

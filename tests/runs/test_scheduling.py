@@ -1,4 +1,4 @@
-"""Many at once, no more than asked for, and nothing left running."""
+"""Concurrency: bounds, order, cancellation, nothing left running."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def all_done() -> bool:
 
 
 @given(st.integers(0, 30), st.integers(1, 40), st.lists(st.sampled_from([0, 0.001]), max_size=30))
-def test_every_item_has_its_result_and_the_bound_holds(
+def test_every_item_has_a_result_within_the_bound(
     n_items: int, n: int, delays: list[float]
 ) -> None:
     work = Work(dict(enumerate(delays)))
@@ -65,7 +65,7 @@ def test_every_item_has_its_result_and_the_bound_holds(
     assert work.peak <= min(n, n_items)
 
 
-def test_as_many_as_may_be_are_under_way() -> None:
+def test_concurrency_is_used() -> None:
     work = Work(dict.fromkeys(range(20), 0.005))
 
     async def main() -> None:
@@ -75,7 +75,7 @@ def test_as_many_as_may_be_are_under_way() -> None:
     assert work.peak == 7
 
 
-def test_items_are_taken_when_there_is_room_for_them() -> None:
+def test_items_are_taken_late() -> None:
     taken: list[int] = []
 
     def endless() -> Iterator[int]:
@@ -96,7 +96,7 @@ def test_items_are_taken_when_there_is_room_for_them() -> None:
     asyncio.run(main())
 
 
-def test_several_failures_at_once_are_one() -> None:
+def test_concurrent_failures_raise_one_error() -> None:
     async def fail(item: int) -> int:
         raise ValueError(item)
 
@@ -108,7 +108,7 @@ def test_several_failures_at_once_are_one() -> None:
     asyncio.run(main())
 
 
-def test_a_broken_source_cancels_what_is_under_way() -> None:
+def test_error_of_the_source_cancels_running_work() -> None:
     def source() -> Iterator[int]:
         yield 0
         yield 1
@@ -127,7 +127,7 @@ def test_a_broken_source_cancels_what_is_under_way() -> None:
 
 
 @pytest.mark.parametrize("how", ["close", "cancel"])
-def test_closing_and_cancelling_end_what_is_under_way(how: str) -> None:
+def test_closing_and_cancelling_end_running_work(how: str) -> None:
     work = Work({1: 60, 2: 60})
 
     async def main() -> None:
@@ -150,7 +150,7 @@ def test_closing_and_cancelling_end_what_is_under_way(how: str) -> None:
 # --- in_order ---------------------------------------------------------------------------------
 
 
-def test_a_failure_in_order_comes_after_what_was_before_it() -> None:
+def test_failure_comes_after_earlier_results() -> None:
     work = Work({2: 60.0, 3: 60.0}, broken=1)
     found: list[int] = []
 
@@ -167,7 +167,7 @@ def test_a_failure_in_order_comes_after_what_was_before_it() -> None:
 # --- in_order, in groups ----------------------------------------------------------------------
 
 
-def test_items_of_a_group_are_begun_one_after_the_other_within_reach() -> None:
+def test_items_of_a_group_are_started_together() -> None:
     work = Work()
 
     async def main() -> list[int]:
@@ -216,7 +216,7 @@ def test_groups_neither_lose_nor_reorder_results(
     assert most <= n
 
 
-def test_a_slow_first_item_does_not_idle_the_others() -> None:
+def test_slow_first_item_does_not_block_others() -> None:
     work = Work({0: 0.05})
 
     async def main() -> list[int]:
@@ -228,7 +228,7 @@ def test_a_slow_first_item_does_not_idle_the_others() -> None:
     assert asyncio.run(main()) == [2 * i for i in range(9)]
 
 
-def test_stopping_begins_nothing_more_and_keeps_what_is_done() -> None:
+def test_stopping_starts_nothing_and_keeps_results() -> None:
     work = Work({1: 0.02})
     found: list[int] = []
 
@@ -245,7 +245,7 @@ def test_stopping_begins_nothing_more_and_keeps_what_is_done() -> None:
     assert len(found) < 10
 
 
-def test_what_is_done_is_kept_side_by_side_and_given_in_order_once_it_is_kept() -> None:
+def test_results_are_kept_concurrently_and_yielded_in_order() -> None:
     kept: list[int] = []
     may_keep_first = asyncio.Event()
 
@@ -267,7 +267,7 @@ def test_what_is_done_is_kept_side_by_side_and_given_in_order_once_it_is_kept() 
     assert kept == [1, 2, 3, 4, 0]
 
 
-def test_a_result_that_was_ready_when_nobody_listened_any_more_is_kept() -> None:
+def test_finished_result_is_kept_after_the_caller_stopped() -> None:
     made: list[int] = []
     kept: list[int] = []
     is_ready = asyncio.Event()

@@ -1,4 +1,4 @@
-"""`Session`: what the command line can do with many tasks, from Python, over a real server."""
+"""`Session`: runs of many tasks from Python, with a real server."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ def tasks() -> list[Task]:
     return pearl.over_files([f"d{i}.txt" for i in range(N)], plan=PLAN)
 
 
-def test_a_run_is_forecast_done_and_not_done_again(
-    folder: Path, asked: pearl.Pearl, openai_server: Server
-) -> None:
+def test_forecast_run_and_resume(folder: Path, asked: pearl.Pearl, openai_server: Server) -> None:
     session = pearl.Session(asked, store="kept", price=PRICE)
     before = session.forecast(tasks())
     assert (before.n_tasks, before.n_known) == (N, 0)
@@ -84,34 +82,7 @@ def test_a_run_is_forecast_done_and_not_done_again(
     assert len(openai_server.requests) == 2 * N
 
 
-def test_a_run_encodes_every_document_once(
-    folder: Path, openai_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoded: list[str] = []
-
-    class Words:
-        def encode_ordinary(self, text: str) -> list[int]:
-            encoded.append(text)
-            return [0] * len(text.split())
-
-    monkeypatch.setattr("pearl.documents.tokens._load", lambda name: Words())
-    for i in range(N):
-        Path(f"d{i}.txt").write_text(f"She left on day {i}. " + "It rained. " * 50)
-    openai_server.on("", "it rained")
-    made = pearl.Pearl("openai:gpt-4o", base_url=openai_server.url, concurrency=2, window=128_000)
-    session = pearl.Session(made, store="kept", price=PRICE)
-    assert pearl.run(session.run(tasks())).status == "done"
-    pearl.run(made.aclose())
-    assert session.predicted is not None
-    sent = session.predicted.total.input_tokens
-    real = sum(len(request.prompt.split()) for request in openai_server.requests)
-    assert sent.most is not None
-    assert sent.least <= real <= sent.most
-    for i in range(N):
-        assert sum(f"day {i}." in text for text in encoded) == 1
-
-
-def test_only_what_changed_is_done_again(
+def test_only_changed_documents_are_run_again(
     folder: Path, asked: pearl.Pearl, openai_server: Server
 ) -> None:
     session = pearl.Session(asked, store="kept")
@@ -130,7 +101,7 @@ def test_only_what_changed_is_done_again(
     ("limit", "n_calls"),
     [({"max_calls": 6}, 6), ({"max_tokens": 10}, 0), ({"max_cost_usd": 1e-6, "price": PRICE}, 0)],
 )
-def test_a_limit_stops_the_run_which_goes_on_by_its_id(
+def test_limit_stops_the_run_which_is_resumed_by_its_id(
     folder: Path, asked: pearl.Pearl, openai_server: Server, limit: dict[str, Any], n_calls: int
 ) -> None:
     session = pearl.Session(asked, store="kept", **limit)
@@ -150,7 +121,7 @@ def test_a_limit_stops_the_run_which_goes_on_by_its_id(
     assert len(openai_server.requests) == 2 * N
 
 
-def test_the_limits_of_the_client_hold_where_the_session_has_none(
+def test_limits_of_the_client_apply_without_limits_of_the_session(
     folder: Path, openai_server: Server
 ) -> None:
     async def main() -> str:
@@ -162,7 +133,7 @@ def test_the_limits_of_the_client_hold_where_the_session_has_none(
     assert len(openai_server.requests) == 3
 
 
-def test_time_is_a_limit_too(folder: Path, asked: pearl.Pearl, openai_server: Server) -> None:
+def test_time_limit(folder: Path, asked: pearl.Pearl, openai_server: Server) -> None:
     openai_server.delay_s = 20.0
     stopped = pearl.run(pearl.Session(asked, store="kept", max_minutes=0.005).run(tasks()))
     assert "--max-time: the limit of 0.3 s" in str(stopped.error)
@@ -186,9 +157,7 @@ def child(server: Server) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_where_it_was(
-    folder: Path, asked: pearl.Pearl, openai_server: Server
-) -> None:
+def test_killed_run_is_resumed(folder: Path, asked: pearl.Pearl, openai_server: Server) -> None:
     openai_server.hold_after = 2 * N - 2
     killed = child(openai_server)
     await_replies(folder / "kept", openai_server.hold_after)
@@ -212,7 +181,7 @@ def test_a_killed_run_goes_on_where_it_was(
     assert len(openai_server.requests) == 2 * N + 2
 
 
-def test_a_run_of_the_command_line_goes_on_from_python(
+def test_run_of_the_command_line_is_resumed_from_python(
     folder: Path, asked: pearl.Pearl, openai_server: Server
 ) -> None:
     Path("why.plan").write_text(PLAN)
@@ -230,7 +199,7 @@ def test_a_run_of_the_command_line_goes_on_from_python(
     assert len(openai_server.requests) == 2 * N
 
 
-def test_a_run_of_python_is_shown_by_the_command_line_and_not_resumed(
+def test_command_line_shows_but_does_not_resume_a_run_of_python(
     folder: Path, asked: pearl.Pearl, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stopped = pearl.run(pearl.Session(asked, store="kept", max_calls=6).run(tasks()))
@@ -241,9 +210,7 @@ def test_a_run_of_python_is_shown_by_the_command_line_and_not_resumed(
     assert f"pearl.Session(...).resume('{stopped.id}')" in said.err
 
 
-def test_outcomes_come_as_they_are_done_and_are_on_the_disk_by_then(
-    folder: Path, asked: pearl.Pearl
-) -> None:
+def test_outcomes_are_on_disk_when_yielded(folder: Path, asked: pearl.Pearl) -> None:
     begun: list[str] = []
 
     async def some() -> list[str]:
@@ -267,22 +234,7 @@ def test_outcomes_come_as_they_are_done_and_are_on_the_disk_by_then(
     assert done.status == "done"
 
 
-def test_shards_merge_into_the_run_of_all(
-    folder: Path, asked: pearl.Pearl, openai_server: Server
-) -> None:
-    parts = [
-        pearl.run(pearl.Session(asked, store=f"s{i}", shard=f"{i}/2").run(tasks())) for i in (1, 2)
-    ]
-    assert sum(part.n_rows for part in parts) == N
-    assert all(part.n_rows for part in parts)
-    with Store.open(folder / "all") as store:
-        store.merge([folder / "s1", folder / "s2"])
-    whole = pearl.run(pearl.Session(asked, store="all").run(tasks()))
-    assert (whole.n_done, whole.n_known, whole.n_rows) == (0, N, N)
-    assert len(openai_server.requests) == 2 * N
-
-
-def test_what_no_task_can_get_past_is_raised_and_what_is_done_is_kept(
+def test_fatal_error_is_raised_and_results_are_kept(
     folder: Path, asked: pearl.Pearl, openai_server: Server
 ) -> None:
     pearl.run(pearl.Session(asked, store="kept", max_calls=6).run(tasks()))
@@ -306,7 +258,7 @@ def test_too_many_failures_end_the_run(
     assert 3 <= done.n_failed < 40
 
 
-def test_the_same_work_elsewhere_is_told_apart(folder: Path, asked: pearl.Pearl) -> None:
+def test_resume_with_other_settings_is_refused(folder: Path, asked: pearl.Pearl) -> None:
     session = pearl.Session(asked, store="kept")
     done = pearl.run(session.run(tasks()))
     other = pearl.Session(pearl.Pearl("extractive"), store="kept")
@@ -318,7 +270,7 @@ def test_the_same_work_elsewhere_is_told_apart(folder: Path, asked: pearl.Pearl)
         pearl.Session(asked).resume(done.id)
 
 
-def test_tasks_that_no_store_can_have_are_given_again(folder: Path, asked: pearl.Pearl) -> None:
+def test_tasks_that_cannot_be_stored_are_passed_again(folder: Path, asked: pearl.Pearl) -> None:
     session = pearl.Session(asked, store="kept")
     own = [Task("a", lambda: pearl.Document("She left. It rained."), plan=PLAN)]
     done = pearl.run(session.run(own))
@@ -328,9 +280,7 @@ def test_tasks_that_no_store_can_have_are_given_again(folder: Path, asked: pearl
 
 
 @pytest.mark.parametrize("row", [{}, {"id": 5}, "x", {"id": "a", "path": "x", "rm": "-rf"}])
-def test_tasks_of_a_store_that_make_no_sense_are_refused(
-    folder: Path, asked: pearl.Pearl, row: Any
-) -> None:
+def test_invalid_tasks_of_a_store_are_refused(folder: Path, asked: pearl.Pearl, row: Any) -> None:
     spec = RunSpec((), {"command": "session"}, {}, work={"tasks": [row]})
     with Store.open(folder / "kept") as store:
         id = store.begin(spec).id
@@ -342,7 +292,7 @@ def test_tasks_of_a_store_that_make_no_sense_are_refused(
         session.resume(id)
 
 
-def test_a_document_is_read_once_for_all_tasks_that_name_it(
+def test_document_of_several_tasks_is_read_once(
     folder: Path, asked: pearl.Pearl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[object] = []
@@ -378,7 +328,7 @@ class Greeting(Unit):
         return {"id": self.id, "status": "failed" if error else "answered", "answer": result}
 
 
-def test_work_of_any_kind_is_forecast_limited_and_resumed(
+def test_other_units_are_forecast_limited_and_resumed(
     folder: Path, asked: pearl.Pearl, openai_server: Server
 ) -> None:
     units = [Greeting(name) for name in ("Ada", "Ben", "Cleo")]
@@ -394,7 +344,7 @@ def test_work_of_any_kind_is_forecast_limited_and_resumed(
     assert len(openai_server.requests) == 3
 
 
-def test_limits_need_a_price_and_an_executor_that_keeps_them(asked: pearl.Pearl) -> None:
+def test_limits_need_a_price_and_a_suitable_executor(asked: pearl.Pearl) -> None:
     with pytest.raises(UsageError, match="the price of 'openai:test-model' is unknown"):
         pearl.Session(asked, max_cost_usd=1)
     with pytest.raises(UsageError, match="does not enforce limits; local does"):
@@ -403,7 +353,7 @@ def test_limits_need_a_price_and_an_executor_that_keeps_them(asked: pearl.Pearl)
         pearl.Session(asked, shard="3/2")
 
 
-def test_replies_drawn_by_another_seed_are_other_rows(folder: Path, openai_server: Server) -> None:
+def test_another_seed_is_another_run(folder: Path, openai_server: Server) -> None:
     openai_server.on("", "it rained")
     ids = set()
     for seed in (1, 2):
@@ -417,20 +367,7 @@ def test_replies_drawn_by_another_seed_are_other_rows(folder: Path, openai_serve
     assert len(ids) == 2
 
 
-def test_a_budget_of_the_client_is_refused_where_it_cannot_be_kept(
-    folder: Path, openai_server: Server
-) -> None:
-    limited = pearl.Pearl(
-        "openai:test-model", base_url=openai_server.url, budget=Budget(max_calls=1)
-    )
-    session = pearl.Session(limited, store="kept", executor="batch")
-    with pytest.raises(UsageError, match="does not enforce limits; local does"):
-        pearl.run(session.run(tasks()))
-    assert openai_server.requests == []
-    pearl.run(limited.aclose())
-
-
-def test_a_session_without_a_store_finds_the_replies_of_its_client(
+def test_session_without_a_store_uses_replies_of_its_client(
     folder: Path, openai_server: Server
 ) -> None:
     openai_server.on("", "it rained")
@@ -444,15 +381,13 @@ def test_a_session_without_a_store_finds_the_replies_of_its_client(
         pearl.run(keeping.aclose())
 
 
-def test_a_fresh_session_goes_on_with_the_run_that_is_named(
-    folder: Path, asked: pearl.Pearl
-) -> None:
+def test_fresh_session_resumes_a_named_run(folder: Path, asked: pearl.Pearl) -> None:
     first = pearl.run(pearl.Session(asked, store="kept").run(tasks()))
     fresh = pearl.Session(asked, store="kept", is_fresh=True)
     assert pearl.run(fresh.resume(first.id)).id == first.id
 
 
-def test_what_is_no_json_is_refused_before_anything_is_asked(
+def test_extra_that_is_not_json_is_refused_before_any_call(
     folder: Path, asked: pearl.Pearl, openai_server: Server
 ) -> None:
     task = Task("a", lambda: pearl.Document("x"), "Why?", extra={"path": Path("a")})
@@ -475,12 +410,12 @@ def test_a_run_that_pauses_records_no_failure(
 
 @pytest.mark.parametrize("limit", [float("nan"), float("inf"), -1, "5"])
 @pytest.mark.parametrize("name", ["max_cost_usd", "max_tokens", "max_calls", "max_minutes"])
-def test_what_limits_nothing_is_no_limit(asked: pearl.Pearl, name: str, limit: Any) -> None:
+def test_invalid_limits_are_refused(asked: pearl.Pearl, name: str, limit: Any) -> None:
     with pytest.raises(UsageError, match="is not a limit"):
         pearl.Session(asked, price=PRICE, **{name: limit})
 
 
-def test_a_text_is_no_list_of_files_and_no_price(asked: pearl.Pearl) -> None:
+def test_path_and_price_of_the_wrong_type(asked: pearl.Pearl) -> None:
     with pytest.raises(UsageError, match="is a single path"):
         pearl.over_files("d0.txt", question="Why?")
     with pytest.raises(UsageError, match="is not a price"):

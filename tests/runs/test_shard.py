@@ -1,4 +1,4 @@
-"""Parts of the work: each task in one of them, on every machine, and put together again."""
+"""Shards: each task is in one shard, on every machine, and merged shards are the whole run."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Task
 from pearl.runs.session import Shard, parse_shard, run_recorded
 from pearl.runs.store import RunSpec, Store
+from pearl.runs.store.merging import merge
 
 PLAN = '1. why = FIND(CTX, "why") : Why'
 COMMAND = ("execute", "--tasks", "t.jsonl")
@@ -65,32 +66,22 @@ def exported(folder: Path) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
-def test_shards_merged_are_the_whole_in_its_order(tmp_path: Path) -> None:
+def test_merged_shards_equal_the_whole_run(tmp_path: Path) -> None:
     found = []
     for n in (1, 2, 7):
         folders = [tmp_path / f"{i}-of-{n}" for i in range(1, n + 1)]
         counts = [run_shard(f, Shard(i, n), 40) for i, f in enumerate(folders, start=1)]
         assert sum(counts) == 40
         with Store.open(tmp_path / f"all-{n}") as store:
-            assert store.merge(folders).n_conflicts == 0
-            assert store.merge(folders).n_results == 0
+            assert merge(store, folders).n_conflicts == 0
+            assert merge(store, folders).n_results == 0
         found.append(exported(tmp_path / f"all-{n}"))
     assert found[0].count(b"\n") == 40
     assert found[0] == found[1] == found[2]
     assert [json.loads(row)["id"] for row in found[0].splitlines()] == [f"t{i}" for i in range(40)]
 
 
-def test_shards_may_share_a_store(tmp_path: Path) -> None:
-    for i in (1, 2, 3):
-        run_shard(tmp_path / "one", Shard(i, 3), 20)
-    run_shard(tmp_path / "whole", Shard(1, 1), 20)
-    with Store.open(tmp_path / "all") as store:
-        store.merge([tmp_path / "one"])
-        assert [info.status for info in store.runs()] == ["done"]
-    assert exported(tmp_path / "all") == exported(tmp_path / "whole")
-
-
-def test_a_shard_that_is_run_again_does_nothing_but_what_failed(tmp_path: Path) -> None:
+def test_repeated_shard_runs_only_failures(tmp_path: Path) -> None:
     part = Shard(2, 3)
     n_first = run_shard(tmp_path, part, 30)
     before = exported(tmp_path)
@@ -105,14 +96,14 @@ def test_a_task_is_in_one_shard(id: str, n: int) -> None:
     assert sum(Shard(i, n).takes(id) for i in range(1, n + 1)) == 1
 
 
-def test_where_a_task_belongs_never_changes() -> None:
+def test_shard_of_a_task_is_stable() -> None:
     """By the bytes of SHA-256: other versions of Python, other machines and other pearls agree."""
     ids = ("q17", "été", "a\ud800", "")
     assert [next(i for i in range(1, 8) if Shard(i, 7).takes(id)) for id in ids] == [7, 5, 3, 2]
 
 
 @pytest.mark.parametrize("text", ["1/1", "2/7", " 7/7 ", "3 / 4"])
-def test_a_shard_is_read_as_it_is_written(text: str) -> None:
+def test_parse_shard(text: str) -> None:
     assert str(parse_shard(text)) == text.replace(" ", "")
 
 
@@ -125,7 +116,7 @@ def test_a_shard_is_read_as_it_is_written(text: str) -> None:
         ("1/0", "shard 1 of 0 does not exist"),
     ],
 )  # fmt: skip
-def test_what_is_no_shard_is_told_in_few_words(text: str, said: str) -> None:
+def test_invalid_shard_has_a_short_error(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_shard(text)
     assert said in str(caught.value)

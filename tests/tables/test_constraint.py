@@ -59,7 +59,7 @@ def parser() -> lark.Lark:
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(queries)
-def test_what_the_schema_allows_the_grammar_allows_and_it_is_the_same(said: object) -> None:
+def test_the_grammar_accepts_everything_that_the_schema_accepts(said: object) -> None:
     form = constraint().json_form
     assert form is not None
     text = form.text_of(said)
@@ -89,7 +89,7 @@ def test_decoders_take_the_grammar() -> None:
         [],
     ],
 )
-def test_what_is_not_of_the_form_is_refused(said: object) -> None:
+def test_invalid_forms_are_refused(said: object) -> None:
     form = constraint().json_form
     assert form is not None
     with pytest.raises(ValueError, match=r".+"):
@@ -97,7 +97,7 @@ def test_what_is_not_of_the_form_is_refused(said: object) -> None:
     assert not Draft202012Validator(dict(form.schema)).is_valid(said)
 
 
-def test_what_the_form_allows_is_read_as_a_query() -> None:
+def test_a_valid_form_is_read_as_a_query() -> None:
     said = {
         "select": ["City"], "where": {"all": [{"column": "City", "op": "is", "value": ["x"]}]}, "group": [],
         "aggregate": [{"function": "count", "column": None}], "sort": [], "limit": None,

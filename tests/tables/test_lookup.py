@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pearl.actions.native import compute, known
 from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows, document_rows
-from pearl.tables.lookup import Lookup, ReplyError, Turn, UnansweredError, look_up, read_reply
+from pearl.tables.lookup import Lookup, Turn, UnansweredError, look_up, read_reply
 from pearl.tables.query_table import QueryTable
+from pearl.tables.specification import QueryError
 from pearl.tables.sql import SqlLimits
 
 ROWS = Rows(
@@ -70,7 +71,7 @@ def test_a_question_is_answered_with_the_rows_behind_it() -> None:
     assert prompt.endswith("Question: Where is an oculist in Tel Aviv?\nQuery:")
 
 
-def test_what_is_wrong_goes_back_with_what_the_table_has() -> None:
+def test_an_error_goes_back_with_what_the_table_has() -> None:
     model = Model(
         query(where={"column": "Town", "op": "is", "value": "Tel Aviv"}),
         "I cannot do that.",
@@ -80,13 +81,13 @@ def test_what_is_wrong_goes_back_with_what_the_table_has() -> None:
     answer = asyncio.run(look_up("Where is an oculist in Tel Aviv?", Lookup(TABLE), model))
     assert (len(answer.lines), answer.n_repairs) == (1, 3)
     told = [shown[-1][1] for shown in model.shown[1:]]
-    assert "there is no column 'Town'; the table has: Clinic, City" in told[0]
+    assert "the table has no column 'Town'; it has: Clinic, City" in told[0]
     assert "the reply has no query" in told[1]
-    assert "City is of text; it has 'Tel Aviv-Yafo'" in told[2]
+    assert "City is a column of texts and has 'Tel Aviv-Yafo'" in told[2]
     assert "In City, nearest to the question: Tel Aviv-Yafo" in told[2]
 
 
-def test_an_empty_result_goes_back_once_with_the_condition_that_emptied_it() -> None:
+def test_an_empty_result_goes_back_once_with_its_cause() -> None:
     wrong = query(where={"column": "City", "op": "is", "value": "Tel Aviv"})
     model = Model(wrong, OCULIST)
     answer = asyncio.run(look_up("Where is an oculist in Tel Aviv?", Lookup(TABLE), model))
@@ -94,7 +95,7 @@ def test_an_empty_result_goes_back_once_with_the_condition_that_emptied_it() -> 
     assert 'no row meets: City is "Tel Aviv" (City has: Tel Aviv-Yafo' in model.shown[1][-1][1]
 
 
-def test_nothing_is_an_answer_where_the_model_keeps_to_it() -> None:
+def test_an_empty_answer_stands_if_the_model_repeats_the_query() -> None:
     nothing = query(where={"column": "Wait", "op": "is empty"}, select=["Clinic"])
     eilat = query(where={"column": "City", "op": "is", "value": "Eilat"})
     answer = asyncio.run(look_up("Who is in Eilat?", Lookup(TABLE), Model(eilat, eilat)))
@@ -113,7 +114,7 @@ def test_an_empty_result_is_kept_where_its_correction_is_no_query() -> None:
 
 
 def test_a_model_that_never_writes_a_query_gives_no_answer() -> None:
-    with pytest.raises(UnansweredError, match="no reply of 2 was a query of this table"):
+    with pytest.raises(UnansweredError, match="none of 2 replies was a query of this table"):
         asyncio.run(look_up("Who?", Lookup(TABLE), Model("no", "no"), max_repairs=1))
 
 
@@ -148,7 +149,7 @@ def test_both_notations_say_the_same(reply: str) -> None:
         ("df.groupby('City').head(1)", "the reply has no query"),
     ],
 )  # fmt: skip
-def test_a_reply_with_more_than_a_query_is_asked_again(reply: str, why: str) -> None:
+def test_a_reply_with_several_queries_is_sent_back(reply: str, why: str) -> None:
     model = Model(reply, OCULIST)
     answer = asyncio.run(look_up("Where is an oculist?", Lookup(TABLE), model))
     assert (len(answer.lines), answer.n_repairs) == (1, 1)
@@ -159,7 +160,7 @@ def test_a_reply_with_more_than_a_query_is_asked_again(reply: str, why: str) -> 
 def test_any_reply_is_a_query_or_an_error(reply: str) -> None:
     try:
         read_reply(reply)
-    except ReplyError:
+    except QueryError:
         return
 
 

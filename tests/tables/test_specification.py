@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.documents.rows import Row, Rows
-from pearl.tables.checking import QueryError, check
+from pearl.tables.checking import check
 from pearl.tables.query_table import QueryTable
-from pearl.tables.specification import MAX_CONDITIONS, Query, conditions, read_query
+from pearl.tables.specification import MAX_CONDITIONS, Query, QueryError, conditions, read_query
 
 TABLE = QueryTable(
     Rows(
@@ -38,7 +38,7 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_whatever_is_said_is_a_query_or_an_error(said: object) -> None:
+def test_any_data_is_a_query_or_an_error(said: object) -> None:
     try:
         query = read_query(said)
     except ValueError:
@@ -55,11 +55,11 @@ def test_whatever_is_said_is_a_query_or_an_error(said: object) -> None:
         ({"where": {"column": "City", "op": "is empty", "value": "x"}}, "takes no value"),
         ({"aggregate": {"function": "sum"}}, "'sum' needs a column"),
         ({"limit": -1}, "limit: "),
-        ({"filter": 1}, "filter: there is no such field"),
+        ({"filter": 1}, "filter: a query has no such field"),
         ([], "the query: "),
     ],
 )  # fmt: skip
-def test_what_is_no_query_is_told(said: object, told: str) -> None:
+def test_invalid_queries_are_refused(said: object, told: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the message is what counts
         read_query(said)
     assert told in str(caught.value)
@@ -86,16 +86,16 @@ def test_many_conditions_are_refused() -> None:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"select": ["Towm", "Cty"]}, "there is no column 'Cty'; did you mean 'City'? the table has: Clinic name, City"),
-        ({"where": {"column": "City", "op": "at least", "value": "3"}}, "compares numbers and dates, and City is of text; it has 'Haifa', 'Eilat'"),
-        ({"where": {"column": "Fee", "op": "at least", "value": "much"}}, "Fee is of numbers, and 'much' is not surely one; it has '120 mg', '90 mg'"),
-        ({"where": {"column": "Since", "op": "before", "value": "long ago"}}, "Since is of dates, and 'long ago' is none; it has '2020-01-01'"),
-        ({"where": {"column": "City", "op": "open", "value": "Friday"}}, "'open' is of opening hours"),
-        ({"aggregate": {"function": "mean", "column": "City"}}, "'mean' is of numbers, and City is of text"),
+        ({"select": ["Towm", "Cty"]}, "the table has no column 'Cty'; did you mean 'City'? it has: Clinic name, City"),
+        ({"where": {"column": "City", "op": "at least", "value": "3"}}, "compares numbers and dates; City is a column of texts and has 'Haifa', 'Eilat'"),
+        ({"where": {"column": "Fee", "op": "at least", "value": "much"}}, "Fee is a column of numbers; 'much' is not clearly a number; it has '120 mg', '90 mg'"),
+        ({"where": {"column": "Since", "op": "before", "value": "long ago"}}, "Since is a column of dates; 'long ago' is not a date; it has '2020-01-01'"),
+        ({"where": {"column": "City", "op": "open", "value": "Friday"}}, "'open' needs opening hours"),
+        ({"aggregate": {"function": "mean", "column": "City"}}, "'mean' needs numbers; City is a column of texts"),
         ({"aggregate": {"function": "count"}, "sort": {"by": "Fee"}}, "the result has no 'Fee' to sort by; it has: count"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_the_table_is_told_with_what_it_has(said: object, told: str) -> None:
+def test_errors_name_what_the_table_has_instead(said: object, told: str) -> None:
     with pytest.raises(QueryError) as caught:
         check(read_query(said), TABLE)
     assert told in str(caught.value)

@@ -1,4 +1,4 @@
-"""Collectors on loopback: one that decodes what it is sent, one that never answers."""
+"""Collectors on loopback: one that decodes spans, one that never answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans in memory, and as a tree that can be read."""
+"""Spans in memory, and as a readable tree."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Spans reach a collector; one that is down or slow costs no answer and no time."""
+"""The collector receives spans; a failing one affects neither answers nor time."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -44,7 +43,7 @@ def test_the_command_line_sends_spans(
     assert not any(b"story" in each.SerializeToString() for each in there.requests)
 
 
-def test_nothing_is_sent_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_spans_without_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
     with collecting() as there:
         monkeypatch.setenv(ENDPOINT, there.url)
         assert run(ASK) == 0
@@ -52,7 +51,7 @@ def test_nothing_is_sent_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch)
     assert there.requests == []
 
 
-def test_variables_turn_it_on_and_name_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_turn_telemetry_on_and_name_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
     with collecting() as there:
         monkeypatch.setenv(ENDPOINT, there.url)
         monkeypatch.setenv("PEARL_TELEMETRY", "1")
@@ -62,7 +61,7 @@ def test_variables_turn_it_on_and_name_the_service(monkeypatch: pytest.MonkeyPat
     assert there.resource["service.name"] == "mine"
 
 
-def test_a_run_that_is_resumed_tells_what_is_from_before(
+def test_resumed_run_has_spans_of_stored_rows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     row = {"id": "1", "document": "Ada sold it because it leaked.", "question": "Why?"}
@@ -89,7 +88,7 @@ def test_the_sdk_can_be_disabled(
 
 
 @pytest.mark.parametrize("manner", ["dead", "silent", "refusing", "nonsense"])
-def test_a_collector_that_is_of_no_use_is_told_once_and_changes_nothing(
+def test_failing_collector_gives_one_notice_and_the_same_answer(
     manner: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(collector, "CLOSE_S", 0.3)
@@ -114,24 +113,11 @@ def test_a_collector_that_is_of_no_use_is_told_once_and_changes_nothing(
     assert "secret" not in told.err
 
 
-@pytest.mark.slow
-def test_the_wait_at_the_end_is_bounded() -> None:
-    """The exporter may wait for an hour; the command, and the end of its process, do not."""
-    with never_answering() as url:
-        done = subprocess.run(
-            [sys.executable, "-m", "pearl", *ASK, "--telemetry"],
-            env={**os.environ, ENDPOINT: url, "OTEL_EXPORTER_OTLP_TIMEOUT": "3600"},
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-    assert "because it leaked" in done.stdout
-    assert "did not reach the collector" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("variable", "value"),
     [("OTEL_TRACES_EXPORTER", "zipkin"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
 )
-def test_what_there_is_not_is_refused(
+def test_unsupported_exporter_is_refused(
     variable: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(variable, value)
@@ -161,7 +147,7 @@ sys.exit(run(sys.argv[1:]))
 
 
 @pytest.mark.slow
-def test_without_opentelemetry_all_else_works_and_the_extra_is_named() -> None:
+def test_missing_opentelemetry_names_the_extra() -> None:
     def pearl(*words: str) -> subprocess.CompletedProcess[str]:
         words = (sys.executable, "-c", HIDDEN, *words)
         return subprocess.run(words, capture_output=True, text=True)
@@ -172,10 +158,3 @@ def test_without_opentelemetry_all_else_works_and_the_extra_is_named() -> None:
     first, second = refused.stderr.splitlines()
     assert first == "pearl: telemetry needs opentelemetry, which is not installed"
     assert "telemetry]" in second
-
-
-@pytest.mark.slow
-def test_it_is_not_imported_unless_it_is_asked_for() -> None:
-    code = "import sys; from pearl.cli import run; run(sys.argv[1:]); print('opentelemetry' in sys.modules)"
-    words = (sys.executable, "-c", code, *ASK)
-    assert subprocess.run(words, capture_output=True, text=True).stdout.splitlines()[-1] == "False"

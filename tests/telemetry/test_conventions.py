@@ -1,4 +1,4 @@
-"""Which names attributes have, and how a version is chosen."""
+"""Names of attributes by version of the conventions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_environment_opts_in(
     assert conventions_of(VERSIONS[0]).version == VERSIONS[0]
 
 
-def test_there_is_no_such_version() -> None:
+def test_unknown_version_of_conventions() -> None:
     with pytest.raises(UsageError, match=r"genai-1\.41"):
         Telemetry(conventions="genai-1.42")
 
@@ -61,7 +61,7 @@ def test_there_is_no_such_version() -> None:
         ("nonsense", False), ("SPAN_ONLY", True), ("span_and_event", True), ("true", True),
     ],
 )  # fmt: skip
-def test_content_is_asked_for_in_so_many_words(
+def test_variable_that_requests_content(
     said: str | None, is_captured: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if said is None:

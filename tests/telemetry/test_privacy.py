@@ -1,4 +1,4 @@
-"""What a document, a question, a plan, a reply or an error says is in no span unless that is asked for."""
+"""Spans have no content of documents, questions, plans, replies or errors unless it is requested."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def sent(server: Server, folder: Path, content: bool | None, *faults: Canned) ->
 
 
 @pytest.mark.parametrize("fault", ["none", "refused", "cut off"])
-def test_nothing_is_told_unless_it_is_asked_for(
+def test_spans_have_no_content_by_default(
     fault: str, openai_server: Server, tmp_path: Path
 ) -> None:
     faults = {
@@ -92,7 +92,7 @@ def test_nothing_is_told_unless_it_is_asked_for(
 
 
 @pytest.mark.parametrize("content", [False, True])
-def test_an_action_that_the_plan_defines_has_no_name(content: bool, openai_server: Server) -> None:
+def test_name_of_a_new_action_is_content(content: bool, openai_server: Server) -> None:
     openai_server.on("", "it rained")
     plan = "New actions:\n- CANARY(CTX) : Find the canary\n\n1. ans = CANARY(CTX) : Find it\n"
     spans = Spans()
@@ -108,7 +108,7 @@ def test_an_action_that_the_plan_defines_has_no_name(content: bool, openai_serve
 
 
 @pytest.mark.parametrize("executor", ["rows", "search", "table"])
-def test_rows_searches_and_tables_tell_nothing(
+def test_spans_of_rows_searches_and_tables_have_no_content(
     executor: str, openai_server: Server, tmp_path: Path
 ) -> None:
     steps = {
@@ -131,7 +131,7 @@ def test_rows_searches_and_tables_tell_nothing(
     assert b"canary" not in encode_spans(spans.all).SerializeToString()
 
 
-def test_all_of_it_is_told_where_it_is_asked_for(
+def test_content_is_in_spans_if_requested(
     openai_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(CONTENT_VARIABLE, "SPAN_ONLY")
@@ -157,7 +157,7 @@ def test_content_has_the_published_form(openai_server: Server) -> None:
     encode_spans(spans.all).SerializeToString()
 
 
-def test_long_texts_are_cut_off_before_they_are_messages(openai_server: Server) -> None:
+def test_long_texts_are_truncated_in_spans(openai_server: Server) -> None:
     spans = Spans()
     run = Telemetry(spans.provider, content=True).run()
     run.listening()("a", attempt("openai:m", messages=(Message("user", "x" * 10_000_000),)))
@@ -172,7 +172,7 @@ def test_long_texts_are_cut_off_before_they_are_messages(openai_server: Server) 
 @pytest.mark.parametrize(
     "model", ["llamacpp:/home/canary/m.gguf", "transformers:/home/canary/m.gguf"]
 )
-def test_of_a_model_in_a_file_the_folder_is_not_told(model: str) -> None:
+def test_folder_of_a_model_file_is_not_in_spans(model: str) -> None:
     spans = Spans()
     run = Telemetry(spans.provider).run()
     run.listening()("a", attempt(model, replied_by=model))

@@ -1,4 +1,4 @@
-"""Golden traces: what a task does over a real server, as a tree of spans."""
+"""Trees of spans of tasks that run with a real server."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 import pearl
-from pearl.errors import ExecutionError, PlanningError
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.progress import CallAttempt
 from pearl.runs.executors import Task
@@ -40,6 +38,10 @@ def task(
     id: str = "a", text: str = STORY, *, plan: str | None = None, ask: str | None = None
 ) -> Task:
     return Task(id, lambda: pearl.Document(text), ask, plan, source=id)
+
+
+def reply(text: str, **details: str) -> Canned:
+    return Canned(completion(text, **details))
 
 
 class Bench:
@@ -77,29 +79,92 @@ def server(openai_server: Server) -> Server:
     return openai_server
 
 
-def reply(text: str, **details: str) -> Canned:
-    return Canned(completion(text, **details))
-
-
-def test_steps_calls_and_their_graph(server: Server) -> None:
-    spans = Bench(server).run(task(plan=DIAMOND)).spans
-    assert (
-        spans.tree()
-        == """\
+FOUND = "cache=miss hits=0 context=full state=found"
+TREES: dict[str, tuple[tuple[str | Canned, ...], tuple[Task, ...], dict[str, object], str]] = {
+    "steps and their graph": ((), (task(plan=DIAMOND),), {}, f"""\
 invoke_workflow pearl status=answered
-  execute_tool FIND cache=miss hits=0 context=full state=found id=1
+  execute_tool FIND {FOUND} id=1
     chat test-model
-  execute_tool FIND cache=miss hits=0 context=full state=found id=2
+  execute_tool FIND {FOUND} id=2
     chat test-model
-  execute_tool COMPARE cache=miss hits=0 context=full state=found id=3 parent_id=1 links=1
-    chat test-model"""
-    )
-    (last,) = spans.named("execute_tool COMPARE")
-    second = spans.named("execute_tool FIND")[1]
-    assert last.links[0].context.span_id == (second.context and second.context.span_id)
+  execute_tool COMPARE {FOUND} id=3 parent_id=1 links=1
+    chat test-model"""),
+    "retries are siblings": (("500", "429", "reset"), (task(plan=ONE),), {}, f"""\
+invoke_workflow pearl status=answered
+  execute_tool FIND {FOUND} id=1
+    ! chat test-model type=transport
+    ! chat test-model type=rate_limited resend_count=1
+    ! chat test-model type=transport resend_count=2
+    chat test-model resend_count=3"""),
+    "a step fails": (("400",), (task(plan=ONE),), {}, """\
+! invoke_workflow pearl type=bad_request status=failed
+  ! execute_tool FIND type=bad_request id=1
+    ! chat test-model type=bad_request"""),
+    "a plan is repaired and shared": (
+        (reply("nonsense"), reply(ONE)),
+        (task(ask="Why?"), task("b", "Again: it rained.", ask="Why?")), {}, f"""\
+invoke_workflow pearl status=answered
+  plan pearl cache=miss repairs=1
+    chat test-model
+    chat test-model
+  execute_tool FIND {FOUND} id=1
+    chat test-model
+invoke_workflow pearl status=answered
+  execute_tool FIND {FOUND} id=1
+    chat test-model"""),
+    "no valid plan": ((), (task(ask="Why?"),), {"max_repairs": 1}, """\
+! invoke_workflow pearl type=PlanningError status=failed
+  ! plan pearl type=PlanningError cache=miss repairs=1
+    chat test-model
+    chat test-model"""),
+    "the fallback": ((), (task(ask="Why?"),), {"max_repairs": 0, "fallback": "direct"}, f"""\
+invoke_workflow pearl status=answered
+  ! plan pearl type=PlanningError cache=miss repairs=0
+    chat test-model
+  execute_tool ANSWER {FOUND} id=1
+    chat test-model"""),
+    "the planner's call fails": (("400",), (task(ask="Why?"),), {}, """\
+! invoke_workflow pearl type=bad_request status=failed
+  ! plan pearl type=bad_request cache=miss repairs=0
+    ! chat test-model type=bad_request"""),
+    "several plans": (
+        (reply(ONE.replace("why she", "when she")), reply(ONE.replace("why she", "where she"))),
+        (task(ask="Why?"),), {"n_plans": 2}, f"""\
+invoke_workflow pearl status=answered
+  plan pearl cache=miss repairs=0
+    chat test-model
+  plan pearl cache=miss repairs=0
+    chat test-model
+  execute_tool FIND {FOUND} id=1.1
+    chat test-model
+  execute_tool FIND {FOUND} id=2.1
+    chat test-model"""),
+    "rows": (
+        (reply("1 | rain: yes\n2 | sun: no\n3 | more rain: yes"),),
+        (task(text="rain\nsun\nmore rain", plan=ROWS),), {}, """\
+invoke_workflow pearl status=answered
+  execute_tool SPLIT context=none state=found id=1
+  execute_tool FILTER cache=miss hits=0 context=rows state=found id=2 parent_id=1
+    chat test-model
+  execute_tool COUNT context=none state=found id=3 parent_id=2"""),
+    "a truncated reply": ((reply("it ra", finish_reason="length"),), (task(plan=ONE),), {}, f"""\
+invoke_workflow pearl status=answered
+  execute_tool FIND {FOUND} id=1
+    ! chat test-model type=truncated
+    chat test-model"""),
+    "no document": ((), (Task("a", plan=ONE),), {}, """\
+! invoke_workflow pearl type=PearlError status=failed"""),
+}  # fmt: skip
 
 
-def test_what_a_call_says(server: Server) -> None:
+@pytest.mark.parametrize("name", TREES)
+def test_tree_of_spans(name: str, server: Server) -> None:
+    faults, tasks, settings, tree = TREES[name]
+    server.next(*faults)
+    assert Bench(server).run(*tasks, **settings).spans.tree() == tree  # type: ignore[arg-type]
+
+
+def test_attributes_of_a_call(server: Server) -> None:
     (call,) = (
         Bench(server).run(task(plan=ONE), seed=7, temperature=0.5).spans.named("chat test-model")
     )
@@ -122,21 +187,7 @@ def test_what_a_call_says(server: Server) -> None:
     }
 
 
-def test_retries_are_siblings(server: Server) -> None:
-    server.next("500", "429", "reset")
-    assert (
-        Bench(server).run(task(plan=ONE)).spans.tree()
-        == """\
-invoke_workflow pearl status=answered
-  execute_tool FIND cache=miss hits=0 context=full state=found id=1
-    ! chat test-model type=transport
-    ! chat test-model type=rate_limited resend_count=1
-    ! chat test-model type=transport resend_count=2
-    chat test-model resend_count=3"""
-    )
-
-
-def test_waits_are_told_where_they_were(server: Server) -> None:
+def test_waits_are_events(server: Server) -> None:
     server.next("500")
     (root,) = Bench(server).run(task(plan=ONE)).spans.named("invoke_workflow pearl")
     (wait,) = root.events
@@ -144,88 +195,7 @@ def test_waits_are_told_where_they_were(server: Server) -> None:
     assert dict(wait.attributes or {}).keys() == {"pearl.wait.seconds", "pearl.wait.attempt"}
 
 
-def test_a_step_that_fails(server: Server) -> None:
-    server.next("400")
-    assert (
-        Bench(server).run(task(plan=ONE)).spans.tree()
-        == """\
-! invoke_workflow pearl type=bad_request status=failed
-  ! execute_tool FIND type=bad_request id=1
-    ! chat test-model type=bad_request"""
-    )
-
-
-def test_a_plan_that_is_repaired_and_shared(server: Server) -> None:
-    server.next(reply("nonsense"), reply(ONE))
-    spans = Bench(server).run(task(ask="Why?"), task("b", "Again: it rained.", ask="Why?")).spans
-    assert (
-        spans.tree()
-        == """\
-invoke_workflow pearl status=answered
-  plan pearl cache=miss repairs=1
-    chat test-model
-    chat test-model
-  execute_tool FIND cache=miss hits=0 context=full state=found id=1
-    chat test-model
-invoke_workflow pearl status=answered
-  execute_tool FIND cache=miss hits=0 context=full state=found id=1
-    chat test-model"""
-    )
-
-
-def test_no_plan(server: Server) -> None:
-    assert (
-        Bench(server).run(task(ask="Why?"), max_repairs=1).spans.tree()
-        == """\
-! invoke_workflow pearl type=PlanningError status=failed
-  ! plan pearl type=PlanningError cache=miss repairs=1
-    chat test-model
-    chat test-model"""
-    )
-
-
-def test_an_answer_without_a_plan(server: Server) -> None:
-    tree = Bench(server).run(task(ask="Why?"), max_repairs=0, fallback="direct").spans.tree()
-    assert (
-        tree
-        == """\
-invoke_workflow pearl status=answered
-  ! plan pearl type=PlanningError cache=miss repairs=0
-    chat test-model
-  execute_tool ANSWER cache=miss hits=0 context=full state=found id=1
-    chat test-model"""
-    )
-
-
-def test_a_model_that_cannot_be_reached_while_it_plans(server: Server) -> None:
-    server.next("400")
-    assert (
-        Bench(server).run(task(ask="Why?")).spans.tree()
-        == """\
-! invoke_workflow pearl type=bad_request status=failed
-  ! plan pearl type=bad_request cache=miss repairs=0
-    ! chat test-model type=bad_request"""
-    )
-
-
-def test_several_plans_have_graphs_of_their_own(server: Server) -> None:
-    server.next(*(reply(ONE.replace("why she", word)) for word in ("when she", "where she")))
-    assert (
-        Bench(server).run(task(ask="Why?"), n_plans=2).spans.tree()
-        == """\
-invoke_workflow pearl status=answered
-  plan pearl cache=miss repairs=0
-    chat test-model
-  plan pearl cache=miss repairs=0
-    chat test-model
-  execute_tool FIND cache=miss hits=0 context=full state=found id=1.1
-    chat test-model
-  execute_tool FIND cache=miss hits=0 context=full state=found id=2.1
-    chat test-model"""
-    )
-
-
-def test_kept_replies_have_no_calls_and_kept_rows_nothing(server: Server, tmp_path: Path) -> None:
+def test_cached_replies_and_stored_rows_have_no_calls(server: Server, tmp_path: Path) -> None:
     Bench(server, tmp_path).run(task(plan=ONE), task("b", plan=DIAMOND))
     n_asked = len(server.requests)
     again = Bench(server, tmp_path).run(task(plan=ONE), task("b", plan=DIAMOND))
@@ -245,7 +215,7 @@ invoke_workflow pearl status=answered
     assert len(server.requests) == n_asked
 
 
-def test_a_kept_reply_of_the_planner(server: Server, tmp_path: Path) -> None:
+def test_cached_plan(server: Server, tmp_path: Path) -> None:
     server.next(reply(ONE))
     Bench(server, tmp_path).run(task(ask="Why?"))
     other = Bench(server, tmp_path).run(task("b", "Another story. It rained.", ask="Why?"))
@@ -259,50 +229,7 @@ invoke_workflow pearl status=answered
     )
 
 
-def test_rows(openai_server: Server) -> None:
-    openai_server.on("", "1 | rain: yes\n2 | sun: no\n3 | more rain: yes")
-    spans = Bench(openai_server).run(task(text="rain\nsun\nmore rain", plan=ROWS)).spans
-    assert (
-        spans.tree()
-        == """\
-invoke_workflow pearl status=answered
-  execute_tool SPLIT context=none state=found id=1
-  execute_tool FILTER cache=miss hits=0 context=rows state=found id=2 parent_id=1
-    chat test-model
-  execute_tool COUNT context=none state=found id=3 parent_id=2"""
-    )
-
-
-def test_parts_of_a_long_document(server: Server) -> None:
-    made = Bench(server).run(
-        task(text=LONG, plan=ONE), window=1500, max_output_tokens=200, context="map-reduce"
-    )
-    n_calls = len(server.requests)
-    (step,) = made.spans.named("execute_tool FIND")
-    assert n_calls > 2
-    assert len(made.spans.named("chat test-model")) == n_calls
-    assert (step.attributes or {})["pearl.step.context"] == "map-reduce"
-
-
-def test_a_reply_that_is_cut_off(server: Server) -> None:
-    server.next(reply("it ra", finish_reason="length"))
-    assert (
-        Bench(server).run(task(plan=ONE)).spans.tree()
-        == """\
-invoke_workflow pearl status=answered
-  execute_tool FIND cache=miss hits=0 context=full state=found id=1
-    ! chat test-model type=truncated
-    chat test-model"""
-    )
-
-
-def test_a_task_without_a_document(server: Server) -> None:
-    assert Bench(server).run(Task("a", plan=ONE)).spans.tree() == (
-        "! invoke_workflow pearl type=PearlError status=failed"
-    )
-
-
-def test_what_is_cancelled_is_told(server: Server) -> None:
+def test_cancelled_tasks_have_spans(server: Server) -> None:
     server.hold_after = 2
     many = (task(str(i), f"{STORY} {i}", plan=ONE) for i in range(8))
     spans = Bench(server).run(*many, n_taken=1, concurrency=2).spans
@@ -313,7 +240,7 @@ def test_what_is_cancelled_is_told(server: Server) -> None:
     assert {span.name for span in cut_off} == {"execute_tool FIND", "chat test-model"}
 
 
-def test_a_plan_that_is_cut_off(server: Server) -> None:
+def test_cancelled_planning(server: Server) -> None:
     server.next("hang")
     spans = Spans()
 
@@ -351,7 +278,7 @@ invoke_workflow pearl status=nothing_found
     )
 
 
-def test_a_call_lasts_as_long_as_its_attempt_and_begins_within_its_task() -> None:
+def test_span_of_a_call_has_the_duration_of_the_attempt() -> None:
     spans, request = Spans(), Request((Message("user", "why?"),), ChooseTask("why?", ("a", "b")))
     with Telemetry(spans.provider).tracing() as trace:
         for duration_s in (1e-6, 3600.0):
@@ -361,7 +288,7 @@ def test_a_call_lasts_as_long_as_its_attempt_and_begins_within_its_task() -> Non
     assert long.start_time == root.start_time
 
 
-def test_spans_of_a_trace_that_was_not_heard(server: Server) -> None:
+def test_spans_are_created_from_a_finished_trace(server: Server) -> None:
     """A cluster tells of a task when it is over; attempts are not known then."""
     server.next("500", reply("nonsense"), reply(DIAMOND))
 
@@ -391,26 +318,6 @@ invoke_workflow pearl status=answered
     )
 
 
-def test_a_trace_without_a_plan_that_was_not_heard(server: Server) -> None:
-    trace = pearl.Trace("a")
-
-    async def ask() -> None:
-        async with pearl.Pearl("openai:test-model", base_url=server.url, max_repairs=0) as asked:
-            await asked.ask("Why?", pearl.Document(STORY), trace=trace)
-
-    with pytest.raises(PlanningError) as caught:
-        asyncio.run(ask())
-    spans = Spans()
-    Telemetry(spans.provider).run().finished("a", trace, error=caught.value)
-    assert (
-        spans.tree()
-        == """\
-! invoke_workflow pearl type=PlanningError status=failed
-  ! plan pearl type=PlanningError repairs=0
-    chat test-model-2026"""
-    )
-
-
 def test_tokens_of_spans_are_those_of_the_trace(server: Server) -> None:
     server.next(reply("nonsense"), reply(DIAMOND))
     spans = Bench(server).run(task(ask="Why?")).spans
@@ -431,31 +338,7 @@ def test_spans_stand_below_those_of_the_program(server: Server) -> None:
     ]
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_single_questions_are_traced(fails: bool, server: Server) -> None:
-    spans = Spans()
-    if fails:
-        server.next("400")
-
-    async def ask() -> None:
-        async with pearl.Pearl("openai:test-model", base_url=server.url) as asked:
-            with Telemetry(spans.provider).tracing() as trace:
-                await asked.execute(ONE, pearl.Document(STORY), trace=trace)
-
-    if fails:
-        with pytest.raises(ExecutionError):
-            asyncio.run(ask())
-    else:
-        asyncio.run(ask())
-    first = spans.tree().splitlines()[0]
-    assert first == (
-        "! invoke_workflow pearl type=bad_request status=failed"
-        if fails
-        else "invoke_workflow pearl status=answered"
-    )
-
-
-def test_what_goes_wrong_with_telemetry_ends_it_and_not_the_answer(server: Server) -> None:
+def test_error_of_telemetry_does_not_affect_the_answer(server: Server) -> None:
     told: list[str] = []
 
     class Broken(TracerProvider):
@@ -471,9 +354,3 @@ def test_what_goes_wrong_with_telemetry_ends_it_and_not_the_answer(server: Serve
 
     assert asyncio.run(ask()).text == "it rained"
     assert told == ["telemetry has ended: ZeroDivisionError: division by zero"]
-
-
-def test_a_sampler_that_drops_all(server: Server) -> None:
-    bench = Bench(server)
-    bench.spans.provider.sampler = ALWAYS_OFF
-    assert bench.run(task(plan=DIAMOND)).spans.tree() == ""

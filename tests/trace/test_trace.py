@@ -1,4 +1,4 @@
-"""Traces in files and between processes, and what an event shows of a search."""
+"""Traces: files, pickling, events of a search."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_traces_are_written_and_read_back(tmp_path: Path) -> None:
         read_trace(path)
 
 
-def test_a_last_line_that_was_cut_off_is_left_out_and_told(tmp_path: Path) -> None:
+def test_incomplete_last_line_is_left_out_with_a_warning(tmp_path: Path) -> None:
     trace = Trace("q1")
     for step in "ab":
         trace.append(StepFailed(step=step, error="it brøke"))
@@ -64,7 +64,7 @@ def test_a_trace_of_another_version_is_refused(tmp_path: Path) -> None:
         read_trace(path)
 
 
-def test_a_trace_goes_to_another_process_with_its_times_and_without_its_listener() -> None:
+def test_pickled_trace_keeps_times_without_listener() -> None:
     heard = []
     trace = Trace("q1", heard.append)
     trace.append(StepFailed(step="a", error="it broke"))
@@ -74,7 +74,7 @@ def test_a_trace_goes_to_another_process_with_its_times_and_without_its_listener
     assert len(heard) == 1
 
 
-def test_of_a_search_the_best_passages_are_shown_and_all_are_counted() -> None:
+def test_event_of_a_search_has_the_best_passages() -> None:
     hits = tuple(
         FetchedPassage("text", Span(i, i + 4), "a.txt", i + 1, 1.0 / (i + 1)) for i in range(50)
     )
@@ -85,7 +85,7 @@ def test_of_a_search_the_best_passages_are_shown_and_all_are_counted() -> None:
     assert event.notes == ("a note",)
 
 
-def test_separators_of_unicode_end_no_line() -> None:
+def test_unicode_separators_do_not_end_a_line() -> None:
     trace = Trace("a")
     trace.append(StepFailed(step="s", error="one\u2028two\x85three\x0cfour"))
     assert list(Trace.from_jsonl("a", trace.to_jsonl())) == list(trace)

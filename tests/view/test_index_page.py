@@ -99,7 +99,8 @@ def test_rows_belong_together_by_id_and_else_by_what_is_asked() -> None:
 
 def test_what_changed_is_counted_and_marked(tmp_path: Path) -> None:
     before, after = (
-        [{"output": name, "action": "FIND", "value": f"{name} sold"}] for name in ("a", "b")
+        [{"output": "a", "action": "FIND", "value": f"{who} sold"}, {"output": who, "action": "IS"}]
+        for who in ("Nils", "Ada")
     )
     first = kept(tmp_path / "a.jsonl", row("1"), row("2", "Nils sold it", steps=before), row("3"))
     second = kept(tmp_path / "b.jsonl", row("1"), row("2", "Ada sold it", steps=after))
@@ -107,7 +108,9 @@ def test_what_changed_is_counted_and_marked(tmp_path: Path) -> None:
     assert "2 rows changed, 1 are the same" in page
     assert "<del>Nils</del><ins>Ada</ins> sold it" in page
     assert "only in one (1)" in page
-    assert "a = FIND, now b = FIND" in page
+    assert "a = FIND: changed" in page
+    assert "Nils = IS: gone" in page
+    assert "Ada = IS: new" in page
 
 
 @pytest.mark.parametrize("text", ["a b " * 4_000, "x\n" * 4_000, "", "é\u0301 \n\n z"])

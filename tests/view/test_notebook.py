@@ -29,29 +29,16 @@ from pearl.errors import (
 )
 from pearl.llm import Usage
 from pearl.trace import CallFailed, ModelCalled, ModelWaited, PlanAttempted, StepFinished, Trace
-from pearl.view.notebook import MAX_DRAWN, Html, card, element, lines, shortened
+from pearl.view.notebook import MAX_DRAWN
 from tests.notebooks import OURS, parsed, texts
 
 TEXT = 'ok\n2. b = FIND_EVNT(CTX, "it") : f\nlast'
 SPAN = Span(TEXT.index("FIND"), TEXT.index("FIND") + 9)
 
 
-@given(texts, texts)
-def test_texts_and_attributes_are_no_markup(text: str, label: str) -> None:
-    html = card(lines(text, 10**6), element("p", text, aria_label=label))
-    tree = parsed(html)
-    assert [each.tag for each in tree.iter()] == ["div", "pre", "p"]
-    assert "\x00" not in html
-
-
-def test_elements_stay_and_texts_are_escaped() -> None:
-    assert element("p", "<b>", Html("<b>1</b>")) == "<p>&lt;b&gt;<b>1</b></p>"
-    assert element("i", "\ud800\x1b[0m") == "<i>\\ud800\\u001b[0m</i>"
-    assert shortened("abc", 3) == "abc"
-
-
 def test_formulas_are_not_typeset() -> None:
-    assert "tex2jax_ignore" in str(parsed(card("from $5 to $6")).get("class"))
+    tree = parsed(PearlError("from $5 to $6")._repr_html_())
+    assert "tex2jax_ignore" in str(tree.get("class"))
 
 
 def test_a_diagnostic_of_a_plan_underlines_its_place_in_its_line() -> None:
@@ -259,13 +246,13 @@ def test_a_trace_without_events_or_calls_is_shown() -> None:
 
 
 def test_a_huge_trace_is_small() -> None:
-    long = "&" * 10_000
-    events = [called(f"{long}{n}", t_s=float(n), took=n % 7) for n in range(100_000)]
+    long = "&" * 1_000
+    events = [called(f"{long}{n}", t_s=float(n), took=n % 7) for n in range(10_000)]
     html = trace_of(*events)._repr_html_()
     assert len(html) < 100_000
     told = "".join(parsed(html).itertext())
-    assert "99,950 more" in told
-    assert "the longest 30 of 100,000" in told
+    assert "9,950 more" in told
+    assert "the longest 30 of 10,000" in told
 
 
 @given(texts, texts)

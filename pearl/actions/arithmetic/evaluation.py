@@ -1,7 +1,7 @@
 """A program → its result in exact decimal arithmetic, with its unit and every step.
 
-A unit is kept as long as it is known: dollars by shares are `$`, by dollars a `RATIO`, which may be
-written as a percentage. Numbers without a unit are in that of what they are added to.
+A unit is kept as long as it is known: dollars by shares are `$`, dollars by dollars a `RATIO`, which
+may be written as a percentage. A number without a unit takes the unit of the number it is added to.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import reduce
 
 from pearl.actions.arithmetic.program import (
     TABLE_OPERATIONS,
@@ -28,10 +29,11 @@ PERCENT = "%"  # the unit of a share that is written as a percentage: 0.05 is 5%
 POINTS = "points"  # the unit of a share multiplied by 100: the number 5 is 5%
 RATIO = "ratio"  # the unit of a quotient: a share, or a multiple
 PLACES = 5  # decimals to which results are rounded, as in FinQA
-MAX_POWER = 100  # results are between 10^-100 and 10^100, as far as they are not 0
+MAX_POWER = 100  # results other than 0 are between 10^-100 and 10^100
 MAX_FORMULA = 300  # maximum characters of a formula; longer ones refer to steps as `#k`
 
 _CONTEXT = Context(prec=50, Emax=10_000, Emin=-10_000, traps=[])
+_READABLE = Context(prec=12)  # for numbers in formulas
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "exp": "^", "greater": ">"}
 _LOOSE = frozenset({"add", "subtract", "greater"})
 _PURE = frozenset({"", PERCENT, POINTS, RATIO})
@@ -48,10 +50,11 @@ class Amount:
 
     @classmethod
     def of(cls, quantity: Quantity) -> Amount:
-        """The number in a cell."""
+        """The number in a cell; without a unit, its scale is not known either."""
         if quantity.unit == PERCENT:
             return cls(quantity.amount, PERCENT)
-        return cls(quantity.value, quantity.unit, quantity.scale)
+        scale = quantity.scale if quantity.unit or quantity.scale else None
+        return cls(quantity.value, quantity.unit, scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class Result:
     def text(self) -> str:
         """The rounded number with its unit: `9.474%`, `$1,250 million`, `yes`.
 
-        A ratio is shown as a number: whether it is a share, who asked knows.
+        A ratio is shown as a plain number: only the caller knows whether it is a share.
         """
         if isinstance(self.value, bool):
             return "yes" if self.value else "no"
@@ -90,7 +93,7 @@ class Result:
 
 
 def round_to(value: Decimal, places: int = PLACES) -> Decimal:
-    """A number to so many decimals; if it is closer to 0 than 1, to so many digits."""
+    """Round to `places` decimals, a number close to 0 to as many digits."""
     if value and value.adjusted() < -1:
         places -= value.adjusted() + 1
     if value.adjusted() + places >= _CONTEXT.prec:
@@ -111,11 +114,11 @@ Rows = Callable[[str], Sequence[Amount]]  # the numbers of the row of a table th
 def evaluate(
     program: Program, rows: Rows | None = None, names: Mapping[str, Amount] | None = None
 ) -> Result:
-    """Compute a program."""
+    """Compute a program; `names` are the values of its names, and of its numbers with a known unit."""
     run = _Run(rows, names or {})
     if program.value is not None:
-        amount, shown = run.operand(program.value)
-        return Result(amount.value, amount.unit, amount.scale, shown)
+        amount, text = run.operand(program.value)
+        return Result(amount.value, amount.unit, amount.scale, text)
     for step in program.steps:
         run.step(step)
     return run.result()
@@ -136,8 +139,8 @@ class _Run:
         formula = "; ".join([*self._named, self._shown[-1]])
         if isinstance(last, bool):
             return Result(last, "", None, formula)
-        shown = f"{formula} = {plain(_short(last.value))}"
-        return Result(last.value, last.unit, last.scale, shown)
+        formula_text = f"{formula} = {plain(_READABLE.plus(last.value))}"
+        return Result(last.value, last.unit, last.scale, formula_text)
 
     def operand(self, operand: Operand) -> tuple[Amount, str]:
         """The number that an operand stands for, and how it is shown."""
@@ -147,12 +150,12 @@ class _Run:
                 if isinstance(found, bool):
                     raise MissingOperandError(f"{operand.text} is yes or no, not a number")
                 return found, self._formula(operand.index)
-            case "name":
-                if operand.text not in self._names:
-                    known = ", ".join(self._names) or "none is given"
-                    raise MissingOperandError(f"there is no operand '{operand.text}': {known}")
+            case "name" | "number" if operand.text in self._names:
                 amount = self._names[operand.text]
                 return amount, _digits(amount)
+            case "name":
+                known = ", ".join(self._names) or "none"
+                raise MissingOperandError(f"unknown operand '{operand.text}'; operands: {known}")
             case _:
                 assert operand.value is not None
                 is_constant = operand.kind == "constant"
@@ -167,18 +170,21 @@ class _Run:
             self._shown.append(f"{step.operation}({operand.text})")
             return
         (a, shown_a), (b, shown_b) = map(self.operand, step.operands)
-        done = _bool(a, b) if step.operation == "greater" else _apply(step.operation, a, b, index)
-        self._done.append(done)
+        if step.operation == "greater":
+            _same_unit("greater", a, b)
+            self._done.append(a.value > b.value)
+        else:
+            self._done.append(_apply(step.operation, a, b, index))
         self._shown.append(f"{shown_a} {_SIGNS[step.operation]} {shown_b}")
 
     def _formula(self, index: int) -> str:
         """A step within another: in brackets, or by its number if that would be long."""
-        shown = self._shown[index]
-        if len(shown) <= MAX_FORMULA // 3:
-            return f"({shown})" if " " in shown else shown
+        text = self._shown[index]
+        if len(text) <= MAX_FORMULA // 3:
+            return f"({text})" if " " in text else text
         name = f"#{index}"
         if not any(each.startswith(f"{name} = ") for each in self._named):
-            self._named.append(f"{name} = {shown}")
+            self._named.append(f"{name} = {text}")
         return name
 
     def _of_row(self, operation: str, name: str) -> Amount:
@@ -191,26 +197,16 @@ class _Run:
         for cell in cells[1:]:
             _same_unit("table_sum", total, cell)
         values = [cell.value for cell in cells]
-        match operation:
-            case "table_max":
-                value = max(values)
-            case "table_min":
-                value = min(values)
-            case _:
-                value = values[0]
-                for other in values[1:]:
-                    value = _CONTEXT.add(value, other)
-                if operation == "table_average":
-                    value = _CONTEXT.divide(value, Decimal(len(values)))
+        if operation in ("table_max", "table_min"):
+            value = max(values) if operation == "table_max" else min(values)
+        else:
+            value = reduce(_CONTEXT.add, values)
+            if operation == "table_average":
+                value = _CONTEXT.divide(value, Decimal(len(values)))
         unit, scale = total.unit, total.scale
         for cell in cells[1:]:
             unit, scale = unit or cell.unit, scale if scale is not None else cell.scale
         return Amount(_checked(value, operation), unit, scale)
-
-
-def _bool(a: Amount, b: Amount) -> bool:
-    _same_unit("greater", a, b)
-    return a.value > b.value
 
 
 def _apply(operation: str, a: Amount, b: Amount, index: int) -> Amount:
@@ -226,14 +222,8 @@ def _apply(operation: str, a: Amount, b: Amount, index: int) -> Amount:
     if is_zero and (operation == "divide" or (operation == "exp" and b.value <= 0)):
         call = f"{operation}({plain(a.value)}, {plain(b.value)})"
         raise DivisionByZeroError(f"step #{index} divides by 0: {call}")
-    compute = {
-        "add": _CONTEXT.add,
-        "subtract": _CONTEXT.subtract,
-        "multiply": _CONTEXT.multiply,
-        "divide": _CONTEXT.divide,
-        "exp": _CONTEXT.power,
-    }[operation]
-    value = compute(a.value, b.value)
+    compute = getattr(_CONTEXT, "power" if operation == "exp" else operation)
+    value: Decimal = compute(a.value, b.value)
     if not value and a.value and b.value and operation in ("multiply", "divide", "exp"):
         value = Decimal(1).scaleb(-2 * MAX_POWER)  # it was rounded to 0
     return Amount(_checked(value, operation), unit, scale)
@@ -274,7 +264,7 @@ def _product(a: Amount, b: Amount) -> tuple[str, int | None]:
         return (RATIO if is_share else ""), _either(a, b)
     if a.unit in _PURE or b.unit in _PURE:
         return (a.unit if b.unit in _PURE else b.unit), _either(a, b)
-    raise UnfitUnitsError(f"multiply: {a.unit} by {b.unit}")
+    raise UnfitUnitsError(f"multiply: {a.unit} cannot be multiplied by {b.unit}")
 
 
 def _quotient(a: Amount, b: Amount) -> tuple[str, int | None]:
@@ -298,15 +288,9 @@ def _quotient(a: Amount, b: Amount) -> tuple[str, int | None]:
 def _either(a: Amount, b: Amount) -> int | None:
     """The scale of a product: of the factor that has one."""
     if a.scale and b.scale:
-        raise UnfitUnitsError(f"multiply: 10^{a.scale} by 10^{b.scale}")
+        raise UnfitUnitsError(f"multiply: both are scaled, by 10^{a.scale} and 10^{b.scale}")
     return a.scale or b.scale
 
 
 def _digits(amount: Amount) -> str:
-    shown = plain(amount.value.scaleb(2) if amount.unit == PERCENT else amount.value)
-    return f"{shown}%" if amount.unit == PERCENT else shown
-
-
-def _short(value: Decimal) -> Decimal:
-    """A number rounded to readable digits."""
-    return Context(prec=12).plus(value)
+    return f"{plain(amount.value.scaleb(2))}%" if amount.unit == PERCENT else plain(amount.value)

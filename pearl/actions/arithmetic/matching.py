@@ -37,26 +37,28 @@ def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | No
     Texts without a number match if they are the same words. Signs, currencies and scales have to be the
     same: -5 is not 5, 3.2 million not 3.2.
     """
-    said, right = _read(answer), _read(reference)
-    if said is None or right is None:
+    answered, right = _read(answer), _read(reference)
+    if answered is None or right is None:
         return Rule.EXACT if words(answer) == words(reference) else None
-    if max(abs(each.amount.adjusted()) for each in (said, right)) > MAX_POWER:
-        return Rule.EXACT if said == right else None
-    if (said.unit == "%") == (right.unit == "%"):
-        return _compared(said, right) if _may_be_alike(said, right) else None
-    if said.unit not in ("", "%") or right.unit not in ("", "%"):
+    if max(abs(each.amount.adjusted()) for each in (answered, right)) > MAX_POWER:
+        return Rule.EXACT if answered == right else None
+    if (answered.unit == "%") == (right.unit == "%"):
+        is_alike = not answered.unit or right.unit in ("", answered.unit)
+        return _compared(answered, right) if is_alike else None
+    if answered.unit not in ("", "%") or right.unit not in ("", "%"):
         return None
     if right.unit == "%":
-        shares = [said.amount.scaleb(2)] if form in ("share", None) else []
-        shares += [said.amount] if form in ("points", None) else []  # the sign was left out
-        found = (_compared(Quantity(share, "%"), right) for share in shares)
+        shares = [answered.amount.scaleb(2)] if form in ("share", None) else []
+        shares += [answered.amount] if form in ("points", None) else []  # the sign was left out
+        rules = (_compared(Quantity(share, "%"), right) for share in shares)
     else:
-        found = (_compared(Quantity(value), right) for value in (said.amount, said.value))
-    return _as_percent(next(filter(None, found), None))
+        rules = (_compared(Quantity(value), right) for value in (answered.amount, answered.value))
+    rule = next(filter(None, rules), None)
+    return Rule.PERCENT if rule in (Rule.EXACT, Rule.ROUNDED) else rule
 
 
 def are_same_number(one: str, other: str) -> bool | None:
-    """Whether two answers are the same number, as far as the one with fewer digits shows it.
+    """Whether two answers are the same number to the digits of the shorter one.
 
     A share is the percentage that it makes: 0.095 is 9.5%; 9.5 is not.
 
@@ -85,29 +87,21 @@ def _is_alone(text: str) -> bool:
     return _FIRST_DIGIT.match(text) is not None and n_words <= _MAX_UNIT_WORDS
 
 
-def _as_percent(found: Rule | None) -> Rule | None:
-    return Rule.PERCENT if found in (Rule.EXACT, Rule.ROUNDED) else found
-
-
-def _may_be_alike(said: Quantity, right: Quantity) -> bool:
-    return not (said.unit and right.unit) or said.unit == right.unit
-
-
 def _compared(said: Quantity, right: Quantity) -> Rule | None:
     """Compare two numbers in the unit and to the digits of the second."""
     scale = 0 if right.unit == "%" else right.scale
     value = (said.value if said.unit == "%" else said.amount.scaleb(-scale)).normalize()
-    shown = right.value
-    if value == shown:
+    expected = right.value
+    if value == expected:
         return Rule.EXACT
-    last = Decimal(1).scaleb(min(0, int(shown.as_tuple().exponent)))
-    if abs(value - shown) < last:
-        is_cut = abs(shown) >= 10 * last and shown == value.quantize(last, ROUND_DOWN)
-        # 0.5 is shown as 1 by people, and as 0 by what rounds halves to even.
+    last = Decimal(1).scaleb(min(0, int(expected.as_tuple().exponent)))
+    if abs(value - expected) < last:
+        is_cut = abs(expected) >= 10 * last and expected == value.quantize(last, ROUND_DOWN)
+        # People round 0.5 to 1; programs that round halves to even round it to 0.
         halves = (value.quantize(last, how) for how in (ROUND_HALF_UP, ROUND_HALF_EVEN))
-        if is_cut or shown in halves:
+        if is_cut or expected in halves:
             return Rule.ROUNDED
-    return Rule.ONE_PERCENT if abs(value - shown) <= _ANY * abs(shown) else None
+    return Rule.ONE_PERCENT if abs(value - expected) <= _ANY * abs(expected) else None
 
 
 def _read(text: str) -> Quantity | None:

@@ -26,15 +26,15 @@ class ProgramError(ValueError):
 
 
 class BadTokenError(ProgramError):
-    """A part of the text is not in the language."""
+    """A part of the text does not belong to the language."""
 
 
 class MissingOperandError(ProgramError):
-    """An operation lacks an operand, or names a step or an operand that is not there."""
+    """An operation lacks an operand, or names an unknown step or operand."""
 
 
 class UnclearOperandError(MissingOperandError, UnclearNumberError):
-    """The value of an operand is undecided, or not surely one number."""
+    """The value of an operand is undecided or ambiguous."""
 
 
 class NotGivenError(MissingOperandError):
@@ -46,11 +46,11 @@ class DivisionByZeroError(ProgramError):
 
 
 class MagnitudeError(ProgramError):
-    """A number is too long, too large or too close to 0, or is no real number."""
+    """A number is too long, too large or too close to 0, or is not a real number."""
 
 
 class UnknownRowError(ProgramError):
-    """The table has no row of that name, or a cell of it is no number."""
+    """The table has no row of that name, or one of its cells is not a number."""
 
 
 class AmbiguousRowError(UnknownRowError):
@@ -194,7 +194,7 @@ def _bad_token(text: str, at: int) -> BadTokenError:
     name = (word[1] or word[2]) if word else ""
     if name and name not in (*OPERATIONS, *TABLE_OPERATIONS):
         close = did_you_mean(name.lower(), (*OPERATIONS, *TABLE_OPERATIONS))
-        advice = f"did you mean '{close}'?" if close else f"there are {', '.join(OPERATIONS)}"
-        return BadTokenError(f"'{name[:40]}' is no operation; {advice}")
-    shown = repr(rest[:20]) if rest else "the end"
-    return BadTokenError(f"{shown} at character {at:,} is not in the language")
+        advice = f"did you mean '{close}'?" if close else f"operations are {', '.join(OPERATIONS)}"
+        return BadTokenError(f"unknown operation '{name[:40]}'; {advice}")
+    text_there = repr(rest[:20]) if rest else "the end"
+    return BadTokenError(f"{text_there} at character {at:,} is not in the language")

@@ -8,11 +8,11 @@ A plug-in has `ACTION`, an `Action` with `is_native=True` and typed parameters, 
 or of what the parameter `reads`: `Rows`, a number, or the value as it is. `run` raises `ValueError`
 with the reason for invalid values, and `EmptyListError` if the list that it selects from is empty.
 A library's action is native if its name and signature match a plug-in; its parameters may be
-named freely, but for those of an operator on rows. The values are those of `pearl.actions.values`.
-Every library has all of them, but for plug-ins with `IS_SPECIALISED = True`, which it has to list.
+named freely, except those of an operator on rows. The values are those of `pearl.actions.values`.
+Every library has all of them, except plug-ins with `IS_SPECIALISED = True`, which it has to list.
 
-The list of rows is that of their values: entries that come back are the rows they belong to.
-Undecided rows make no result wrong: a result that would be different with them is undecided, too.
+An action on lists gets the values of rows; returned entries become the rows they belong to.
+Undecided rows never make a result wrong: a result that they might change is undecided as well.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class NativeAction(Protocol):
         """The value of the action.
 
         Raises:
-            ValueError: These values are nothing that it works with.
+            ValueError: The action cannot work with these values.
         """
         ...
 
@@ -93,8 +93,8 @@ def known() -> dict[str, Action]:
 def general() -> dict[str, Action]:
     """The native actions that every library has.
 
-    The others would be in every planning prompt, and some have a shape of their own, which takes
-    2 KB of a grammar.
+    The others would lengthen every planning prompt; some have a shape of their own, which adds 2 KB
+    to a grammar.
     """
     return {
         name: action
@@ -120,24 +120,15 @@ def bind(action: Action) -> Action:
         native = searching
     else:
         return action
-    same_shape = (
+    has_shape = (
         len(native.parameters) == len(action.parameters)
         and native.is_variadic == action.is_variadic
         and native.reads_context == action.reads_context
         and action.returns in (ValueType.TEXT, native.returns)
     )
-    if not same_shape or (is_operator(native) and _named(native) != _named(action)):
+    if not has_shape or (is_operator(native) and _named(native) != _named(action)):
         return action
-    return Action(
-        native.name,
-        native.parameters,
-        action.definition or native.definition,
-        native.is_variadic,
-        native.returns,
-        is_native=True,
-        counts=native.counts,
-        span=action.span,
-    )
+    return replace(native, definition=action.definition or native.definition, span=action.span)
 
 
 def is_operator(action: Action) -> bool:
@@ -193,11 +184,11 @@ def _over_rows(
     certain = run(*map(argument, values, parameters))
     if not isinstance(certain, list):
         return certain
-    sure = [row for each in collections for row in each]
-    every = sure + [row for each in collections for row in each.doubtful]
+    every = [row for each in collections for row in each]
+    every += [row for each in collections for row in each.doubtful]
     known = [row for row in every if row.value is not None]
     unread = without_duplicates(row for row in every if row.value is None)
-    # An unread value may be any of those that are there; another one changes no result.
+    # An unread value may be any of the known ones; an unknown one changes no result.
     anything = [row.value for row in known]
     cases: list[tuple[Any, ...]] = [
         (value.values, [*value.values, *_maybe(value, anything)])
@@ -217,26 +208,23 @@ def _over_rows(
     places: dict[str | None, deque[Row]] = {}
     for row in known:
         places.setdefault(row.value, deque()).append(row)
-    found: list[Row] = []
+    sure: list[Row] = []
     unsure: list[Row] = []
     for item in certain:
         is_sure, least[item] = least[item] > 0, least[item] - 1
         most[item] -= 1
         rows = places.get(item)
-        (found if is_sure else unsure).append(rows.popleft() if rows else Row(item, text=item))
+        (sure if is_sure else unsure).append(rows.popleft() if rows else Row(item, text=item))
     for text, n in most.items():
         unsure += islice(places.get(text, ()), max(0, n))
-    return replace(
-        collections[0],
-        rows=tuple(found),
-        doubtful=(*unsure, *unread),
-        notes=tuple(dict.fromkeys(note for each in collections for note in each.notes)),
-        sample=None,
+    found = replace(
+        collections[0], rows=tuple(sure), doubtful=(*unsure, *unread), notes=(), sample=None
     )
+    return found.noting(*(note for each in collections for note in each.notes))
 
 
 def _maybe(rows: Rows, anything: Sequence[str | None]) -> list[str | None]:
     """The possible values of undecided rows."""
-    if any(row.value is None for row in (*rows.rows, *rows.doubtful)):
+    if any(row.value is None for row in rows.every):
         return list(anything)
     return [row.value for row in rows.doubtful]

@@ -5,16 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pearl.actions.columns import read_column, wanted_by
-from pearl.actions.groups import (
-    are_groups,
-    counted,
-    group,
-    n_of_any,
-    place,
-    ranked,
-    ranking,
-    size_range,
-)
+from pearl.actions.groups import are_groups, counted, group, n_of_any, place, ranking, size_range
 from pearl.actions.native import Family
 from pearl.actions.values import Value, bounded
 from pearl.documents.comparisons import key_of
@@ -29,23 +20,20 @@ _ROWS_AND_NAME = (*_ROWS, Parameter("NAME"))
 
 
 @PLUGINS.action(
-    "GROUP",
-    _ROWS_AND_NAME,
+    "GROUP", _ROWS_AND_NAME,
     "Return one row for each value of the field NAME in ROWS, with the rows that have it as members",
     returns=ValueType.LIST,
-)
+)  # fmt: skip
 def group_by(rows: Rows, name: str) -> Value:
     """Group by a field, or by parts of dates (`Date by month`); in order of first occurrence."""
     return group(rows, read_column(rows, name))
 
 
 @PLUGINS.action(
-    "COUNT_BY",
-    _ROWS_AND_NAME,
+    "COUNT_BY", _ROWS_AND_NAME,
     "Return one row for each value of the field NAME in ROWS, with how many rows have it",
-    returns=ValueType.LIST,
-    counts=True,
-)
+    returns=ValueType.LIST, counts=True,
+)  # fmt: skip
 def count_by(rows: Rows, name: str) -> Value:
     """Count by a field, or by parts of dates; of groups by this field, give their sizes."""
     if are_groups(rows) and rows.column == name:
@@ -54,11 +42,10 @@ def count_by(rows: Rows, name: str) -> Value:
 
 
 @PLUGINS.action(
-    "COUNT_OF",
-    (Parameter.named("ROWS"), Parameter("KEY", reads="value")),
+    "COUNT_OF", (Parameter.named("ROWS"), Parameter("KEY", reads="value")),
     "Return how many rows the group KEY of ROWS has, or how many of ROWS have the value KEY",
     counts=True,
-)
+)  # fmt: skip
 def count_of(rows: Rows, key: Value) -> Value:
     """The size of a group, or how often a value occurs; 0 if it does not.
 
@@ -69,29 +56,23 @@ def count_of(rows: Rows, key: Value) -> Value:
     possible = {key_of(text) for text in wanted.possible}
     is_grouped = are_groups(rows) and not rows.is_answered
 
-    def parts(row: Row) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-        return (row.members, row.possible) if is_grouped else ((row,), ())
-
-    found: list[Row] = []
+    counted_rows: list[Row] = []
     unsure: list[Row] = []
-    for row in rows:
+    for i, row in enumerate(rows.every):
         if row.value is None:
             unsure.append(row)
-        elif key_of(row.value) in sure:
-            certain, maybe = parts(row)
-            found += certain
-            unsure += maybe
-        elif wanted.may_be_any or key_of(row.value) in possible:
-            unsure += (each for some in parts(row) for each in some)
-    for row in rows.doubtful:
-        if row.value is None:
-            unsure.append(row)
-        elif wanted.may_be_any or key_of(row.value) in sure | possible:
-            unsure += (each for some in parts(row) for each in some)
-    n, n_unsure = len(found), len(unsure)
+            continue
+        members, others = (row.members, row.possible) if is_grouped else ((row,), ())
+        value = key_of(row.value)
+        if i < len(rows) and value in sure:
+            counted_rows += members
+            unsure += others
+        elif wanted.may_be_any or value in sure | possible:
+            unsure += (*members, *others)
+    n, n_unsure = len(counted_rows), len(unsure)
     if is_grouped:
         n_unsure += n_of_any(rows) - sum(row.value is None for row in rows.doubtful)
-    behind = Rows(tuple(found), rows.column, tuple(unsure), rows.notes, sample=rows.sample)
+    behind = Rows(tuple(counted_rows), rows.column, tuple(unsure), rows.notes, sample=rows.sample)
     return bounded(n, behind, n, n + n_unsure)
 
 
@@ -100,15 +81,10 @@ OPERATORS = ("is", "is not", "at least", "at most")
 
 @PLUGINS.action(
     "HAVING",
-    (
-        Parameter.named("ROWS"),
-        Parameter("OP", choices=OPERATORS),
-        Parameter("N", reads="number"),
-    ),
+    (Parameter.named("ROWS"), Parameter("OP", choices=OPERATORS), Parameter("N", reads="number")),
     f"Return those groups of ROWS that have as many rows as OP and N say: {', '.join(OPERATORS)}",
-    returns=ValueType.LIST,
-    counts=True,
-)
+    returns=ValueType.LIST, counts=True,
+)  # fmt: skip
 def having(rows: Rows, operator: str, n: int | float) -> Value:
     """Select groups; those whose undecided rows might change it are doubtful."""
     if operator not in OPERATORS:
@@ -117,16 +93,15 @@ def having(rows: Rows, operator: str, n: int | float) -> Value:
     if len(rows) and not are_groups(rows):
         raise ValueError("the rows are not groups; use GROUP or COUNT_BY first")
     n_any = n_of_any(rows)
-    sure = [(row, _meets(operator, size, *size_range(row, n_any))) for row in rows]
-    unsure = [
-        row
-        for row in rows.doubtful
-        if row.value is None or _meets(operator, size, *size_range(row, n_any)) is not False
-    ]
+    judged = [(row, _meets(operator, size, *size_range(row, n_any))) for row in rows.every]
+    sure, unsure = judged[: len(rows)], judged[len(rows) :]
     return replace(
         rows,
         rows=tuple(row for row, verdict in sure if verdict),
-        doubtful=(*(row for row, verdict in sure if verdict is None), *unsure),
+        doubtful=(
+            *(row for row, verdict in sure if verdict is None),
+            *(row for row, verdict in unsure if row.value is None or verdict is not False),
+        ),
     )
 
 
@@ -145,60 +120,52 @@ def _meets(operator: str, size: int, low: int, high: int) -> bool | None:
 
 
 @PLUGINS.action(
-    "MOST",
-    _ROWS,
+    "MOST", _ROWS,
     "Return the largest group of ROWS, the row rated highest, or the value that occurs most often",
     counts=True,
-)
+)  # fmt: skip
 def most(rows: Rows) -> Value:
     """Name the first of the ranking, and all that share its place, with "; " between."""
     return place(rows, 1)
 
 
 @PLUGINS.action(
-    "LEAST",
-    _ROWS,
+    "LEAST", _ROWS,
     "Return the smallest group of ROWS, the row rated lowest, or the value that occurs least often",
     counts=True,
-)
+)  # fmt: skip
 def least(rows: Rows) -> Value:
     """Name the last of the ranking, and all that share its place, with "; " between."""
     return place(rows, 1, least_first=True)
 
 
 @PLUGINS.action(
-    "NTH",
-    (Parameter.named("ROWS"), Parameter("K", reads="number")),
-    "Return what has place K in the ranking of ROWS, most first",
-    counts=True,
-)
+    "NTH", (Parameter.named("ROWS"), Parameter("K", reads="number")),
+    "Return what has place K in the ranking of ROWS, most first", counts=True,
+)  # fmt: skip
 def nth(rows: Rows, k: int | float) -> Value:
     """Name the entries that share a place: of 5, 3, 3 and 1, two share the places 2 and 3."""
     return place(rows, whole_number(k, "K", least=1))
 
 
 @PLUGINS.action(
-    "RANKED",
-    _ROWS,
+    "RANKED", _ROWS,
     "Return the groups of ROWS by size, the rows by rating, or the values by how often, most first",
     returns=ValueType.LIST,
-)
+)  # fmt: skip
 def in_order(rows: Rows) -> Value:
     """Sort; what is equal stays in its order."""
-    given = ranking(rows)
-    order = tuple(entry.row for entry in ranked(given))
-    unread = tuple(row for row in given.rows if row.value is None)
-    result = replace(given.rows, rows=(*order, *unread))
-    return result if given.rows is rows else counted(result)
+    groups, order, _ = ranking(rows)
+    unread = (row for row in groups if row.value is None)
+    result = replace(groups, rows=(*(entry.row for entry in order), *unread))
+    return result if groups is rows else counted(result)
 
 
 @PLUGINS.action(
-    "MOST_BY",
-    _ROWS_AND_NAME,
+    "MOST_BY", _ROWS_AND_NAME,
     "Return one row for each value of the field NAME in ROWS, with the value that its rows have most",
-    returns=ValueType.LIST,
-    counts=True,
-)
+    returns=ValueType.LIST, counts=True,
+)  # fmt: skip
 def most_by(rows: Rows, name: str) -> Value:
     """Group rows by a field and name the most frequent value of each group; ties are all named.
 
@@ -211,8 +178,8 @@ def most_by(rows: Rows, name: str) -> Value:
         own = replace(
             rows, rows=each.members, doubtful=(*each.possible, *of_any), is_answered=False
         )
-        found = place(own, 1)
-        return each.with_column(rows.column, None if found.rows.undecided else str(found.value))
+        winner = place(own, 1)
+        return each.with_column(rows.column, None if winner.rows.undecided else str(winner.value))
 
     return replace(
         groups,

@@ -23,11 +23,9 @@ _A_AND_B = (Parameter("A", _LIST), Parameter("B", _LIST))
 
 
 @PLUGINS.action(
-    "CONCAT",
-    (Parameter("S1"), Parameter("S2")),
-    "Join the texts in the order given",
-    is_variadic=True,
-)
+    "CONCAT", (Parameter("S1"), Parameter("S2")),
+    "Join the texts in the order given", is_variadic=True,
+)  # fmt: skip
 def concat(*texts: str) -> Value:
     """Join the texts that are not blank, each stripped of outer blank lines."""
     return "\n\n".join(text.strip("\n") for text in texts if text.strip())
@@ -64,23 +62,20 @@ def sort(items: list[str]) -> Value:
 
 
 @PLUGINS.action(
-    "UNIQUE",
-    _ITEMS,
+    "UNIQUE", _ITEMS,
     "Return ITEMS with repeated entries dropped, keeping the order in which they first appear",
     returns=_LIST,
-)
+)  # fmt: skip
 def unique(items: list[str]) -> Value:
     """Keep the first occurrence of each entry."""
     return without_repeats(items)
 
 
 @PLUGINS.action(
-    "UNION",
-    _A_AND_B,
+    "UNION", _A_AND_B,
     "Return the entries of A, B and any further lists as one list without repeats",
-    is_variadic=True,
-    returns=_LIST,
-)
+    is_variadic=True, returns=_LIST,
+)  # fmt: skip
 def union(*lists: list[str]) -> Value:
     """Concatenate the lists and keep the first occurrence of each entry."""
     return without_repeats(chain.from_iterable(lists))
@@ -112,25 +107,19 @@ def _count_bounds(rows: Rows) -> tuple[int, int]:
 
 
 @PLUGINS.action(
-    "COUNT",
-    _ITEMS,
+    "COUNT", _ITEMS,
     "Return how many entries ITEMS has, as a number",
-    returns=ValueType.NUMBER,
-    counts=True,
-    bounds=_count_bounds,
-)
+    returns=ValueType.NUMBER, counts=True, bounds=_count_bounds,
+)  # fmt: skip
 def count(items: list[str]) -> Value:
     """Count the entries."""
     return len(items)
 
 
 @PLUGINS.action(
-    "SUM",
-    _NUMBERS,
-    "Add up all NUMBERS and return the total",
-    returns=ValueType.NUMBER,
-    counts=True,
-)
+    "SUM", _NUMBERS,
+    "Add up all NUMBERS and return the total", returns=ValueType.NUMBER, counts=True,
+)  # fmt: skip
 def total(items: list[str]) -> Value:
     """Return the exact sum; 0 for an empty list."""
     numbers = numbers_of(items)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import combinations, product
 
 from pearl.actions.columns import read_column
@@ -12,7 +13,6 @@ from pearl.documents.numbers import read_number, whole_number
 from pearl.documents.passages import terms
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import Parameter, ValueType
-from pearl.retrieval.weighting import TermRanker
 
 PLUGINS = Family()
 
@@ -36,31 +36,54 @@ def identity(row: Row) -> object:
     return row.key if row.spans else id(row)
 
 
-def unread_pairs(unread: Iterable[Row], others: tuple[Row, ...]) -> list[Row]:
-    """One doubtful row for each unread row, with its possible partners."""
-    return [Row(None, row.fields, row.spans, row.text, possible=others) for row in unread]
+class _Pairs:
+    """The pairs of rows of two collections, each once, no row with itself."""
+
+    def __init__(self, a: Rows, b: Rows) -> None:
+        self.a, self.b = a, b
+        self.sure: list[Row] = []
+        self.unsure: list[Row] = []
+        self._seen: set[tuple[object, object]] = set()
+
+    def add(self, row: Row, other: Row, *, is_sure: bool) -> None:
+        """Add a pair."""
+        one, two = identity(row), identity(other)
+        if one != two and (two, one) not in self._seen:
+            self._seen.add((one, two))
+            (self.sure if is_sure else self.unsure).append(pair(row, other))
+
+    def rows(self, unread_a: Sequence[Row], unread_b: Sequence[Row], *notes: str) -> Rows:
+        """The result; a row whose value is not known may be paired with any of the others."""
+        unread = [
+            Row(None, row.fields, row.spans, row.text, possible=others)
+            for rows, others in ((unread_a, self.b.every), (unread_b, self.a.every))
+            for row in rows
+        ]
+        result = Rows(tuple(self.sure), "pair", (*self.unsure, *unread))
+        return result.noting(*self.a.notes, *self.b.notes, *notes)
 
 
 def check_n_pairs(n: int) -> None:
     """Refuse more pairs than fit in memory."""
     if n > MAX_PAIRS:
-        raise ValueError(f"{n:,} pairs are too many, {MAX_PAIRS:,} the most; select rows first")
+        raise ValueError(
+            f"{n:,} pairs are too many; at most {MAX_PAIRS:,} are made: select rows first"
+        )
 
 
 @PLUGINS.action(
-    "PAIRS",
-    (Parameter("A", ValueType.LIST, "rows"), Parameter("B", ValueType.LIST, "rows")),
+    "PAIRS", (Parameter("A", ValueType.LIST, "rows"), Parameter("B", ValueType.LIST, "rows")),
     "Return every pair of two different values, one of A and one of B, the lower first, each once",
     returns=ValueType.LIST,
-)
+)  # fmt: skip
 def pairs(a: Rows, b: Rows) -> Value:
     """Pair the values of two collections, in ascending order; numbers by size."""
     sure_a, sure_b = _by_key(a.rows), _by_key(b.rows)
-    all_a, all_b = _by_key((*a, *a.doubtful)), _by_key((*b, *b.doubtful))
+    all_a, all_b = _by_key(a.every), _by_key(b.every)
     is_same = all_a.keys() == all_b.keys()
     check_n_pairs(len(all_a) * (len(all_a) - 1) // 2 if is_same else len(all_a) * len(all_b))
     place = {key: i for i, key in enumerate(_in_order({**all_a, **all_b}))}
-    found = (
+    keys = (
         combinations(place, 2)
         if is_same
         else sorted(
@@ -69,31 +92,26 @@ def pairs(a: Rows, b: Rows) -> Value:
         )
     )
     rows = {**all_b, **all_a}
-    sure: list[Row] = []
-    unsure: list[Row] = []
-    for x, y in found:
+    result = _Pairs(a, b)
+    for x, y in keys:
         is_sure = (x in sure_a and y in sure_b) or (y in sure_a and x in sure_b)
-        members = rows[x], rows[y]
-        (sure if is_sure else unsure).append(Row(f"({x}, {y})", members=members))
-    unread = [
-        *unread_pairs(_unread(a), (*b, *b.doubtful)),
-        *unread_pairs(_unread(b), (*a, *a.doubtful)),
-    ]
-    notes = tuple(dict.fromkeys((*a.notes, *b.notes)))
-    return Rows(tuple(sure), "pair", (*unsure, *without_duplicates(unread)), notes)
+        row = Row(f"({x}, {y})", members=(rows[x], rows[y]))
+        (result.sure if is_sure else result.unsure).append(row)
+    both = result.rows(_unread(a), _unread(b))
+    return replace(both, doubtful=without_duplicates(both.doubtful))
 
 
 def _by_key(rows: Iterable[Row]) -> dict[str, Row]:
     """The first row of each value."""
-    found: dict[str, Row] = {}
+    first: dict[str, Row] = {}
     for row in rows:
         if row.value is not None:
-            found.setdefault(row.value.strip(), row)
-    return found
+            first.setdefault(row.value.strip(), row)
+    return first
 
 
 def _unread(rows: Rows) -> list[Row]:
-    return [row for row in (*rows.rows, *rows.doubtful) if row.value is None]
+    return [row for row in rows.every if row.value is None]
 
 
 def _in_order(keys: Iterable[str]) -> list[str]:
@@ -119,44 +137,24 @@ def match(a: Rows, b: Rows, name: str) -> Value:
     """Join on a field; empty values match nothing. Rows of one collection are not their own match."""
     left, right = read_column(a, name), read_column(b, name)
     partners: dict[str, list[tuple[Row, bool]]] = {}
-    for rows, values, is_sure in (
-        (b.rows, right.values, True),
-        (b.doubtful, right.doubtful, False),
-    ):
-        for row, value in zip(rows, values, strict=True):
-            if value and value.strip():
-                partners.setdefault(value.strip(), []).append((row, is_sure))
-    both = [
-        (row, value.strip(), is_sure)
-        for rows, values, is_sure in (
-            (a.rows, left.values, True),
-            (a.doubtful, left.doubtful, False),
-        )
-        for row, value in zip(rows, values, strict=True)
+    for i, (row, value) in enumerate(zip(b.every, right.values, strict=True)):
+        if value and value.strip():
+            partners.setdefault(value.strip(), []).append((row, i < len(b)))
+    keyed = [
+        (row, value.strip(), i < len(a))
+        for i, (row, value) in enumerate(zip(a.every, left.values, strict=True))
         if value and value.strip() in partners
     ]
-    check_n_pairs(sum(len(partners[value]) for _, value, _ in both))
-    sure: list[Row] = []
-    unsure: list[Row] = []
-    seen: set[tuple[object, object]] = set()
-    for row, value, is_sure in both:
+    check_n_pairs(sum(len(partners[value]) for _, value, _ in keyed))
+    result = _Pairs(a, b)
+    for row, value, is_sure in keyed:
         for other, is_other_sure in partners[value]:
-            one, two = identity(row), identity(other)
-            if one == two or (two, one) in seen:
-                continue
-            seen.add((one, two))
-            (sure if is_sure and is_other_sure else unsure).append(pair(row, other))
-    unread = [
-        *unread_pairs(_unkeyed(a, [*left.values, *left.doubtful]), (*b, *b.doubtful)),
-        *unread_pairs(_unkeyed(b, [*right.values, *right.doubtful]), (*a, *a.doubtful)),
-    ]
-    notes = tuple(dict.fromkeys((*a.notes, *b.notes, *left.notes, *right.notes)))
-    return Rows(tuple(sure), "pair", (*unsure, *unread), notes)
-
-
-def _unkeyed(rows: Rows, values: list[str | None]) -> list[Row]:
-    every = (*rows.rows, *rows.doubtful)
-    return [row for row, value in zip(every, values, strict=True) if value is None]
+            result.add(row, other, is_sure=is_sure and is_other_sure)
+    unkeyed_a, unkeyed_b = (
+        [row for row, value in zip(rows.every, column.values, strict=True) if value is None]
+        for rows, column in ((a, left), (b, right))
+    )
+    return result.rows(unkeyed_a, unkeyed_b, *left.notes, *right.notes)
 
 
 @PLUGINS.action(
@@ -172,36 +170,30 @@ def _unkeyed(rows: Rows, values: list[str | None]) -> list[Row]:
 def near(a: Rows, b: Rows, k: int | float) -> Value:
     """Pair rows with the K best by BM25 that share a word; no row with itself, no pair twice."""
     n_best = whole_number(k, "K", least=1)
-    lefts = [(row, i < len(a)) for i, row in enumerate((*a, *a.doubtful)) if row.value is not None]
-    rights = [(row, i < len(b)) for i, row in enumerate((*b, *b.doubtful)) if row.value is not None]
+    lefts, rights = (
+        [(row, i < len(rows)) for i, row in enumerate(rows.every) if row.value is not None]
+        for rows in (a, b)
+    )
     check_n_pairs(len(lefts) * min(n_best, len(rights)))
+    from pearl.retrieval.weighting import TermRanker  # late: `pearl check` ranks nothing
+
     index = TermRanker([_words(row) for row, _ in rights])
     n_unsure = sum(not is_sure for _, is_sure in rights)
-    sure: list[Row] = []
-    unsure: list[Row] = []
-    seen: set[tuple[object, object]] = set()
+    result = _Pairs(a, b)
     for row, is_sure in lefts:
-        # One more: the row itself may be among them.
         n_before = n_sure_before = 0
+        # One more: the row itself may be among them.
         for i in index.best(_words(row), n_best + n_unsure + 1):
             other, is_other_sure = rights[i]
-            one, two = identity(row), identity(other)
-            if one == two:
+            if identity(row) == identity(other):
                 continue
             if n_sure_before >= n_best:
                 break
-            if (two, one) not in seen:
-                seen.add((one, two))
-                is_in = is_sure and is_other_sure and n_before < n_best
-                (sure if is_in else unsure).append(pair(row, other))
+            is_in = is_sure and is_other_sure and n_before < n_best
+            result.add(row, other, is_sure=is_in)
             n_before += 1
             n_sure_before += is_other_sure
-    unread = [
-        *unread_pairs(_unread(a), (*b, *b.doubtful)),
-        *unread_pairs(_unread(b), (*a, *a.doubtful)),
-    ]
-    notes = tuple(dict.fromkeys((*a.notes, *b.notes)))
-    return Rows(tuple(sure), "pair", (*unsure, *unread), notes)
+    return result.rows(_unread(a), _unread(b))
 
 
 def _words(row: Row) -> list[str]:

@@ -31,25 +31,19 @@ PLUGINS = Family()
 
 
 @PLUGINS.action(
-    "FIELD",
-    (Parameter.named("ROWS"), Parameter("NAME")),
+    "FIELD", (Parameter.named("ROWS"), Parameter("NAME")),
     'Return the same rows with their field NAME as their value, or all that they read for "text"',
     returns=ValueType.LIST,
-)
+)  # fmt: skip
 def field(rows: Rows, name: str) -> Value:
     """Take a field of every row; it may be a part of a date (`Date by month`)."""
     column = read_column(rows, name)
+    valued = tuple(row.valued(v) for row, v in zip(rows.every, column.values, strict=True))
+    n = len(rows)
     return replace(
-        rows,
-        rows=tuple(row.valued(v) for row, v in zip(rows.rows, column.values, strict=True)),
-        doubtful=tuple(
-            row.valued(v) for row, v in zip(rows.doubtful, column.doubtful, strict=True)
-        ),
-        column=column.name,
-        notes=tuple(dict.fromkeys((*rows.notes, *column.notes))),
-        is_answered=False,
+        rows, rows=valued[:n], doubtful=valued[n:], column=column.name, is_answered=False,
         columns=(),
-    )
+    ).noting(*column.notes)  # fmt: skip
 
 
 @PLUGINS.action(
@@ -67,28 +61,27 @@ def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
     """Select rows; undecided ones become doubtful."""
     if name == "count" and rows.shows_possible and are_groups(rows):
         return having(rows, operator, read_number(as_text(x)))
-    judged = judge(rows, name, operator, x)
+    verdicts, notes = judge(rows, name, operator, x)
+    judged, n = list(zip(rows.every, verdicts, strict=True)), len(rows)
     return replace(
         rows,
-        rows=tuple(row for row, verdict in judged.rows if verdict),
+        rows=tuple(row for row, verdict in judged[:n] if verdict),
         doubtful=(
-            *(row for row, verdict in judged.rows if verdict is None),
-            *(row for row, verdict in judged.doubtful if verdict is not False),
+            *(row for row, verdict in judged[:n] if verdict is None),
+            *(row for row, verdict in judged[n:] if verdict is not False),
         ),
-        notes=tuple(dict.fromkeys((*rows.notes, *judged.notes))),
-    )
+    ).noting(*notes)
 
 
 @PLUGINS.action(
-    "SAMPLE",
-    (Parameter.named("ROWS"), Parameter("N", reads="number")),
+    "SAMPLE", (Parameter.named("ROWS"), Parameter("N", reads="number")),
     "Return N of ROWS, drawn at random; what is computed from them is an estimate",
     returns=ValueType.LIST,
-)
+)  # fmt: skip
 def sample(rows: Rows, n: int | float) -> Value:
     """Draw without replacement, in the rows' order; the same rows always give the same sample."""
     size = whole_number(n, "N", least=1)
-    every = (*rows.rows, *rows.doubtful)
+    every = rows.every
     if size >= len(every):
         return rows
     seed = text_sha256("\x1f".join(row.text or row.value or "" for row in every))
@@ -103,50 +96,45 @@ def sample(rows: Rows, n: int | float) -> Value:
 
 
 @PLUGINS.action(
-    "SHARE_OF",
-    (Parameter.named("ROWS"), Parameter("NAME"), Parameter("X", reads="value")),
+    "SHARE_OF", (Parameter.named("ROWS"), Parameter("NAME"), Parameter("X", reads="value")),
     "Return which share of ROWS has the value X in the field NAME, a number from 0 to 1",
     counts=True,
-)
+)  # fmt: skip
 def share_of(rows: Rows, name: str, x: Value) -> Value:
     """The share among decided rows; of several values, the share that has any of them."""
-    judged = judge(rows, name, "in" if isinstance(x, list | Rows) else "is", x)
-    found = [row for row, verdict in judged.rows if verdict]
-    others = [row for row, verdict in judged.rows if verdict is False]
-    unsure = [row for row, verdict in judged.rows if verdict is None]
-    n_found, n_read, n = len(found), len(found) + len(others), len(judged.rows)
-    if not (n or judged.doubtful):
+    verdicts, notes = judge(rows, name, "in" if isinstance(x, list | Rows) else "is", x)
+    n = len(rows)
+    sure, unsure = verdicts[:n], verdicts[n:]
+    n_found, n_read = sure.count(True), n - sure.count(None)
+    if not verdicts:
         raise EmptyListError("there are no rows to take a share of")
     if not n_read:
         raise UnclearNumberError("no row is decided, so there is no share")
     # Doubtful rows count for one end or the other, where they can.
-    n_not = sum(verdict is not True for _, verdict in judged.doubtful)
-    n_may = sum(verdict is not False for _, verdict in judged.doubtful)
+    n_not, n_may = (len(unsure) - unsure.count(each) for each in (True, False))
     low = n_found / (n + n_not)
-    high = (n_found + len(unsure) + n_may) / (n + n_may)
-    notes = tuple(dict.fromkeys((*rows.notes, *judged.notes)))
+    high = (n_found + sure.count(None) + n_may) / (n + n_may)
+    matching = tuple(row for row, verdict in zip(rows, sure, strict=True) if verdict)
+    undecided = (row for row, verdict in zip(rows, sure, strict=True) if verdict is None)
+    behind = replace(rows, rows=matching, doubtful=(*undecided, *rows.doubtful)).noting(*notes)
     if rows.sample:
-        ends = wilson(n_found, n_read)
-        notes += (f"{INTERVAL} of the share: {ends[0]:.3f} to {ends[1]:.3f}",)
-    doubtful = (*unsure, *(row for row, _ in judged.doubtful))
-    behind = replace(rows, rows=tuple(found), doubtful=doubtful, notes=notes)
+        least, most = wilson(n_found, n_read)
+        behind = behind.noting(f"{INTERVAL} of the share: {least:.3f} to {most:.3f}")
     return Scalar(n_found / n_read, behind, low=low, high=high)
 
 
 @PLUGINS.action(
-    "SHOW",
-    (Parameter("A", ValueType.LIST, "rows"), Parameter("B", ValueType.LIST, "rows")),
+    "SHOW", (Parameter("A", ValueType.LIST, "rows"), Parameter("B", ValueType.LIST, "rows")),
     "Return a table of the rows, the values of each argument in a column of its own",
-    is_variadic=True,
-    returns=ValueType.LIST,
-)
+    is_variadic=True, returns=ValueType.LIST,
+)  # fmt: skip
 def show(*columns: Rows) -> Value:
     """Join columns by row of the document; missing cells are blank.
 
     A row is undecided if it is in none of the columns surely, or a value of it is.
     """
     cells: dict[str, dict[object, str | None]] = {}
-    found: dict[object, Row] = {}
+    first_rows: dict[object, Row] = {}
     sure: set[object] = set()
     for rows in columns:
         name = unused_name(rows.column, cells)
@@ -160,60 +148,46 @@ def show(*columns: Rows) -> Value:
             cells[name].setdefault(row.key, None)
             keyed.append((row.key, row))
         for key, row in keyed:
-            found.setdefault(key, row)
+            first_rows.setdefault(key, row)
     table: list[Row] = []
     unsure: list[Row] = []
-    for key, row in found.items():
-        shown = {name: column.get(key, "") for name, column in cells.items()}
-        (table if key in sure else unsure).append(row.with_fields(shown))
-    return Rows(
-        tuple(table),
-        columns[0].column,
-        tuple(unsure),
-        tuple(dict.fromkeys(note for rows in columns for note in rows.notes)),
-        columns=tuple(cells),
-    )
+    for key, row in first_rows.items():
+        fields = {name: column.get(key, "") for name, column in cells.items()}
+        (table if key in sure else unsure).append(row.with_fields(fields))
+    shown = Rows(tuple(table), columns[0].column, tuple(unsure), columns=tuple(cells))
+    return shown.noting(*(note for rows in columns for note in rows.notes))
 
 
 @PLUGINS.action(
-    "RELATION",
-    (Parameter("A", reads="figure"), Parameter("B", reads="figure")),
+    "RELATION", (Parameter("A", reads="figure"), Parameter("B", reads="figure")),
     "Compare the numbers A and B and return more, less or same, as A is more or less than B",
-)
+)  # fmt: skip
 def relation(a: Value, b: Value) -> Value:
     """Compare two numbers; the result is decided if no undecided row can change it."""
-    one, other = numbers_of([_text(a), _text(b)])
+    texts = (as_text(each.value if isinstance(each, Scalar) else each) for each in (a, b))
+    one, other = numbers_of(list(texts))
     word = _word(one - other)
     rows = behind([a, b])
     if rows is None or not rows.undecided:
         return word if rows is None else Scalar(word, rows)
-    if {_word(_low(a, one) - _high(b, other)), _word(_high(a, one) - _low(b, other))} == {word}:
+    (low_a, high_a), (low_b, high_b) = _ends(a, one), _ends(b, other)
+    if _word(low_a - high_b) == word == _word(high_a - low_b):
         n = len(rows.undecided)
         decided = tuple(row for row in rows if row.value is not None)
         rows = replace(rows, rows=decided, doubtful=(), shows_possible=False)
-        rows = rows.noting(f"{n:,} undecided cannot change it")
+        rows = rows.noting(f"{n:,} undecided rows cannot change it")
     return Scalar(word, rows)
-
-
-def _text(value: Value) -> str:
-    return as_text(value.value if isinstance(value, Scalar) else value)
 
 
 def _word(difference: Decimal) -> str:
     return "more" if difference > 0 else "less" if difference < 0 else "same"
 
 
-def _low(value: Value, number: Decimal) -> Decimal:
-    return _end(value, number, -1)
-
-
-def _high(value: Value, number: Decimal) -> Decimal:
-    return _end(value, number, 1)
-
-
-def _end(value: Value, number: Decimal, sign: int) -> Decimal:
-    """The lower or upper bound of a number over all possible values of undecided rows."""
+def _ends(value: Value, number: Decimal) -> tuple[Decimal, Decimal]:
+    """The least and the most that a number is over all possible values of undecided rows."""
     if not (isinstance(value, Scalar) and value.rows.undecided):
-        return number
-    end = value.low if sign < 0 else value.high
-    return sign * Decimal("inf") if end is None else Decimal(end)
+        return number, number
+    # As texts, because the numbers are read from texts: a share as a float differs in its last digits.
+    low = Decimal("-inf") if value.low is None else Decimal(as_text(value.low))
+    high = Decimal("inf") if value.high is None else Decimal(as_text(value.high))
+    return low, high

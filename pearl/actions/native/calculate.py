@@ -48,7 +48,7 @@ _ADDITIVE = frozenset({"add", "subtract"})
 def run(name: str, *values: Value) -> Value:
     """Compute by name; units are kept, and numbers in millions and thousands brought together.
 
-    `greater` with the names of both numbers behind them gives the name of the greater one.
+    `greater`, called with two numbers and their names, gives the name of the greater one.
     """
     called: Sequence[Value] = ()
     if name == "greater" and len(values) == 4:
@@ -63,22 +63,25 @@ def run(name: str, *values: Value) -> Value:
             f"{name} takes {len(operands)} operands ({names}), not {len(values)}"
         )
     read = [_read(operand, value) for operand, value in zip(operands, values, strict=True)]
-    factors = _factors(name, operands, values)
-    amounts = _alike(name, operands, read, factors)
+    operations = {step.operation for step in program_of(name).steps}
+    amounts = _amounts(operations, operands, read, values)
     result = evaluate(program_of(name), names=amounts)
     if calculator.IS_PERCENTAGE:
         if result.unit not in (RATIO, PERCENT, ""):
             raise UnfitUnitsError(f"{name}: the operands are in different units: {result.unit}")
         result = replace(result, unit=PERCENT)
     if isinstance(result.value, bool):
-        said = result.text
+        text = result.text
         if called:
             one, two = (each.value for each in amounts.values())
-            said = "neither: they are equal" if one == two else as_text(called[one < two])
-        return Scalar(said, _behind(name, operands, read, result, values))
-    result = _in_scale(name, read, result)
-    behind_it = _behind(name, operands, read, result, values)
-    return Scalar(result.text, behind_it, exact=_exact(result))
+            text = "neither: they are equal" if one == two else as_text(called[one < two])
+        return Scalar(text, _behind(name, operands, read, result, values))
+    scales = {each.scale for each in read if each.value}
+    if operations <= _ADDITIVE and len(scales) == 1 and result.unit not in (PERCENT, RATIO):
+        # A sum is written in the scale that all of its operands have.
+        (scale,) = scales
+        result = replace(result, value=result.value.scaleb(-scale), scale=scale)
+    return Scalar(result.text, _behind(name, operands, read, result, values), exact=_exact(result))
 
 
 def _read(operand: Operand, value: Value) -> Quantity:
@@ -95,10 +98,10 @@ def _read(operand: Operand, value: Value) -> Quantity:
     elif isinstance(value, Scalar) and value.exact is not None:
         return value.exact
     else:
-        said = value.value if isinstance(value, Scalar) else value
-        if isinstance(said, list) and len(said) == 1:
-            said = said[0]  # without its bullet, which is no minus
-        text = as_text(said)
+        single = value.value if isinstance(value, Scalar) else value
+        if isinstance(single, list) and len(single) == 1:
+            single = single[0]  # without its bullet, which would be read as a minus
+        text = as_text(single)
         if _DENIES.search(text):
             if re.search("[0-9]", _YEAR.sub("", text)):
                 raise UnclearOperandError(f"{operand.name} may not be given: {text[:60]!r}")
@@ -106,69 +109,45 @@ def _read(operand: Operand, value: Value) -> Quantity:
     is_computed = isinstance(value, int | float) or (
         isinstance(value, Scalar) and not value.is_marked
     )
-    found = read_quantity(text, is_point_decimal=is_computed)
-    if found is None:
+    number = read_quantity(text, is_point_decimal=is_computed)
+    if number is None:
         try:
-            found = quantity(text)
+            number = quantity(text)
         except UnclearNumberError as error:
             raise UnclearOperandError(f"{operand.name}: {error}") from error
-    is_year = not found.unit and (year := _YEAR.search(text)) and found.value == int(year[0])
+    is_year = not number.unit and (year := _YEAR.search(text)) and number.value == int(year[0])
     if is_year and any(character.isalpha() for character in text):  # "figures for 2015"
         raise UnclearOperandError(
             f"{operand.name}: {shortened(text, 60)!r} names a year rather than a figure"
         )
-    is_amount = found.unit == "" or found.unit in CURRENCIES
-    return replace(found, scale=found.scale or scale) if is_amount else found
+    is_amount = number.unit == "" or number.unit in CURRENCIES
+    return replace(number, scale=number.scale or scale) if is_amount else number
 
 
-def _factors(name: str, operands: Sequence[Operand], values: Sequence[Value]) -> frozenset[str]:
-    """Operands without a scale: counts, and literal factors and divisors."""
-    is_scaling = all(step.operation in ("multiply", "divide") for step in program_of(name).steps)
-    return frozenset(
-        operand.name
-        for operand, value in zip(operands, values, strict=True)
-        if operand.is_count or (is_scaling and isinstance(value, int | float))
-    )
-
-
-def _alike(
-    name: str, operands: Sequence[Operand], read: Sequence[Quantity], factors: Collection[str]
+def _amounts(
+    operations: Collection[str],
+    operands: Sequence[Operand],
+    read: Sequence[Quantity],
+    values: Sequence[Value],
 ) -> dict[str, Amount]:
     """The numbers themselves, without their scales."""
-    is_additive = not _ADDITIVE.isdisjoint(step.operation for step in program_of(name).steps)
-    if is_additive and any(each.unit == PERCENT for each in read):
-        bare = next(
-            (
-                o.name
-                for o, q in zip(operands, read, strict=True)
-                if not q.unit and abs(q.value) > 1
-            ),
-            "",
+    given = list(zip(operands, read, values, strict=True))
+    if not _ADDITIVE.isdisjoint(operations) and any(each.unit == PERCENT for each in read):
+        for operand, each, _ in given:
+            if not each.unit and abs(each.value) > 1:
+                raise UnfitUnitsError(f"{operand.name} has no unit, another operand is in %")
+    scale = next((each.scale for each in read if each.scale), 0)
+    for operand, each, value in given:
+        # Counts, and the factors and divisors that a plan writes, have no scale.
+        is_literal = {"multiply", "divide"}.issuperset(operations) and isinstance(
+            value, int | float
         )
-        if bare:
-            raise UnfitUnitsError(f"{bare} has no unit, another operand is in %")
-    scaled = [each for each in read if each.scale]
-    for operand, each in zip(operands, read, strict=True):
-        if scaled and not (each.scale or each.unit or operand.name in factors) and each.value:
+        is_bare = not (each.scale or each.unit or operand.is_count or is_literal)
+        if scale and is_bare and each.value:
             raise UnfitUnitsError(
-                f"{operand.name} is {each.value:,} without a scale, another operand is in "
-                f"10^{scaled[0].scale}"
+                f"{operand.name} is {each.value:,} without a scale, another operand is in 10^{scale}"
             )
-    return {
-        operand.name: Amount(each.amount, each.unit)
-        for operand, each in zip(operands, read, strict=True)
-    }
-
-
-def _in_scale(name: str, read: Sequence[Quantity], result: Result) -> Result:
-    """A sum or a difference in the common scale of its operands, if they have one."""
-    scales = {each.scale for each in read if each.value}
-    is_additive = _ADDITIVE.issuperset(step.operation for step in program_of(name).steps)
-    if not is_additive or len(scales) != 1 or result.unit in (PERCENT, RATIO):
-        return result
-    assert not isinstance(result.value, bool)
-    (scale,) = scales
-    return replace(result, value=result.value.scaleb(-scale), scale=scale)
+    return {operand.name: Amount(each.amount, each.unit) for operand, each, _ in given}
 
 
 def _exact(result: Result) -> Quantity:
@@ -176,8 +155,7 @@ def _exact(result: Result) -> Quantity:
     assert not isinstance(result.value, bool)
     if result.unit == PERCENT:
         return Quantity(result.value.scaleb(2), PERCENT)
-    unit = "" if result.unit == RATIO else result.unit
-    return Quantity(result.value, unit, result.scale or 0)
+    return Quantity(result.value, "" if result.unit == RATIO else result.unit, result.scale or 0)
 
 
 def _behind(
@@ -199,4 +177,4 @@ def _behind(
         notes.append(f"rounded to {result.text}")
     if name == "percentage change" and read[1].value < 0:
         notes.append("the old value is below 0: the sign of the change is turned around")
-    return replace(rows, notes=tuple(dict.fromkeys((*rows.notes, *notes))), columns=())
+    return replace(rows, columns=()).noting(*notes)

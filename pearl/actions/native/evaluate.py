@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 from pearl.actions.arithmetic.evaluation import PERCENT, POINTS, Amount, Result, evaluate, plain
@@ -17,7 +16,6 @@ from pearl.actions.arithmetic.program import (
     parse,
 )
 from pearl.actions.values import Scalar, Value, as_text
-from pearl.documents.numbers import Quantity
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.documents.table import Cell, Table, tables_in, tables_of_rows
 from pearl.documents.table.quantities import is_blank
@@ -41,29 +39,33 @@ def run(rows: Rows, program: Value) -> Value:
     """Evaluate a program; the rows behind it are those its numbers come from."""
     parsed = parse(as_text(program).strip())
     figures = Figures(_tables(rows))
-    found: list[Row] = []
+    places_read: list[Row] = []
     notes: list[str] = []
     amounts: dict[str, Amount] = {}
     for operand in dict.fromkeys(each for each in parsed.operands if each.kind == "number"):
-        cells = figures.holding(operand)
-        read = [row for row, _ in cells] or places(operand, rows)
-        found += read
+        assert operand.value is not None  # it is a number
+        value = abs(operand.value.scaleb(2) if operand.unit == PERCENT else operand.value)
+        cells = figures.cells.get(value, [])  # whatever their sign
+        read = [row for row, _ in cells] or places(value, rows)
+        places_read += read
         notes.append(_source(operand, [str(cell) for _, cell in cells], len(read)))
         if amount := with_unit(operand, [cell for _, cell in cells]):
             amounts[operand.text] = amount
     result = _with_units(parsed, figures, amounts, notes)
     behind = Rows(
-        without_duplicates([*found, *figures.used]),
+        without_duplicates([*places_read, *figures.used]),
         "PROGRAM",
         tuple(row for row in figures.used if row in rows.doubtful),
-        tuple(dict.fromkeys([*rows.notes, *_told(result), *notes, *figures.notes])),
-    )
-    return Scalar(result.text, behind)
+        rows.notes,
+    ).noting(result.formula)
+    if result.is_rounded:
+        behind = behind.noting(f"rounded to {result.text}")
+    return Scalar(result.text, behind.noting(*notes, *figures.notes))
 
 
 def _tables(rows: Rows) -> list[Table]:
     """The tables of selected rows, or those in the text of documents."""
-    every = [*rows.rows, *rows.doubtful]
+    every = list(rows.every)
     if any(row.fields.keys() - _OF_DOCUMENTS for row in every):
         return tables_of_rows(every)
     return [
@@ -79,23 +81,12 @@ def _with_units(
     """The result, with the units of the cells if they are compatible."""
     if amounts:
         try:
-            return evaluate(_named(program, amounts), figures.amounts, amounts)
+            return evaluate(program, figures.amounts, amounts)
         except UnfitUnitsError as error:
             notes.append(f"units of the cells do not fit: {error}")
             figures.used.clear()
             figures.notes.clear()
     return evaluate(program, figures.amounts)
-
-
-def _named(program: Program, amounts: dict[str, Amount]) -> Program:
-    """Replace the numbers with a known unit by names."""
-
-    def named(operand: Operand) -> Operand:
-        is_known = operand.kind == "number" and operand.text in amounts
-        return replace(operand, kind="name") if is_known else operand
-
-    steps = (replace(s, operands=tuple(map(named, s.operands))) for s in program.steps)
-    return Program(tuple(steps), named(program.value) if program.value else None)
 
 
 def _source(operand: Operand, cells: Sequence[str], n_places: int) -> str:
@@ -107,14 +98,6 @@ def _source(operand: Operand, cells: Sequence[str], n_places: int) -> str:
     if n_places:
         return f"{operand.text}: in the text, {n_places} time{'s' * (n_places > 1)}"
     return f"{operand.text}: not in the document"
-
-
-def _told(result: Result) -> list[str]:
-    """The formula, and whether the result is rounded."""
-    notes = [result.formula]
-    if result.is_rounded:
-        notes.append(f"rounded to {result.text}")
-    return notes
 
 
 MIN_DIGITS = 3
@@ -132,7 +115,7 @@ class Figures:
         self.notes: list[str] = []
         self._rows: dict[str, list[tuple[Table, int]]] = {}
         self._names: dict[str, str] = {}
-        self._cells: dict[Decimal, list[tuple[Row, Cell]]] = {}
+        self.cells: dict[Decimal, list[tuple[Row, Cell]]] = {}
         for table in tables:
             for number, row in enumerate(table.rows, start=1):
                 name = table.label(number)
@@ -140,35 +123,27 @@ class Figures:
                 self._names.setdefault(_key(name), name)
                 for cell in table.cells(number):
                     if cell.quantity is not None:
-                        found = self._cells.setdefault(abs(cell.quantity.value), [])
-                        found.append((row, cell))
+                        self.cells.setdefault(abs(cell.quantity.value), []).append((row, cell))
 
     def amounts(self, name: str) -> Sequence[Amount]:
         """The numbers of the row of that name; blank cells are left out and noted."""
-        found = self._rows.get(_key(name), [])
-        if not found or not _key(name):
+        named_rows = self._rows.get(_key(name), [])
+        if not named_rows or not _key(name):
             close = did_you_mean(name, self._names.values())
             advice = f"; did you mean '{close}'?" if close else ""
             raise UnknownRowError(f"the table has no row '{name}'{advice}")
-        if len(found) > 1:
-            raise AmbiguousRowError(f"the table has {len(found)} rows '{name}'")
-        ((table, number),) = found
+        if len(named_rows) > 1:
+            raise AmbiguousRowError(f"the table has {len(named_rows)} rows '{name}'")
+        ((table, number),) = named_rows
         cells = table.cells(number)[1:]
         filled = [cell for cell in cells if not is_blank(cell.text)]
         unread = next((cell.text for cell in filled if cell.quantity is None), None)
         if unread is not None:
-            raise UnknownRowError(f"the row '{name}' has a cell that is no number: '{unread}'")
+            raise UnknownRowError(f"the row '{name}' has a cell that is not a number: '{unread}'")
         if n_blank := len(cells) - len(filled):
-            self.notes.append(f"{n_blank} blank in the row '{name}', left out")
+            self.notes.append(f"{n_blank} blank cells of the row '{name}' are left out")
         self.used.append(table.rows[number - 1])
-        return [_amount(cell.quantity) for cell in filled if cell.quantity]
-
-    def holding(self, operand: Operand) -> Sequence[tuple[Row, Cell]]:
-        """The cells that hold a number of a program, whatever its sign, each with its row."""
-        if operand.value is None:
-            return ()
-        value = operand.value.scaleb(2) if operand.unit == PERCENT else operand.value
-        return self._cells.get(abs(value), ())
+        return [Amount.of(cell.quantity) for cell in filled if cell.quantity]
 
 
 def with_unit(operand: Operand, cells: Sequence[Cell]) -> Amount | None:
@@ -182,31 +157,22 @@ def with_unit(operand: Operand, cells: Sequence[Cell]) -> Amount | None:
     return Amount(operand.value, POINTS if unit == PERCENT else unit, scale)
 
 
-def places(operand: Operand, rows: Rows) -> list[Row]:
-    """The places in a text with a number of the program, as rows in order."""
-    if operand.value is None:
-        return []
-    value = abs(operand.value.scaleb(2) if operand.unit == PERCENT else operand.value)
+def places(value: Decimal, rows: Rows) -> list[Row]:
+    """The places in a text with a number, as rows in order."""
     whole, _, decimals = plain(value).partition(".")
     grouped = rf"{int(whole):,}".replace(",", ",?")
     whole = rf"(?:{grouped})?" if whole == "0" else grouped
     digits = rf"{whole}\.{decimals}0*" if decimals else rf"{whole}(?:\.0+)?"
     pattern = re.compile(rf"(?<![\w.,]){digits}(?![\w]|[.,][0-9])")
-    found: list[Row] = []
+    rows_found: list[Row] = []
     for row in rows:
         text, start = row.value or "", row.spans[0].start if row.spans else 0
         for match in pattern.finditer(text):
             spans = (Span(start + match.start(), start + match.end()),) if row.spans else ()
-            found.append(Row(match[0], row.fields, spans, match[0]))
-            if len(found) == MAX_PLACES:
-                return found
-    return found
-
-
-def _amount(quantity: Quantity) -> Amount:
-    amount = Amount.of(quantity)
-    is_bare = not (quantity.unit or quantity.scale)
-    return Amount(amount.value) if is_bare else amount
+            rows_found.append(Row(match[0], row.fields, spans, match[0]))
+            if len(rows_found) == MAX_PLACES:
+                return rows_found
+    return rows_found
 
 
 def _key(name: str) -> str:

@@ -1,5 +1,7 @@
 """SPLIT(CTX, UNIT): the rows that a document consists of."""
 
+from itertools import chain
+
 from pearl import plugins
 from pearl.actions.values import Value
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
@@ -17,7 +19,7 @@ ACTION = Action(
 )
 
 MAX_AROUND = 0.1
-"""Maximum share of the text before the first and after the last row without a note."""
+"""Maximum share of text before the first row and after the last one that needs no note."""
 
 
 def run(rows: Rows, unit: str) -> Value:
@@ -30,19 +32,18 @@ def run(rows: Rows, unit: str) -> Value:
     reasons: list[str] = []
     notes: list[str] = []
     scales: list[str] = []
-    found = [part for row in rows for part in _parts(rows, row, unit, reasons, notes, scales)]
-    doubtful = [
-        part for row in rows.doubtful for part in _parts(rows, row, unit, reasons, notes, scales)
-    ]
-    if reasons and not (found or doubtful):
+    parts = [_parts(rows, row, unit, reasons, notes, scales) for row in rows.every]
+    if reasons and not any(parts):
         raise ValueError(reasons[0])
     if reasons:
-        n = len(rows) + len(rows.doubtful)
-        notes = [f"{len(reasons):,} of {n:,} texts left out: {reasons[0]}", *notes]
+        notes = [f"{len(reasons):,} of {len(parts):,} texts left out: {reasons[0]}", *notes]
     if len(notes) > 1:
         notes = [notes[0], f"{len(notes) - 1:,} more notes on what was left out"]
-    told = tuple(dict.fromkeys((*rows.notes, *notes, *scales)))
-    return Rows(tuple(found), TEXT_COLUMN, tuple(doubtful), told, pages=rows.pages)
+    sure, doubtful = (
+        tuple(chain.from_iterable(some)) for some in (parts[: len(rows)], parts[len(rows) :])
+    )
+    split = Rows(sure, TEXT_COLUMN, doubtful, rows.notes, pages=rows.pages)
+    return split.noting(*notes, *scales)
 
 
 def _parts(

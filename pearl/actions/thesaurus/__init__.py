@@ -18,25 +18,25 @@ def synonyms() -> dict[str, frozenset[str]]:
 
     Not transitive: a word with two meanings is in two groups.
     """
-    found: dict[str, set[str]] = {}
+    groups: dict[str, set[str]] = {}
     for group in map(_stems, _rows("synonyms.txt")):
         for term in group:
-            found.setdefault(term, set()).update(group)
-    return {term: frozenset(group - {term}) for term, group in found.items()}
+            groups.setdefault(term, set()).update(group)
+    return {term: frozenset(group - {term}) for term, group in groups.items()}
 
 
 @cache
 def opposites() -> dict[str, frozenset[str]]:
     """Term → the terms that mean the opposite."""
-    found: dict[str, set[str]] = {}
+    pairs: dict[str, set[str]] = {}
     for row in _rows("opposites.txt"):
         middle = row.index("|")
         left, right = _stems(row[:middle]), _stems(row[middle + 1 :])
         for term in left:
-            found.setdefault(term, set()).update(right)
+            pairs.setdefault(term, set()).update(right)
         for term in right:
-            found.setdefault(term, set()).update(left)
-    return {term: frozenset(others) for term, others in found.items()}
+            pairs.setdefault(term, set()).update(left)
+    return {term: frozenset(others) for term, others in pairs.items()}
 
 
 def _rows(name: str) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""The commands: one module is one, with `command`, a command of click named as the module."""
+"""The commands: each module defines `command`, a click command with the name of the module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["CONTRACT", "CommandModule"]
 
 
 class CommandModule(Protocol):
-    """What a module of this folder looks like to its users."""
+    """The interface of a module of this folder."""
 
     command: click.Command
 

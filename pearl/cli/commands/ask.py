@@ -11,10 +11,12 @@ from pearl.cli.corpora import document_tasks, together_option
 from pearl.cli.files import is_file
 from pearl.cli.help import Command
 from pearl.cli.options import (
+    PATH,
     as_json,
     budget_options,
     context_lines_option,
     force_option,
+    option,
     page_option,
     rows_option,
     setting_options,
@@ -28,14 +30,14 @@ from pearl.errors import UsageError
 @click.argument("question")
 @click.argument("documents", nargs=-1, metavar="DOC...")
 @together_option
-@click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
-@click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
+@option("-o --out", PATH, "Write to FILE instead of stdout.")
+@option("-v --verbose", bool, "Show the plan and every step, too.")
 @context_lines_option
 @page_option
 @rows_option
 @setting_options()
 @budget_options
-@click.option("--fresh", is_flag=True, help="Ignore kept replies.")
+@option("--fresh", bool, "Ignore kept replies.")
 @store_option
 @trace_option
 @force_option
@@ -45,9 +47,9 @@ def command(
 ) -> int:
     """Write a plan for QUESTION and run it over each DOC (text, HTML, PDF, Word; - is stdin).
 
-    A DOC may be a folder or a pattern, as reports/*.txt. With --together they are a corpus: a step that
-    cannot be shown all of it is shown the passages that match, from an index that is kept. Every reply is kept in the store: the same
-    question of the same document asks the model nothing again.
+    A DOC may be a folder or a pattern, as reports/*.txt. With --together they are a corpus: a step for
+    which it is too long is shown the passages that match, from an index that is kept. The store keeps
+    every reply: repeating a question about the same document makes no call.
     """
     from pearl.cli.work import run_tasks
 
@@ -60,8 +62,8 @@ def command(
     tasks = document_tasks(
         documents, together=together, question=question, is_named=False, outs=outs
     )
-    options["tells_plans"] = not options["as_json"]  # to stderr: pipes get the answer alone
-    return run_tasks(tasks, options, told=out)
+    options["tells_plans"] = not options["as_json"]  # to stderr: a pipe receives the answer only
+    return run_tasks(tasks, {**options, "out": out})
 
 
 def _refuse_swapped(question: str, documents: tuple[str, ...]) -> None:

@@ -1,11 +1,11 @@
-"""`pearl chat`: questions about documents, one after the other, each understood by those before it."""
+"""`pearl chat`: a conversation about documents; earlier questions give later ones their context."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, nullcontext
+from contextlib import AsyncExitStack, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,10 +16,12 @@ import click
 from pearl.cli.corpora import document_tasks, together_option
 from pearl.cli.help import Command
 from pearl.cli.options import (
+    PATH,
     as_json,
     context_lines_option,
     force_option,
     limit_options,
+    option,
     setting_options,
     store_option,
     trace_option,
@@ -27,34 +29,30 @@ from pearl.cli.options import (
 from pearl.cli.output import Surroundings, print_answer, print_evidence, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import notice
-from pearl.cli.writing import STDOUT, GrowingFile, OutputWriter, new_file, told_too
+from pearl.cli.writing import STDOUT, GrowingFile, OutputWriter, is_plain, new_file, told_too
 from pearl.errors import BudgetError, DataError, PausedError, PearlError, UsageError, suggest
 from pearl.errors.escaping import counted, escaped, to_json
 
 if TYPE_CHECKING:
     from pearl.documents.document import Document
     from pearl.interpreter.answer import Answer
-    from pearl.llm.prices import Price
     from pearl.runs.conversation import Conversation
-    from pearl.telemetry import Telemetry
-    from pearl.trace import Event, Trace
+    from pearl.runs.session import Session
+    from pearl.trace import Trace
 
 
 @click.command(cls=Command)
 @click.argument("documents", nargs=-1, metavar="DOC...")
 @together_option
-@click.option(
-    "-o", "--out", type=click.Path(), help="Keep the conversation in FILE, as JSON lines."
-)
-@click.option(
-    "--continue", "continued", type=click.Path(), metavar="FILE",
-    help="Continue the conversation of FILE, and keep it there.",
+@option("-o --out", PATH, "Keep the conversation in FILE, as JSON lines.")
+@option(
+    "--continue continued", PATH, metavar="FILE", help="Continue the conversation of FILE, and keep it there.",
 )  # fmt: skip
-@click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
+@option("-v --verbose", bool, "Show the plan and every step, too.")
 @context_lines_option
 @setting_options()
 @limit_options
-@click.option("--fresh", is_flag=True, help="Ignore kept replies.")
+@option("--fresh", bool, "Ignore kept replies.")
 @store_option
 @trace_option
 @force_option
@@ -66,17 +64,15 @@ def command(
     continued: str | None,
     **options: Any,
 ) -> int:
-    """Answer questions about DOC, one a line; a question is understood by those before it.
+    """Answer questions about DOC, one a line; a question may refer to earlier ones.
 
-    Several DOCs, or a folder, are a corpus, as with `pearl ask --together`. What is not typed but piped is
+    Several DOCs, or a folder, are a corpus, as with `pearl ask --together`. Questions from a pipe are
     echoed, so that the output reads as a conversation. /help lists commands: /plan, /evidence, /undo, ...
-    Ctrl-C ends a running question; at the prompt, as Ctrl-D, the session.
+    Ctrl-C cancels a running question; at the prompt it ends the session, as Ctrl-D does.
     """
-    import asyncio
-
     from pearl.cli.files import read_input
     from pearl.cli.options import model_opened, new_pearl, report_refused
-    from pearl.cli.work import new_session, reply_store, report_spent_by
+    from pearl.cli.work import new_session, reply_store, report_spent
     from pearl.runs.conversation import Conversation
 
     if not documents:
@@ -88,38 +84,35 @@ def command(
             help="name files: pearl chat story.txt -o talk.jsonl",
         )
     writer = OutputWriter(is_forced=options["force"])
-    if not _is_same(out, continued):
+    if out is None or continued is None or Path(out).resolve() != Path(continued).resolve():
         writer.check(out)
-    writer.check(options["trace"])
-    document = _document(documents, together=together, outs=[path, options["trace"]])
+    trace, n_lines = options["trace"], options["context_lines"]
+    writer.check(trace)
+    document = _document(documents, together=together, outs=[path, trace])
     with ExitStack() as stack:
         store = stack.enter_context(reply_store(options["store"]))
         own = new_pearl(options)
         session = new_session(own, options, store, keeps_rows=False)
-        stack.callback(report_spent_by, session)
+        stack.callback(report_spent, session)
         pearl = session.equipped()
         conversation = Conversation(pearl, document)
         if continued is not None:
             text = read_input(continued)
             conversation = Conversation.from_jsonl(text, pearl, document, path=continued)
         file = stack.enter_context(writer.open(None))
-        trace = options["trace"]
         events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
         runner = stack.enter_context(asyncio.Runner())
         opened = AsyncExitStack()
         runner.run(opened.enter_async_context(model_opened(own, options)))
         stack.callback(lambda: runner.run(opened.aclose()))
-        chat = Chat(
-            conversation, runner, file, as_json=options["as_json"], verbose=options["verbose"],
-            kept=None if path is None else KeptFile(path), events=events, writer=writer,
-            price=session.price, n_context_lines=options["context_lines"],
-            telemetry=session.telemetry,
-        )  # fmt: skip
-        try:
-            return chat.run()
-        finally:
-            limiter = pearl.client.limiter
-            report_refused(limiter.limits, pearl.client.settings.concurrency)
+        stack.callback(
+            lambda: report_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
+        )
+        return Chat(
+            conversation, session, runner, file, writer, as_json=options["as_json"],
+            verbose=options["verbose"], kept=None if path is None else KeptFile(path), events=events,
+            surroundings=Surroundings(document, n_lines) if n_lines else None,
+        ).run()  # fmt: skip
 
 
 def _document(documents: tuple[str, ...], *, together: bool, outs: list[str | None]) -> Document:
@@ -132,18 +125,6 @@ def _document(documents: tuple[str, ...], *, together: bool, outs: list[str | No
     return load()
 
 
-def _is_same(out: str | None, continued: str | None) -> bool:
-    """Whether two names are those of one file."""
-    return (
-        out is not None
-        and continued is not None
-        and Path(out).resolve() == Path(continued).resolve()
-    )
-
-
-MAX_LINE = 100_000
-"""Characters of a line that is read."""
-
 PROMPT = "> "
 
 INTERRUPTED = 130
@@ -151,18 +132,18 @@ INTERRUPTED = 130
 
 
 class Lines:
-    """Lines of a person: with editing and a history at a terminal, as they are from a pipe."""
+    """Reads the lines of the user: with editing and a history at a terminal, unchanged from a pipe."""
 
     def __init__(self) -> None:
         self.is_terminal = sys.stdin.isatty()
         if not self.is_terminal:
-            if hasattr(sys.stdin, "reconfigure"):  # the question that is not UTF-8 fails, not all
+            if hasattr(sys.stdin, "reconfigure"):  # a question that is not UTF-8 fails alone
                 sys.stdin.reconfigure(encoding="utf-8-sig", errors="surrogateescape")
         elif sys.stdout.isatty():
             import readline  # noqa: F401 - `input` edits by it
 
     def read(self) -> str | None:
-        """The next line without the blanks around it; None at the end."""
+        """The next line without surrounding blanks; None at the end."""
         if self.is_terminal and sys.stdout.isatty():
             try:
                 return input(PROMPT).strip()
@@ -170,117 +151,71 @@ class Lines:
                 click.echo()
                 return None
         if self.is_terminal:
-            click.echo(PROMPT, nl=False, err=True)  # what is on stdout goes elsewhere
-        line = sys.stdin.readline(MAX_LINE)
-        is_cut = len(line) == MAX_LINE and not line.endswith("\n")
-        while is_cut and (more := sys.stdin.readline(MAX_LINE)) and not more.endswith("\n"):
-            pass
-        if is_cut:
-            raise UsageError(f"the line has more than {MAX_LINE:,} characters", help="ask shorter")
+            click.echo(PROMPT, nl=False, err=True)  # stdout is redirected
+        line = sys.stdin.readline()
         return line.strip() if line else None
 
 
 class KeptFile:
-    """The file of a conversation: turns are appended, and flushed, as they come."""
+    """The file of a conversation: rewritten after each turn, unless another program has changed it."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._written: tuple[str, ...] = ()
-        self._state: tuple[int, int] | None = None
+        self._text: str | None = None
 
-    def write(self, lines: tuple[str, ...]) -> None:
-        """Bring the file up to date."""
-        n = len(self._written)
-        try:
-            if self._state is not None and self._state != self._state_now():
-                raise DataError(
-                    "something else has written to it, which is left as it is",
-                    path=self._path, help="/save FILE keeps this conversation elsewhere",
-                )  # fmt: skip
-            if not n or lines[:n] != self._written:  # turns were taken back
-                with new_file(self._path) as file:
-                    file.writelines(f"{line}\n" for line in lines)
-            else:
-                self._written = ()  # a line that is cut off is written anew
-                with Path(self._path).open("a", encoding="utf-8") as file:
-                    file.writelines(f"{line}\n" for line in lines[n:])
-            self._state = self._state_now()
-        except OSError as error:
+    def write(self, text: str) -> None:
+        """Update the file; a pipe or a device receives only the new lines."""
+        path, before = Path(self._path), self._text
+        if before is not None and path.is_file() and path.read_bytes() != before.encode():
             raise DataError(
-                f"cannot be written: {error.strerror}", path=self._path, help="/save FILE"
-            ) from None
-        self._written = lines
-
-    def _state_now(self) -> tuple[int, int] | None:
-        """Which file it is, and its length; None for a device, which nobody can compare."""
-        path = Path(self._path)
-        status = path.stat()
-        return (status.st_ino, status.st_size) if path.is_file() else None
+                "another program has written to the file, so this conversation is not kept there",
+                path=path, help="/save FILE keeps it elsewhere",
+            )  # fmt: skip
+        with new_file(self._path) as file:
+            file.write(text if is_plain(self._path) else text.removeprefix(before or ""))
+        self._text = text
 
 
-@dataclass(frozen=True, slots=True)
-class _Command:
-    """A command of the chat."""
-
-    help: str
-    run: Callable[[str], None]
-    argument: str = ""
-
-
+@dataclass
 class Chat:
-    """A session: one line after the other is asked, or carried out."""
+    """A session: asks each line as a question, or runs it as a command."""
 
-    def __init__(
-        self,
-        conversation: Conversation,
-        runner: asyncio.Runner,
-        out: IO[str],
-        *,
-        as_json: bool = False,
-        verbose: bool = False,
-        kept: KeptFile | None = None,
-        events: GrowingFile | None = None,
-        writer: OutputWriter,
-        price: Price | None = None,
-        n_context_lines: int = 0,
-        telemetry: Telemetry | None = None,
-    ) -> None:
-        self._conversation = conversation
-        self._runner = runner
-        self._out = out
-        self._said: IO[str] = sys.stderr if as_json else out
-        self._as_json = as_json
-        self._verbose = verbose
-        self._kept = kept
-        self._events = events
-        self._writer = writer
-        self._price = price
-        self._surroundings = None
-        if n_context_lines:
-            self._surroundings = Surroundings(conversation.document, n_context_lines)
-        self._telemetry = telemetry
+    conversation: Conversation
+    session: Session
+    runner: asyncio.Runner
+    out: IO[str]
+    writer: OutputWriter
+    as_json: bool = False
+    verbose: bool = False
+    kept: KeptFile | None = None
+    events: GrowingFile | None = None
+    surroundings: Surroundings | None = None
+
+    def __post_init__(self) -> None:
+        self._messages = sys.stderr if self.as_json else self.out  # of commands
         self._lines = Lines()
         self._n_asked = self._n_failed = 0
         self._is_over = False
-        self._commands = {
-            "plan": _Command("the plan of the last answer", self._plan),
-            "steps": _Command("its steps with their values", self._steps),
-            "evidence": _Command("the passages and rows behind it", self._evidence),
-            "turns": _Command("the conversation so far", self._turns),
-            "undo": _Command("forget the last turn", self._undo),
-            "new": _Command("forget all turns", self._new),
-            "save": _Command("write the conversation to FILE", self._save, "FILE"),
-            "help": _Command("this list", self._help),
-            "quit": _Command("end", self._quit),
+        # Name → what it does, its argument, and the method.
+        self._commands: dict[str, tuple[str, str, Callable[[str], None]]] = {
+            "plan": ("the plan of the last answer", "", self._plan),
+            "steps": ("its steps with their values", "", self._steps),
+            "evidence": ("the passages and rows behind it", "", self._evidence),
+            "turns": ("the conversation so far", "", self._turns),
+            "undo": ("forget the last turn", "", self._undo),
+            "new": ("forget all turns", "", self._new),
+            "save": ("write the conversation to FILE", "FILE", self._save),
+            "help": ("this list", "", self._help),
+            "quit": ("end", "", self._quit),
         }
 
     def run(self) -> int:
-        """Read lines to the end."""
-        if self._kept is not None:
-            self._kept.write(self._conversation.lines)
+        """Process all lines; returns the exit code."""
+        if self.kept is not None:
+            self.kept.write(self.conversation.to_jsonl())
         try:
             if self._lines.is_terminal:
-                name = escaped(self._conversation.document.name)
+                name = escaped(self.conversation.document.name)
                 click.echo(f"Ask about {name}. /help lists commands; Ctrl-D ends.", err=True)
             while not self._is_over and self._next():
                 pass
@@ -290,20 +225,20 @@ class Chat:
         return 1 if self._n_failed and not self._lines.is_terminal else 0
 
     def _next(self) -> bool:
-        """Ask or carry out one line; whether there was one."""
+        """Process one line; returns False at the end."""
         try:
             line = self._lines.read()
             if line is None:
                 return False
-            if line and not self._lines.is_terminal and not self._as_json:
-                self._out.write(escaped(f"{PROMPT}{line}\n"))
+            if line and not self._lines.is_terminal and not self.as_json:
+                self.out.write(escaped(f"{PROMPT}{line}\n"))
             if line.startswith("/"):
                 self._carry_out(line)
             elif line:
                 self._ask(line)
         except UsageError as error:
             self._fail(error)
-        self._out.flush()
+        self.out.flush()
         return True
 
     def _fail(self, error: PearlError) -> None:
@@ -311,7 +246,9 @@ class Chat:
         notice(str(error))
 
     def _ask(self, question: str) -> None:
-        """One turn: a question that fails is told, and the next one can be asked."""
+        """Ask a question; an error is reported and does not end the session."""
+        from pearl.trace import Trace
+
         self._n_asked += 1
         id = str(self._n_asked)
         was_cancelled = False
@@ -319,16 +256,18 @@ class Chat:
         async def ask(trace: Trace) -> Answer:
             nonlocal was_cancelled
             try:
-                return await self._conversation.ask(question, trace=trace)
+                return await self.conversation.ask(question, trace=trace)
             except asyncio.CancelledError:
                 was_cancelled = True
                 raise
 
-        reporter = Reporter(1, price=self._price)
-        tell = partial(told_too(reporter, self._events), id)
+        reporter = Reporter(1, price=self.session.price)
+        tell = partial(told_too(reporter, self.events), id)
+        telemetry = self.session.telemetry
+        tracing = telemetry.tracing(id, tell) if telemetry else nullcontext(Trace(id, tell))
         try:
-            with reporter, self._tracing(id, tell) as trace:
-                answer = self._runner.run(ask(trace))
+            with reporter, tracing as trace:
+                answer = self.runner.run(ask(trace))
         except KeyboardInterrupt:
             if not (was_cancelled and self._lines.is_terminal):
                 raise
@@ -339,106 +278,93 @@ class Chat:
             if isinstance(error, BudgetError) or is_over:
                 raise
             self._fail(error)
-            if self._as_json:
+            if self.as_json:
                 told = {"type": type(error).__name__, "message": str(error)}
                 row = {"status": "failed", "question": question, "error": told}
-                self._out.write(to_json(row) + "\n")
+                self.out.write(to_json(row) + "\n")
             return
         self._n_failed += answer.is_unsure
-        if self._as_json:
-            self._out.write(to_json(answer.to_json()) + "\n")
+        if self.as_json:
+            self.out.write(to_json(answer.to_json()) + "\n")
         else:
-            print_answer(
-                answer, self._out, with_steps=self._verbose, surroundings=self._surroundings
-            )
-            self._out.write("\n")
+            print_answer(answer, self.out, with_steps=self.verbose, surroundings=self.surroundings)
+            self.out.write("\n")
         self._keep()
 
-    def _tracing(self, id: str, tell: Callable[[Event], None]) -> AbstractContextManager[Trace]:
-        """The trace of a question, with its spans where they are asked for."""
-        from pearl.trace import Trace
-
-        if self._telemetry is None:
-            return nullcontext(Trace(id, tell))
-        return self._telemetry.tracing(id, tell)
-
     def _keep(self) -> None:
-        """Keep the conversation; it goes on where that fails, so that it can be saved elsewhere."""
-        if self._kept is not None:
+        """Update the file of the conversation; an error is reported, so that `/save` can be tried."""
+        if self.kept is not None:
             try:
-                self._kept.write(self._conversation.lines)
+                self.kept.write(self.conversation.to_jsonl())
             except DataError as error:
                 self._fail(error)
 
     # --- commands -----------------------------------------------------------------------------
 
     def _carry_out(self, line: str) -> None:
-        """Carry out a command."""
+        """Run a command of the chat."""
         name, _, argument = line[1:].partition(" ")
-        command = self._commands.get(name)
-        if command is None:
+        if name not in self._commands:
             named = [f"/{each}" for each in self._commands]
             raise UsageError(f"no command '/{name}'", help=suggest(f"/{name}", named, "commands"))
-        if bool(argument.strip()) != bool(command.argument):
-            needs = f"needs {command.argument}" if command.argument else "takes nothing more"
-            raise UsageError(f"/{name} {needs}", help=f"/{name} {command.argument}".strip())
-        command.run(argument.strip())
+        _, wanted, method = self._commands[name]
+        if bool(argument.strip()) != bool(wanted):
+            needs = f"needs {wanted}" if wanted else "takes nothing more"
+            raise UsageError(f"/{name} {needs}", help=f"/{name} {wanted}".strip())
+        method(argument.strip())
 
     def _say(self, *lines: str) -> None:
         for line in lines:
-            self._said.write(escaped(f"{line}\n"))
+            self._messages.write(escaped(f"{line}\n"))
 
     def _answer(self) -> Answer:
         """The last answer."""
-        if self._conversation.last is None:
+        if self.conversation.last is None:
             raise UsageError("no answer yet", help="ask a question first")
-        return self._conversation.last
+        return self.conversation.last
 
     def _plan(self, _: str) -> None:
         self._say(self._answer().plan)
 
     def _steps(self, _: str) -> None:
-        print_steps(self._answer().steps, self._said)
+        print_steps(self._answer().steps, self._messages)
 
     def _evidence(self, _: str) -> None:
-        print_evidence(self._answer(), self._said, surroundings=self._surroundings)
+        print_evidence(self._answer(), self._messages, surroundings=self.surroundings)
 
     def _turns(self, _: str) -> None:
-        for number, turn in enumerate(self._conversation.turns, start=1):
-            self._say(f"{number}. {turn.question}", f"   {_first_line(turn.answer)}")
-        if not self._conversation.turns:
+        from pearl.documents.rows import shortened
+
+        for number, turn in enumerate(self.conversation.turns, start=1):
+            self._say(f"{number}. {turn.question}", f"   {shortened(turn.answer)}")
+        if not self.conversation.turns:
             self._say("no turn yet")
 
     def _undo(self, _: str) -> None:
-        turn = self._conversation.undo()
+        turn = self.conversation.undo()
         if turn is None:
             raise UsageError("no turn to undo", help="ask a question first")
         self._say(f"forgotten: {turn.question}")
         self._keep()
 
     def _new(self, _: str) -> None:
-        n = len(self._conversation.turns)
-        self._conversation.clear()
+        n = len(self.conversation.turns)
+        self.conversation.clear()
         self._say(f"{counted(n, 'turn')} forgotten")
         self._keep()
 
     def _save(self, path: str) -> None:
         try:
-            with self._writer.open(path) as file:
-                file.write(self._conversation.to_jsonl())
+            with self.writer.open(path) as file:
+                file.write(self.conversation.to_jsonl())
         except DataError as error:
             self._fail(error)
             return
-        self._say(f"{counted(len(self._conversation.turns), 'turn')} in {path}")
+        self._say(f"{counted(len(self.conversation.turns), 'turn')} in {path}")
 
     def _help(self, _: str) -> None:
-        for name, command in self._commands.items():
-            self._say(f"{f'/{name} {command.argument}':<14}{command.help}")
+        for name, (about, wanted, _method) in self._commands.items():
+            self._say(f"{f'/{name} {wanted}':<14}{about}")
 
     def _quit(self, _: str) -> None:
         self._is_over = True
-
-
-def _first_line(text: str, n: int = 100) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= n else f"{line[: n - 4]} ..."

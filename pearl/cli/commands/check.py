@@ -1,4 +1,4 @@
-"""`pearl check`: everything that is wrong with plan files and action files."""
+"""`pearl check`: the diagnostics of plan files and action files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pearl.cli.files import Kind, kind_of, kind_option, library_for, read_input
-from pearl.cli.options import as_json, setting_options
+from pearl.cli.options import as_json, option, setting_options
 from pearl.errors import Diagnostic, apply_fixes, render_diagnostics
 from pearl.errors.escaping import to_json
 
@@ -17,7 +17,7 @@ from pearl.errors.escaping import to_json
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @setting_options("domain", "library")
 @kind_option
-@click.option("--fix", is_flag=True, help="Apply automatic fixes, and report the remaining errors.")
+@option("--fix", bool, "Apply automatic fixes, and report the remaining errors.")
 @as_json
 def command(
     files: tuple[str, ...],
@@ -81,7 +81,7 @@ def _examine(
 
 
 def _write(name: str, text: str) -> None:
-    """Back to where the text came from; that of stdin goes to stdout."""
+    """Write the text back to its file; text of stdin goes to stdout."""
     if name == "-":
         click.echo(text, nl=False)
         return

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from pearl.cli.options import as_json
+from pearl.cli.options import as_json, option
 from pearl.cli.terminal import notice
 from pearl.errors import UsageError
 
@@ -28,16 +28,15 @@ _FACTS = (
 @click.command()
 @click.argument("first", metavar="LOG")
 @click.argument("second", metavar="LOG")
-@click.option(
-    "--by-document",
-    is_flag=True,
+@option(
+    "--by-document", bool,
     help="Resample documents, not samples, for intervals: wider, and correct for samples of one document.",
-)
+)  # fmt: skip
 @as_json
 def command(first: str, second: str, by_document: bool, as_json: bool) -> int:
     """Compare two logs of `pearl eval`, sample by sample.
 
-    Methods of the same name are compared with each other; where there are none, each with each.
+    Methods of the same name are compared; if the logs share none, each method with each.
     """
     from pearl.cli.scores import print_comparisons
     from pearl.evals import report

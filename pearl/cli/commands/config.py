@@ -1,4 +1,4 @@
-"""`pearl config`: which settings are in force and from where, and which folders are trusted."""
+"""`pearl config`: the settings in force, their origins, and trust in folders."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pearl.errors import DataError
 
 @click.group()
 def command() -> None:
-    """Show the settings in force, and say which folders may set them.
+    """Show the settings in force, and trust folders to set them.
 
-    What a pearl.toml in the working folder says of servers, models, libraries and domains holds
-    once you trust the file, as it is now: changed or moved, it is a stranger's again.
+    A pearl.toml in the working folder may set servers, models, libraries and domains once you trust
+    the file. Trust ends when the file is changed or moved.
     """
 
 
@@ -26,7 +26,7 @@ def command() -> None:
 @as_json
 @click.pass_context
 def show(ctx: click.Context, as_json: bool) -> None:
-    """Show every setting, where it is from, and which server is sent which key."""
+    """Show every setting with its origin, and which key goes to which server."""
     files = read_settings(ctx.meta.get(CONFIG))
     rows = settings_in_force(ctx, files)
     server = server_notice({row["setting"]: row["value"] for row in rows})
@@ -47,7 +47,7 @@ def show(ctx: click.Context, as_json: bool) -> None:
 @command.command()
 @click.argument("folder", default=".", type=click.Path(file_okay=False))
 def trust(folder: str) -> None:
-    """Let the pearl.toml of FOLDER set everything, as long as it stays as it is."""
+    """Let the pearl.toml of FOLDER set everything until it is changed."""
     found = _found(folder)
     for name, value in found.values.items():
         click.echo(f"{name} = {_shown(value)}")
@@ -58,7 +58,7 @@ def trust(folder: str) -> None:
 @command.command()
 @click.argument("folder", default=".", type=click.Path(file_okay=False))
 def untrust(folder: str) -> int:
-    """Trust the pearl.toml of FOLDER no longer."""
+    """Revoke the trust in the pearl.toml of FOLDER."""
     path = Path(folder).resolve() / NAME
     was_trusted = settings.untrust(path)
     click.echo(f"{'no longer' if was_trusted else 'was not'} trusted: {path}", err=True)

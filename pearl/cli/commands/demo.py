@@ -1,4 +1,4 @@
-"""`pearl demo`: a question on a long document that comes with the project, offline, without a key."""
+"""`pearl demo`: a question about a shipped document, without a network or a key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, force_option, setting_options, trace_option
+from pearl.cli.options import as_json, force_option, option, setting_options, trace_option
 
 QUESTIONS = {
     "story": (
@@ -24,7 +24,7 @@ QUESTIONS = {
 
 @click.command(cls=Command)
 @click.argument("document", type=click.Choice(sorted(QUESTIONS)), default="story")
-@click.option("--question", help="Another question.")
+@option("--question", str, "Another question.")
 @setting_options()
 @trace_option
 @force_option

@@ -1,4 +1,4 @@
-"""`pearl doctor`: whether the model can be reached, and what is installed and kept."""
+"""`pearl doctor`: checks the model, the installation, the store and the settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import click
 
-from pearl.cli.options import CONFIG, as_json, setting_options, store_option
+from pearl.cli.options import CONFIG, as_json, model_settings, setting_options, store_option
 from pearl.errors import PearlError
 from pearl.errors.escaping import redacted, to_json, visible
 from pearl.plugins.version import __version__
@@ -25,10 +25,10 @@ _MARKS = {"ok": "ok", "missing": "-", "failed": "FAILED"}
 @store_option
 @as_json
 def command(store: str | None, as_json: bool, **settings: Any) -> int:
-    """Look whether PEARL works here: model, keys by name, extras, weights, store, settings.
+    """Check whether PEARL works here: model, names of keys, extras, weights, store, settings.
 
-    Nothing is spent: a server is asked for the list of its models only. Exit code 1 if anything
-    that is needed does not work.
+    It costs nothing: servers are only asked for their lists of models. Exit code 1 if a necessary
+    part does not work.
     """
     checks = list(run_checks(settings, store))
     if as_json:
@@ -44,7 +44,7 @@ def command(store: str | None, as_json: bool, **settings: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     status: Literal["ok", "missing", "failed"]
@@ -53,8 +53,8 @@ class Check:
 
 
 def run_checks(settings: Mapping[str, Any], store: str | None) -> Iterator[Check]:
-    """Look at everything, one after the other."""
-    folder = Path(__file__).parents[1]
+    """Run all checks in order."""
+    folder = Path(__file__).parents[2]
     yield Check("pearl", "ok", f"{__version__} in {folder}, Python {platform.python_version()}")
     yield _model(settings)
     yield from _servers()
@@ -66,15 +66,11 @@ def run_checks(settings: Mapping[str, Any], store: str | None) -> Iterator[Check
 
 
 def _model(settings: Mapping[str, Any]) -> Check:
-    """The model that is asked, and whether its server answers; nothing is spent."""
-    from pearl.llm.backends import ModelSettings, create_model
+    """Check the chosen model, and that its server answers, without a paid call."""
+    from pearl.llm.backends import create_model
 
-    chosen = ModelSettings(
-        settings["base_url"], settings["timeout_s"], settings["window"], settings["server"],
-        settings["api_key_env"],
-    )  # fmt: skip
     try:
-        model = create_model(settings["model"], chosen)
+        model = create_model(settings["model"], model_settings(settings))
         about = model.notice or f"{model.name}, in this process"
         served = asyncio.run(_served(model))
     except PearlError as error:
@@ -91,7 +87,7 @@ def _model(settings: Mapping[str, Any]) -> Check:
 
 
 def _servers() -> Iterator[Check]:
-    """Servers of this machine at their usual addresses, which are sent no key."""
+    """Check the servers of this machine at their usual addresses, without sending a key."""
     from pearl.llm.overview import running_servers
 
     found = asyncio.run(running_servers())
@@ -105,7 +101,7 @@ def _servers() -> Iterator[Check]:
         yield Check(f"server {each.name}", "ok", about, help)
     absent = [f"{each.name} ({each.address})" for each in found if each.failure]
     if absent:
-        yield Check("servers", "missing", f"not here: {', '.join(absent)}")
+        yield Check("servers", "missing", f"not running: {', '.join(absent)}")
 
 
 async def _served(model: Any) -> list[str] | None:
@@ -117,7 +113,7 @@ async def _served(model: Any) -> list[str] | None:
 
 
 def _keys() -> Check:
-    """Which variables hold keys; no key is shown."""
+    """List the variables that hold keys, without the keys."""
     from pearl.llm.backends import providers
     from pearl.llm.backends.openai.endpoint import ANY_KEY, KEY_VARIABLE
 
@@ -171,13 +167,13 @@ def _store(store: str | None) -> Check:
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         return Check("store", "failed", f"{nearest} cannot be written to", "name another: --store")
     if not folder.exists():
-        return Check("store", "ok", f"{folder}, which the first run makes")
+        return Check("store", "ok", f"{folder}, which the first run creates")
     size = sum(each.stat().st_size for each in folder.iterdir() if each.is_file())
     return Check("store", "ok", f"{size / 1e6:.1f} MB in {folder}")
 
 
 def _files() -> Iterator[Check]:
-    """The files of settings, and each setting that is not the default, with where it is from."""
+    """List the settings files, and each setting that is not the default, with its origin."""
     from pearl.cli.settings import read_settings, settings_in_force
 
     context = click.get_current_context()
@@ -194,5 +190,5 @@ def _files() -> Iterator[Check]:
         yield Check(f"setting {row['setting']}", "ok", f"{visible(value)}, from {row['from']}")
     if not files and not changed:
         yield Check(
-            "settings", "ok", "no file and no variable; pearl config show has every setting"
+            "settings", "ok", "no file or variable changes a setting; pearl config show lists all"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from pearl import plugins
 from pearl.cli.corpora import (
     corpus_options,
+    cutting_of,
     open_index,
     searcher_opened,
     together_option,
@@ -23,7 +24,17 @@ from pearl.cli.corpora import (
 )
 from pearl.cli.files import data_options, read_data
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, setting_options, trace_option, unit_options, with_options
+from pearl.cli.options import (
+    AT_LEAST_1,
+    PATH,
+    as_json,
+    grouped,
+    option,
+    refuse,
+    setting_options,
+    trace_option,
+    unit_options,
+)
 from pearl.cli.terminal import notice
 from pearl.cli.work import Finished, Work, no_reply, report_left_out, run_units
 from pearl.cli.writing import STDOUT, OutputWriter, keep_inputs
@@ -34,9 +45,10 @@ from pearl.retrieval import DEFAULT_METHOD, SearchSettings
 from pearl.retrieval.methods import find_method
 
 if TYPE_CHECKING:
+    from pearl.cli.scores import Cell
     from pearl.evals.log import EvalLog, Header
     from pearl.evals.report import Cluster
-    from pearl.evals.retrieval import Judgments, RetrievalEvaluation, Topic
+    from pearl.evals.retrieval import Judgments, RetrievalEvaluation, RetrievalScores, Topic
     from pearl.evals.runner import AskedCorpus, Evaluation
     from pearl.pipeline import Pearl
     from pearl.retrieval.index import Index
@@ -48,94 +60,81 @@ _SEARCH = ("corpus", "embeddings", "reranker", "reranker_url", *_OF_CORPUS)
 _SHARED = ("retrieval", "methods", "out", "force", "as_json")
 
 
-def retrieval_options(command: Any) -> Any:
-    """`--retrieval` and what belongs to it."""
-    options = [
-        click.option(
-            "--retrieval", is_flag=True,
-            help="Evaluate search instead of answers: --queries over --corpus, judged by --qrels.",
-        ),
-        click.option(
-            "--corpus", multiple=True, type=click.Path(), metavar="CORPUS",
-            help="What is searched, as by `pearl search`, or, with --data, asked in place of each sample's document: "
-            "a folder, files, or rows with `id` and `text`.",
-        ),
-        click.option(
-            "--queries", type=click.Path(), metavar="FILE",
-            help="JSONL, CSV or TSV with `id` and `text`, and if you like `history` and `filters`.",
-        ),
-        click.option(
-            "--qrels", type=click.Path(), metavar="FILE",
-            help="Which documents are right: lines `query 0 document relevance`, or rows with "
-            "`query_id`, `doc_id`, `relevance`.",
-        ),
-        click.option(
-            "-k", "--k", "cutoffs", multiple=True, type=click.IntRange(min=1), default=(10,), show_default=True,
-            metavar="N", help="Measure the best N documents; may be repeated.",
-        ),
-        click.option(
-            "--oracle", is_flag=True, help="Add an oracle that ranks the right documents first.",
-        ),
-    ]  # fmt: skip
-    return with_options(corpus_options(command), options)
+retrieval_options = grouped(
+    option(
+        "--retrieval", bool, help="Evaluate search instead of answers: --queries over --corpus, judged by --qrels.",
+    ),
+    option(
+        "--corpus", PATH, metavar="CORPUS", multiple=True,
+        help="The corpus to search, or, with --data, to ask in place of each sample's document: "
+        "a folder, files, or rows with `id` and `text`.",
+    ),
+    option(
+        "--queries", PATH, metavar="FILE",
+        help="JSONL, CSV or TSV with `id` and `text`, optionally `history` and `filters`.",
+    ),
+    option(
+        "--qrels", PATH, metavar="FILE",
+        help="The relevant documents: lines `query 0 document relevance`, or rows with "
+        "`query_id`, `doc_id`, `relevance`.",
+    ),
+    option(
+        "-k --k cutoffs", AT_LEAST_1, metavar="N", default=(10,), multiple=True,
+        help="Measure the best N documents; may be repeated.",
+    ),
+    option("--oracle", bool, "Add an oracle that ranks the right documents first."),
+    corpus_options,
+)  # fmt: skip
+"""`--retrieval` and what belongs to it."""
 
 
 @click.command(cls=Command)
 @data_options
-@click.option(
-    "--methods", "--method", multiple=True, metavar="NAME,...", default=["pearl,direct"],
-    show_default=True, callback=lambda _context, _option, said: ",".join(said),
-    help=f"{', '.join(plugins.names('pearl.evals.methods'))}; with --retrieval those of `pearl search`.",
+@option(
+    "--methods --method", str, metavar="NAME,...", default=["pearl,direct"], multiple=True,
+    callback=lambda _context, _option, said: ",".join(said),
+    help=f"{', '.join(plugins.names('pearl.evals.methods'))}; with --retrieval the methods of `pearl search`.",
 )  # fmt: skip
-@click.option(
-    "--results", type=click.Path(), metavar="FILE",
+@option(
+    "--results", PATH, metavar="FILE",
     help="Score what `pearl execute --out` wrote, instead of running methods over --data.",
 )  # fmt: skip
-@click.option(
-    "--rescore", type=click.Path(), metavar="LOG",
-    help="Score the replies of LOG again, without any call.",
-)  # fmt: skip
-@click.option(
-    "--scorer", metavar="NAME",
+@option("--rescore", PATH, "Score the replies of LOG again, without calls.", metavar="LOG")
+@option(
+    "--scorer", str, metavar="NAME",
     help=f"Scorer of answers in words: {', '.join(plugins.names('pearl.evals.scorers'))} [default: exact, or that "
     "of the log].",
 )  # fmt: skip
-@click.option(
-    "-o", "--out", type=click.Path(), metavar="LOG",
-    help="Write the log to LOG; methods and seeds that it has of the same run stay in it.",
+@option(
+    "-o --out", PATH, metavar="LOG", help="Write the log to LOG; methods and seeds of the same run that it already has stay.",
 )  # fmt: skip
-@click.option(
-    "--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
-    help="Run everything N times, with seeds 0 to N-1.",
-)  # fmt: skip
-@click.option(
-    "--temperature", type=click.FloatRange(0, 2), help="Temperature of every call [default: 0]."
+@option(
+    "--seeds", AT_LEAST_1, "Run everything N times, with seeds 0 to N-1.", metavar="N", default=1
 )
-@click.option(
-    "--token-budget", type=click.IntRange(min=256), metavar="TOKENS",
+@option("--temperature", click.FloatRange(0, 2), "Temperature of every call [default: 0].")
+@option(
+    "--token-budget", click.IntRange(min=256), metavar="TOKENS",
     help="Maximum input tokens of every method on a sample's document.",
 )  # fmt: skip
-@click.option(
-    "--part-tokens", type=click.IntRange(min=256), default=4_096, show_default=True,
-    metavar="TOKENS", help="Tokens of a part in map-reduce, and of the passages in retrieve.",
+@option(
+    "--part-tokens", click.IntRange(min=256), metavar="TOKENS", default=4_096,
+    help="Tokens of a part in map-reduce, and of the passages in retrieve.",
 )  # fmt: skip
-@click.option(
-    "--unsandboxed", is_flag=True,
-    help="Run the code that the model of rlm writes as you, without a sandbox (and without Deno): "
-    "what it does may be up to whoever wrote the document.",
+@option(
+    "--unsandboxed", bool,
+    help="Run the code that the model of rlm writes without a sandbox (and without Deno), with your rights: "
+    "the author of a document may decide what it does.",
 )  # fmt: skip
-@click.option(
-    "--rotate", is_flag=True,
-    help="Ask every question with each rotation of its options, to measure letter bias.",
+@option(
+    "--rotate", bool, help="Ask every question with each rotation of its options, to measure the bias for letters.",
 )  # fmt: skip
-@click.option(
-    "--by-document",
-    is_flag=True,
+@option(
+    "--by-document", bool,
     help="Resample documents, not samples, for intervals: wider, and correct for samples of one document.",
-)
-@click.option(
-    "--history", type=click.Choice(["gold", "own", "none"]), default="gold", show_default=True,
-    help="Earlier turns of a conversation shown to methods: with right answers, with their own, or none.",
+)  # fmt: skip
+@option(
+    "--history", click.Choice(["gold", "own", "none"]), default="gold",
+    help="Earlier turns that methods are shown: with gold answers, with their own answers, or none.",
 )  # fmt: skip
 @together_option
 @retrieval_options
@@ -149,31 +148,29 @@ def command(
 ) -> int:  # fmt: skip
     """Score methods over the samples of --data: accuracy with intervals, paired tests, cost.
 
-    What failed and what names no option is wrong, and counted. Every reply and every record is kept
-    in the store: the same command goes on where it stopped, however it was stopped.
+    Failed records, and replies that name no option, count as wrong. The store keeps every reply and
+    every record: the same command resumes an evaluation that was stopped.
 
-    With --together all documents of --data are asked as one corpus, with --corpus another one;
-    with --retrieval, --corpus, --queries and --qrels: how well documents are found.
+    With --together the documents of --data are one corpus; with --corpus another corpus replaces them.
+    --retrieval evaluates search instead, with --corpus, --queries and --qrels.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    if not names:
-        raise UsageError("no method given", help="--methods pearl,direct")
+    refuse((not names, "no method given", "--methods pearl,direct"))
     if retrieval:
         return score_retrieval(names, {**options, "out": out, "force": force})
     refuse_retrieval_options()
-    if sum(given is not None for given in (options["data"], results, rescore)) != 1:
-        raise UsageError(
-            "give exactly one of --data FILE, --results FILE, --rescore LOG, --retrieval",
-            help="pearl eval --domain quality --data FILE --methods pearl,direct,mcq",
-        )
-    if options["rotate"] and (results is not None or rescore is not None):
-        raise UsageError(
-            "--rotate cannot be combined with --results or --rescore", help="leave it out"
-        )
-    if results is not None and options["seeds"] > 1:
-        raise UsageError("--seeds cannot be combined with --results", help="leave out --seeds")
+    refuse(
+        (sum(given is not None for given in (options["data"], results, rescore)) != 1,
+         "give exactly one of --data FILE, --results FILE, --rescore LOG, --retrieval",
+         "pearl eval --domain quality --data FILE --methods pearl,direct,mcq"),
+        (options["rotate"] and (results is not None or rescore is not None),
+         "--rotate cannot be combined with --results or --rescore", "leave it out"),
+        (results is not None and options["seeds"] > 1,
+         "--seeds cannot be combined with --results", "leave out --seeds"),
+        (rescore is not None and options["trace"], "--rescore calls no model", "leave out --trace"),
+    )  # fmt: skip
     _check_corpus(options, is_over_data=results is None and rescore is None)
-    require_extra("eval", "an evaluation", "scipy")  # before a model is asked anything
+    require_extra("eval", "an evaluation", "scipy")  # before the first call
     keep_inputs(
         [out, options["trace"]], [name for name in (options["data"], results, rescore) if name]
     )
@@ -184,8 +181,6 @@ def command(
         load_scorer(scorer)
     options["scorer"] = scorer
     if rescore is not None:
-        if options["trace"]:
-            raise UsageError("--rescore calls no model", help="leave out --trace")
         writer = OutputWriter(is_forced=force)
         return _rescore(rescore, out, writer, cluster, options)
     if results is not None:
@@ -212,41 +207,29 @@ def _rescore(
 
 
 def _check_corpus(options: dict[str, Any], *, is_over_data: bool) -> None:
-    corpora = [name for name in ("together", "corpus") if options[name]]
-    if len(corpora) > 1:
-        raise UsageError(
-            "--together is the corpus of --data's documents", help="leave out --corpus"
-        )
-    if corpora and not is_over_data:
-        raise UsageError(f"--{corpora[0]} without --data", help="--data FILE")
-    if corpora and options["executor"] != "local":
-        raise UsageError(
-            "a corpus needs --executor local", help="leave out --executor, or use --shard I/N"
-        )
-    if options["together"] and options["at"]:
-        raise UsageError(
-            "--at is about --corpus: that of --together is in memory", help="leave it out"
-        )
+    corpora = [f"--{name}" for name in ("together", "corpus") if options[name]]
+    refuse(
+        (len(corpora) > 1, "--together is the corpus of --data's documents", "leave out --corpus"),
+        (corpora and not is_over_data, f"{' '.join(corpora)} without --data", "--data FILE"),
+        (corpora and options["executor"] != "local",
+         "a corpus needs --executor local", "leave out --executor, or use --shard I/N"),
+        (options["together"] and options["at"],
+         "--at applies to --corpus only: the corpus of --together is in memory", "leave it out"),
+    )  # fmt: skip
 
 
 def _asked_corpus(options: dict[str, Any]) -> AskedCorpus | None:
     """The corpus that replaces each sample's document, if any."""
-    from pearl.documents.units import window
     from pearl.evals.runner import AskedCorpus, corpus_of_samples
-    from pearl.retrieval.corpus import Cutting
     from pearl.runs.tasks import corpus_source
 
-    size, overlap = options["size"] or window.SIZE, options["overlap"]
-    cutting = Cutting(options["unit"] or "", size, window.OVERLAP if overlap is None else overlap)
+    cutting = cutting_of(options)
     if options["together"]:
         every, _ = read_data({**options, "limit": None, "subset": None})
         return corpus_of_samples(every, cutting, options["stem"] or "english")
     if not (named := options["corpus"]):
         return None
-    index = open_index(
-        named, unit=options["unit"], size=options["size"], overlap=overlap, stem=options["stem"],
-        at=options["at"],
-    )  # fmt: skip
+    index = open_index(named, options)
     name = ", ".join(Path(each).name for each in named)
     source = f"{corpus_source(named)} {cutting} {options['stem']}"
     return AskedCorpus(index.document(name), source)
@@ -288,7 +271,7 @@ def _evaluate(
         raise DataError(
             "no sample can be evaluated",
             path=options["data"],
-            help="a sample needs a question, a document and what is right (gold or reference)",
+            help="a sample needs a question, a document, and a gold option or a reference answer",
         )
     if not is_executed:
         runner.refuse_unfit(samples, names)
@@ -301,7 +284,7 @@ def _evaluate(
             runner.refuse_known(samples, pearl.material.examples)
         header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
         made = result_units(samples, evaluation) if is_executed else evaluation.units(samples)
-        # Methods and seeds may be added to what is there.
+        # Not part of the identity of a run: methods and seeds, which a later command may add.
         effort = (
             evaluation.temperature, evaluation.effort.token_budget, evaluation.effort.part_tokens,
         )  # fmt: skip
@@ -344,7 +327,7 @@ def _added(out: str | None, evaluation: Evaluation) -> Evaluation:
         return evaluation
     try:
         known = read_log(out).records
-    except DataError:  # no log: the writer leaves it alone, or replaces it with --force
+    except DataError:  # not a log: the writer refuses to replace it, or does with --force
         return evaluation
     return replace(
         evaluation,
@@ -396,13 +379,13 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
 
 
 def refuse_retrieval_options() -> None:
-    """Refuse options of `--retrieval` where that is not given, and those of a corpus where none is."""
+    """Refuse options of `--retrieval` or of a corpus if these are missing."""
     if found := [name for name in _OWN if _is_given(name)]:
         raise UsageError(f"{_flag(found[0])} belongs to --retrieval", help="add --retrieval")
     is_searched = _is_given("corpus") or _is_given("together")
     if not is_searched and (found := [name for name in _OF_CORPUS if _is_given(name)]):
         raise UsageError(
-            f"{_flag(found[0])} is about a corpus", help="add --together, --corpus or --retrieval"
+            f"{_flag(found[0])} needs a corpus", help="add --together, --corpus or --retrieval"
         )
 
 
@@ -432,10 +415,7 @@ def score_retrieval(methods: Sequence[str], options: dict[str, Any]) -> int:
     for name in names:
         find_method(name)
     topics, judgments = read_topics(options["queries"]), read_judgments(options["qrels"])
-    index = open_index(
-        corpus, unit=options["unit"], size=options["size"], overlap=options["overlap"],
-        stem=settings.stem, at=options["at"],
-    )  # fmt: skip
+    index = open_index(corpus, options)
     found = asyncio.run(_evaluated(index, topics, judgments, names, settings, options))
     written = to_json(found.to_json(), indent=2)
     if out is not None:
@@ -481,7 +461,7 @@ async def _evaluated(
 
 
 def _with_legs(methods: Sequence[str], settings: SearchSettings) -> list[str]:
-    """The methods, each once; the legs of a hybrid before it."""
+    """The methods without duplicates; the legs of a hybrid come before it."""
     names: dict[str, None] = {}
     for method in methods:
         legs = (settings.lexical, "dense") if method == "hybrid" else ()
@@ -495,7 +475,7 @@ def _is_given(name: str) -> bool:
 
 
 def _flag(name: str) -> str:
-    """An option as it is written."""
+    """The flag of an option."""
     options = click.get_current_context().command.params
     return next(option.opts[0] for option in options if option.name == name)
 
@@ -506,32 +486,28 @@ def _print_retrieval(found: RetrievalEvaluation) -> None:
 
     scores = found.scores
     click.echo(
-        f"{found.coverage.n_topics:,} queries with a relevant document; all but ms in percent"
+        f"{found.coverage.n_topics:,} queries with a relevant document; all figures except ms in percent"
     )
     if (n := len(set(scores[0].groups))) < MIN_CLUSTERS:
-        click.echo(f"{n} queries or groups of them are too few for intervals that mean much")
+        click.echo(f"{n} queries or groups of them are too few for reliable intervals")
     main, *others = found.measures
     is_empty = any(one.n_found_nothing for one in scores)
-    rows = []
-    for one in scores:
+
+    def row(one: RetrievalScores) -> Iterator[Cell]:
+        yield from (one.method, percent(one.mean(main).estimate), ends(one.mean(main)))
+        yield from (percent(one.mean(name).estimate) for name in others)
         times = (one.latency_ms(50), one.latency_ms(95))
-        rows.append((
-            one.method, percent(one.mean(main).estimate), ends(one.mean(main)),
-            *(percent(one.mean(name).estimate) for name in others),
-            *("" if time is None else f"{time:,.1f}" for time in times),
-            *([f"{one.n_found_nothing:,}"] if is_empty else []),
-        ))  # fmt: skip
+        yield from (None if time is None else f"{time:,.1f}" for time in times)
+        if is_empty:
+            yield one.n_found_nothing
+
     nothing = ["nothing\nfound"] if is_empty else []
-    print_table(("method", main, "95 %", *others, "ms\np50", "ms\np95", *nothing), rows)
-    comparisons = found.comparisons()
+    heads = ("method", main, "95 %", *others, "ms\np50", "ms\np95", *nothing)
+    print_table(heads, map(row, scores))
     print_table(
         (f"paired, {main}", "points", "95 %", "better", "worse", "bootstrap\np"),
-        [
-            (
-                f"{one.first} - {one.second}", f"{100 * one.difference.estimate:+.1f}",
-                ends(one.difference), f"{one.n_better:,}", f"{one.n_worse:,}", p_value(one.bootstrap_p),
-            )
-            for one in comparisons
-        ],
+        ((f"{one.first} - {one.second}", f"{100 * one.difference.estimate:+.1f}", ends(one.difference),
+          one.n_better, one.n_worse, p_value(one.bootstrap_p))
+         for one in found.comparisons()),
         is_apart=True,
     )  # fmt: skip

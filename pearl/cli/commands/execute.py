@@ -21,11 +21,15 @@ from pearl.cli.files import (
 )
 from pearl.cli.help import Command
 from pearl.cli.options import (
+    AT_LEAST_1,
+    PATH,
     as_json,
     budget_options,
     context_lines_option,
     executor_options,
     force_option,
+    option,
+    refuse,
     rows_option,
     run_options,
     setting_options,
@@ -47,24 +51,23 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("plan_and_documents", nargs=-1, metavar="[PLAN] DOC...")
 @together_option
-@click.option(
-    "--tasks", type=click.Path(),
-    help="JSONL: id, plan | plan_path | question, document | document_path; as `pearl plan --data` writes it.",
+@option(
+    "--tasks", PATH,
+    help="JSONL: id, plan | plan_path | question, document | document_path; the format of `pearl plan --data`.",
 )  # fmt: skip
 @data_options
-@click.option(
-    "--longest", type=click.IntRange(min=1), metavar="N",
-    help="Of the documents of --data the N longest, by characters.",
-)  # fmt: skip
-@click.option("-o", "--out", type=click.Path(), help="Write one JSON line a document to FILE.")
-@click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
+@option(
+    "--longest", AT_LEAST_1, "Only the N longest documents of --data, by characters.", metavar="N"
+)
+@option("-o --out", PATH, "Write one JSON line per document to FILE.")
+@option("-v --verbose", bool, "Show the plan and every step, too.")
 @context_lines_option
 @rows_option
 @setting_options()
 @budget_options
 @run_options
 @executor_options(
-    "Where the work runs: here, on a Ray cluster, or by a Batch API.",
+    "Where tasks run: here, on a Ray cluster, or by a Batch API.",
     more="more tasks",
     work="the tasks",
 )
@@ -78,53 +81,41 @@ def command(
     """Run PLAN, a plan file, over documents; or run the rows of --tasks.
 
     The documents are each DOC (- is stdin), or those of --data, each once. With --tasks every
-    argument is a document, for those rows that name none. With --together all DOCs are one corpus, over
-    which the plan is run once: a step that cannot be shown all of it is shown the passages that match.
+    argument is a document, for rows that name none. With --together all DOCs are one corpus, over
+    which the plan runs once: a step for which it is too long is shown the passages that match.
 
-    Every reply is kept in the store, and with --out every row, too: the same command, or `pearl runs
-    resume`, goes on where it stopped, however it was stopped.
+    The store keeps every reply, and with --out every row, too: the same command, or `pearl runs
+    resume`, resumes a run that was stopped.
     """
     from pearl.cli.work import report_left_out
     from pearl.runs.executors import DEFAULT
 
-    if out is None and (options["executor"] != DEFAULT or options["shard"] is not None):
-        raise UsageError("--executor and --shard write rows", help="name a file: --out rows.jsonl")
-    if out is not None and options["rows_out"]:
-        raise UsageError(
-            "--rows goes with answers that are printed", help="in --out, `evidence` holds the rows"
-        )
-    if out is not None and options["context_lines"]:
-        raise UsageError(
-            "--context-lines goes with answers that are printed", help="leave out one of them"
-        )
+    data, is_printed = options["data"], out is None
+    refuse(
+        (is_printed and (options["executor"] != DEFAULT or options["shard"] is not None),
+         "--executor and --shard write rows", "name a file: --out rows.jsonl"),
+        (not is_printed and options["rows_out"],
+         "--rows cannot be combined with --out", "the field `evidence` of --out contains the rows"),
+        (not is_printed and options["context_lines"],
+         "--context-lines cannot be combined with --out", "leave out one of them"),
+        (data is None and options["longest"] is not None,
+         "--longest needs --data", "pearl execute why.plan --data FILE"),
+        (tasks is not None and data is not None, "--tasks and --data cannot be combined", "--data needs a plan"),
+        (together and (tasks is not None or data is not None),
+         "--together needs a plan and documents", "pearl execute why.plan reports --together"),
+    )  # fmt: skip
     check_data(options)
-    data = options["data"]
-    inputs = [*plan_and_documents, *filter(None, (tasks, data))]
     outs = [out, options["trace"], options["rows_out"]]
-    keep_inputs(outs, inputs)
-    if data is None and options["longest"] is not None:
-        raise UsageError("--longest goes with --data", help="pearl execute why.plan --data FILE")
-    if tasks is not None and data is not None:
-        raise UsageError("--tasks or --data, not both", help="--data goes with a plan")
-    if together and (tasks is not None or data is not None):
-        raise UsageError(
-            "--together goes with a plan and documents",
-            help="pearl execute why.plan reports --together",
-        )
+    keep_inputs(outs, [*plan_and_documents, *filter(None, (tasks, data))])
     if tasks is not None:
         rest = tuple(found_documents(plan_and_documents))
         return _run(_tasks(tasks, rest, options), out, options)
     if len(plan_and_documents) < 2 if data is None else len(plan_and_documents) != 1:
         raise UsageError(
-            "a plan and a document, a plan and --data FILE, or --tasks FILE",
+            "expected a plan and a document, a plan and --data FILE, or --tasks FILE",
             help="pearl execute why.plan story.txt",
         )
     plan, *named = plan_and_documents
-    if not plan.endswith(".plan") and named and named[0].endswith(".plan"):
-        words = " ".join([named[0], plan, *named[1:]])
-        raise UsageError(
-            f"'{plan}' is not a plan", help=f"the plan comes first: pearl execute {words}"
-        )
     _refuse_other(plan, named)
     text = _checked(plan, options)
     if data is None:
@@ -139,32 +130,34 @@ def command(
 
 
 def _refuse_other(plan: str, documents: Sequence[str]) -> None:
-    """Reject rows and questions in place of a plan, naming the right command."""
+    """Reject documents, rows and questions in place of a plan, naming the right command."""
     rest = " ".join(documents)
-    if Path(plan).suffix.lower() in ROW_SUFFIXES:
-        raise UsageError(
-            f"'{plan}' has rows, and is not a plan",
-            help=f"pearl execute --tasks {' '.join(filter(None, (plan, rest)))}",
-        )
-    if len(plan.split()) > 1 and not Path(plan).suffix and not is_file(plan):
-        raise UsageError(f"'{plan}' is not a plan file", help=f'pearl ask "{plan}" {rest or "DOC"}')
+    is_swapped = documents and documents[0].endswith(".plan") and not plan.endswith(".plan")
+    swapped = " ".join([*documents[:1], plan, *documents[1:]])
+    is_question = len(plan.split()) > 1 and not Path(plan).suffix and not is_file(plan)
+    refuse(
+        (is_swapped, f"'{plan}' is not a plan", f"the plan comes first: pearl execute {swapped}"),
+        (Path(plan).suffix.lower() in ROW_SUFFIXES, f"'{plan}' has rows, and is not a plan",
+         f"pearl execute --tasks {' '.join(filter(None, (plan, rest)))}"),
+        (is_question, f"'{plan}' is not a plan file", f'pearl ask "{plan}" {rest or "DOC"}'),
+    )  # fmt: skip
 
 
 def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> TaskFile:
-    """The tasks of a file, and in the options the domain and library that its plans were written for."""
+    """The tasks of a file; sets the options domain and library to those of its plans."""
     from pearl.actions.library import library_digest, load_library
     from pearl.data.domains import load_domain
     from pearl.runs.tasks import TaskFile
 
-    if path.endswith(".plan"):
-        words = " ".join([path, *documents]) if documents else f"{path} DOC"
-        raise UsageError(f"'{path}' is a plan, not a file of tasks", help=f"pearl execute {words}")
+    words = " ".join([path, *(documents or ("DOC",))])
+    is_plan = path.endswith(".plan")
+    refuse((is_plan, f"'{path}' is a plan, not a file of tasks", f"pearl execute {words}"))
     file = TaskFile(path, documents, allow_outside=options["allow_outside"])
-    if documents and file.names_documents:
-        raise UsageError(
-            f"'{documents[0]}' is not needed: every row of {path} names its document",
-            help="leave it out; a plan for all of them goes without --tasks",
-        )
+    refuse((
+        documents and file.names_documents,
+        f"'{documents and documents[0]}' is not needed: every row of {path} names its document",
+        "leave it out; to run one plan over all documents, leave out --tasks",
+    ))  # fmt: skip
     first = file.first_plan
     planned, library = first or (None, None)
     if planned is not None:
@@ -172,7 +165,7 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
         if said.get("domain", planned.domain) != planned.domain:
             raise UsageError(
                 f"the plans of {path} were written for domain '{planned.domain}', not '{said['domain']}'",
-                help="leave out --domain, and what else sets it: the file says it",
+                help="unset --domain, PEARL_DOMAIN and domain in pearl.toml: the file of tasks sets it",
             )
         options["domain"] = planned.domain
         options["library"] = said.get("library") or str(library or planned.library)
@@ -181,24 +174,24 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
             if said.get("library"):
                 raise UsageError(
                     f"the plans of {path} were written for library '{planned.library}', not '{said['library']}'",
-                    help="leave out --library, and what else sets it: the file says it",
+                    help="unset --library, PEARL_LIBRARY and library in pearl.toml: the file of tasks sets it",
                 )
             raise DataError(
                 f"library '{planned.library}' has changed since its plans were written",
                 path=path,
-                help="put it back or plan anew; rows without 'planned_for' run under any library",
+                help="restore it or plan again; rows without 'planned_for' run under any library",
             )
         return file
     name = options["library"] or load_domain(options["domain"]).library
     file.library_sha256 = library_digest(load_library(name))
     if first is not None and not (_is_said("domain") or _is_said("library")):
-        notice(f"{path} does not say which library its plans were written for; '{name}' is taken")
+        notice(f"{path} does not say which library its plans were written for; '{name}' is used")
     return file
 
 
-def _is_said(option: str) -> bool:
+def _is_said(name: str) -> bool:
     """Whether the user set an option, by flag, variable or TOML file."""
-    source = click.get_current_context().get_parameter_source(option)
+    source = click.get_current_context().get_parameter_source(name)
     return source is not click.core.ParameterSource.DEFAULT
 
 
@@ -216,23 +209,24 @@ def _checked(plan: str, options: dict[str, Any]) -> str:
 
 
 def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
-    """The plan over the documents of the data, with a failing task for every invalid row."""
+    """A task for each document of the data, and a failing task for each invalid row."""
     from pearl.runs.tasks import DocumentTasks
 
     read = partial(open_samples, options)
-    if Path(options["data"]).is_fifo():  # which can be read once
+    if Path(options["data"]).is_fifo():  # can be read only once
         read = partial(iter, list(read()))
     return DocumentTasks(read, plan, options["longest"])
 
 
 def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int:
-    """Run the tasks: with `--out` their rows are kept, and written in the end, else they are printed."""
+    """Run the tasks: with `--out` their rows are kept and written at the end, else they are printed."""
     from pearl.cli.work import Work, known_length, run_tasks, run_units, tasks_code
-    from pearl.runs.request import ExecuteRequest
 
     if out is None:
         return run_tasks(tasks, options)
-    keep_json_lines(out, f"'pearl runs export RUN -o {out}' makes a table of them")
+    from pearl.runs.request import ExecuteRequest  # late: its checks take 30 ms to be built
+
+    keep_json_lines(out, f"'pearl runs export RUN -o {out}' writes them as a table")
     trace = options["trace"]
     inputs = ExecuteRequest.of(click.get_current_context().params).worked_on
 
@@ -248,7 +242,7 @@ def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int
 
 
 def _write(ran: Finished[Task], out: str, trace: str | None) -> None:
-    """Write the rows of a run, and what happened."""
+    """Write the rows of a run, and its trace."""
     from pearl.runs.export import write_rows
     from pearl.runs.store import FILE
 
@@ -278,14 +272,14 @@ def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
         + (f", {known:,} of them from before" if known else "")
         + (f", {cut_off:,} of them unfinished" if cut_off else "")
     )
-    if unsure := summary.statuses.get("undecided"):
-        click.echo(f"  {counted(unsure, 'answer')} undecided: the rows say why", err=True)
-    if cut := summary.statuses.get("degraded"):
-        click.echo(f"  {counted(cut, 'answer')} degraded: the rows say why", err=True)
-    if refused := summary.statuses.get("refused"):
-        click.echo(f"  {counted(refused, 'answer')} refused by the model", err=True)
-    if empty := summary.statuses.get("nothing_found"):
-        click.echo(f"  {counted(empty, 'answer')} with nothing found", err=True)
+    for status, told in (
+        ("undecided", "undecided: the rows have the reasons"),
+        ("degraded", "degraded: the rows have the reasons"),
+        ("refused", "refused by the model"),
+        ("nothing_found", "with nothing found"),
+    ):
+        if n := summary.statuses.get(status):
+            click.echo(f"  {counted(n, 'answer')} {told}", err=True)
     report_max_errors(summary, max_errors)
     if summary.status != "done":
         click.echo(f"  resume it: {resume_command(summary.id)}", err=True)

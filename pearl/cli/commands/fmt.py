@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pearl.cli.files import Kind, kind_of, kind_option, read_input
-from pearl.cli.options import as_json
+from pearl.cli.options import as_json, option
 from pearl.cli.terminal import notice
 from pearl.cli.writing import new_file
 from pearl.errors import DataError, LibraryError, PearlError, PlanSyntaxError
@@ -17,8 +17,8 @@ from pearl.errors.escaping import to_json
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @kind_option
-@click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a file would change.")
-@click.option("--fix", is_flag=True, help="Mend first what the tolerant reader can mend.")
+@option("--check", bool, "Write nothing; exit code 1 if a file would change.")
+@option("--fix", bool, "First repair errors that the tolerant reader can repair.")
 @as_json
 def command(
     files: tuple[str, ...], kind: Kind | None, check: bool, fix: bool, as_json: bool
@@ -66,7 +66,7 @@ def _format(text: str, kind: Kind, fix: bool, name: str) -> str:
                 error.message,
                 path=name,
                 line=error.line,
-                help="`pearl check` lists every line that is wrong",
+                help="`pearl check` lists every invalid line",
             ) from error
     reading = read(text, tolerant=fix)
     if reading.plan is None or reading.errors:

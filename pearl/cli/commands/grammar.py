@@ -1,11 +1,11 @@
-"""`pearl grammar`: what a decoder has to be told to write plans that call a library's actions."""
+"""`pearl grammar`: a grammar of plans for constrained decoding."""
 
 from __future__ import annotations
 
 import click
 
 from pearl.cli.files import library_for
-from pearl.cli.options import force_option, setting_options
+from pearl.cli.options import AT_LEAST_1, PATH, force_option, option, setting_options
 from pearl.cli.writing import OutputWriter, keep_inputs
 from pearl.dsl.checker import MAX_STEPS
 from pearl.dsl.decoding.constraint import FORMS, Form
@@ -15,36 +15,27 @@ from pearl.errors.escaping import to_json
 
 @click.command()
 @setting_options("domain", "library")
-@click.option(
-    "--format", "form", type=click.Choice(FORMS), default="lark", show_default=True,
-    help="Format for the decoder.",
-)  # fmt: skip
-@click.option(
-    "--static", is_flag=True,
-    help="Plans with new actions and free output names, which may still be wrong.",
-)  # fmt: skip
-@click.option(
-    "--max-steps", "longest_plan",  # not the setting of this name, which is for plans that are checked
-    type=click.IntRange(1, MAX_STEPS), default=MAX_WRITTEN_STEPS, show_default=True, metavar="N",
+@option("--format form", click.Choice(FORMS), "Format for the decoder.", default="lark")
+@option(
+    "--static", bool, "Admit new actions and free output names; such plans may still be invalid."
+)
+@option(
+    "--max-steps longest_plan", click.IntRange(1, MAX_STEPS), metavar="N", default=MAX_WRITTEN_STEPS,
     help="Maximum steps of a plan.",
 )  # fmt: skip
-@click.option(
-    "--max-text", type=click.IntRange(min=1), metavar="N",
-    help="Characters of a string or an explanation at most [default: no limit].",
+@option(
+    "--max-text", AT_LEAST_1, metavar="N", help="Maximum characters of a string or an explanation [default: no limit].",
 )  # fmt: skip
-@click.option(
-    "--textmate", is_flag=True,
-    help="The colours of plan files and action files for editors instead: a TextMate grammar.",
+@option(
+    "--textmate", bool, help="Print a TextMate grammar instead, with which editors colour plan files and action files.",
 )  # fmt: skip
-@click.option(
-    "-o", "--out", type=click.Path(), metavar="FILE", help="Write to FILE, not to stdout."
-)
+@option("-o --out", PATH, "Write to FILE, not to stdout.", metavar="FILE")
 @force_option
 def command(
     library: str | None, domain: str, form: Form, static: bool, longest_plan: int,
     max_text: int | None, textmate: bool, out: str | None, force: bool,
 ) -> int:  # fmt: skip
-    """Print the grammar of valid plans: whatever it admits passes `pearl check` with this library."""
+    """Print the grammar of valid plans: every plan that it admits passes `pearl check` with this library."""
     from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
     from pearl.editor.line_automaton import textmate_grammar
 

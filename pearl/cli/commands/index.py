@@ -1,4 +1,4 @@
-"""`pearl index`: the index of a corpus, made or brought up to date."""
+"""`pearl index`: creates or updates the index of a corpus."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from pearl.cli.corpora import corpus_options, open_index
 from pearl.cli.help import Command
-from pearl.cli.options import as_json
+from pearl.cli.options import as_json, option
 from pearl.cli.terminal import notice
 from pearl.errors.escaping import counted, to_json
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from pearl.retrieval.index.updating import Opened
 
 N_PROBLEMS = 5
-"""Documents that are named of those that are left out."""
+"""Maximum documents left out that are named."""
 
 
 @click.command(cls=Command)
 @click.argument("corpus", nargs=-1, required=True, metavar="CORPUS...")
 @corpus_options
-@click.option("--fresh", is_flag=True, help="Rebuild the index from scratch.")
+@option("--fresh", bool, "Rebuild the index from scratch.")
 @as_json
 def command(corpus: tuple[str, ...], fresh: bool, as_json: bool, **options: Any) -> int:
-    """Index CORPUS, so that it is searched at once: a folder, files, or rows with `id` and `text`.
+    """Index CORPUS for fast searches: a folder, files, or rows with `id` and `text`.
 
-    Only what has changed is read. `pearl search` does the same before it searches. Exit code 1 if
-    something is left out.
+    Only changed files are read. `pearl search` updates the index, too. Exit code 1 if documents are
+    left out.
     """
-    index = open_index(corpus, is_fresh=fresh, **options)
+    index = open_index(corpus, options, is_fresh=fresh)
     opened = index.opened
     assert opened is not None
     if as_json:

@@ -1,4 +1,4 @@
-"""`pearl init`: a folder with a library, examples, a document and questions of one's own, to be changed."""
+"""`pearl init`: a new project folder with a library, examples, a document and questions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEMPLATE = Path(__file__).parents[1] / "project"
 def command(folder: Path) -> int:
     """Make FOLDER a project: actions, examples, a document, questions and settings that work.
 
-    Nothing that is there is written over. The new pearl.toml is trusted as it is: `pearl config`.
+    Existing files are never replaced. The new pearl.toml is trusted until it is changed: `pearl config`.
     """
     from pearl.cli.settings import trust
 

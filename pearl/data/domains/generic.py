@@ -26,7 +26,7 @@ from pearl import plugins
 from pearl.data.domains import Domain, Source, load_domain
 from pearl.errors import DataError, UsageError
 
-if TYPE_CHECKING:  # what reads data is imported when data is read
+if TYPE_CHECKING:  # the modules that read data are imported when data is read
     from pearl.data.columns import Names
     from pearl.data.rows import Row
     from pearl.data.samples import Sample, Turn
@@ -83,7 +83,7 @@ def make_sample(row: Row, names: Names) -> Sample:
 
 
 def _refuse_other_formats(row: Row) -> None:
-    """Reject formats of other domains, whose documents would silently be ignored."""
+    """Reject formats of other domains, whose documents would be ignored silently."""
     if {"document", "document_path"} & row.fields.keys():
         return
     for domain, fields in _formats():
@@ -123,7 +123,7 @@ def _history(row: Row) -> tuple[Turn, ...]:
         try:
             value = json.loads(value)
         except ValueError:
-            raise row.error("'history' is no JSON array") from None
+            raise row.error("'history' is not a JSON array") from None
     if not isinstance(value, list):
         return ()
     turns = []
@@ -133,7 +133,7 @@ def _history(row: Row) -> tuple[Turn, ...]:
         answer = fields.get("answer") or "" if isinstance(fields, dict) else ""
         if not isinstance(question, str) or not question.strip() or not isinstance(answer, str):
             raise row.error(
-                f"'history': turn {number} is neither a question nor one with an answer"
+                f"'history': turn {number} is neither a question nor an object with question and answer"
             )
         turns.append(Turn(" ".join(question.split()), answer))
     return tuple(turns)
@@ -179,7 +179,7 @@ def read_array(row: Row, field: str) -> tuple[str, ...]:
         raise row.error(f"'{field}' is {kind(value)}, not an array")
     for number, text in enumerate(value, start=1):
         if not isinstance(text, str) or not text.strip():
-            raise row.error(f"'{field}': number {number} is no text")
+            raise row.error(f"'{field}': item {number} is not text")
     return tuple(value)
 
 
@@ -187,7 +187,7 @@ def read_gold(row: Row, options: tuple[str, ...]) -> int | None:
     """The index of the option that `gold` names by letter, by text or by number from 1."""
     value = row.fields.get("gold")
     if isinstance(value, float) and value.is_integer():
-        value = int(value)  # integers of a table with missing values
+        value = int(value)  # a table with missing values has integers as floats
     gold = row.name("gold") if value is None or isinstance(value, str) else str(value)
     if gold is None:
         return None

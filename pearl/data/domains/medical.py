@@ -3,7 +3,7 @@
 - MTSamples (CSV): `transcription` is a document without a question, `medical_specialty` its subset.
 - ACI-BENCH (JSON): the dialogue `src` is the document, its note `tgt` the reference of the task to
   write the note.
-- Bare questions, as MEDIQA has them, and all else: as in `generic`.
+- Questions alone, as in MEDIQA, and all other rows: as in `generic`.
 """
 
 from __future__ import annotations

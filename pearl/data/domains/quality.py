@@ -1,8 +1,8 @@
 """Stories and essays, as in QuALITY: questions with four options each.
 
-Read are the official files, an article a line with its `questions` (fields:
-https://github.com/nyu-mll/quality, "Data README"), and the flat layout that the data has on hubs
-(`emozilla/quality`), a question a row: `article, question, options`, `answer` counted from 0 or
+Reads the official files, with an article and its `questions` per line (fields:
+https://github.com/nyu-mll/quality, "Data README"), and the flat layout of hubs
+(`emozilla/quality`), with a question per row: `article, question, options`, `answer` counted from 0 or
 `gold_label` from 1, `hard`. `gold` (which goes first), `reference`, `subsets` and `gold_passages` are read as in `generic`.
 Rows with neither an article nor questions are read as in `generic`.
 
@@ -86,9 +86,7 @@ class _ArticleReader:
                 id = question.name("question_unique_id") or f"{prefix}_{number}"
                 yield self._sample(question, id, article)
             except DataError as error:
-                reason, _, help = str(error).partition("\n  help: ")
-                said = reason.removeprefix(f"{row.path}:{row.line}: ")
-                yield row.error(f"question {number}: {said}", help=help or None)
+                yield row.within(f"question {number}", error)
 
     def _article(self, row: Row) -> Document:
         """The article; rows with the same article share one document."""
@@ -131,7 +129,7 @@ def _gold(row: Row, options: tuple[str, ...]) -> int | None:
             continue
         number: Any = value
         if isinstance(value, str) and value.strip().isdecimal():
-            number = int(value)  # how a table has it
+            number = int(value)  # from a table
         if isinstance(number, bool) or number not in range(first, first + _N_OPTIONS):
             raise row.error(f"'{field}' is {value!r}, not {first} to {first + _N_OPTIONS - 1}")
         return int(number) - first

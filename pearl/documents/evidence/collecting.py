@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Literal
 
 from pearl.documents.document import Document
@@ -75,12 +75,7 @@ class Evidence:
 
 
 def shown_ranks(ranks: Iterable[tuple[str, int]]) -> str:
-    """The ranks of a passage for people; "" if it was not searched for.
-
-    Example:
-        >>> shown_ranks([("found", 3)])
-        '; rank 3 in found'
-    """
+    """The ranks of a passage for people; "" if it was not searched for."""
     return "".join(f"; rank {rank:,} in {step}" for step, rank in ranks)
 
 
@@ -120,7 +115,8 @@ def collect(
     unverified: dict[Unverified, None] = {}
     for reply in replies:
         given: list[NormalText] = []
-        for quote in _quotes(reply.text, verifier):
+        quotes = (_parts(text, verifier, ("\n\n", "\n")) for text in find_quotes(reply.text))
+        for quote in chain.from_iterable(quotes):
             if quote.spans:
                 _add(found, reply.step, quote, document)
             if quote.is_verified:
@@ -185,17 +181,8 @@ def _form(text: str) -> str:
     return normal.text[first:last]
 
 
-def _quotes(reply: str, verifier: Verifier) -> Iterator[Quote]:
-    """The quotes of a reply, looked up.
-
-    A run of block-quote lines is one passage if the document contains it; else each of its
-    paragraphs, or each of its lines, is a quote.
-    """
-    for text in find_quotes(reply):
-        yield from _parts(text, verifier, ("\n\n", "\n"))
-
-
 def _parts(text: str, verifier: Verifier, breaks: Sequence[str]) -> Iterator[Quote]:
+    """A quote if the document contains it; else each of its paragraphs or lines as a quote."""
     quote = verifier.verify(text)
     while breaks and breaks[0] not in text:
         breaks = breaks[1:]

@@ -40,7 +40,7 @@ _PAIRS = (
     (r"(?<!\w)»(?=\S)", "»«", "«"),
     (r"(?<!\w)›(?=\S)", "›‹", "‹"),
 )
-# An apostrophe is no mark: not between letters, not where it stands for what was left off.
+# Not a quotation mark: an apostrophe between letters, or in place of omitted letters.
 _CLIPPED = r"(?i:tis|twas|twere|til|till|em|cause|bout|round|n|s|t|[0-9]0s)\b"
 _POSSESSIVE = r"(?<=s)['’](?=\s+[a-z])"  # of several, unless nothing else ends the quotation
 _SINGLE = "|".join(
@@ -162,24 +162,12 @@ def negations(omitted: str) -> tuple[str, ...]:
     """The negations in an omitted text, in normal form.
 
     Negation by inflection (Turkish, Czech, partly Finnish) is not detected.
-
-    Example:
-        >>> negations("did not, and couldn’t,"), negations("who knew nothing (of no one)")
-        (('not', "couldn't"), ('nothing',))
     """
     return tuple(match[0] for match in _NEGATION.finditer(normalise(_ASIDE.sub(" ", omitted))))
 
 
 def with_negation(text: str, start: int) -> int:
-    """The start of a quote, moved back to include a negation right before it.
-
-    Example:
-        >>> text = "She denies chest pain."
-        >>> text[with_negation(text, 11):]
-        'denies chest pain.'
-        >>> with_negation("He knows. Pain is there.", 10)
-        10
-    """
+    """The start of a quote, moved back to include a negation right before it."""
     found = _BEFORE.search(text, max(start - _REACH, 0), start)
     return start if found is None else found.start()
 
@@ -230,7 +218,7 @@ class TableRowFinder:
 
 
 def _bare(cell: str) -> str:
-    """The letters and digits of a cell, which are compared first."""
+    """The letters and digits of a cell, for a first comparison."""
     return _NO_LETTERS.sub("", cell)
 
 

@@ -29,7 +29,7 @@ _AT = "\0"
 _W = r"[^\W_]"
 _LETTER = r"[^\W\d_]"
 _HYPHEN = r"[-\u2010\u2011\xad]"
-_ANY_DASH = r"[-\u2010-\u2013\u2212]"  # to the en dash: an em dash is no part of a number
+_ANY_DASH = r"[-\u2010-\u2013\u2212]"  # up to the en dash: an em dash is not part of a number
 _SPACE = r"[ \u00a0\u2009\u202f]"  # on the same line
 _CURRENCY = "[$€£¥₹₩₽¢]"
 _HAN_NUMBER = "[〇零一二三四五六七八九十百千万萬亿億兆两兩]"
@@ -96,16 +96,7 @@ def is_inside_token(text: str, at: int) -> bool:
 
 
 def with_units(text: str, start: int, end: int) -> tuple[int, int]:
-    """Extend a range by the currency before its first number and the unit after its last.
-
-    Example:
-        >>> text = "Pay $ 5 a month."
-        >>> begin, end = with_units(text, 6, 7)
-        >>> text[begin:end]
-        '$ 5'
-        >>> with_units("Take 5 mg a day.", 0, 6)
-        (0, 9)
-    """
+    """Extend a range by the currency before its first number and the unit after its last."""
     if text[start : start + 1].isdigit():
         currency = _CURRENCY_APART.search(text, max(start - 2, 0), start)
         start = start if currency is None else currency.start()

@@ -165,7 +165,7 @@ class Verifier:
         return None
 
     def _stands_once(self, quote: NormalText) -> bool:
-        """Whether a short quote occurs exactly once."""
+        """Whether a short quote occurs exactly once and is more than one character."""
         at = self._normal.find(quote)
         is_said = sum(map(str.isalnum, quote.text)) > 1
         return is_said and at is not None and self._normal.find(quote, at[1]) is None

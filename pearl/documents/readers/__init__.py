@@ -19,15 +19,15 @@ __all__ = ["CONTRACT", "DocumentReader"]
 
 
 class DocumentReader(Protocol):
-    """What a module of this folder looks like to its users."""
+    """The interface of a reader module."""
 
     SUFFIXES: tuple[str, ...]
 
     def read(self, data: bytes, path: str) -> str:
-        """The text to show.
+        """The text of the bytes.
 
         Raises:
-            DataError: The bytes are nothing that it reads.
+            DataError: The bytes are not a file of this type.
         """
         ...
 

@@ -64,7 +64,7 @@ def read(data: bytes, path: str) -> str:
     try:
         with ZipFile(BytesIO(data)) as archive:
             n_bytes = sum(part.file_size for part in archive.infolist())
-            check_size(n_bytes, "file unpacks to more", path, "take pictures out")
+            check_size(n_bytes, "file unpacks to more", path, "remove pictures")
             parts = (name for name in archive.namelist() if name.startswith("xl/worksheets/"))
             has_formulas = any(_FORMULA.search(archive.read(part)) for part in parts)
         values = openpyxl.load_workbook(BytesIO(data), data_only=True)
@@ -74,14 +74,15 @@ def read(data: bytes, path: str) -> str:
         raise
     except _DAMAGE as error:
         raise DataError(
-            "the file is damaged or no .xlsx", path=path, help="save it anew as .xlsx"
+            "the file is damaged or not an .xlsx", path=path, help="save it again as .xlsx"
         ) from error
 
 
 def _sheets(values: Workbook, formulas: Workbook | None) -> Iterator[str]:
     for sheet in values.worksheets:
         grid = _grid(sheet, formulas[sheet.title] if formulas else None)
-        blocks = list(_blocks(grid))
+        filled = [list(rows) for is_filled, rows in groupby(grid, key=any) if is_filled]
+        blocks = [block for rows in filled for block in _block(rows)]
         if blocks:
             hidden = "" if sheet.sheet_state == "visible" else " (hidden)"
             if len(values.worksheets) > 1 or not _UNNAMED.fullmatch(sheet.title):
@@ -90,7 +91,7 @@ def _sheets(values: Workbook, formulas: Workbook | None) -> Iterator[str]:
 
 
 def _grid(sheet: Worksheet, formulas: Worksheet | None) -> Grid:
-    """The cells of a sheet as texts, with those of merged ones filled in."""
+    """The cells of a sheet as texts; merged cells have their text in each row."""
     filled = {place: _shown(cell) for place, cell in sheet._cells.items()}
     for place, cell in formulas._cells.items() if formulas else ():
         if cell.data_type == "f" and not filled.get(place):
@@ -110,7 +111,7 @@ def _grid(sheet: Worksheet, formulas: Worksheet | None) -> Grid:
 
 
 def _fill(grid: Grid, top: int, bottom: int, left: int, right: int) -> None:
-    """Put the text of merged cells into each row, and a heading into each column that has one below."""
+    """Copy the text of merged cells to each row, and a heading to each column that has a subheading."""
     text = grid[top][left]
     below = grid[bottom][left:right] if bottom < len(grid) else []
     is_heading = right - left > 1 and bool(below) and all(below) and not _NUMERIC.fullmatch(text)
@@ -122,15 +123,8 @@ def _fill(grid: Grid, top: int, bottom: int, left: int, right: int) -> None:
 _NUMERIC = lazy_pattern(r"[-$€£¥]*[0-9][0-9.,]*%?")
 
 
-def _blocks(grid: Grid) -> Iterator[str]:
-    """Tables and lines, which blank rows are between."""
-    for is_filled, rows in groupby(grid, key=any):
-        if is_filled:
-            yield from _block(list(rows))
-
-
 def _block(rows: Grid) -> Iterator[str]:
-    """Lines with one cell above a table are lines; the first row with more is its header."""
+    """Rows of one cell are lines of text; the first row with more cells is the header of a table."""
     n_lines = next((i for i, row in enumerate(rows) if _count(row) > 1), len(rows))
     for row in rows[:n_lines]:
         yield " ".join(next(filter(None, row)).split())
@@ -144,7 +138,7 @@ def _count(row: Sequence[str]) -> int:
 
 
 def _stretches(table: Grid) -> list[tuple[int, int]]:
-    """The columns of each table: there are several where each has two columns with a heading."""
+    """The columns of each table side by side; they are one unless each has two headings or more."""
     if not table:
         return []
     used = [any(row[i] for row in table) for i in range(len(table[0]))]
@@ -170,7 +164,7 @@ def _table(table: Grid) -> str:
 
 
 def _is_heading_above(header: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether a heading stands above several columns, each with a heading of its own below it."""
+    """Whether a heading spans several columns that have their own headings below it."""
     above = [cell for cell in header if cell]
     below = [cell for cell in second if cell]
     is_merged = len(set(above)) < len(above)
@@ -199,7 +193,7 @@ def _shown(cell: Any) -> str:
 
 
 def _number(value: float, form: str) -> str:
-    """A number in full, with the sign of its format."""
+    """A number with all its digits, and the percent or currency sign of its format."""
     number = Decimal(repr(value))
     if not number.is_finite():
         return ""

@@ -99,10 +99,10 @@ def _tree(page: str, path: str) -> HtmlElement | None:
 
 
 def _spread_merged_cells(tree: HtmlElement) -> None:
-    """Put cells where merged ones lie: the columns of a table then stand below each other.
+    """Replace merged cells by one cell for each row and column, so that columns are aligned.
 
-    A heading (`th`) is repeated in each column it stands above, other cells are followed by blank ones;
-    a value is repeated in each of its rows.
+    A heading (`th`) is repeated in each of its columns, any cell in each of its rows; the other columns
+    of a value are blank.
     """
     n_left = _MAX_SPREAD
     for table in tree.iter("table"):

@@ -38,29 +38,25 @@ def read(data: bytes, path: str) -> str:
     try:
         file = ParquetFile(BytesIO(data))
         names = file.schema_arrow.names
-        return markdown(names, _bounded(_rows(file), path))
+        return markdown(names, _rows(file, path))
     except DataError:
         raise
     except (ArrowException, OSError, ValueError) as error:
         raise DataError(
-            "the file is damaged or no Parquet", path=path, help="write it anew"
+            "the file is damaged or not Parquet", path=path, help="write it again"
         ) from error
 
 
-def _rows(file: Any) -> Iterator[list[str]]:
+def _rows(file: Any, path: str) -> Iterator[list[str]]:
+    """The rows; their text is checked against the limit, because a small file can have a text of any length."""
+    n_characters = 0
     for batch in file.iter_batches(batch_size=_BATCH):
         columns = [column.to_pylist() for column in batch.columns]
         for values in zip(*columns, strict=True):
-            yield [_shown(value) for value in values]
-
-
-def _bounded(rows: Iterator[list[str]], path: str) -> Iterator[list[str]]:
-    """The rows, as long as their text is within the limit: a small file can have any length."""
-    n_characters = 0
-    for row in rows:
-        n_characters += sum(map(len, row))
-        check_size(n_characters, "text is longer", path, "select rows or columns")
-        yield row
+            row = [_shown(value) for value in values]
+            n_characters += sum(map(len, row))
+            check_size(n_characters, "text is longer", path, "select rows or columns")
+            yield row
 
 
 def _shown(value: Any) -> str:

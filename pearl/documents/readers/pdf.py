@@ -10,7 +10,7 @@ from pearl.documents.document import check_size
 from pearl.errors import DataError
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument, PdfPage
+    from pypdfium2 import PdfDocument
 
 SUFFIXES = (".pdf",)
 
@@ -35,7 +35,7 @@ def read(data: bytes, path: str) -> str:
                 "the PDF is encrypted", path=path, help="save it without its password"
             ) from error
         raise DataError(
-            "the file is damaged or no PDF", path=path, help="fetch or export it anew"
+            "the file is damaged or not a PDF", path=path, help="download or export it again"
         ) from error
     if not text:
         raise DataError(
@@ -50,7 +50,9 @@ def _texts(document: PdfDocument, path: str) -> Iterator[str]:
     """The text of each page."""
     n_characters = 0
     for page in document:
-        text = _text_of_page(page)
+        # Closed explicitly: the garbage collector would let a thousand open pages accumulate.
+        with closing(page), closing(page.get_textpage()) as layer:
+            text = layer.get_text_bounded().replace(_HYPHEN, "-\n").strip()
         yield text
         # Pages may share content: the text of a small file can have any length.
         n_characters += len(text)
@@ -58,12 +60,7 @@ def _texts(document: PdfDocument, path: str) -> Iterator[str]:
 
 
 def _joined(pages: Iterable[str]) -> str:
-    r"""The pages as one text, with a blank line between them, and a form feed for each that ends.
-
-    Example:
-        >>> _joined(["one", "two", "", "four", ""])
-        'one\n\x0ctwo\x0c\x0cfour'
-    """
+    """The pages as one text, with a blank line between them and a form feed at the end of each."""
     pieces: list[str] = []
     n_ended = 0
     for text in pages:
@@ -73,10 +70,3 @@ def _joined(pages: Iterable[str]) -> str:
             n_ended = 0
         n_ended += 1
     return "".join(pieces)
-
-
-def _text_of_page(page: PdfPage) -> str:
-    # Closed explicitly: the garbage collector would let a thousand open pages accumulate.
-    with closing(page), closing(page.get_textpage()) as layer:
-        text: str = layer.get_text_bounded()
-    return text.replace(_HYPHEN, "-\n").strip()

@@ -8,6 +8,7 @@ encoding.
 from __future__ import annotations
 
 import codecs
+import re
 
 from pearl.errors import DataError
 
@@ -80,18 +81,16 @@ def _decode_strictly(data: bytes, encoding: str, path: str) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
-        is_surrogate = encoding == "utf-8" and _is_surrogate(data[error.start :])
+        # A surrogate, encoded the way UTF-8 encodes characters.
+        is_surrogate = encoding == "utf-8" and re.match(
+            rb"\xed[\xa0-\xbf].", data[error.start :], re.S
+        )
         what = "is an encoded lone surrogate" if is_surrogate else f"is not {encoding.upper()}"
         raise DataError(
             f"the byte at offset {error.start} {what}, though the document is {encoding.upper()}",
             path=path,
-            help="remove it, or make the file anew: it was cut or written wrongly",
+            help="remove it, or create the file again: it was truncated or written wrongly",
         ) from error
-
-
-def _is_surrogate(data: bytes) -> bool:
-    """Whether bytes begin with a surrogate, encoded the way UTF-8 encodes characters."""
-    return data[:1] == b"\xed" and b"\xa0" <= data[1:2] <= b"\xbf" and len(data[2:3]) == 1
 
 
 def _is_damaged_utf_8(data: bytes) -> bool:
@@ -132,7 +131,7 @@ def _decode_by_statistics(data: bytes, path: str) -> str:
     best = matches.best()
     if best is None:
         raise DataError(
-            "the encoding of the text cannot be told", path=path, help="convert it to UTF-8"
+            "the encoding of the text cannot be detected", path=path, help="convert it to UTF-8"
         )
     fitting = {
         encoding: match

@@ -49,7 +49,7 @@ def read(data: bytes, path: str) -> str:
     try:
         with ZipFile(BytesIO(data)) as archive:
             n_bytes = sum(part.file_size for part in archive.infolist())
-        check_size(n_bytes, "file unpacks to more", path, "take pictures out")
+        check_size(n_bytes, "file unpacks to more", path, "remove pictures")
         root = docx.Document(BytesIO(data)).element
     except DataError:
         raise
@@ -57,12 +57,12 @@ def read(data: bytes, path: str) -> str:
         if getattr(error, "code", None) == _NO_MEMORY:
             raise MemoryError from error
         raise DataError(
-            "the file is damaged or no .docx", path=path, help="save it anew as .docx"
+            "the file is damaged or not a .docx", path=path, help="save it again as .docx"
         ) from error
     if root.getroottree().docinfo.internalDTD is not None:
         # ISO/IEC 29500-2 forbids them, and entities would be missing from the text.
         raise DataError(
-            "the file declares XML entities, which no Word file may", path=path, help="save it anew as .docx"
+            "the file declares XML entities, which no Word file may", path=path, help="save it again as .docx"
         )  # fmt: skip
     return _text(root).strip()
 

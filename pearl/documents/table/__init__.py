@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import NamedTuple
@@ -15,7 +15,6 @@ from pearl.documents.english import SCALES
 from pearl.documents.numbers import Quantity
 from pearl.documents.rows import Row
 from pearl.documents.table.quantities import (
-    Column,
     is_blank,
     is_year,
     read_column,
@@ -25,7 +24,7 @@ from pearl.documents.table.quantities import (
 from pearl.documents.units import Piece
 from pearl.documents.units.record import columns as unique_names
 from pearl.documents.units.record import find_markdown, json_lists, split
-from pearl.errors import Span, did_you_mean
+from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
 
 
@@ -52,44 +51,30 @@ class Table:
 
     source: str
     caption: str
-    columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    scale: int = 0
-    notes: tuple[str, ...] = ()
-
-    def column(self, name: str) -> Column:
-        """The column of that name."""
-        found = next((column for column in self.columns if column.name == name), None)
-        if found is None:
-            names = [column.name for column in self.columns]
-            close = did_you_mean(name, names)
-            advice = f"did you mean '{close}'?" if close else f"there are {', '.join(names)}"
-            raise ValueError(f"there is no column '{name}'; {advice}")
-        return found
+    columns: Mapping[str, Sequence[Quantity | None]]  # the numbers of each column's cells
 
     def label(self, row: int) -> str:
-        """The name of a row (from 1): its first cell, if that is no number."""
-        first = self.columns[0]
-        text = self.rows[row - 1].fields.get(first.name) or ""
-        return "" if first.quantities[row - 1] or is_blank(text) else " ".join(text.split())
+        """The name of a row (from 1): its first cell, unless that is a number."""
+        name, quantities = next(iter(self.columns.items()))
+        text = self.rows[row - 1].fields.get(name) or ""
+        return "" if quantities[row - 1] or is_blank(text) else " ".join(text.split())
 
     def cell(self, row: int, column: str) -> Cell:
-        """A cell."""
-        if not 1 <= row <= len(self.rows):
-            raise ValueError(f"there is no row {row}; the table has {len(self.rows):,}")
-        read, found = self.rows[row - 1], self.column(column)
-        text = read.fields.get(column) or ""
+        """The cell of a row (from 1) and a column."""
+        written = self.rows[row - 1]
         label = self.label(row)
-        quantity = _in_row(found.quantities[row - 1], label, self.caption)
-        return Cell(self.source, row, label, column, text, quantity, cell_span(read, column))
+        quantity = _in_row(self.columns[column][row - 1], label, self.caption)
+        text, span = written.fields.get(column) or "", cell_span(written, column)
+        return Cell(self.source, row, label, column, text, quantity, span)
 
     def cells(self, row: int) -> tuple[Cell, ...]:
         """The cells of a row (from 1)."""
-        return tuple(self.cell(row, column.name) for column in self.columns)
+        return tuple(self.cell(row, column) for column in self.columns)
 
 
 def cell_span(row: Row, column: str) -> Span | None:
-    """The span of a cell; that of its row if the document writes the cell differently."""
+    """The span of a cell, or of its row if the document writes the cell differently."""
     if not row.spans:
         return None
     start, at = row.spans[0].start, 0
@@ -104,17 +89,14 @@ def cell_span(row: Row, column: str) -> Span | None:
     return row.spans[0]
 
 
-def make_table(
-    rows: Sequence[Row], source: str = "", caption: str = "", notes: Sequence[str] = ()
-) -> Table:
+def make_table(rows: Sequence[Row], source: str = "", caption: str = "") -> Table:
     """The table of rows that have the same fields."""
     rows = mended(rows)
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
-    scale = scale_of(names[0]) or scale_of(caption) or 0
+    scale = _scale(names, caption)
     cells = {name: [row.fields.get(name) or "" for row in rows] for name in names}
-    columns = tuple(read_column(name, cells[name], scale) for name in names)
-    told = (*notes, *(note for column in columns for note in column.notes))
-    return Table(source, caption, columns, tuple(rows), scale, tuple(dict.fromkeys(told)))
+    columns = {name: read_column(name, cells[name], scale) for name in names}
+    return Table(source, caption, tuple(rows), columns)
 
 
 def mended(rows: Sequence[Row]) -> Sequence[Row]:
@@ -129,7 +111,7 @@ _AFTER = frozenset({")", "%", ")%", ") %"})
 def _joined_marks(rows: Sequence[Row]) -> Sequence[Row]:
     """Merge columns that contain only currency signs, brackets or percent signs.
 
-    Reports on the web have them, so that digits stand below each other.
+    Reports on the web have such columns to align digits.
     """
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
     values = {name: {(row.fields.get(name) or "").strip() for row in rows} - {""} for name in names}
@@ -157,7 +139,7 @@ _AGAIN = lazy_pattern(r" \([0-9]+\)\Z")
 def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:
     """Merge a second row of headings into the names of the columns: `2008 Q1`, `2008 Q2`.
 
-    It is one if a name stands above several columns and all that the first row says is no number.
+    The first row is one if a name spans several columns and no cell of the row is a number.
     """
     first, *others = rows
     if not others or not any(_AGAIN.search(name) for name in first.fields):
@@ -188,12 +170,7 @@ def _in_row(quantity: Quantity | None, label: str, caption: str) -> Quantity | N
 
 
 def scale_word(scale: int) -> str:
-    """`millions` for 6; "" for 0.
-
-    Example:
-        >>> scale_word(6), scale_word(0)
-        ('millions', '')
-    """
+    """`millions` for 6; "" for 0."""
     return next((f"{word}s" for word, power in SCALES.items() if power == scale), "")
 
 
@@ -215,11 +192,11 @@ class TableRows(NamedTuple):
 
     source: str
     caption: str
-    rows: list[Row]
+    rows: Sequence[Row]
 
 
 def table_rows(document: Document) -> Iterator[TableRows]:
-    """The rows of each table of a document; cells are not read, which takes longest."""
+    """The rows of each table of a document; their cells are not parsed, which takes longest."""
     text = document.text
     for name, span in part_spans(text, document.parts) or [("", Span(0, len(text)))]:
         part = text[span.start : span.end]
@@ -260,9 +237,9 @@ def scale_notes(text: str, pieces: Sequence[Piece]) -> Iterator[str]:
     r"""Notes on the scales that captions and headers name, one sentence each.
 
     Example:
-            >>> text = "In millions:\n\n| item | 2008 |\n|---|---|\n| sales | $5 |\n"
-                >>> list(scale_notes(text, [Piece(40, 54, {"item": "sales", "2008": "$5"})]))
-                ['numbers of the table with item, 2008 are in millions, as its caption says']
+        >>> text = "In millions:\n\n| item | 2008 |\n|---|---|\n| sales | $5 |\n"
+        >>> list(scale_notes(text, [Piece(40, 54, {"item": "sales", "2008": "$5"})]))
+        ['numbers of the table with item, 2008 are in millions, as its caption says']
     """
     end = 0
     names: tuple[str, ...] = ()
@@ -280,7 +257,7 @@ def scale_notes(text: str, pieces: Sequence[Piece]) -> Iterator[str]:
 
 
 def _numbered(text: str, pieces: list[Piece]) -> Iterator[tuple[int, Piece]]:
-    """Number the tables: one ends where the columns change or other text follows."""
+    """Number the tables: a table ends where the columns change or other text follows."""
     number, previous = 0, None
     for piece in pieces:
         if previous is not None:
@@ -309,7 +286,7 @@ _KEY = lazy_pattern(r'"([^"]+)"\s*:\s*\[\s*\Z')  # the key of a list in a JSON r
 
 
 def tables_of_rows(rows: list[Row], source: str = "") -> list[Table]:
-    """The tables that selected rows are of: those with the same fields are one."""
+    """The tables of selected rows: rows with the same fields are one table."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row.fields), []).append(row)
@@ -318,30 +295,34 @@ def tables_of_rows(rows: list[Row], source: str = "") -> list[Table]:
 
 def as_markdown(table: Table, max_rows: int | None = None) -> str:
     """A table in Markdown, with its caption, and the cells as they are written."""
-    names = [column.name for column in table.columns]
     rows = table.rows if max_rows is None else table.rows[:max_rows]
-    shown = markdown(names, ([row.fields.get(name) or "" for name in names] for row in rows))
+    cells = ([row.fields.get(name) or "" for name in table.columns] for row in rows)
     left = len(table.rows) - len(rows)
     return "\n".join([
         *([table.caption, ""] if table.caption else []),
-        shown,
+        markdown(list(table.columns), cells),
         *([f"... and {left:,} more rows"] if left else []),
     ])  # fmt: skip
 
 
-def markdown(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Cells as a Markdown table, which the unit `record` reads back."""
-    return "\n".join(map(_line, chain([names, ["---"] * len(names)], rows)))
-
-
 def chunks(table: Table) -> Iterator[str]:
-    """One self-contained text for each row: caption, unit, and `header: cell` pairs."""
-    scale = scale_word(table.scale)
+    """One self-contained text for each row: caption, scale, and `header: cell` pairs."""
+    scale = scale_word(_scale(table.columns, table.caption))
     is_said = not scale or scale in table.caption.casefold()
     heads = [each for each in (table.caption, "" if is_said else f"in {scale}") if each]
     for row in table.rows:
         named = (f"{name}: {' '.join(text.split())}" for name, text in row.fields.items() if text)
         yield "; ".join([*heads, *named])
+
+
+def _scale(names: Iterable[str], caption: str) -> int:
+    """The power of ten that the first header or the caption names, or 0."""
+    return scale_of(next(iter(names))) or scale_of(caption) or 0
+
+
+def markdown(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Cells as a Markdown table, which the unit `record` reads back."""
+    return "\n".join(map(_line, chain([names, ["---"] * len(names)], rows)))
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
-"""A document → its tables, in Markdown, apart from its text; of all of it, or of passages.
+"""A document, or some of its passages → its tables in Markdown, then its text without them.
 
-Every line of the document is in one of the two parts, and rows are never without their header. A table is what
-has a header: `pearl.documents.units.record.below_headers`. What a document says cannot be taken for
-one of the labels: a line that reads like one is escaped.
+Every line of the document is in one of the two parts, and rows are always shown with their header. Only
+rows below a header are a table (`pearl.documents.units.record.below_headers`). A line of the document
+that looks like one of our labels is escaped.
 """
 
 from __future__ import annotations
@@ -74,32 +74,21 @@ class ShownTable:
 
 def shown_tables(text: str, part: Span, name: str) -> Iterator[ShownTable]:
     """The tables of a document, in order."""
-    source = text[part.start : part.end]
     name = " ".join(name.split()).translate({ord("["): "(", ord("]"): ")"})
     of = f" of {name}" if name else ""
-    end = number = 0
-    for pieces in _grouped(source, below_headers(source)):
-        table = _table(source, end, pieces)
-        if table is None:
-            continue
-        number += 1
-        end = table.span.end
-        yield ShownTable(
-            f"[table {number}{of}{table.label}]", f"[table {number}{of}]",
-            _moved(table.span, part.start), table.caption, table.header,
-            None if table.header_span is None else _moved(table.header_span, part.start),
-            tuple((_moved(span, part.start), cells) for span, cells in table.rows),
-        )  # fmt: skip
-
-
-def _moved(span: Span, by: int) -> Span:
-    return Span(span.start + by, span.end + by)
+    found = below_headers(text[part.start : part.end])
+    pieces = [Piece(part.start + start, part.start + end, fields) for start, end, fields in found]
+    number, after = 1, part.start
+    for group in _grouped(text, pieces):
+        if table := _table(text, after, group, f"table {number}{of}"):
+            yield table
+            number, after = number + 1, table.span.end
 
 
 def _grouped(text: str, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
-    """The rows of each table: those with the same fields and nothing but rules between them.
+    """The rows of each table: rows with the same fields and only rules between them.
 
-    A sentence below a blank line is none, though it may have as many commas as a row.
+    A sentence after a blank line is not a row, even if it has as many commas as one.
     """
     group: list[Piece] = []
     for piece in pieces:
@@ -117,8 +106,8 @@ def _grouped(text: str, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
         yield group
 
 
-def _table(text: str, after: int, pieces: Sequence[Piece]) -> ShownTable | None:
-    """A table without its number; None if its cells are prose."""
+def _table(text: str, after: int, pieces: Sequence[Piece], name: str) -> ShownTable | None:
+    """A table from its rows and the text after an offset; None if its cells are prose."""
     first = pieces[0]
     names = tuple(first.fields)
     if max(sum(map(len, names)), *(each.end - each.start for each in pieces)) > MAX_ROW:
@@ -139,7 +128,7 @@ def _table(text: str, after: int, pieces: Sequence[Piece]) -> ShownTable | None:
     scale = scale_word(scale_of(header[0]) or scale_of(caption) or 0)
     is_said = scale in header[0].casefold() or (is_caption and scale in caption.casefold())
     return ShownTable(
-        "" if is_said else f": in {scale}", "",
+        f"[{name}]" if is_said else f"[{name}: in {scale}]", f"[{name}]",
         Span(above.start if above is not None and is_caption else start, pieces[-1].end),
         caption.strip() if is_caption else "", header, header_span,
         tuple((row.spans[0], tuple(row.fields.get(n) or "" for n in header)) for row in rows),
@@ -147,7 +136,7 @@ def _table(text: str, after: int, pieces: Sequence[Piece]) -> ShownTable | None:
 
 
 def _header(text: str, after: int, before: int, names: Sequence[str]) -> Span | None:
-    """The line above the first row that names the columns; with the rule below it."""
+    """The line above the first row that names the columns, if any."""
     known = set(_WORD.findall(" ".join(names)))
     end = before
     while end > after:
@@ -210,7 +199,7 @@ class Atom(NamedTuple):
 
 
 class TablesApart:
-    """The tables and the text of a document. Tables are looked for in the parts that are shown."""
+    """The tables and the text of a document; each part is searched for tables when it is first shown."""
 
     def __init__(self, document: Document) -> None:
         self.text = document.text
@@ -244,7 +233,7 @@ class TablesApart:
         is_said = False
         end: int | None = None
         part: int | None = None
-        beside: ShownTable | None = None  # the table in whose place the text now stands
+        beside: ShownTable | None = None  # the table whose mark was added last
         for span in _joined(spans):
             for piece, table in self._pieces(span):
                 if end is not None and piece.start < end:  # windows overlap
@@ -306,7 +295,7 @@ class TablesApart:
     def parts(self, max_tokens: int, count: Callable[[str], int]) -> list[str]:
         """Split the document into parts of at most `max_tokens`, each with the heads of its tables.
 
-        One that has a single row, or a word, may be longer.
+        A part of a single row or word may be longer.
         """
         atoms = self.atoms(max(1, max_tokens // ATOMS), count)
         labels = count(LABELS)
@@ -338,7 +327,7 @@ class TablesApart:
         return max(0, bisect_right(self._starts, at) - 1)
 
     def _pieces(self, span: Span) -> Iterator[tuple[Span, ShownTable | None]]:
-        """Split a span into stretches of tables and of text, in order."""
+        """Split a span into tables and text, in order."""
         at = span.start
         for table in self.tables(span):
             if at < table.span.start:
@@ -350,7 +339,7 @@ class TablesApart:
 
 
 def _joined(spans: Sequence[Span]) -> Iterator[Span]:
-    """Merge adjacent spans, so that lines are not divided."""
+    """Merge adjacent spans, so that lines are not split."""
     start = end = -1
     for span in spans:
         if span.start == end:

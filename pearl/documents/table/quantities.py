@@ -1,18 +1,15 @@
-"""The cells of a column → its type and their numbers, as financial tables write them, read together.
+"""The cells of a column → their numbers, as financial tables write them, read together.
 
-What cannot surely be read is None, never a guess: `1.250` may be either of two numbers, `12 (1)` has
-a footnote or a restatement. One cell says how another is to be read: a point with two digits after it
-makes `1.250` a number with decimals, a number without brackets makes `(1,315)` one below 0.
+A cell that cannot be read with certainty is None, never a guess: `1.250` may be either of two numbers,
+`12 (1)` has a footnote or a restatement. Other cells of the column resolve the ambiguity: a point with
+two digits after it shows that `1.250` has decimals, a number without brackets that `(1,315)` is negative.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
 
 from pearl.documents.dates import read_dates
 from pearl.documents.english import SCALES
@@ -44,12 +41,12 @@ _BLANKS = frozenset({
 
 
 def is_blank(text: str) -> bool:
-    """Whether a cell has no value: blank, a dash, or a word for that."""
+    """Whether a cell has no value: it is blank, a dash, or a word such as `none`."""
     return " ".join(text.split()).casefold() in _BLANKS
 
 
 def read_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
-    """The number in a cell; None if there is no number, or an ambiguous one."""
+    """The number in a cell; None if it has none, or an ambiguous one."""
     text = text.strip()
     if not text or len(text) > MAX_LENGTH:
         return None
@@ -87,8 +84,6 @@ def _restated(match: re.Match[str], is_point_decimal: bool) -> Quantity | None:
     return Quantity(first.value, first.unit or again.unit, first.scale or again.scale)
 
 
-Kind = Literal["text", "number", "percent", "money", "date"]
-
 _YEAR = lazy_pattern(r"(?:19|20)[0-9]{2}")
 _DIGIT = lazy_pattern(r"[0-9]")
 _DECIMAL = lazy_pattern(r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})*\.(?:[0-9]{1,2}|[0-9]{4,})(?![0-9.,])")
@@ -96,49 +91,25 @@ _BOTH = lazy_pattern(r"[0-9],[0-9]{3}\.[0-9]|(?<![0-9])0\.[0-9]")
 _BRACKETS = lazy_pattern(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table."""
+def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantity | None]:
+    """The numbers of a column's cells, each with the scale of the column where it has none itself.
 
-    name: str
-    kind: Kind
-    unit: str
-    scale: int
-    quantities: tuple[Quantity | None, ...]
-    notes: tuple[str, ...] = ()
-
-
-def read_column(name: str, cells: Sequence[str], scale: int = 0) -> Column:
-    """Read a column."""
+    A column of dates has none. A number without a unit does not get the unit of the others: there may be
+    shares among dollars.
+    """
     filled = [cell for cell in cells if not is_blank(cell)]
     read = read_quantities(cells)
-    found = [quantity for quantity in read if quantity]
-    kind: Kind = "text"
-    unit = ""
-    notes: list[str] = []
     if filled and all(map(is_year, filled)):
-        kind = "date"
-    elif 2 * len(found) > len(filled):
-        kind, unit, notes = _of_numbers(name, cells, read)
-    elif 2 * sum(period is not None for period in read_dates(filled).periods) > len(filled):
-        kind = "date"
-    scale = scale_of(name) or scale
-    if kind in ("text", "date"):
-        return Column(name, kind, "", 0, tuple(read) if kind == "text" else (None,) * len(read))
-    if not unit and kind == "number" and (unit := _currency(name)):
-        kind = "money"
-    return Column(
-        name, kind, unit, scale, tuple(q and _in_column(q, scale) for q in read), tuple(notes)
-    )
+        return [None] * len(read)
+    if 2 * sum(quantity is not None for quantity in read) > len(filled):
+        scale = scale_of(name) or scale
+        return [quantity and _in_column(quantity, scale) for quantity in read]
+    is_date = 2 * sum(period is not None for period in read_dates(filled).periods) > len(filled)
+    return [None] * len(read) if is_date else read
 
 
 def is_year(text: str) -> bool:
-    """Whether a text is nothing but a year from 1900 to 2099.
-
-    Example:
-        >>> is_year("2008"), is_year("1250")
-        (True, False)
-    """
+    """Whether a text is nothing but a year from 1900 to 2099."""
     return _YEAR.fullmatch(text.strip()) is not None
 
 
@@ -149,7 +120,10 @@ def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
     read = {cell: read_quantity(cell, is_point_decimal=is_decimal) for cell in different}
     if all(_BRACKETS.fullmatch(cell) for cell, found in read.items() if found):
         # Brackets alone may number footnotes.
-        read = {cell: None if _is_small(cell) else found for cell, found in read.items()}
+        read = {
+            cell: None if _SMALL_IN_BRACKETS.fullmatch(cell.strip()) else found
+            for cell, found in read.items()
+        }
     return [read.get(cell) for cell in cells]
 
 
@@ -168,48 +142,7 @@ def numbers_of(items: Sequence[str]) -> list[Decimal]:
     return [each.number for each in read]
 
 
-def _of_numbers(
-    name: str, cells: Sequence[str], read: Sequence[Quantity | None]
-) -> tuple[Kind, str, list[str]]:
-    """The kind and unit of a column of numbers, and notes on the exceptions."""
-    notes = []
-    units = Counter(quantity.unit for quantity in read if quantity and quantity.unit)
-    unread = [c for c, q in zip(cells, read, strict=True) if q is None and not is_blank(c)]
-    if unread:
-        notes.append(
-            f"{name}: {len(unread):,} of {len(cells):,} are not numbers, the first is '{unread[0][:40]}'"
-        )
-    if len(units) > 1:
-        notes.append(f"{name}: in different units: {', '.join(units)}")
-        return "number", "", notes
-    unit = next(iter(units), "")
-    n_bare = sum(quantity is not None and not quantity.unit for quantity in read)
-    if unit == "%" and n_bare:
-        notes.append(f"{name}: {n_bare:,} without the % of the others")
-        return "number", "", notes
-    if unit == "%":
-        return "percent", unit, notes
-    if unit and unit not in CURRENCIES and n_bare:
-        notes.append(f"{name}: {n_bare:,} without the {unit} of the others")
-        return "number", "", notes
-    return ("money" if unit and unit in CURRENCIES else "number"), unit, notes
-
-
 def _in_column(quantity: Quantity, scale: int) -> Quantity:
-    """A number with the scale of its column, where it has none itself.
-
-    The unit of the others is not that of every number without one: there may be shares among dollars.
-    """
     if quantity.scale or (quantity.unit and quantity.unit not in CURRENCIES):
         return quantity
     return Quantity(quantity.value, quantity.unit, scale)
-
-
-def _currency(name: str) -> str:
-    found = {each for each in CURRENCIES if each in name}
-    return found.pop() if len(found) == 1 else ""
-
-
-def _is_small(cell: str) -> bool:
-    """Whether a number in brackets may be that of a footnote."""
-    return re.fullmatch(r"\s*\(\s*[0-9]{1,2}\s*\)\s*", cell) is not None

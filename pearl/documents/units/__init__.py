@@ -5,13 +5,13 @@ what stands at their offsets, and do not overlap unless the unit says `OVERLAPS 
 linear in the length of the text, whatever it says: a hostile document has to be cut, too.
 
 Names of fields are as in the text. A name that occurs twice in a piece is numbered, `note` and
-`note (2)`; a column without a name is called `column 3`. A field may be called `text` or `count`, as
-in many files: it is kept, and comes before what operators mean by these words.
+`note (2)`; a column without a name is called `column 3`. A field called `text` or `count` takes
+precedence over what operators mean by these words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from pearl import plugins
@@ -36,7 +36,7 @@ class Piece(NamedTuple):
 
 
 class DocumentUnit(Protocol):
-    """What a module of this folder looks like to its users."""
+    """The interface of a unit module."""
 
     def split(self, text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
         r"""The pieces of a text.
@@ -47,7 +47,7 @@ class DocumentUnit(Protocol):
                 for `page`. Other units pay no attention to them.
 
         Raises:
-            ValueError: There are none; with the reason.
+            ValueError: The text has no such pieces; the message says why.
         """
         ...
 
@@ -55,13 +55,15 @@ class DocumentUnit(Protocol):
 CONTRACT = DocumentUnit
 
 
-def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = None) -> list[Piece]:
-    """A stretch of a text without the blanks around it as a piece; none if it is blank.
+def lines(text: str, start: int = 0) -> Iterator[tuple[int, str]]:
+    r"""The lines of a text with their offsets; only "\n" ends a line."""
+    for line in text[start:].split("\n"):
+        yield start, line
+        start += len(line) + 1
 
-    Example:
-        >>> trimmed(" a b ", 0, 5)
-        [Piece(start=1, end=4, fields={})]
-    """
+
+def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = None) -> list[Piece]:
+    """A stretch of a text, without the blanks around it, as a piece; no piece if it is blank."""
     source = text[start:end]
     stripped = source.strip()
     if not stripped:
@@ -71,10 +73,9 @@ def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = Non
 
 
 def left_out(text: str, pieces: Sequence[Piece]) -> tuple[Span, ...]:
-    r"""The stretches of a text that belong to no piece.
+    r"""The spans of a text that belong to no piece.
 
-    A line that has nothing but names of fields (the header of a table) and what has no letter or digit
-    are part of the form, and not left out.
+    The headers of tables, and lines without letters and digits, belong to the form and are not reported.
     """
     names = set(_WORD.findall(" ".join(dict.fromkeys(n for piece in pieces for n in piece.fields))))
     found: list[Span] = []
@@ -93,10 +94,7 @@ _WORD = lazy_pattern(r"\w+")
 
 
 def left_out_note(text: str, pieces: Sequence[Piece], unit: str) -> str:
-    r"""A sentence about the text that belongs to no piece; "" if there is none.
-
-    It quotes nothing of the text.
-    """
+    """A note on the text that belongs to no piece, without quoting it; "" if all of it does."""
     spans = left_out(text, pieces)
     if not spans:
         return ""

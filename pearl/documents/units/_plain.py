@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from pearl.documents.document import part_spans
 from pearl.documents.passages import paragraphs, sentences
-from pearl.documents.units import Piece, trimmed
+from pearl.documents.units import Piece, lines, trimmed
 
 Parts = Sequence[tuple[str, int]]
 
@@ -38,7 +38,7 @@ def split_pages(text: str, parts: Parts = ()) -> list[Piece]:
 
 
 def split_paragraphs(text: str, parts: Parts = ()) -> list[Piece]:
-    """Every paragraph: blank lines part them.
+    """Every paragraph; blank lines separate them.
 
     In a text without blank lines that has lines of more than 120 characters, each line is one.
     """
@@ -47,26 +47,20 @@ def split_paragraphs(text: str, parts: Parts = ()) -> list[Piece]:
         "no paragraph: the text is blank",
     )
     if len(pieces) == 1:
-        lines = split_lines(text)
-        if any(each.end - each.start > _WRAPPED for each in lines):
-            return lines
+        of_lines = split_lines(text)
+        if any(each.end - each.start > _WRAPPED for each in of_lines):
+            return of_lines
     return pieces
 
 
 def split_lines(text: str, parts: Parts = ()) -> list[Piece]:
     r"""Every line that is not blank, without the blanks around it. Only "\n" ends a line."""
-    pieces: list[Piece] = []
-    at = 0
-    for line in text.split("\n"):
-        if bare := line.strip():
-            start = at + len(line) - len(line.lstrip())
-            pieces.append(Piece(start, start + len(bare), {}))
-        at += len(line) + 1
+    pieces = [piece for at, line in lines(text) for piece in trimmed(text, at, at + len(line))]
     return _some(pieces, "no line: the text is blank")
 
 
 def split_sentences(text: str, parts: Parts = ()) -> list[Piece]:
-    """Every sentence, as the evidence of answers has them."""
+    """Every sentence, split as for the evidence of answers."""
     pieces = [Piece(span.start, span.end, {}) for span in sentences(text)]
     return _some(pieces, "no sentence: the text is blank")
 

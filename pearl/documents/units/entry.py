@@ -10,8 +10,7 @@ from pearl.documents.units import Piece, left_out, record, trimmed, turn
 from pearl.documents.units._plain import split_lines, split_paragraphs
 from pearl.errors.patterns import lazy_pattern
 
-_LEAST_BY_FORM = 0.5
-"""Minimum share of the text in records or turns, which have a distinctive form."""
+_LEAST_BY_FORM = 0.5  # minimum share of the text in records or turns, which have a distinctive form
 
 _LEAST_OF_ITEMS = 0.9
 """Minimum share of the text in the items of lists; prose may contain lists, too."""
@@ -26,7 +25,7 @@ _ITEM = lazy_pattern(r"^([ \t]*+)(?:[-*•‣▪–]|\(?\d{1,9}[.)]|\(?[a-zA-Z][
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     r"""The entries of a text.
 
-    They are the first of these that there are:
+    They are the first of these forms that the text has:
 
     1. records, two or more, that cover half of the text, or the only row below a header;
     2. turns of a conversation that cover half of it;

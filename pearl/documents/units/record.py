@@ -26,42 +26,27 @@ from io import StringIO
 from typing import NamedTuple, cast
 
 from pearl.documents.passages import paragraphs
-from pearl.documents.units import Piece, left_out
+from pearl.documents.units import Piece, left_out, lines
 from pearl.errors.patterns import lazy_pattern
 
 MAX_LENGTH = 40  # maximum characters of a name
 
 MAX_WORDS = 5
 
-MAX_KNOWN = 1_000
-
 _fits_name = lazy_pattern(r"[^\W\d_][^:|\t\n]*(?<!\s)").fullmatch
 
 
-def is_key(text: str) -> bool:
-    """Whether a text names a field, and does not begin a sentence.
+def _key(text: str) -> str:
+    """The name of a field that stands before a colon; "" if the text begins a sentence.
 
     Example:
-        >>> is_key("Date of birth"), is_key("He said that it was so"), is_key("12")
-        (True, False, False)
+        >>> _key(" Date of birth"), _key("He said that it was so"), _key("12")
+        ('Date of birth', '', '')
     """
-    if len(text) > MAX_LENGTH or text.count(" ") >= MAX_WORDS:
-        return False
-    return _fits_name(text) is not None
-
-
-class Keys(dict[str, str]):
-    """Text before a colon → the key it is, without blanks around it, or "" if it is none.
-
-    Documents have the same ones in every record.
-    """
-
-    def __missing__(self, text: str) -> str:
-        name = text.strip()
-        known = name if is_key(name) else ""
-        if len(self) < MAX_KNOWN:
-            self[text] = known
-        return known
+    name = text.strip()
+    if len(name) > MAX_LENGTH or name.count(" ") >= MAX_WORDS:
+        return ""
+    return name if _fits_name(name) else ""
 
 
 def fields_of(names: Sequence[str], values: Sequence[str]) -> dict[str, str]:
@@ -101,10 +86,6 @@ def find_json(text: str) -> list[Piece]:
     r"""The objects that begin a line or follow another one, with nothing else after them.
 
     Numbers and nested values are as in the source; `null` is "".
-
-    Example:
-        >>> [piece.fields for piece in find_json('[{"a": 1.50, "b": [1, 2]},\n {"a": null}]')]
-        [{'a': '1.50', 'b': '[1, 2]'}, {'a': ''}]
     """
     pieces: list[Piece] = []
     at = n_vain = 0
@@ -131,12 +112,7 @@ _LIST = lazy_pattern(r'"(?:[^"\\\n]|\\.){1,100}"\s*:\s*\[\s*(?=\{)')  # A key wi
 
 
 def json_lists(text: str) -> list[Piece]:
-    r"""The objects of the lists in a JSON report, `{"title": ..., "rows": [{...}, ...]}`.
-
-    Example:
-        >>> [piece.fields for piece in json_lists('{"unit": "$", "rows": [{"a": 1}, {"a": 2}]}')]
-        [{'a': '1'}, {'a': '2'}]
-    """
+    """The objects of the lists in a JSON report, `{"title": ..., "rows": [{...}, ...]}`."""
     if not text.lstrip().startswith("{"):
         return []
     pieces: list[Piece] = []
@@ -225,23 +201,20 @@ _OF_RULES = frozenset("|:- \t")
 
 
 def find_markdown(text: str) -> list[Piece]:
-    r"""The rows of all tables; blank rows are none.
-
-    Example:
-        >>> [piece.fields for piece in find_markdown("| id | what |\n|---|---|\n| 1 | a \\| b |\n| 2 |")]
-        [{'id': '1', 'what': 'a | b'}, {'id': '2', 'what': ''}]
-    """
+    """The rows of all tables, without blank rows."""
     pieces: list[Piece] = []
     names: tuple[str, ...] = ()  # of the table that goes on
     previous = ""
-    at = 0
-    for line in text.split("\n"):
+    for at, line in lines(text):
         if "|" not in line:
             names = ()
         elif not _OF_RULES.issuperset(line):
             if names and (row := line.strip()):
                 start = at + line.index(row)
-                pieces.append(Piece(start, start + len(row), _row_fields(row, names)))
+                cells = [cell.strip().replace(r"\|", "|") for cell in _row_cells(row, len(names))]
+                cells += [""] * (len(names) - len(cells))
+                fields = dict(zip(names, cells, strict=True))
+                pieces.append(Piece(start, start + len(row), fields))
         elif all(map(_DASHES.fullmatch, rules := _row_cells(line))):
             header = _row_cells(previous) if "|" in previous else []
             if len(header) == len(rules):
@@ -249,13 +222,7 @@ def find_markdown(text: str) -> list[Piece]:
                 if pieces and pieces[-1].end > at - len(previous) - 1:
                     pieces.pop()  # the row before was this header
         previous = line
-        at += len(line) + 1
     return pieces
-
-
-def _row_fields(row: str, names: tuple[str, ...]) -> dict[str, str]:
-    cells = [cell.strip().replace(r"\|", "|") for cell in _row_cells(row, len(names))]
-    return dict(zip(names, cells + [""] * (len(names) - len(cells)), strict=True))
 
 
 def _row_cells(row: str, most: int = 0) -> list[str]:
@@ -276,10 +243,6 @@ def find_pairs(text: str) -> list[Piece]:
     r"""The lines of at least two pairs, with the separator that most of them have.
 
     Lines between two records, without a blank line, go on with the value that is last in the first.
-
-    Example:
-        >>> [piece.fields for piece in find_pairs("A: 1 || B: x || y\nmore\nA: 2 || B: z\nThe end")]
-        [{'A': '1', 'B': 'x || y\nmore'}, {'A': '2', 'B': 'z'}]
     """
     found = (_pairs_by(text, separator) for separator in _SEPARATORS if separator in text)
     return max(found, key=len, default=[])
@@ -287,11 +250,9 @@ def find_pairs(text: str) -> list[Piece]:
 
 def _pairs_by(text: str, separator: str) -> list[Piece]:
     pieces: list[Piece] = []
-    keys = Keys()
-    at = 0
     going_on = 0  # end of the lines after the last record that may belong to it
-    for line in text.split("\n"):
-        if separator in line and (pairs := _pairs_in(line, separator, keys)):
+    for at, line in lines(text):
+        if separator in line and (pairs := _pairs_in(line, separator)):
             if pieces and going_on > pieces[-1].end:
                 pieces[-1] = _longer(text, pieces[-1], going_on)
             names, values = pairs
@@ -302,14 +263,13 @@ def _pairs_by(text: str, separator: str) -> list[Piece]:
             going_on = 0
         elif going_on:
             going_on = at + len(line.rstrip())
-        at += len(line) + 1
     return pieces
 
 
-def _pairs_in(line: str, separator: str, keys: Keys) -> tuple[list[str], list[str]] | None:
+def _pairs_in(line: str, separator: str) -> tuple[list[str], list[str]] | None:
     """The keys and values of a line, or None if it has fewer than two pairs.
 
-    What no key is in belongs to the value before it.
+    A part without a key belongs to the value before it.
     """
     names: list[str] = []
     values: list[str] = []
@@ -318,7 +278,7 @@ def _pairs_in(line: str, separator: str, keys: Keys) -> tuple[list[str], list[st
         before, colon, value = part.partition(":")
         if not names and (bullet := _BULLET.match(before)):
             before = before[bullet.end() :]
-        if colon and (not value or value[0].isspace()) and (name := keys[before]):
+        if colon and (not value or value[0].isspace()) and (name := _key(before)):
             names.append(name)
             values.append(value)
         elif names:
@@ -345,22 +305,17 @@ _KEYED = lazy_pattern(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)
 
 
 def find_blocks(text: str) -> list[Piece]:
-    r"""The paragraphs that begin with a key and have at least two, none of them twice.
+    r"""The paragraphs that begin with a key and have at least two different keys.
 
     Lines without a key go on with the value before. Of the keys or of the lines of a block, half or
     more are keys that other blocks have, or lines with a key.
-
-    Example:
-        >>> [piece.fields for piece in find_blocks("Some people:\n\nName: Ann\nAge: 30\n\nName: Bob\nAge: 41")]
-        [{'Name': 'Ann', 'Age': '30'}, {'Name': 'Bob', 'Age': '41'}]
     """
     found: list[tuple[Piece, int]] = []
-    keys = Keys()
     for span in paragraphs(text):
         keyed = [
             (match.start(), name, match.end())
             for match in _KEYED.finditer(text, span.start, span.end)
-            if (name := keys[match[1]])
+            if (name := _key(match[1]))
         ]
         if len(keyed) < 2 or keyed[0][0] != span.start:
             continue
@@ -404,10 +359,6 @@ def find_cells(text: str) -> list[Piece]:
     Cells may be quoted, and have line breaks then. A row of which the quotes do not close is no
     record, nor is a line of one cell at the end. After a blank line only a row as wide as the header
     goes on with the table; another table may begin there. At least half of the rows are as wide as the header.
-
-    Example:
-        >>> [piece.fields for piece in find_cells('id,note\n1,"a, b"\n2,c, d')]
-        [{'id': '1', 'note': 'a, b'}, {'id': '2', 'note': 'c, d'}]
     """
     csv.field_size_limit(_MAX_CELL)  # process-wide
     tables = [_tables(text, delimiter) for delimiter in _DELIMITERS if delimiter in text]
@@ -415,12 +366,12 @@ def find_cells(text: str) -> list[Piece]:
 
 
 def _tables(text: str, delimiter: str) -> list[Piece]:
-    """The rows of all tables; one after the first begins below a blank line and is as wide throughout."""
+    """The rows of all tables; each but the first begins below a blank line, and all its rows are equally wide."""
     source = StringIO(text, newline="\n")  # "\n" alone ends its lines
     pieces: list[Piece] = []
-    at = n_vain = end = 0
+    n_vain = end = 0
     is_after_blank = False
-    for line in text.split("\n"):
+    for at, line in lines(text):
         begin = at + len(line) + 1
         if at >= end and (is_after_blank or not pieces) and (header := _header(line, delimiter)):
             rows = _rows_from(source, begin, delimiter, len(header))
@@ -434,12 +385,11 @@ def _tables(text: str, delimiter: str) -> list[Piece]:
                 if n_vain > _MAX_VAIN * len(text):
                     break
         is_after_blank = not line.strip()
-        at = begin
     return pieces
 
 
 def _header(line: str, delimiter: str) -> list[str]:
-    """The names in a line, or none if it is no header: at least two, short, and no numbers."""
+    """The names in a line, at least two, short and not numbers; empty if the line is not a header."""
     if delimiter not in line or line.startswith("|"):  # of Markdown
         return []
     try:
@@ -465,9 +415,9 @@ def _is_name(cell: str) -> bool:
 
 
 def _is_table(line: str, header: list[str], rows: list[_Row]) -> bool:
-    """Whether half of the rows are as wide as the header; all, if that may be a sentence."""
-    if rows and _OF_RULES.issuperset("".join(rows[0].cells)):
-        return False  # Markdown
+    """Whether half of the rows are as wide as the header, or all if the header may be a sentence."""
+    if not rows or _OF_RULES.issuperset("".join(rows[0].cells)):
+        return False  # a header alone, or Markdown
     n_wide = sum(len(row.cells) == len(header) for row in rows)
     if len(_SPACED.findall(line)) * 2 >= len(header) - 1:
         is_short = not any(" " in cell.strip() for cell in header)
@@ -577,7 +527,7 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
 def below_headers(text: str) -> list[Piece]:
     r"""The rows below a header: those of Markdown tables, CSV and similar forms.
 
-    None where the records of the text are in another form: each of these has its names beside its values.
+    Records of other forms, which have names beside their values, are not returned.
 
     Example:
         >>> [piece.fields for piece in below_headers("Sales:\n\n| id |\n|---|\n| 1 |")]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from pearl.documents.units import Piece, trimmed
+from pearl.documents.units import Piece, lines, trimmed
 from pearl.errors.patterns import lazy_pattern
 
 _MAX_HEADING = 100  # maximum characters of a heading
@@ -37,13 +37,10 @@ _SMALL = lazy_pattern(
 
 class _Heading(NamedTuple):
     start: int
-    end: int
-    """Where the text below it begins."""
+    end: int  # where the text below it begins
     title: str
-    level: int
-    """1 is the outermost."""
-    is_bare: bool = False
-    """A label without a title: `ARTICLE IX`."""
+    level: int  # 1 is the outermost
+    is_bare: bool = False  # a label without a title: `ARTICLE IX`
 
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
@@ -90,11 +87,10 @@ def _merged(text: str, headings: Sequence[_Heading]) -> Iterator[_Heading]:
 
 def _markdown(text: str) -> list[_Heading]:
     found: list[_Heading] = []
-    at = 0
     is_code = False
     above: tuple[int, str] | None = None  # the line before, if it is the first of its paragraph
     was_blank = True
-    for line in text.split("\n"):
+    for at, line in lines(text):
         end = at + len(line)
         if _FENCE.match(line):
             is_code = not is_code
@@ -107,22 +103,15 @@ def _markdown(text: str) -> list[_Heading]:
         is_title = was_blank and not is_blank and len(line) <= _MAX_HEADING and "|" not in line
         above = (at, line.strip()) if is_title and not is_code else None
         was_blank = is_blank
-        at = end + 1
     return found
 
 
 def _plain(text: str, start: int = 0) -> list[_Heading]:
-    lines = text[start:].split("\n")
-    n_filled = n_capitals = 0
-    for line in lines:
-        if line and not line.isspace():
-            n_filled += 1
-            n_capitals += line.isupper()
-    in_capitals = n_capitals <= _MAX_SHARE_OF_CAPITALS * n_filled
+    filled = [line for _, line in lines(text, start) if line and not line.isspace()]
+    in_capitals = sum(map(str.isupper, filled)) <= _MAX_SHARE_OF_CAPITALS * len(filled)
     found: list[_Heading] = []
-    at = start
     stands_apart = True  # after a blank line or a heading
-    for line in lines:
+    for at, line in lines(text, start):
         if line and not line.isspace():
             heading = _numbered(line, at) if stands_apart else None
             if heading is None and in_capitals:
@@ -132,15 +121,14 @@ def _plain(text: str, start: int = 0) -> list[_Heading]:
             stands_apart = heading is not None
         else:
             stands_apart = True
-        at += len(line) + 1
     return _without_lists(text, found)
 
 
 def _without_lists(text: str, headings: list[_Heading]) -> list[_Heading]:
     """The headings, without `1. ...` where these are items of lists.
 
-    They are if most have nothing below them, or if they are fewer than headings in capitals and there is
-    no `1.1`.
+    They are items if most have no text below them, or if they are fewer than the headings in capitals and
+    the text has no `1.1`.
     """
     n_items = n_empty = 0
     for heading, following in zip_longest(headings, headings[1:]):
@@ -179,7 +167,7 @@ def _numbered(line: str, at: int) -> _Heading | None:
 
 
 def _is_title(text: str) -> bool:
-    """Whether it reads like a title: short, most words capitalised, no end of a sentence."""
+    """Whether a text is like a title: short, most words capitalised, not the end of a sentence."""
     words = text.split()
     if len(text) > _MAX_HEADING or len(words) > 12 or text[-1] in ".;,:" or not text[0].isupper():
         return False

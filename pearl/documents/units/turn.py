@@ -58,7 +58,7 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
 
 
 def _are_many(text: str, starts: Sequence[re.Match[str]], is_short: bool) -> bool:
-    """Whether enough of the lines or of the paragraphs begin a turn; all of a short text."""
+    """Whether enough lines or paragraphs begin a turn; in a short text, all of them."""
     n_lines = sum(not line.isspace() for line in text.split("\n") if line)
     if len(starts) >= n_lines * (1 if is_short else _LEAST_LINES):
         return True

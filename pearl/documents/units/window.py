@@ -20,7 +20,7 @@ def split(
 ) -> list[Piece]:
     """Every window; a word that is longer than a window is cut."""
     if not 0 <= overlap < size:
-        raise ValueError(f"windows of {size} characters cannot share {overlap}")
+        raise ValueError(f"windows of {size} characters cannot overlap by {overlap}")
     pieces: list[Piece] = []
     start, last = _next_word(text, 0), len(text.rstrip())
     while start < last:

@@ -1,12 +1,11 @@
 """Methods that an evaluation compares. Every other module of this folder is one, or holds several in `PLUGINS`.
 
 A method has `DESCRIPTION` (one line), `NEEDS_OPTIONS` (whether it can only choose) and
-`predict(pearl, sample, document, effort, trace) -> Prediction`, which raises a `PearlError` where
-there is no prediction: the runner records it, and a failure counts as wrong. A sample may follow others in a
-conversation: `standalone` is its question made clear by itself, the same for all methods. One that needs an extra
-has `require()`, which raises a `UsageError` where that is not installed; one that is given the right
-passages has `NEEDS_PASSAGES = True`, and is refused where no sample has any; one that is not shown the document,
-a baseline, has `READS_NOTHING = True`.
+`predict(pearl, sample, document, effort, trace) -> Prediction`, which raises a `PearlError` if it fails: the runner
+records it, and a failure counts as wrong. A sample may follow others in a conversation: `standalone` gives its
+question in a form that is clear by itself. A method that needs an extra has `require()`, which raises a `UsageError`
+if the extra is not installed. A method that shows the gold passages has `NEEDS_PASSAGES = True`, and is refused if no
+sample has any; a baseline that does not see the document has `READS_NOTHING = True`.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ class Effort:
 
     Attributes:
         token_budget: Input tokens over a sample's document, all calls together; None for no limit.
-        part_tokens: Tokens of a call of `map-reduce`, and of what `retrieve` shows.
-        unsandboxed: Whether code that a model writes may run as the user, as `rlm` has it.
+        part_tokens: Tokens of a call of `map-reduce`, and of the passages that `retrieve` shows.
+        unsandboxed: Whether code that the model of `rlm` writes may run without a sandbox.
     """
 
     token_budget: int | None = None
@@ -54,12 +53,12 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a method says.
+    """The prediction of a method.
 
     Attributes:
-        status: Whether it is the method's own answer, or the one it fell back on.
-        text: The answer in words; "" where the options were shown at once.
-        choice: The option; None where the sample has none.
+        status: Whether it is the method's own answer or a fallback.
+        text: The answer in words; "" if the method chose an option directly.
+        choice: The option; None if the sample has no options.
     """
 
     status: Literal["answered", "fell_back"]
@@ -69,7 +68,7 @@ class Prediction:
 
 
 class Method(Protocol):
-    """What a module of this folder looks like to its users."""
+    """The contract of a method."""
 
     DESCRIPTION: str
     NEEDS_OPTIONS: bool
@@ -80,7 +79,7 @@ class Method(Protocol):
         """Answer one sample.
 
         Raises:
-            PearlError: There is no prediction.
+            PearlError: The method failed; the runner records it, and it counts as wrong.
         """
         ...
 
@@ -89,10 +88,10 @@ CONTRACT = Method
 
 
 def load_method(name: str) -> Method:
-    """The method of that name.
+    """The method of a name.
 
     Raises:
-        UsageError: There is none, or what it needs is not installed.
+        UsageError: The name is unknown, or the method's extra is not installed.
     """
     method: Method = plugins.load(__name__, name, "method")
     if (require := getattr(method, "require", None)) is not None:
@@ -101,7 +100,7 @@ def load_method(name: str) -> Method:
 
 
 async def standalone(pearl: Pearl, sample: Sample, trace: Trace) -> str:
-    """The question of a sample, made clear by the turns before it; a call only where there are some.
+    """The question of a sample, clear without the earlier turns; calls the model only if there are turns.
 
     Raises:
         ModelError: The model gave no usable reply.
@@ -117,9 +116,9 @@ async def answered(
     trace: Trace,
     status: Literal["answered", "fell_back"] = "answered",
 ) -> Prediction:
-    """The prediction that an answer in words makes: mapped to the options, if there are any.
+    """The prediction for an answer in words: mapped to the options, if the sample has any.
 
-    What is undecided or refused is not mapped: it says why, in words that may be those of an option.
+    An undecided or refused answer is not mapped: the words of its reason may be those of an option.
     """
     choice = None
     if sample.options and answer.has_answer:
@@ -132,13 +131,13 @@ async def answered(
 async def chosen(
     pearl: Pearl,
     sample: Sample,
-    document: Document,
+    document: Document | None,
     effort: Effort,
     trace: Trace,
     *,
     is_reasoned: bool = False,
 ) -> Prediction:
-    """The prediction of a model that sees the document and the options at once."""
+    """The prediction of a model that sees the options at once, with the document or without one."""
     choice = await pearl.choose(
         await standalone(pearl, sample, trace),
         sample.options,

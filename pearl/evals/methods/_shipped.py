@@ -1,11 +1,12 @@
-"""The shipped methods, except `rlm`: one call or a plan over a document, and what an evaluation compares with them."""
+"""The shipped methods, except `rlm`: one call or a plan over a document, baselines and ablations."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 from pearl.evals.methods import Effort, Prediction, answered, chosen, standalone
@@ -32,50 +33,38 @@ class _ShippedMethod:
 async def _closed(
     pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
 ) -> Prediction:
-    question = await standalone(pearl, sample, trace)
-    choice = await pearl.choose(
-        question, sample.options, token_budget=effort.token_budget, trace=trace
-    )
-    return Prediction("answered", choice=choice)
+    return await chosen(pearl, sample, None, effort, trace)
 
 
-async def _cot(
-    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
-) -> Prediction:
-    return await chosen(pearl, sample, document, effort, trace, is_reasoned=True)
+def _reading(arguments: Callable[[Effort], dict[str, Any]]) -> Predict:
+    """A method that answers in words over the document, then maps the answer to the options."""
+
+    async def predict(
+        pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
+    ) -> Prediction:
+        question = await standalone(pearl, sample, trace)
+        answer = await pearl.answer(question, document, trace=trace, **arguments(effort))
+        return await answered(pearl, sample, answer, trace)
+
+    return predict
 
 
-async def _direct(
-    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
-) -> Prediction:
-    question = await standalone(pearl, sample, trace)
-    answer = await pearl.answer(question, document, token_budget=effort.token_budget, trace=trace)
-    return await answered(pearl, sample, answer, trace)
+_direct = _reading(lambda effort: {"token_budget": effort.token_budget})
 
+# Under a budget only the best parts are read: as many as fit, the merging of their results included.
+_map_reduce = _reading(
+    lambda effort: {
+        "context": "map-reduce",
+        "part_tokens": effort.part_tokens,
+        "token_budget": effort.token_budget,
+    }
+)
 
-async def _map_reduce(
-    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
-) -> Prediction:
-    """Under a budget, only the best parts are read: as many as fit, the merging of their results included."""
-    question = await standalone(pearl, sample, trace)
-    answer = await pearl.answer(
-        question,
-        document,
-        context="map-reduce",
-        part_tokens=effort.part_tokens,
-        token_budget=effort.token_budget,
-        trace=trace,
-    )
-    return await answered(pearl, sample, answer, trace)
-
-
-async def _retrieve(
-    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
-) -> Prediction:
-    budget = min(effort.token_budget or effort.part_tokens, effort.part_tokens)
-    question = await standalone(pearl, sample, trace)
-    answer = await pearl.answer(question, document, token_budget=budget, trace=trace)
-    return await answered(pearl, sample, answer, trace)
+_retrieve = _reading(
+    lambda effort: {
+        "token_budget": min(effort.token_budget or effort.part_tokens, effort.part_tokens)
+    }
+)
 
 
 async def _oracle(
@@ -94,7 +83,7 @@ async def _oracle(
 
 
 def _with_heads(passages: Sequence[str], text: str) -> Iterator[str]:
-    """The passages; rows of one table become one, below its head, which names the columns."""
+    """The passages; rows of one table are joined below its head, which names the columns."""
     lines = text.split("\n")
     places = {line: i for i, line in reversed(list(enumerate(lines)))}
     tables: dict[int, list[str]] = {}
@@ -193,14 +182,15 @@ PLUGINS = {
     ),
     "cot": _ShippedMethod(
         "one call over the document with the options shown; reasons, then the letter",
-        _cot,
+        partial(chosen, is_reasoned=True),
         NEEDS_OPTIONS=True,
     ),
     "direct": _ShippedMethod(
         "one call over the document, answer in words, then mapped to the options", _direct
     ),
     "map-reduce": _ShippedMethod(
-        "one call a part, results merged, answer in words, then mapped to the options", _map_reduce
+        "one call for each part, results merged, answer in words, then mapped to the options",
+        _map_reduce,
     ),
     "mcq": _ShippedMethod(
         "one call over the document with the options shown; the letter alone",

@@ -1,9 +1,9 @@
-"""A recursive language model: `dspy.RLM`, asking PEARL's model (arXiv 2512.24601).
+"""A recursive language model: `dspy.RLM` with PEARL's model (arXiv 2512.24601).
 
-The model writes Python over the document, sees what that prints, asks a model about pieces of its
-choice and goes on, until it submits an answer. All its calls go through the client, with its limits,
-retries, store and prices. The code runs in dspy's sandbox, which needs Deno; without one only where
-the user says so, because whoever wrote the document has a say in what is run.
+The model writes Python over the document, sees its output, asks a model about pieces of the document, and
+continues until it submits an answer. All calls use the client, with its limits, retries, store and prices. The
+code runs in dspy's sandbox, which needs Deno; without the sandbox only if the user allows it, because the
+author of the document influences the code.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ DESCRIPTION = "dspy.RLM: the model's code reads the document and asks about piec
 NEEDS_OPTIONS = False
 
 IDLE_S = 300.0
-"""Code that asks nothing for so long, or up to twice that, is ended: it may never end itself."""
+"""Code without a call for so long, or up to twice that, is ended: it may run for ever."""
 
 FORCED = "Extract forced final output"
-"""What dspy gives as the reasoning of an answer that it had to ask for, as no turn was left."""
+"""The reasoning that dspy gives for an answer that it forced after the last turn."""
 
 Role = Literal["user", "assistant"]
 
 
 def require() -> None:
-    """Say what is missing before anything is asked."""
+    """Report a missing package before any call."""
     require_extra("rlm", "method 'rlm'", "dspy")
 
 
 async def predict(
     pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
 ) -> Prediction:
-    """Answer one sample; where no turn is left, by what dspy then has the model say."""
+    """Answer one sample; without a turn left, by dspy's forced answer."""
     if isinstance(pearl.client.model, ExtractiveModel):
         raise UsageError(
             f"method 'rlm' needs a model that writes code; '{pearl.client.name}' does not",
@@ -68,7 +68,7 @@ async def predict(
 
 
 async def _run(calls: _Calls, question: str, text: str, *, is_confined: bool) -> dspy.Prediction:
-    """Have dspy answer, in a thread of its own: it waits there for calls and for code."""
+    """Run dspy in a separate thread: it blocks there for calls and for code."""
     loop = asyncio.get_running_loop()
     threads = ThreadPoolExecutor(1, "rlm")
     dspy = await loop.run_in_executor(threads, _imported)
@@ -85,7 +85,7 @@ async def _run(calls: _Calls, question: str, text: str, *, is_confined: bool) ->
         n_seen = calls.n_begun
         while not (await asyncio.wait({work}, timeout=IDLE_S))[0]:
             if calls.n_begun == calls.n_ended == n_seen:
-                raise ExecutionError(f"the model's code asked nothing for {IDLE_S:.0f} s")
+                raise ExecutionError(f"the model's code made no call for {IDLE_S:.0f} s")
             n_seen = calls.n_begun
         said = work.result()
     except dspy.CodeInterpreterError as error:
@@ -98,22 +98,22 @@ async def _run(calls: _Calls, question: str, text: str, *, is_confined: bool) ->
     finally:
         calls.close()
         interpreters.close()
-        await asyncio.gather(work, return_exceptions=True)  # it ends now: nothing answers it
+        await asyncio.gather(work, return_exceptions=True)  # it ends now: its calls are refused
         threads.shutdown(wait=False)
-    if calls.over is not None:  # an answer may have been made without the calls that it lacks
+    if calls.over is not None:  # the answer may lack calls that a limit refused
         raise calls.over
     return said
 
 
 def _imported() -> Any:
-    """Dspy, which takes seconds to import."""
+    """Dspy, whose import takes seconds."""
     import dspy
 
     return dspy
 
 
 def _raise_cause(error: BaseException) -> NoReturn:
-    """Raise the failed call that dspy's error is about, or what there is."""
+    """Raise the failed call behind dspy's error, or the error itself."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, PearlError):
@@ -123,7 +123,7 @@ def _raise_cause(error: BaseException) -> NoReturn:
 
 
 class _Calls:
-    """What dspy asks: an engine of a `dspy.LM` whose calls are made in the evaluation's event loop."""
+    """The engine of a `dspy.LM`: makes dspy's calls in the evaluation's event loop."""
 
     def __init__(self, pearl: Pearl, question: str, token_budget: int | None, trace: Trace) -> None:
         self.model = pearl.client.name
@@ -144,7 +144,7 @@ class _Calls:
         from dspy import lm15
 
         if request.tools:
-            raise lm15.UnsupportedFeatureError("calls of tools are not passed on")
+            raise lm15.UnsupportedFeatureError("tool calls are not supported")
         prompt = Request(tuple(_messages(request)), self._task, self._pearl.limits.reply_tokens)
         self._spend(self._pearl.client.counter.count(prompt.prompt))
         reply = asyncio.run_coroutine_threadsafe(self._ask(prompt), self._loop).result()
@@ -162,7 +162,7 @@ class _Calls:
         )
 
     def close(self) -> None:
-        """Ask nothing any more."""
+        """Cancel all calls, and refuse new ones."""
         self._is_closed = True
         for task in self._under_way:
             task.cancel()
@@ -181,7 +181,7 @@ class _Calls:
 
     async def _ask(self, request: Request) -> Completion:
         if self.over is not None or self._is_closed:
-            raise self.over or ExecutionError("the sample is over")
+            raise self.over or ExecutionError("the sample has ended")
         began = monotonic()
         task = asyncio.ensure_future(self._pearl.calls(self._trace).complete(request))
         self._under_way.add(task)
@@ -221,7 +221,7 @@ def _messages(request: dspy.lm15.Request) -> Iterator[Message]:
 
 
 class _Interpreters:
-    """Makes dspy's interpreters of code, and ends their processes whatever they do."""
+    """Makes dspy's code interpreters, and can end their processes at any time."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.execution_instructions = getattr(make, "execution_instructions", "")
@@ -230,7 +230,7 @@ class _Interpreters:
         self._is_closed = False
 
     def __call__(self) -> Any:
-        """Make one, from any thread; it is of no use after the end."""
+        """Make an interpreter, from any thread; it is ended at once after `close`."""
         made = self._make()
         self._made.append(made)
         if self._is_closed:
@@ -245,7 +245,7 @@ class _Interpreters:
 
 
 def _end(interpreter: Any) -> None:
-    # The sandbox would wait for its process, which may be busy for ever.
+    # `shutdown` waits for the sandbox's process, which may be busy for ever.
     if (process := getattr(interpreter, "deno_process", None)) is not None:
         process.kill()
     interpreter.shutdown()

@@ -1,9 +1,9 @@
 """`BACKEND:NAME` → `Model`. Every other module of this folder is one backend.
 
-`providers.toml` has short names of servers besides, which are `openai` at their address.
+A short name of a server in `providers.toml` stands for the backend `openai` at its address.
 
 A backend module has `DESCRIPTION` (one line) and `create(name, settings) -> Model`. Backends raise
-`ModelError`, of the right kind, for every unusable reply; they never retry (`middleware` does).
+`ModelError` for every unusable reply; `middleware` retries.
 
 A backend with a server also has `address(settings) -> str`, "" for the vendor's own. It may have
 `ADDRESS_VARIABLE`, the environment variable for the address, and `key_variable(url, is_named=...)
@@ -69,11 +69,11 @@ class Abilities:
     """Arguments and capabilities of a backend, for listings.
 
     Attributes:
-        takes: What stands after the colon; "" for nothing.
-        constrains: As `Model.constrains`; None where the kind of its server decides.
-        extra: That it needs; "" for none.
+        takes: The argument after the colon; "" for none.
+        constrains: As `Model.constrains`; None if it depends on the kind of the server.
+        extra: The extra of the package that it needs; "" for none.
         key: The environment variable of its key; "" for none.
-        tokenizes: Whether tokens are counted by the model's own tokenizer; None as above.
+        tokenizes: Whether the model's own tokenizer counts tokens; None if it depends on the server.
         embeddings: Whether it compares texts by the vectors of `--embeddings`.
     """
 
@@ -125,7 +125,7 @@ def address_of(spec: str, settings: ModelSettings | None = None) -> str | None:
 
 
 def address_variable(spec: str) -> str:
-    """The environment variable for the address of a model's server; "" if there is none."""
+    """The environment variable that sets the address of a model's server; "" if none is set."""
     variable: str = _optional(spec, "ADDRESS_VARIABLE") or ""
     return variable if variable and os.environ.get(variable, "").strip() else ""
 
@@ -144,45 +144,13 @@ def default_key_variable(spec: str, url: str) -> str | None:
 
 
 def _optional(spec: str, name: str) -> Any:
-    """An optional attribute of a backend module, or None."""
-    backend = spec.partition(":")[0]
-    return getattr(_backend(backend), name, None)
+    """An optional attribute of a backend, or None."""
+    return getattr(_backend(spec.partition(":")[0]), name, None)
 
 
 def _backend(name: str) -> Any:
-    """The module of a backend, or its equivalent for a server with a short name; None if unknown."""
-    if plugins.exists(__name__, name):
-        return plugins.load(__name__, name)
-    provider = providers().get(name)
-    return None if provider is None else _Named(provider)
-
-
-class _Named:
-    """The backend `openai` at the address of a provider."""
-
-    def __init__(self, provider: Provider) -> None:
-        self._provider = provider
-        self._openai = plugins.load(__name__, "openai")
-
-    def create(self, name: str, settings: ModelSettings) -> Model:
-        """The model `name` of this server, or of one like it at the address in `settings`."""
-        url, key = self.address(settings), settings.api_key_env
-        if key is None:
-            key = self.key_variable(url)
-        server = settings.server or self._provider.server
-        known = replace(settings, base_url=url, api_key_env=key, server=server)
-        model: Model = self._openai.create_named(self._provider.name, name, known)
-        return model
-
-    def address(self, settings: ModelSettings) -> str:
-        return settings.base_url or self._provider.url
-
-    def key_variable(self, url: str, *, is_named: bool = True) -> str:
-        """The variable of its key, which is sent to its own address only; elsewhere as `openai:` does."""
-        variable: str = self._openai.key_variable(url, is_named=is_named)
-        if url.rstrip("/") != self._provider.url or variable == self._openai.ANY_KEY:
-            return variable
-        return self._provider.key
+    """The module of a backend, or the server with a short name; None if unknown."""
+    return plugins.load(__name__, name) if plugins.exists(__name__, name) else providers().get(name)
 
 
 def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
@@ -206,7 +174,7 @@ def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A server with a short name."""
+    """A server with a short name: the backend `openai` at its address."""
 
     name: str
     about: str
@@ -214,9 +182,32 @@ class Provider:
     key: str = ""
     server: str | None = None
 
+    def create(self, name: str, settings: ModelSettings) -> Model:
+        """Create the model `name` of this server; `settings` may have another address."""
+        url, key = self.address(settings), settings.api_key_env
+        settings = replace(
+            settings,
+            base_url=url,
+            api_key_env=self.key_variable(url) if key is None else key,
+            server=settings.server or self.server,
+        )
+        model: Model = _backend("openai").create_named(self.name, name, settings)
+        return model
+
+    def address(self, settings: ModelSettings) -> str:
+        """The address of the server."""
+        return settings.base_url or self.url
+
+    def key_variable(self, url: str, *, is_named: bool = True) -> str:
+        """The variable of its key, or that of `openai:` for another address than its own."""
+        openai = _backend("openai")
+        variable: str = openai.key_variable(url, is_named=is_named)
+        is_own = url.rstrip("/") == self.url and variable != openai.ANY_KEY
+        return self.key if is_own else variable
+
 
 @cache
 def providers() -> Mapping[str, Provider]:
-    """Every server that has a short name, by that name."""
+    """The servers with a short name, by name."""
     text = Path(__file__).parent.with_name("providers.toml").read_text(encoding="utf-8")
     return {name: Provider(name, **table) for name, table in tomllib.loads(text).items()}

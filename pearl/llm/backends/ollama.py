@@ -1,8 +1,8 @@
 """Ollama: the OpenAI client at Ollama's address, without a key.
 
 Ollama silently truncates a prompt that exceeds the context window the model was loaded with, and
-its OpenAI-compatible API cannot change that window. So a prompt longer than the window known here
-is rejected; docs/local_models.md describes the settings.
+its OpenAI-compatible API cannot change that window. So a longer prompt is rejected here;
+docs/local_models.md describes the settings.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint, read_key
 from pearl.llm.backends.openai.servers import load
 
-DESCRIPTION = "Ollama, here or at $OLLAMA_HOST: ollama:NAME, as `ollama list` has it"
+DESCRIPTION = "Ollama, here or at $OLLAMA_HOST: ollama:NAME, as in `ollama list`"
 ADDRESS_VARIABLE = "OLLAMA_HOST"
 PORT = 11434
 WINDOW = 4_096  # Ollama's default window in tokens, with less than 24 GiB of video memory
 
 
 def create(name: str, settings: ModelSettings) -> OllamaModel:
-    """The model `name` of the server in `settings`, in `OLLAMA_HOST`, or else of this machine.
+    """Create the model `name` of the server in `settings`, else `OLLAMA_HOST`, else this machine.
 
     Its window is Ollama's default unless `settings` or `OLLAMA_CONTEXT_LENGTH` set another.
     """
@@ -70,7 +70,7 @@ def _address(host: str) -> str:
     name, colon, port = where.rpartition(":")
     if not colon or not port.isdecimal() or (":" in name and not name.endswith("]")):
         name, port = where, str({"http": 80, "https": 443}.get(scheme, PORT))
-    if name in ("", "0.0.0.0", "::", "[::]"):  # where a server listens, not where it is
+    if name in ("", "0.0.0.0", "::", "[::]"):  # an address to listen on, not one to connect to
         name = "localhost"
     if ":" in name and not name.startswith("["):
         name = f"[{name}]"

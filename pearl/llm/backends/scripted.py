@@ -1,8 +1,8 @@
 r"""Scripted replies: for tests and demonstrations; no model, no network.
 
 `scripted:FILE` reads a JSON array of rules `[{"match": ..., "reply": ...}]`. The first rule whose
-regular expression is found in the prompt (`.` matches line ends) gives the reply; `\1` in a reply
-is the first group of its match.
+regular expression matches in the prompt (`.` matches line ends) gives the reply; `\1` in a reply is
+the first group of the match.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pydantic import TypeAdapter, ValidationError
 from pearl.data.journal import Frozen
 from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError, did_you_mean
-from pearl.llm import ActionTask, CombineTask, Completion, Constrains, Request
+from pearl.llm import ActionTask, Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.flaws import is_blank
 
 DESCRIPTION = "replies from a file of rules, for tests: scripted:rules.json"
 
-NOTICE = "scripted: these replies were written beforehand, no model wrote them"
+NOTICE = "scripted: these replies were prepared; no model wrote them"
 
 FORMAT = 'a JSON array of rules: [{"match": "regular expression", "reply": "text"}]'
 
@@ -59,11 +59,10 @@ class Scripted:
         """A model with one recorded reply for the output of each step."""
 
         def recorded(request: Request) -> str:
-            task = request.task
-            step = task.step if isinstance(task, CombineTask) else task
+            step = request.task
             if not isinstance(step, ActionTask):
                 raise ModelError(
-                    "the recording has replies to steps only, not to plans or choices",
+                    "the recording has replies to steps, but not to plans or choices",
                     kind="bad_request",
                 )
             if step.output not in outputs:
@@ -92,7 +91,7 @@ class Scripted:
 
 
 class _Rule(Frozen):
-    match: str
+    match: re.Pattern[str]
     reply: str
 
 
@@ -131,17 +130,11 @@ def _read(path: Path) -> list[tuple[re.Pattern[str], str]]:
         first = error.errors(include_url=False)[0]
         where = "".join(f"[{part!r}]" for part in first["loc"])
         raise DataError(f"rules{where}: {first['msg']}", path=path, help=FORMAT) from None
-    compiled = []
-    for i, rule in enumerate(rules):
-        try:
-            compiled.append((re.compile(rule.match, re.DOTALL), rule.reply))
-        except re.error as error:
-            raise DataError(f"rules[{i}]['match']: {error}", path=path, help=FORMAT) from None
-    return compiled
+    return [(re.compile(rule.match.pattern, re.DOTALL), rule.reply) for rule in rules]
 
 
 def _expanded(found: re.Match[str], text: str) -> str:
-    """The reply with its groups filled in; unchanged if its backslashes are not references."""
+    """The reply with the groups of the match; unchanged if its backslashes are not references."""
     try:
         return found.expand(text)
     except (re.error, IndexError):

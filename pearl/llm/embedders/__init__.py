@@ -15,6 +15,7 @@ from pearl import plugins
 from pearl.errors import UsageError, did_you_mean
 from pearl.llm.embedding_cache import CachedEmbedder, EmbeddingCache
 from pearl.llm.middleware.budget import Budget
+from pearl.plugins.files import cache_file
 from pearl.retrieval import Embedder
 
 __all__ = [
@@ -28,7 +29,7 @@ __all__ = [
     "embedder_beside",
 ]
 
-# Models that write and models of embeddings are mostly on different servers.
+# The embedding model usually runs on another server than the language model.
 ADDRESS_VARIABLE = "PEARL_EMBEDDINGS_URL"
 
 
@@ -43,15 +44,15 @@ class EmbedderSettings:
             `PEARL_EMBEDDINGS_API_KEY`, else `PEARL_API_KEY`, else `OPENAI_API_KEY`.
         is_asked: Whether texts will be sent; if not, no key is needed.
         timeout_s: Time limit of one call in seconds.
-        concurrency: Calls at once.
+        concurrency: Maximum concurrent calls.
         attempts: Maximum calls per request, including the first.
         first_wait_s: Seconds before the second call if the server names none.
-        dimensions: Of the vectors, for models that can shorten them; None for the model's own.
-        query_prefix: What queries begin with; None for what the model was trained with, by its name
+        dimensions: Dimensions of the vectors, for models that can shorten them; None for the model's own.
+        query_prefix: Text before each query; None for the prefix that the model was trained with
             (`prefixes.toml`).
-        passage_prefix: The same of passages.
-        budget: What calls may spend, tokens at its own price; None for no limit.
-        is_cached: Whether vectors are kept in the cache folder, and taken from there.
+        passage_prefix: The same for passages.
+        budget: Limits of spending, with the price of the embedding model; None for no limit.
+        is_cached: Whether vectors are stored in the cache folder and read from there.
     """
 
     base_url: str | None = None
@@ -82,7 +83,7 @@ class EmbedderModule(Protocol):
 
     DESCRIPTION: str
     IS_CACHED: bool
-    """Whether a vector takes longer to make than to find."""
+    """Whether computing a vector takes longer than reading it from the cache."""
 
     def create(self, name: str, settings: EmbedderSettings) -> TextEmbedder:
         """Create the embedder of a name, which may be "".
@@ -129,8 +130,10 @@ def create_embedder(spec: str, settings: EmbedderSettings | None = None) -> Text
     settings = settings or EmbedderSettings()
     module: EmbedderModule = plugins.load(__name__, kind)
     embedder = module.create(name, settings)
-    cache = EmbeddingCache.of_user() if module.IS_CACHED and settings.is_cached else None
-    return embedder if cache is None else CachedEmbedder(embedder, cache, settings.concurrency)
+    path = cache_file("embeddings.sqlite") if module.IS_CACHED and settings.is_cached else None
+    if path is None:  # also if other users may write to the cache folder
+        return embedder
+    return CachedEmbedder(embedder, EmbeddingCache(path), settings.concurrency)
 
 
 def embedder_beside(
@@ -150,7 +153,7 @@ def embedder_beside(
         base_url: The model's server.
         api_key_env: The variable of the key for that.
         is_asked: Whether texts will be sent.
-        concurrency: Calls at once.
+        concurrency: Maximum concurrent calls.
 
     Raises:
         UsageError: It does not exist, or cannot be set up.
@@ -158,6 +161,8 @@ def embedder_beside(
         ModelError: The required key is missing or invalid.
     """
     settings = EmbedderSettings(url, is_asked=is_asked, concurrency=concurrency)
-    if not (url or address_in_environment()):  # neither goes to a server of their own
+    if not (
+        url or address_in_environment()
+    ):  # the key of the model goes to the server of the model only
         settings = replace(settings, base_url=base_url, api_key_env=api_key_env)
     return create_embedder(spec, settings)

@@ -26,7 +26,7 @@ from pearl.llm.backends.openai.replies import bounded_usage, read_as, read_usage
 from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.concurrency import gather
 from pearl.llm.embedders import ADDRESS_VARIABLE, EmbedderSettings, address_in_environment
-from pearl.llm.middleware.budget import Budget, spending
+from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.retry import Retries
 from pearl.llm.prices import read_prices
 from pearl.retrieval import TextKind
@@ -85,7 +85,7 @@ def read_vectors(
     try:
         reply = _Reply.model_validate_json(body)
     except ValidationError:
-        reply = read_as(_Reply, body, endpoint, WHAT)  # which says what it is instead
+        reply = read_as(_Reply, body, endpoint, WHAT)  # raises an error that describes the reply
     usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
 
     def malformed(why: str) -> ModelError:
@@ -110,7 +110,7 @@ def read_vectors(
     if len(dimensions) > 1 or 0 in dimensions:
         raise malformed(f"vectors of {', '.join(map(str, dimensions))} dimensions")
     vectors = np.array(rows, dtype=np.float64).reshape(n_texts, -1)
-    with np.errstate(over="ignore"):  # it is infinite then, and said below
+    with np.errstate(over="ignore"):  # infinite lengths are reported below
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not np.isfinite(lengths).all():
         raise malformed("a vector has values that are not finite")
@@ -124,13 +124,13 @@ __all__ = ["DESCRIPTION", "IS_CACHED", "OpenAIEmbedder", "create"]
 
 DESCRIPTION = "any OpenAI-compatible server: openai:NAME; $PEARL_EMBEDDINGS_URL for one of your own"
 IS_CACHED = True
-KEY_VARIABLE = "PEARL_EMBEDDINGS_API_KEY"  # Goes before the variables of keys of models
-BATCH_TEXTS = 64  # Texts of a call at most
-BATCH_CHARACTERS = 120_000  # Characters of a call at most; OpenAI takes 300,000 tokens
+KEY_VARIABLE = "PEARL_EMBEDDINGS_API_KEY"  # takes precedence over the keys of models
+BATCH_TEXTS = 64  # Maximum texts of a call
+BATCH_CHARACTERS = 120_000  # Maximum characters of a call; OpenAI accepts 300,000 tokens
 MAX_DIMENSIONS = 16_384
-BYTES_A_NUMBER = 32  # What a reply may have: a float64 in JSON has 25 bytes at most
-MAX_CALL_S = 900.0  # Seconds that all calls of one batch may take
-_TOO_MUCH = frozenset({400, 413, 422})  # Statuses of servers that a batch is too large for
+BYTES_A_NUMBER = 32  # Maximum bytes of a reply per number; a float64 in JSON has at most 25
+MAX_CALL_S = 900.0  # Maximum seconds of all calls of one batch
+_TOO_MUCH = frozenset({400, 413, 422})  # Statuses of servers that reject a batch as too large
 
 
 def create(name: str, settings: EmbedderSettings) -> OpenAIEmbedder:
@@ -231,7 +231,7 @@ class OpenAIEmbedder:
         }
         if self._dimensions:
             body["dimensions"] = self._dimensions
-        async with spending(self.budget, self.budget.worst_of(texts)) as call:
+        async with self.budget.spending(self.budget.worst_of(texts)) as call:
             body_of_reply = await self._post(body, len(texts))
             vectors, usage = read_vectors(body_of_reply, len(texts), self._endpoint)
             usage = bounded_usage(usage, sum(map(len, texts)), 0)
@@ -263,7 +263,7 @@ class OpenAIEmbedder:
 
 
 class _TooLargeError(ModelError):
-    """A refusal that may be one of the size of a batch."""
+    """A rejection that may be due to the size of a batch."""
 
 
 def _batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:
@@ -280,7 +280,7 @@ def _batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:
 
 
 def _advice(error: ModelError) -> str | None:
-    """Advice for embeddings in place of that for models, whose options are others."""
+    """Advice for embeddings in place of advice that names options of language models."""
     if error.kind == "deadline":
         return "the server may be busy, or its model slow: try again, or cut passages shorter"
     return error.help and error.help.replace("--base-url", ADDRESS_VARIABLE)

@@ -1,6 +1,8 @@
-"""Collects calls and sends them as batches; to a caller it is a slow model. Round: requests collected until none arrives for a while.
+"""Collects calls and sends them as batches; to a caller it is a slow model.
 
-The order makes a kill harmless: upload the file (free), write the record, create the batch (paid), store the replies, remove the record. A restart finds the record.
+A round is the requests that are collected until none arrives for a while.
+
+The order of the steps makes a kill harmless: upload the file (free), write the record, create the batch (paid), store the replies, remove the record. A restart finds the record.
 """
 
 from __future__ import annotations
@@ -24,12 +26,16 @@ from pearl.llm.middleware.retry import CircuitBreaker
 from pearl.llm.middleware.wrappers import Wrapper
 
 FOLDER = "batches"
+KEPT_AT_ONCE = 1_000  # Replies that are stored concurrently; the store groups them
+POLL_GROWTH = 1.5
+# Iterations of the event loop that have to be quiet, too, because on a busy machine it lags.
+PASSES = 20
 
-_NEW = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
+Result = TypeVar("Result")
 
 
 class PendingBatch(BaseModel):
-    """A batch that was submitted, or was about to be."""
+    """A batch that was submitted or is about to be."""
 
     model_config = ConfigDict(ser_json_bytes="hex", val_json_bytes="hex")
 
@@ -39,6 +45,32 @@ class PendingBatch(BaseModel):
     keys: frozenset[bytes]
     batch_id: str | None = None
     path: Path | None = Field(default=None, exclude=True)
+
+    def save(self) -> None:
+        """Write the record, synced to disk."""
+        if self.path is None:
+            return
+        part = self.path.with_suffix(".part")
+        try:
+            with os.fdopen(
+                os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb"
+            ) as file:
+                file.write(self.model_dump_json().encode())
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self.path)
+            folder = os.open(part.parent, os.O_RDONLY)  # syncs the name of the file
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise StoreError(error.strerror or str(error), path=self.path) from None
+
+    def remove(self) -> None:
+        """Remove the record of a batch that was read."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
 
 
 class PendingBatches:
@@ -55,42 +87,29 @@ class PendingBatches:
                 for path in sorted(self._folder.glob("*.json")):
                     self._load(path)
             except OSError as error:
-                raise _unusable(self._folder, error) from None
+                raise StoreError(error.strerror or str(error), path=self._folder) from None
 
     def take(self, keys: Iterable[bytes]) -> list[PendingBatch]:
         """Take the batches with these requests; each is returned once, unless it is put back."""
-        found = {id(record): record for key in keys if (record := self._by_key.get(key))}
-        for record in found.values():
+        records = {id(record): record for key in keys if (record := self._by_key.get(key))}
+        for record in records.values():
             for key in record.keys:
                 if self._by_key.get(key) is record:
                     del self._by_key[key]
-        return list(found.values())
+        return list(records.values())
 
     def put_back(self, record: PendingBatch) -> None:
         """Return a batch that was not read after all."""
         self._by_key.update(dict.fromkeys(record.keys, record))
 
     def add(self, file_id: str, keys: Iterable[bytes]) -> PendingBatch:
-        """Record a batch that is about to be created, synced to disk."""
+        """Record a batch that is about to be created."""
+        path = self._folder and self._folder / f"{uuid4().hex}.json"
         record = PendingBatch(
-            server=self._server,
-            model=self._model,
-            file_id=file_id,
-            keys=frozenset(keys),
-            path=self._folder and self._folder / f"{uuid4().hex}.json",
+            server=self._server, model=self._model, file_id=file_id, keys=frozenset(keys), path=path
         )
-        _save(record)
+        record.save()
         return record
-
-    def created(self, record: PendingBatch, batch_id: str) -> None:
-        """Record the server's id of a batch, synced to disk."""
-        record.batch_id = batch_id
-        _save(record)
-
-    def remove(self, record: PendingBatch) -> None:
-        """Remove the record of a batch that was read."""
-        if record.path is not None:
-            record.path.unlink(missing_ok=True)
 
     def _load(self, path: Path) -> None:
         try:
@@ -108,35 +127,6 @@ class PendingBatches:
             self.put_back(record)
 
 
-def _save(record: PendingBatch) -> None:
-    if record.path is None:
-        return
-    part = record.path.with_suffix(".part")
-    try:
-        with os.fdopen(os.open(part, _NEW, 0o600), "wb") as file:
-            file.write(record.model_dump_json().encode())
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(record.path)
-        folder = os.open(part.parent, os.O_RDONLY)  # the name is on the disk with its folder
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise _unusable(record.path, error) from None
-
-
-def _unusable(path: Path, error: OSError) -> StoreError:
-    return StoreError(error.strerror or str(error), path=path)
-
-
-KEPT_AT_ONCE = 1_000  # Replies that are stored concurrently; the store groups them
-POLL_GROWTH = 1.5
-
-Result = TypeVar("Result")
-
-
 @dataclass(frozen=True, slots=True)
 class Pace:
     """Timing and size limits."""
@@ -152,7 +142,7 @@ class Pace:
 DEFAULT_PACE = Pace()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BatchProgress:
     """Progress of a round."""
 
@@ -164,7 +154,7 @@ class BatchProgress:
     is_left: bool = False
 
     def __str__(self) -> str:
-        """One line for people."""
+        """One line for the user."""
         requests = f"{self.n_requests:,} request{'' if self.n_requests == 1 else 's'}"
         batches = f"{self.n_batches:,} batch{'' if self.n_batches == 1 else 'es'}"
         found = f" ({self.n_found:,} submitted before)" if self.n_found else ""
@@ -175,60 +165,147 @@ class BatchProgress:
         return f"round {self.round}: {requests}{found} in {batches}, {state}"
 
 
-Deliver = Callable[[bytes, Completion | Exception], None]
-"""Callback for the result of a request, by its key."""
-
 OnTrouble = Callable[[ModelError, float], None]
 """Callback for a failed call, with the seconds of further retries."""
 
 
-class Submitter:
-    """Carries out rounds of requests by batches."""
+class Batched(Wrapper):
+    """Collects requests and sends them by rounds through the Batch API.
+
+    Identical requests are deduplicated; a request whose batch is in progress, since this process or
+    an earlier one, is not submitted again. Constrained requests and requests for likelihoods go to the model directly,
+    because probing a server needs single calls. Close it in the event loop that uses it.
+    """
 
     def __init__(
         self,
+        model: Model,
         batches: Batches,
-        records: PendingBatches,
-        deliver: Deliver,
         *,
         replies: Replies | None = None,
+        folder: Path | None = None,
         pace: Pace = DEFAULT_PACE,
+        breaker: CircuitBreaker | None = None,
+        is_busy: Callable[[], bool] = lambda: False,
         on_progress: Callable[[BatchProgress], None] | None = None,
         on_trouble: OnTrouble | None = None,
     ) -> None:
+        super().__init__(model)
+        self.breaker = breaker or CircuitBreaker()
         self._batches = batches
-        self._records = records
-        self._deliver = deliver
+        self._records = PendingBatches(folder, batches.server, model.name)
         self._replies = replies
         self._pace = pace
+        self._is_busy = is_busy
         self._on_progress = on_progress
         self._on_trouble = on_trouble
-        self._is_in_trouble = False
-        self._unread: set[bytes] = set()
-        """Requests that were paid, and whose results could not be read."""
-        self._turn = asyncio.Lock()
+        self._futures: dict[bytes, asyncio.Future[Completion]] = {}
+        self._n_waiting: dict[bytes, int] = {}
+        self._collected: dict[bytes, Request] = {}
+        self._n_direct = 0
         self._n_rounds = 0
-        self.n_under_way = 0
-        """Batches that are waited for."""
-        self._has_ended = asyncio.Event()
+        self._n_batches = 0  # that are waited for
+        self._batch_ended = asyncio.Event()
+        self._resubmitting = asyncio.Lock()
+        self._is_in_trouble = False
+        self._unreadable: set[bytes] = set()  # requests whose paid result was unreadable
+        self._stirred_at = 0.0
+        self._watch: asyncio.Task[None] | None = None
+        self._rounds: set[asyncio.Task[None]] = set()
 
-    async def carry_out(self, requests: Mapping[bytes, Request]) -> None:
+    def stir(self) -> None:
+        """Delay the end of the round, because more requests may follow soon."""
+        self._stirred_at = monotonic()
+
+    async def complete(self, request: Request) -> Completion:
+        """Send one request, with the others of its round."""
+        self.breaker.check()
+        if request.constraint is not None or request.candidates:
+            return await self._complete_directly(request)
+        key = request_key(request, self.identity)
+        if key not in self._futures:
+            self._futures[key] = asyncio.get_running_loop().create_future()
+            self._collected[key] = request
+        self.stir()
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._collect())
+        self._n_waiting[key] = self._n_waiting.get(key, 0) + 1
+        try:
+            return await self.breaker.interruptible(asyncio.shield(self._futures[key]))
+        finally:
+            self._leave(key)
+
+    def leave(self) -> None:
+        """End the run; submitted batches continue at the server."""
+        n = self._n_batches
+        left = f"{n:,} batch{'' if n == 1 else 'es'} left under way at the server"
+        self.breaker.throw(
+            PausedError(
+                left if n else "stopped before anything was submitted",
+                help="run the same command again to read their replies",
+            )
+        )
+
+    async def aclose(self) -> None:
+        """Stop waiting. The wrapped model stays open, because this one does not own it."""
+        ending = [*self._rounds, *([self._watch] if self._watch else [])]
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+
+    async def _complete_directly(self, request: Request) -> Completion:
+        self._n_direct += 1
+        try:
+            return await self._model.complete(request)
+        finally:
+            self._n_direct -= 1
+            self.stir()
+
+    async def _collect(self) -> None:
+        """Start a round whenever it is quiet, until no requests are left."""
+        while self._collected:
+            await self._quiet()
+            requests, self._collected = self._collected, {}
+            if requests and self.breaker.error is None:
+                round = asyncio.create_task(self._round(requests))
+                self._rounds.add(round)
+                round.add_done_callback(self._rounds.discard)
+
+    async def _quiet(self) -> None:
+        while True:
+            wait_s = self._stirred_at + self._pace.quiet_s - monotonic()
+            if wait_s > 0 or self._n_direct or self._is_busy():
+                await asyncio.sleep(max(wait_s, self._pace.quiet_s / 4))
+                continue
+            seen = self._stirred_at
+            for _ in range(PASSES):
+                await asyncio.sleep(0)
+            if self._stirred_at == seen:
+                return
+
+    async def _round(self, requests: Mapping[bytes, Request]) -> None:
         """Carry out one round of requests, by key, until each has its reply or error."""
+        try:
+            await self._carry_out(requests)
+        except Exception as error:  # noqa: BLE001 - a bug must not leave callers waiting
+            self._fail(requests, error)
+
+    async def _carry_out(self, requests: Mapping[bytes, Request]) -> None:
         self._n_rounds += 1
         records = self._records.take(requests)
         found = {key for record in records for key in record.keys & requests.keys()}
-        round = _Round(BatchProgress(self._n_rounds, len(requests), len(found)), self._on_progress)
+        progress = BatchProgress(self._n_rounds, len(requests), len(found))
         try:
             async with asyncio.TaskGroup() as group:
                 for record in records:
                     asked = {key: requests[key] for key in record.keys & requests.keys()}
-                    group.create_task(self._see_through(asked, record, round, is_new=False))
+                    group.create_task(self._see_through(asked, record, progress))
                 rest = {key: request for key, request in requests.items() if key not in found}
                 for asked, data in self._files(rest):
                     if submitted := await self._submitted(asked, data):
-                        group.create_task(self._see_through(asked, submitted, round, is_new=True))
+                        group.create_task(self._see_through(asked, submitted, progress))
         except asyncio.CancelledError:
-            round.update(is_left=round.progress.n_batches > 0)
+            self._report(progress, is_left=progress.n_batches > 0)
             raise
 
     def _files(
@@ -279,10 +356,11 @@ class Submitter:
             if is_doubtful:
                 self._records.put_back(record)
             else:
-                self._records.remove(record)
+                record.remove()
             raise
         try:
-            self._records.created(record, batch.id)
+            record.batch_id = batch.id
+            record.save()
         except StoreError:
             self._records.put_back(record)
             raise
@@ -297,36 +375,36 @@ class Submitter:
             raise
 
     async def _see_through(
-        self, asked: Mapping[bytes, Request], record: PendingBatch, round: _Round, *, is_new: bool
+        self, asked: Mapping[bytes, Request], record: PendingBatch, progress: BatchProgress
     ) -> None:
         """Wait for a batch and deliver its results; submit again what was rejected or lost."""
-        self.n_under_way += 1
+        self._n_batches += 1
         try:
-            is_delivered, _ = await self._delivered(asked, record, round, is_new=is_new)
+            is_delivered, _ = await self._delivered(asked, record, progress)
         finally:
-            self.n_under_way -= 1
-            self._has_ended.set()
+            self._n_batches -= 1
+            self._batch_ended.set()
         if not is_delivered:
-            async with self._turn:
-                await self._once_more(asked, round)
+            async with self._resubmitting:
+                await self._once_more(asked, progress)
 
     async def _delivered(
-        self, asked: Mapping[bytes, Request], record: PendingBatch, round: _Round, *, is_new: bool
+        self, asked: Mapping[bytes, Request], record: PendingBatch, progress: BatchProgress
     ) -> tuple[bool, Batch | None]:
         """Wait for a batch and deliver its results."""
         try:
-            batch = await self._ended(record, round, is_new=is_new)
+            batch = await self._ended(record, progress)
             if batch is not None and not batch.is_too_much:
                 await self._read(asked, record, batch)
                 return True, batch
-            self._records.remove(record)
+            record.remove()
         except Exception as error:  # noqa: BLE001 - delivered to the callers
             self._records.put_back(record)
             self._fail(asked, error)
             return True, None
         return False, batch
 
-    async def _once_more(self, asked: Mapping[bytes, Request], round: _Round) -> None:
+    async def _once_more(self, asked: Mapping[bytes, Request], progress: BatchProgress) -> None:
         """Submit again what the server rejected as too large or lost, one batch after the other.
 
         Servers limit the tokens that wait in all batches. So a batch that was too large waits for
@@ -334,45 +412,44 @@ class Submitter:
         """
         data = b"".join(self._batches.line(key, asked[key]) for key in asked)
         while record := await self._submitted(asked, data):
-            is_delivered, batch = await self._delivered(asked, record, round, is_new=True)
+            is_delivered, batch = await self._delivered(asked, record, progress)
             if is_delivered:
                 return
-            if self.n_under_way:
-                self._has_ended.clear()
-                await self._has_ended.wait()
+            if self._n_batches:
+                self._batch_ended.clear()
+                await self._batch_ended.wait()
                 continue
             if batch is None or len(asked) == 1:
                 message = f"{self._batches.server} knows nothing of a batch it has created"
-                problem = batch and batch.problem
+                problem = batch and self._batches.problem(batch)
                 self._fail(asked, problem or ModelError(message, kind="bad_request"))
                 return
             keys = list(asked)
             middle = len(keys) // 2
             for half in (keys[:middle], keys[middle:]):
-                await self._once_more({key: asked[key] for key in half}, round)
+                await self._once_more({key: asked[key] for key in half}, progress)
             return
 
-    async def _ended(self, record: PendingBatch, round: _Round, *, is_new: bool) -> Batch | None:
+    async def _ended(self, record: PendingBatch, progress: BatchProgress) -> Batch | None:
         """The batch of a record when it is over; None if the server has none."""
         if record.batch_id is None:
             found = await self._patiently(lambda: self._find(record.file_id))
             if found is None:
                 return None
-            self._records.created(record, found.id)
+            record.batch_id = found.id
+            record.save()
         id = record.batch_id
         assert id is not None
-        round.update(n_batches=1)
+        self._report(progress, n_batches=1)
         wait_s, n_done = self._pace.poll_s, 0
         known_at = monotonic()
-        if is_new:
-            await asyncio.sleep(wait_s)
         while True:
             batch = await self._patiently(lambda: self._batches.retrieve(id))
             if batch is None:  # checked twice, because another submission is paid again
                 batch = await self._patiently(lambda: self._find(record.file_id))
             if batch is None:
                 return None
-            round.update(n_done=batch.n_done - n_done)
+            self._report(progress, n_done=batch.n_done - n_done)
             n_done = batch.n_done
             if batch.is_over:
                 return batch
@@ -391,9 +468,9 @@ class Submitter:
         self, asked: Mapping[bytes, Request], record: PendingBatch, batch: Batch
     ) -> None:
         """Store the replies, also to requests that nobody awaits now, and deliver the results."""
-        if batch.problem is not None:
-            self._records.remove(record)
-            self._fail(asked, batch.problem)
+        if (problem := self._batches.problem(batch)) is not None:
+            record.remove()
+            self._fail(asked, problem)
             return
         results = await self._patiently(lambda: self._batches.results(batch, asked))
         if results is None:
@@ -411,41 +488,35 @@ class Submitter:
             ]
             for start in range(0, len(keeping), KEPT_AT_ONCE):
                 await asyncio.gather(*keeping[start : start + KEPT_AT_ONCE])
-        self._records.remove(record)
+        record.remove()
         for key in asked:
-            self._deliver(key, self._paid_once_more(key, results.get(key) or self._missing(batch)))
-
-    def _paid_once_more(
-        self, key: bytes, result: Completion | ModelError
-    ) -> Completion | ModelError:
-        """The result; a second unreadable result ends the attempts, because each is billed."""
-        if isinstance(result, Completion) or result.kind != "malformed":
-            return result
-        if key not in self._unread:
-            self._unread.add(key)
-            return result
-        return ModelError(
-            f"{result.message}, twice",
-            kind="bad_request",
-            usage=result.usage,
-            help="inspect the batches there before you run the command again: both were billed",
-        )
+            result = results.get(key) or self._missing(batch)
+            if isinstance(result, ModelError) and result.kind == "malformed":
+                if key in self._unreadable:  # not submitted a third time, because each is billed
+                    result = ModelError(
+                        f"{result.message}, twice",
+                        kind="bad_request",
+                        usage=result.usage,
+                        help="inspect the batches there before you run the command again: both were billed",
+                    )
+                self._unreadable.add(key)
+            self._deliver(key, result)
 
     def _missing(self, batch: Batch) -> ModelError:
-        """The error of a request that has no line."""
+        """The error of a request without a result."""
         if batch.status == "cancelled":
             return ModelError(
                 f"the batch was cancelled at {self._batches.server}",
                 kind="bad_request",
                 help="run the same command again to submit the remaining requests",
             )
+        server = self._batches.server
         if batch.status == "expired":
-            message = (
-                f"the batch expired at {self._batches.server} before it processed this request"
-            )
+            message = f"the batch expired at {server} before it processed this request"
             return ModelError(message, kind="deadline")
-        message = f"the batch came back from {self._batches.server} without this request"
-        return ModelError(message, kind="malformed")
+        return ModelError(
+            f"the batch came back from {server} without this request", kind="malformed"
+        )
 
     def _fail(self, keys: Collection[bytes], error: Exception) -> None:
         for key in keys:
@@ -470,148 +541,16 @@ class Submitter:
             await asyncio.sleep(named_s)
             wait_s = min(self._pace.longest_poll_s, 2 * wait_s)
 
-
-class _Round:
-    """Reports the progress of one round."""
-
-    def __init__(
-        self, progress: BatchProgress, on_progress: Callable[[BatchProgress], None] | None
+    def _report(
+        self, progress: BatchProgress, n_batches: int = 0, n_done: int = 0, *, is_left: bool = False
     ) -> None:
-        self.progress = progress
-        self._on_progress = on_progress
-
-    def update(self, *, n_batches: int = 0, n_done: int = 0, is_left: bool = False) -> None:
-        """Add to the counts, and report a change."""
-        old = self.progress
-        self.progress = replace(
-            old, n_batches=old.n_batches + n_batches, n_done=old.n_done + n_done, is_left=is_left
-        )
-        if self._on_progress is not None and self.progress != old:
-            self._on_progress(self.progress)
-
-
-# Iterations of the event loop that have to be quiet, too, because on a busy machine it lags.
-PASSES = 20
-
-
-class Batched(Wrapper):
-    """Collects requests and sends them by rounds through the Batch API.
-
-    Identical requests are deduplicated; a request whose batch is in progress, since this process or
-    an earlier one, is not submitted again. Constrained requests go to the model directly, because
-    probing a server needs single calls, and so do those for likelihoods. Close it in the event loop that uses it.
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        batches: Batches,
-        *,
-        replies: Replies | None = None,
-        folder: Path | None = None,
-        pace: Pace = DEFAULT_PACE,
-        breaker: CircuitBreaker | None = None,
-        is_busy: Callable[[], bool] = lambda: False,
-        on_progress: Callable[[BatchProgress], None] | None = None,
-        on_trouble: OnTrouble | None = None,
-    ) -> None:
-        super().__init__(model)
-        self.breaker = breaker or CircuitBreaker()
-        self._submitter = Submitter(
-            batches,
-            PendingBatches(folder, batches.server, model.name),
-            self._deliver,
-            replies=replies,
-            pace=pace,
-            on_progress=on_progress,
-            on_trouble=on_trouble,
-        )
-        self._quiet_s = pace.quiet_s
-        self._is_busy = is_busy
-        self._futures: dict[bytes, asyncio.Future[Completion]] = {}
-        self._n_waiting: dict[bytes, int] = {}
-        self._collected: dict[bytes, Request] = {}
-        self._n_direct = 0
-        self._stirred_at = 0.0
-        self._watch: asyncio.Task[None] | None = None
-        self._rounds: set[asyncio.Task[None]] = set()
-
-    def stir(self) -> None:
-        """Delay the end of the round, because more requests may follow soon."""
-        self._stirred_at = monotonic()
-
-    async def complete(self, request: Request) -> Completion:
-        """Send one request, with the others of its round."""
-        self.breaker.check()
-        if request.constraint is not None or request.candidates:
-            return await self._complete_directly(request)
-        key = request_key(request, self.identity)
-        if key not in self._futures:
-            self._futures[key] = asyncio.get_running_loop().create_future()
-            self._collected[key] = request
-        self.stir()
-        if self._watch is None or self._watch.done():
-            self._watch = asyncio.create_task(self._collect())
-        self._n_waiting[key] = self._n_waiting.get(key, 0) + 1
-        try:
-            return await self.breaker.interruptible(asyncio.shield(self._futures[key]))
-        finally:
-            self._leave(key)
-
-    def leave(self) -> None:
-        """End the run; submitted batches continue at the server."""
-        n = self._submitter.n_under_way
-        left = f"{n:,} batch{'' if n == 1 else 'es'} left under way at the server"
-        self.breaker.throw(
-            PausedError(
-                left if n else "stopped before anything was submitted",
-                help="run the same command again to read their replies",
-            )
-        )
-
-    async def aclose(self) -> None:
-        """Stop waiting. The wrapped model stays open, because this one does not own it."""
-        ending = [*self._rounds, *([self._watch] if self._watch else [])]
-        for task in ending:
-            task.cancel()
-        await asyncio.gather(*ending, return_exceptions=True)
-
-    async def _complete_directly(self, request: Request) -> Completion:
-        self._n_direct += 1
-        try:
-            return await self._model.complete(request)
-        finally:
-            self._n_direct -= 1
-            self.stir()
-
-    async def _collect(self) -> None:
-        """Start a round whenever it is quiet, until no requests are left."""
-        while self._collected:
-            await self._quiet()
-            requests, self._collected = self._collected, {}
-            if requests and self.breaker.error is None:
-                round = asyncio.create_task(self._carry_out(requests))
-                self._rounds.add(round)
-                round.add_done_callback(self._rounds.discard)
-
-    async def _quiet(self) -> None:
-        while True:
-            wait_s = self._stirred_at + self._quiet_s - monotonic()
-            if wait_s > 0 or self._n_direct or self._is_busy():
-                await asyncio.sleep(max(wait_s, self._quiet_s / 4))
-                continue
-            seen = self._stirred_at
-            for _ in range(PASSES):
-                await asyncio.sleep(0)
-            if self._stirred_at == seen:
-                return
-
-    async def _carry_out(self, requests: dict[bytes, Request]) -> None:
-        try:
-            await self._submitter.carry_out(requests)
-        except Exception as error:  # noqa: BLE001 - a bug must not leave callers waiting
-            for key in requests:
-                self._deliver(key, error)
+        """Add to the counts of a round, and report a change."""
+        before = replace(progress)
+        progress.n_batches += n_batches
+        progress.n_done += n_done
+        progress.is_left = is_left
+        if self._on_progress is not None and progress != before:
+            self._on_progress(replace(progress))
 
     def _deliver(self, key: bytes, result: Completion | Exception) -> None:
         future = self._futures.pop(key, None)

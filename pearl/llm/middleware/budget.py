@@ -8,7 +8,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from time import monotonic
 
 from pearl.documents.tokens import Counter
@@ -20,10 +19,10 @@ from pearl.llm.prices import Price, money
 FRAME_TOKENS = 8  # Tokens that a server may add to each message for its delimiters and role
 # Tokens of a reply at most, where neither the user nor the window sets a limit.
 DEFAULT_REPLY_TOKENS = 4_096
-# No server counts more than so many times our own: a token has a byte at least, and we count one
-# for every four characters or so. What is beyond is not in the prompt, and does not grow with it.
+# Maximum ratio of a server's count to our own: a token has at least a byte, and we count one for about
+# four characters. A larger ratio is due to text that the server adds, and does not grow with the prompt.
 MAX_STRETCH = 16.0
-# Kinds of failure that come before any token is read; after all others there may be a bill.
+# Kinds of failure before any token is read; all others may be billed.
 UNBILLED = frozenset({"rate_limited", "auth", "quota", "bad_request", "unconstrained"})
 # Help text for a run that a limit has stopped.
 GO_ON = "what is finished is kept; raise the limit and run the same command again to go on"
@@ -40,24 +39,22 @@ class Spent:
     n_unsure_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Worst:
-    """The worst case of one call."""
+@dataclass(slots=True, eq=False)
+class Call:
+    """The worst case of a call; the caller sets its usage and its reply."""
 
     n_input: int = 0
     n_output: int = 0
-    n_prompt: int = 0
-    """Tokens of the prompt by our count, at most."""
-    stretch: float = 1.0
-    """The correction factor applied to it."""
-    n_least: int = 0
-    """Tokens of the prompt by our count, at least."""
-    recount: Callable[[], Worst] | None = None
-    """Counts the prompt to the token; None where that is done."""
+    n_least: int = 0  # tokens of the prompt by our count, at least
+    n_most: int = 0  # and at most; less than `n_input`, which has the correction and the frame
+    stretch: float = 1.0  # the correction factor
+    request: Request | None = None  # whose prompt is not counted to the token yet
+    usage: Usage | None = None
+    reply: str = ""
 
 
 def check_limits(*limits: object) -> None:
-    """Refuse what limits nothing, as NaN, which no number exceeds."""
+    """Reject values that cannot act as a limit, such as NaN."""
     for limit in limits:
         is_number = isinstance(limit, int | float) and math.isfinite(limit) and limit >= 0
         if limit is not None and not is_number:
@@ -105,8 +102,7 @@ class Budget:
         self._began = monotonic()
         self._spent = Spent()
         self._counted = Usage()  # towards the limits
-        self._held: dict[int, Worst] = {}
-        self._n_admitted = 0
+        self._held: set[Call] = set()
         self._stretch = 1.0
         self._lock = threading.Lock()
         self._changed: asyncio.Event | None = None
@@ -150,30 +146,57 @@ class Budget:
             return request
         return replace(request, max_output_tokens=self.reply_tokens)
 
-    def worst(self, request: Request, *, is_exact: bool = False) -> Worst:
+    def worst(self, request: Request, *, is_exact: bool = False) -> Call:
         """The worst case of a request."""
         if not self.counts_tokens:
-            return Worst()
-        # The document of a prompt is counted once for all prompts, but for what the seams may add.
+            return Call()
+        # The document is counted once for all prompts, with bounds on the tokens at its ends.
         document = "" if is_exact else request.document or ""
         if document and self.counter is not None:
-            n_least, n_prompt = self.counter.bounds_with(request.prompt, document)
+            n_least, n_most = self.counter.bounds_with(request.prompt, document)
         else:
-            n_least = n_prompt = self.count(request.prompt)
-        n_output = request.max_output_tokens or self.reply_tokens
-        n_input = round(n_prompt * self._stretch) + 1 + FRAME_TOKENS * len(request.messages)
-        recount = None if n_least == n_prompt else partial(self.worst, request, is_exact=True)
-        return Worst(n_input, n_output, n_prompt, self._stretch, n_least, recount)
+            n_least = n_most = self.count(request.prompt)
+        call = self._call(n_least, n_most, len(request.messages))
+        call.n_output = request.max_output_tokens or self.reply_tokens
+        call.request = None if n_least == n_most else request
+        return call
 
-    def worst_of(self, texts: Sequence[str]) -> Worst:
+    def worst_of(self, texts: Sequence[str]) -> Call:
         """The worst case of a call that reads texts and writes none, as embeddings do."""
         if not self.counts_tokens:
-            return Worst()
-        n_own = sum(map(self.count, texts))
-        n_input = round(n_own * self._stretch) + 1 + FRAME_TOKENS * len(texts)
-        return Worst(n_input, 0, n_own, self._stretch, n_own)
+            return Call()
+        n = sum(map(self.count, texts))
+        return self._call(n, n, len(texts))
 
-    async def reserve(self, worst: Worst) -> int:
+    def _call(self, n_least: int, n_most: int, n_texts: int) -> Call:
+        n_input = round(n_most * self._stretch) + 1 + FRAME_TOKENS * n_texts
+        return Call(n_input, 0, n_least, n_most, self._stretch)
+
+    @asynccontextmanager
+    async def spending(self, call: Call) -> AsyncIterator[Call]:
+        """Context of one call: reserves its worst case, limits its time and settles its usage."""
+        call = await self.reserve(call)
+        is_sure, is_sent, is_usable = False, True, False
+        deadline = asyncio.timeout(self.left_s)
+        try:
+            async with deadline:
+                yield call
+            is_sure, is_usable = call.usage is not None, True
+        except TimeoutError:
+            if deadline.expired():
+                raise self.out_of_time() from None
+            raise
+        except ModelError as error:
+            is_sent = error.is_sent
+            if error.usage is not None:
+                call.usage, is_sure = error.usage, True
+            elif error.kind in UNBILLED or not is_sent:
+                call.usage, is_sure = Usage(), True
+            raise
+        finally:
+            self.settle(call, is_sure=is_sure, is_sent=is_sent, is_usable=is_usable)
+
+    async def reserve(self, call: Call) -> Call:
         """Wait until the budget allows a call, and reserve its worst case."""
         loop = asyncio.get_running_loop()
         while True:
@@ -182,14 +205,13 @@ class Budget:
             assert self._changed is not None
             changed = self._changed
             with self._lock:
-                over = self._over(worst)
-                if over is not None and worst.recount is not None:
-                    worst = worst.recount()
-                    over = self._over(worst)
+                over = self._over(call)
+                if over is not None and call.request is not None:
+                    call = self.worst(call.request, is_exact=True)
+                    over = self._over(call)
                 if over is None:
-                    self._n_admitted += 1
-                    self._held[self._n_admitted] = worst
-                    return self._n_admitted
+                    self._held.add(call)
+                    return call
                 if not self._held or over[0] == "time":
                     self.n_refused += 1
                     raise self._refusal(*over)
@@ -198,38 +220,31 @@ class Budget:
                     await changed.wait()
 
     def settle(
-        self,
-        number: int,
-        usage: Usage | None,
-        *,
-        reply: str = "",
-        is_sure: bool = True,
-        is_sent: bool = True,
-        is_usable: bool = True,
+        self, call: Call, *, is_sure: bool = True, is_sent: bool = True, is_usable: bool = True
     ) -> None:
         """Replace the reservation of a call by its actual usage."""
         with self._lock:
-            worst = self._held.pop(number)
-            took = Usage(worst.n_input, worst.n_output) if usage is None else usage
+            self._held.remove(call)
+            took = Usage(call.n_input, call.n_output) if call.usage is None else call.usage
             counted = took
-            if reply or took != Usage():
-                is_short = took.n_input_tokens < worst.n_least
-                n_own = worst.n_prompt if is_short else took.n_input_tokens
-                counted = took.larger(Usage(n_own, self.count(reply) if worst.n_prompt else 0))
+            if call.reply or took != Usage():
+                n_own = call.n_most if took.n_input_tokens < call.n_least else took.n_input_tokens
+                counted = took.larger(Usage(n_own, self.count(call.reply) if call.n_most else 0))
                 if took.n_implausible_calls:
-                    counted = replace(counted, n_cached_tokens=0)  # no discount on its word
+                    counted = replace(
+                        counted, n_cached_tokens=0
+                    )  # an implausible report gives no discount
             self._counted += counted
-            n_unsure = 0 if is_sure else took.n_tokens
             self._spent = Spent(
                 self._spent.usage + took,
                 self._spent.n_calls + is_sent,
                 self._spent.n_failed_calls + (is_sent and not is_usable),
                 self._spent.n_unsure_calls + (not is_sure),
-                self._spent.n_unsure_tokens + n_unsure,
+                self._spent.n_unsure_tokens + (0 if is_sure else took.n_tokens),
             )
-            if is_sure and worst.n_input and took.n_input_tokens > worst.n_input:
-                # Calls that were under way together all find the same out; it counts once.
-                found = worst.stretch * took.n_input_tokens / worst.n_input
+            if is_sure and call.n_input and took.n_input_tokens > call.n_input:
+                # Concurrent calls detect the same discrepancy; it is corrected once.
+                found = call.stretch * took.n_input_tokens / call.n_input
                 self._stretch = min(MAX_STRETCH, max(self._stretch, found))
         if self._changed is not None:
             self._changed.set()
@@ -240,22 +255,19 @@ class Budget:
         self.n_refused += 1
         return self._refusal("time", self.max_time_s or 0.0, monotonic() - self._began)
 
-    def _over(self, worst: Worst) -> tuple[str, float, float] | None:
+    def _over(self, call: Call) -> tuple[str, float, float] | None:
         """The first exhausted limit: its name, value and spending."""
         left_s = self.left_s
         if left_s is not None and left_s <= 0 and self.max_time_s is not None:
             return "time", self.max_time_s, self.max_time_s - left_s
-        held = self._held.values()
-        calls = self._spent.n_calls
-        if self.max_calls is not None and calls + len(held) + 1 > self.max_calls:
-            return "calls", self.max_calls, calls
+        n_calls = self._spent.n_calls
+        if self.max_calls is not None and n_calls + len(self._held) + 1 > self.max_calls:
+            return "calls", self.max_calls, n_calls
         if not self.counts_tokens:
             return None
         spent = self._counted
-        asked = Usage(
-            worst.n_input + sum(one.n_input for one in held),
-            worst.n_output + sum(one.n_output for one in held),
-        )
+        calls = [call, *self._held]
+        asked = Usage(sum(each.n_input for each in calls), sum(each.n_output for each in calls))
         n_spent, n_asked = spent.n_tokens, asked.n_tokens
         if self.max_tokens is not None and n_spent + n_asked > self.max_tokens:
             return "tokens", self.max_tokens, n_spent
@@ -273,43 +285,6 @@ class Budget:
         )
 
 
-@dataclass(slots=True)
-class Call:
-    """Usage and reply of a call; the caller sets them after the reply."""
-
-    usage: Usage | None = None
-    reply: str = ""
-
-
-@asynccontextmanager
-async def spending(budget: Budget, worst: Worst) -> AsyncIterator[Call]:
-    """Make a call within, if the budget allows it and as long as it lasts."""
-    number = await budget.reserve(worst)
-    call = Call()
-    is_sure, is_sent, is_usable = False, True, False
-    deadline = asyncio.timeout(budget.left_s)
-    try:
-        async with deadline:
-            yield call
-        is_sure, is_usable = call.usage is not None, True
-    except TimeoutError:
-        if deadline.expired():
-            raise budget.out_of_time() from None
-        raise
-    except ModelError as error:
-        is_sent = error.is_sent
-        if error.usage is not None:
-            call.usage, is_sure = error.usage, True
-        elif error.kind in UNBILLED or not is_sent:
-            call.usage, is_sure = Usage(), True
-        raise
-    finally:
-        budget.settle(
-            number, call.usage,
-            reply=call.reply, is_sure=is_sure, is_sent=is_sent, is_usable=is_usable,
-        )  # fmt: skip
-
-
 _SHOWN: dict[str, Callable[[float], str]] = {
     "cost": money,
     "tokens": lambda n: f"{n:,.0f} tokens",
@@ -322,11 +297,10 @@ class Budgeted(Wrapper):
     """Sends only calls that the budget allows; waits for calls in flight that may release some.
 
     Put it next to the model, inside of limits and retries, `Retrying(Limited(Budgeted(model), 8))`:
-    what queues for a place reserves nothing, every attempt counts, and a call that waits for room
-    takes a place that only those under way could give it.
+    queued calls reserve nothing, every attempt counts, and a call that waits for room occupies a slot.
 
-    A reply that is of no use counts as what the server says it took. A call that fails where it may
-    have been billed, or is cancelled while it is under way, counts as its worst case.
+    An unusable reply counts with its reported usage. A failed call that may have been billed, or a call
+    that is cancelled in flight, counts with its worst case.
     """
 
     def __init__(self, model: Model, budget: Budget) -> None:
@@ -337,10 +311,10 @@ class Budgeted(Wrapper):
         """Send one request if the budget allows it."""
         budget = self._budget
         request = budget.limited(request)
-        async with spending(budget, budget.worst(request)) as call:
+        async with budget.spending(budget.worst(request)) as call:
             completion = await self._model.complete(request)
             call.usage, call.reply = self._usage(request, completion), completion.text
-        # Rows and pages have what the run is billed for.
+        # Results show the usage that the run is billed for.
         return replace(completion, usage=call.usage)
 
     def _usage(self, request: Request, completion: Completion) -> Usage:

@@ -75,8 +75,8 @@ class _Shared:
 class CacheWriter(Wrapper):
     """Stores every reply before it is returned.
 
-    Within the place of the call (`Limited(CacheWriter(model, ...), n)`), so that a process that is killed
-    has no more than `n` replies to lose.
+    It belongs inside the slot of the call (`Limited(CacheWriter(model, ...), n)`), so that a killed process
+    loses at most `n` replies.
     """
 
     def __init__(
@@ -104,8 +104,7 @@ class DedupCache(Wrapper):
     Concurrent callers of the same call share its result through `SingleFlight`. One of them gets
     its usage; for the others, and all later callers, it is a cache hit with zero usage.
 
-    For models that read `Request.messages`: one that computes its reply from `Request.task` may
-    make a difference between requests with the same messages.
+    Only for models that read `Request.messages`; others may give different replies to equal messages.
     """
 
     def __init__(self, model: Model, replies: Replies | None = None) -> None:
@@ -120,21 +119,19 @@ class DedupCache(Wrapper):
         is_paid, shared.is_paid = shared.is_paid, True
         if isinstance(shared.result, ModelError):
             raise shared.result.copy() if is_paid else shared.result
-        return _remembered(shared.result) if is_paid else shared.result
+        if not is_paid:
+            return shared.result
+        return replace(shared.result, usage=Usage(), is_remembered=True, prefix=None)
 
     async def _ask(self, key: bytes, request: Request) -> _Shared:
         known = None if self._replies is None else await self._replies.reply(key)
         if known is not None:
-            with suppress(ModelError):  # kept by a version that took refusals for replies
+            with suppress(ModelError):  # stored by a version that accepted refusals
                 return _Shared(usable(known, request), is_paid=True)
         try:
             return _Shared(await self._model.complete(request), is_paid=False)
         except ModelError as error:
             return _Shared(error, is_paid=False)
-
-
-def _remembered(completion: Completion) -> Completion:
-    return replace(completion, usage=Usage(), is_remembered=True, prefix=None)
 
 
 class Measured(Wrapper):
@@ -168,7 +165,7 @@ class ItemCache:
         self._known: dict[bytes, str] = {}
 
     async def find(self, task: ItemsTask, texts: Sequence[str], document: str) -> dict[str, str]:
-        """The replies that are known, by text."""
+        """The cached replies, by text."""
         found: dict[str, str] = {}
         instruction = self._instruction(task)
         for text in texts:
@@ -184,7 +181,7 @@ class ItemCache:
         return found
 
     def of_batch(self, task: ItemsTask) -> dict[str, str]:
-        """The replies of this process to a batch of the same items, by text."""
+        """The replies of this process to an equal batch, by text."""
         scope, instruction = self._batch(task), self._instruction(task)
         keys = {text: digest((instruction, scope, text)) for text in task.items}
         return {text: self._known[key] for text, key in keys.items() if key in self._known}
@@ -192,7 +189,7 @@ class ItemCache:
     async def keep(
         self, task: ItemsTask, replies: Mapping[str, str], document: str, model: str
     ) -> None:
-        """Keep the replies of one call by text; "" is that nothing was found."""
+        """Store the replies of one call by text; "" means that nothing was found."""
         instruction = self._instruction(task)
         scope = "" if len(task.items) == 1 else document
         keyed = {digest((instruction, scope, text)): reply for text, reply in replies.items()}
@@ -200,7 +197,7 @@ class ItemCache:
         batch = self._batch(task)
         self._known.update({digest((instruction, batch, text)): replies[text] for text in replies})
         if self._replies is not None:
-            # All or none of a batch: the rest of one would make other batches, which nobody knows.
+            # All or none: with part of a batch, the rest would form batches that are not cached.
             await self._replies.keep_all(
                 {key: Completion(reply or NOTHING, model) for key, reply in keyed.items()}
             )

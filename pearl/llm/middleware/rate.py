@@ -397,7 +397,7 @@ class Limited(Wrapper):
             self._on_error(error, sent)
             raise
         finally:
-            # Any other outcome, even a cancelled call, shows that an outage is over.
+            # Any outcome but a rejection, even a cancelled call, shows that an outage is over.
             if not is_refused:
                 is_full = bool(queue.waiters) and queue.n_running >= self._learned.n_places
                 self._learned.reply(sent, is_full=is_success and is_full)

@@ -57,7 +57,7 @@ class CircuitBreaker:
     def check(self) -> None:
         """Raise if the breaker is open."""
         if self.error is not None:
-            # One error for many calls: each would add its frames to those of the others.
+            # One error is raised in many calls, and each would add its frames.
             raise self.error.with_traceback(None)
 
     def lift(self) -> None:
@@ -124,7 +124,7 @@ class Retries:
     """Repeats calls after transient failures, and reports the waits.
 
     The server's own `retry_after_s` is respected; one that is too long ends the run, as do a spent
-    quota and a rejected key (`circuit_breaker.fatal_error`).
+    quota and a rejected key (`fatal_error`).
     """
 
     def __init__(
@@ -152,7 +152,9 @@ class Retries:
         budget = self._budget
         left_s = None if budget is None else budget.left_s
         limits = [limit for limit in (self._deadline_s, left_s) if limit is not None]
-        over = asyncio.timeout(min(limits, default=None))  # one for both: every call pays for it
+        over = asyncio.timeout(
+            min(limits, default=None)
+        )  # one timeout for both limits, because it costs time in every call
         now = asyncio.get_running_loop().time()
         deadline = None if self._deadline_s is None else now + self._deadline_s
         try:
@@ -212,7 +214,7 @@ class Retries:
     def _wait_s(self, error: ModelError, n_failed: int) -> float:
         if error.kind == "refused":
             return 0.0
-        if error.retry_after_s:  # 0 is no estimate
+        if error.retry_after_s:  # a wait of 0 is ignored
             return error.retry_after_s
         grown_s: float = self._first_wait_s * 2.0 ** min(n_failed - 1, 30)
         return min(GROWN_WAIT_S, grown_s) + random.uniform(0, self._first_wait_s)

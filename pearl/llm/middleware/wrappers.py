@@ -31,7 +31,7 @@ class Wrapper:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r})"
 
-    # Kept, for every call asks for them, through all wrappers.
+    # Cached, because every call reads them through all wrappers.
     @cached_property
     def name(self) -> str:
         """The wrapped model's name."""
@@ -70,7 +70,7 @@ class Wrapper:
 class ReplyGuard(Wrapper):
     """Removes reasoning from replies, and rejects unusable ones.
 
-    It belongs inside the cache, so that none is stored. Batches check their replies themselves.
+    It belongs inside the cache, so that no unusable reply is stored. Batches check their replies themselves.
     """
 
     async def complete(self, request: Request) -> Completion:
@@ -85,7 +85,7 @@ class ReplyGuard(Wrapper):
 class Sampling(Wrapper):
     """Sends every request with a seed, and with a temperature unless it is None.
 
-    One that has a seed of its own is sent as it is.
+    A request with its own seed is sent unchanged.
     """
 
     def __init__(self, model: Model, seed: int, temperature: float | None = None) -> None:
@@ -104,9 +104,9 @@ class Sampling(Wrapper):
 
 
 class AttemptReporter(Wrapper):
-    """Reports what was sent over the wire and what came back.
+    """Reports each request over the wire and its outcome.
 
-    Put it next to the model: what was kept, refused by a limit, or waits, is no attempt.
+    Put it next to the model: cache hits, waits and calls refused by a limit are no attempts.
     """
 
     async def complete(self, request: Request) -> Completion:

@@ -47,14 +47,14 @@ class Cutting:
 
     @property
     def name(self) -> str:
-        """What tells it from others, in letters of a file name."""
+        """A name that differs for each way of cutting and can be part of a file name."""
         if self.unit == "window":
             return f"window-{self.size}-{self.overlap}"
         return self.unit or "default"
 
 
 def cut(document: CorpusDocument, cutting: Cutting) -> Sequence[Piece]:
-    """The passages of a document, in order; the whole text where it has none of the unit."""
+    """The passages of a document, in order; the whole text if the unit does not occur in it."""
     unit = cutting.unit or ("document" if document.is_row else "paragraph")
     try:
         if unit == "window":

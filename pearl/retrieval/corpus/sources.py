@@ -1,7 +1,7 @@
 """Files → the documents in them: folders, patterns and files → the files of a corpus, and the sources that read them.
 
-Reading is lazy, and documents that an index has are not made again: a source gives a digest of the material of each
-document, and if that is known, the source goes on without making the document.
+Reading is lazy, and documents that an index has are not made again: a source computes a digest of the material of each
+document, and makes the document only if the index does not know the digest.
 
 A file of rows (JSON Lines, JSON, CSV, TSV, Parquet) has a document in each row. Its name is the column `id` or `_id`, else
 the number of its line; its text is the column `text`, `contents` or `document`, below the `title` if there is one; other
@@ -15,7 +15,7 @@ import glob
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -23,36 +23,15 @@ from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.data.rows import Row, parse_line, raw_lines, read_file
-from pearl.documents.digest import RunningDigest, digest, digest_after
+from pearl.documents.digest import digest, digest_after
 from pearl.documents.document import from_bytes, from_text, read_bytes
 from pearl.errors import DataError, UsageError
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import is_inside
 from pearl.retrieval.corpus import CorpusDocument
 
-__all__ = ["CONTRACT", "DIGEST", "Begun", "CorpusSource", "Entry", "New", "Resumed", "SourceFile"]
-
-
 DIGEST = 16
 """Bytes of a digest."""
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """What was read of a file, for it may only have grown when it is read again.
-
-    Attributes:
-        size: Bytes, up to the end of a line.
-        digest: Of these: `DIGEST` bytes.
-    """
-
-    size: int
-    digest: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """The file begins with what was read before: its documents are those, and what follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +42,13 @@ class SourceFile:
         path: Where it is.
         label: Its name in the corpus, unique there.
         kind: The source that reads it.
-        is_alone: Whether the corpus is this file, so that names of rows need no name of a file.
-        begun: What was read of it before, if the source said so then.
+        is_alone: Whether the corpus is this file alone; names of its rows do not need the label then.
     """
 
     path: str
     label: str
     kind: str
     is_alone: bool = False
-    begun: Begun | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,31 +56,27 @@ class New:
     """A document that the index does not have.
 
     Attributes:
-        digest: Of what it is made of, with the name of its file: `DIGEST` bytes.
+        digest: `DIGEST` bytes of the digest of its material and the label of its file.
         document: The document.
-        line: Its line, of a row.
     """
 
     digest: bytes
     document: CorpusDocument
-    line: int | None = None
 
 
-Entry = Sequence[int] | New | DataError | Resumed | Begun
-"""Documents that are known, by their places in the index; a document; or why one is left out.
-
-`Resumed` may come first, and `Begun` last."""
+Entry = Sequence[int] | New | DataError
+"""Known documents, by their places in the index; a new document; or why one is left out."""
 
 
 class CorpusSource(Protocol):
     """The contract of a source, which reads one kind of files."""
 
     def suffixes(self) -> tuple[str, ...]:
-        """Of the files that it reads, lower case, with the dot; no two modules share one."""
+        """The suffixes of its files, in lower case, with the dot; no two sources share one."""
         ...
 
     def in_folders(self) -> tuple[str, ...]:
-        """The suffixes of those that it reads where a folder is named, and not they themselves."""
+        """The suffixes of files that it also reads where only their folder is named."""
         ...
 
     def read(self, file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
@@ -114,7 +87,7 @@ class CorpusSource(Protocol):
             known: Digest → place in the index.
 
         Raises:
-            DataError: It cannot be read, or not to its end.
+            DataError: The file cannot be read, or not to its end.
             OSError: Likewise.
         """
         ...
@@ -129,7 +102,7 @@ _ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)
 
 @dataclass(frozen=True, slots=True)
 class CorpusFiles:
-    """The files of a corpus."""
+    """The files of a corpus, and the numbers of files of other kinds and of links out of a folder."""
 
     files: tuple[SourceFile, ...]
     n_other: int = 0
@@ -139,62 +112,51 @@ class CorpusFiles:
 def find_files(named: Sequence[str | Path]) -> CorpusFiles:
     """The files of a corpus; a file that is named twice is taken once.
 
-    Of a folder those are taken that have the suffix of a document or of rows, those of folders in
-    it as well; hidden ones are not, nor links to files outside of it, for what is read may be sent to a
-    model. They are called by their paths in the folder, if it is the only
-    one that is named; all others as they are named.
+    Of a folder and the folders in it, files with the suffix of a document or of rows are taken. Hidden
+    files are not, nor links to files outside of the folder: what is read may be sent to a model. A label
+    is the path within the folder if one folder is named, else the path as it is named.
     """
     if not named:
         raise UsageError("missing corpus", help="name a folder or files")
-    kinds = _Kinds()
+    sources = {name: plugins.load(_SOURCES, name) for name in plugins.names(_SOURCES)}
+    kinds = {suffix: name for name, source in sources.items() for suffix in source.suffixes()}
+    in_folders = frozenset(s for source in sources.values() for s in source.in_folders())
     is_one = len(named) == 1
     files: dict[str, SourceFile] = {}
     n_other = n_outside = 0
+
+    def take(path: str, label: str) -> None:
+        # Names that are not UTF-8 have lone surrogates, and names stand in texts.
+        shown = label.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        # A file of an unknown suffix may be text all the same.
+        files.setdefault(path, SourceFile(path, shown, kinds.get(_suffix(path), "document")))
+
     for each in map(str, named):
         if _ADDRESS.match(each):
             raise UsageError(
                 f"'{each}' is an address; a corpus consists of files",
                 help="download it first: curl -sLO ADDRESS",
             )
-        path = Path(each)
         if os.path.isdir(each):  # noqa: PTH112 - False where a NUL is in the name
-            inside, others, outside = _in_folder(each, kinds)
+            inside, others, outside = _in_folder(each, in_folders)
             n_other += others
             n_outside += outside
-            if not inside:
-                raise _nothing_in(each, others, outside, kinds)
             for file in inside:
-                label = os.path.relpath(file, each) if is_one else file
-                files.setdefault(file, kinds.source(file, label))
+                take(file, os.path.relpath(file, each) if is_one else file)
         elif glob.has_magic(each) and not _is_there(each):
             matching = sorted(f for f in glob.glob(each, recursive=True) if Path(f).is_file())  # noqa: PTH207 - also of absolute patterns
             if not matching:
                 raise DataError("no file matches", path=each, help="check the pattern")
             for file in matching:
-                files.setdefault(file, kinds.source(file, file))
+                take(file, file)
         else:
-            files.setdefault(each, kinds.source(each, path.name if is_one else each))
             if not _is_there(each):
                 raise DataError("no such file or folder", path=each, help="check the path")
+            take(each, Path(each).name if is_one else each)
     only = next(iter(files.values()))
-    if is_one and len(files) == 1 and not Path(str(named[0])).is_dir():
+    if is_one and len(files) == 1 and not Path(named[0]).is_dir():
         files = {only.path: replace(only, is_alone=True)}
     return CorpusFiles(tuple(files.values()), n_other, n_outside)
-
-
-class _Kinds:
-    """Which source reads which file."""
-
-    def __init__(self) -> None:
-        sources = {name: plugins.load(_SOURCES, name) for name in plugins.names(_SOURCES)}
-        self._by_suffix = {s: name for name, source in sources.items() for s in source.suffixes()}
-        self.in_folders = frozenset(s for source in sources.values() for s in source.in_folders())
-
-    def source(self, path: str, label: str) -> SourceFile:
-        """A file with its source; other files than known ones may be text under another name."""
-        # Names that are not UTF-8 have lone surrogates, and names stand in texts.
-        shown = label.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        return SourceFile(path, shown, self._by_suffix.get(_suffix(path), "document"))
 
 
 def _suffix(path: str) -> str:
@@ -208,22 +170,30 @@ def _is_there(path: str) -> bool:
         return False
 
 
-def _in_folder(folder: str, kinds: _Kinds) -> tuple[list[str], int, int]:
-    """The files of a folder that are read, by their paths, the number of others and of links outside."""
+def _in_folder(folder: str, suffixes: Collection[str]) -> tuple[list[str], int, int]:
+    """The paths of the files of a folder that are read, and how many are of other kinds and outside."""
     taken: list[str] = []
     others = outside = 0
     for entry in _walk(folder):
         if entry.is_symlink() and not is_inside(entry.path, folder):
             outside += 1
-        elif entry.is_dir(follow_symlinks=False) or _suffix(entry.path) in kinds.in_folders:
+        elif entry.is_dir(follow_symlinks=False) or _suffix(entry.path) in suffixes:
             taken.append(entry.path)
         else:
             others += 1
+    if not taken:
+        counts = ((others, "of other kinds"), (outside, "outside of it, behind links"))
+        what = " and ".join(f"{n:,} file{'s' * (n > 1)} {which}" for n, which in counts if n)
+        raise DataError(
+            f"the folder has no documents: {f'it has {what}' if what else 'it is empty'}",
+            path=folder,
+            help=f"suffixes of documents: {', '.join(sorted(suffixes))}",
+        )
     return taken, others, outside
 
 
 def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
-    """All files that are not hidden, and folders in it that cannot be read: reading them says why.
+    """All files that are not hidden, and folders that cannot be read: reading one reports why.
 
     Links to folders are not followed: they may go in a circle.
     """
@@ -245,92 +215,44 @@ def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
             yield entry
 
 
-def _nothing_in(folder: str, others: int, outside: int, kinds: _Kinds) -> DataError:
-    counts = ((others, "of other kinds"), (outside, "outside of it, behind links"))
-    what = " and ".join(f"{n:,} file{'s' * (n > 1)} {which}" for n, which in counts if n)
-    told = f"the folder has no documents: {f'it has {what}' if what else 'it is empty'}"
-    return DataError(
-        told, path=folder, help=f"suffixes of documents: {', '.join(sorted(kinds.in_folders))}"
-    )
-
-
 _IDS = ("id", "_id")
 _TEXTS = ("text", "contents", "document")
 _TITLE = "title"
 _LINES = (".jsonl", ".ndjson")
-_PART = 1 << 20
 _ROW_SUFFIXES = (*_LINES, ".csv", ".tsv", ".parquet", ".json")
 
 
 def read_rows(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
-    """The rows of a file; those that are known are not parsed where lines can be told apart."""
-    is_lines = Path(file.path).suffix.lower() in _LINES
-    run: list[int] = []
-    for entry in _read_lines(file, known, run) if is_lines else _read_rows(file, known, run):
-        if run:
-            yield tuple(run)
-            run.clear()
-        yield entry
-    if run:
-        yield run
-
-
-def _read_lines(
-    file: SourceFile, known: Mapping[bytes, int], run: list[int]
-) -> Iterator[New | DataError | Resumed | Begun]:
-    """The rows that are not known; the places of the others are added to `run`."""
+    """The rows of a file; a known line of JSON Lines is not parsed."""
     path = Path(file.path)
-    # What is wrong with the whole file is found here, and the first row says what its rows are.
-    reader = _RowReader(file, next(read_file(path)))
-    digest, find, add = reader.digest, known.get, run.append
-    whole, start = _beginning(file)
-    if whole.size:
-        yield Resumed()
-    for number, line in raw_lines(path, start, whole.add):
-        place = find(digest(line)[:DIGEST])
-        if place is None:
-            place = find(reader.digest_by_line(line, number))
-        if place is None:
-            row = parse_line(path, number, line)
-            yield row if isinstance(row, DataError) else reader.new(row, line)
-        else:
-            add(place)
-    if whole.is_line:
-        yield Begun(whole.size, whole.digest()[:DIGEST])
-
-
-def _beginning(file: SourceFile) -> tuple[RunningDigest, tuple[int, int]]:
-    """What was read before of a file, if it still begins so: its digest, its bytes and lines."""
-    found, n_lines = RunningDigest(), 0
-    if file.begun is not None:
-        with Path(file.path).open("rb") as data:
-            while part := data.read(min(_PART, file.begun.size - found.size)):
-                found.add(part)
-                n_lines += part.count(b"\n")
-        if (found.size, found.digest()[:DIGEST]) == (file.begun.size, file.begun.digest):
-            return found, (found.size, n_lines)
-    return RunningDigest(), (0, 0)
-
-
-def _read_rows(
-    file: SourceFile, known: Mapping[bytes, int], run: list[int]
-) -> Iterator[New | DataError]:
-    """As `_read_lines`, of files whose rows have to be parsed to tell them apart."""
-    rows = read_file(Path(file.path))
+    rows = read_file(path)
+    # This detects an error of the whole file, and the first row says whether the file is a table.
     first = next(rows)
     reader = _RowReader(file, first)
-    for row in chain([first], rows):
-        if isinstance(row, DataError):
-            yield row
+    is_lines = path.suffix.lower() in _LINES
+    lines = ((number, line, None) for number, line in raw_lines(path))
+    for raw_row in lines if is_lines else _raw_rows(chain([first], rows)):
+        if isinstance(raw_row, DataError):
+            yield raw_row
             continue
-        raw = json.dumps(row.fields, ensure_ascii=False).encode()
+        number, raw, parsed = raw_row
         place = known.get(reader.digest(raw)[:DIGEST])
         if place is None:
-            place = known.get(reader.digest_by_line(raw, row.line))
-        if place is None:
-            yield reader.new(row, raw)
+            place = known.get(reader.digest_by_line(raw, number))
+        if place is not None:
+            yield (place,)
+            continue
+        row = parsed or parse_line(path, number, raw)
+        yield row if isinstance(row, DataError) else reader.new(row, raw)
+
+
+def _raw_rows(rows: Iterable[Row | DataError]) -> Iterator[tuple[int, bytes, Row] | DataError]:
+    """Rows that have to be parsed to tell them apart, as JSON."""
+    for row in rows:
+        if isinstance(row, DataError):
+            yield row
         else:
-            run.append(place)
+            yield row.line, json.dumps(row.fields, ensure_ascii=False).encode(), row
 
 
 class _RowReader:
@@ -349,7 +271,7 @@ class _RowReader:
         return self._digest_by_line(b"%d %s" % (number, raw))[:DIGEST]
 
     def new(self, row: Row, raw: bytes) -> New | DataError:
-        """The document of a row, or why it is none."""
+        """The document of a row, or why the row is left out."""
         try:
             names = [name for name in map(row.name, _IDS) if name]
             text = self._text(row)
@@ -361,7 +283,7 @@ class _RowReader:
         metadata = _metadata(row.fields, with_all=self._is_table)
         made = CorpusDocument(name, document.text, metadata, document.pages, is_row=True)
         digest = self.digest(raw)[:DIGEST] if names else self.digest_by_line(raw, row.line)
-        return New(digest, made, row.line)
+        return New(digest, made)
 
     def _text(self, row: Row) -> str:
         if self._is_table:
@@ -379,7 +301,7 @@ class _RowReader:
 
 
 def _metadata(fields: Mapping[str, Any], *, with_all: bool) -> dict[str, str]:
-    """What is known of a row beside its name and text; lists and objects are nothing of that."""
+    """The columns of a row beside its name and text; lists and objects are left out."""
     found: dict[str, str] = {}
     for name, value in fields.items():
         if not with_all and (name in _IDS or name in _TEXTS):
@@ -396,14 +318,13 @@ _READERS = "pearl.documents.readers"
 
 
 def document_suffixes() -> tuple[str, ...]:
-    """Those of all readers, but for files of rows: these are several documents."""
+    """The suffixes of all readers except those of rows, which hold several documents."""
     readers = [plugins.load(_READERS, name) for name in plugins.names(_READERS)]
-    of_rows = _ROW_SUFFIXES
-    return tuple(s for reader in readers for s in reader.SUFFIXES if s not in of_rows)
+    return tuple(s for reader in readers for s in reader.SUFFIXES if s not in _ROW_SUFFIXES)
 
 
 def read_document(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
-    """The document that a file is."""
+    """The file as one document."""
     data = read_bytes(file.path, file.label)
     key = digest([file.label, data])[:DIGEST]
     place = known.get(key)
@@ -423,6 +344,6 @@ class _ShippedSource:
 
 PLUGINS = {
     "document": _ShippedSource(document_suffixes, document_suffixes, read_document),
-    # Files `.json` in folders are settings, mostly.
+    # Most `.json` files in folders are settings.
     "rows": _ShippedSource(lambda: _ROW_SUFFIXES, lambda: _ROW_SUFFIXES[:-1], read_rows),
 }

@@ -1,44 +1,50 @@
-"""Documents → an index: their passages, the terms of these, and vectors where there are some."""
+"""Documents → an index: their passages, the terms of the passages, and vectors if an embedder made them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from pearl.documents.document import Document, DocumentKind, join
 from pearl.documents.passages import Stem
 from pearl.errors import DataError, Span
 from pearl.retrieval import Passage
 from pearl.retrieval.corpus import CorpusDocument, Cutting, cut
-from pearl.retrieval.filters import DOCUMENT
 from pearl.retrieval.postings import Postings
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pearl.retrieval.index.contents import Contents, Documents
+    from pearl.retrieval.index.contents import Contents
     from pearl.retrieval.index.updating import IndexProgress, Opened
 
-__all__ = ["Index", "IndexedDocument"]
+__all__ = ["DOCUMENT", "Index", "IndexedDocument"]
 
-Value = TypeVar("Value", bound=Hashable)
+DOCUMENT = "document"
+"""The field that every passage has: the name of its document."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Index:
-    """Passages that can be searched."""
+    """Passages that can be searched.
+
+    Attributes:
+        passages: Each is made on access.
+        documents: In the order of the corpus, each made on access.
+        vectors: One for each passage, shape (passages, dimension), where an embedder made them.
+        opened: What opening the index's folder did; None for an index in memory.
+    """
 
     contents: Contents
     stem: Stem
     passages: Sequence[Passage]
-    documents: Documents
+    documents: Sequence[CorpusDocument]
     vectors: NDArray[np.float32] | None = None
     opened: Opened | None = None
-    _vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     _columns: dict[tuple[str, ...], tuple[list[tuple[str, ...]], NDArray[np.int64]]] = field(
         default_factory=dict
     )
@@ -95,58 +101,39 @@ class Index:
 
     @classmethod
     def _of(cls, contents: Contents, stem: Stem, opened: Opened | None = None) -> Index:
-        from pearl.retrieval.index.contents import Documents, Passages
+        from pearl.retrieval.index.contents import documents_of, passages_of
 
-        passages, documents = Passages(contents), Documents(contents)
-        return cls(contents, stem, passages, documents, None, opened)
-
-    @property
-    def document_of(self) -> NDArray[np.int32]:
-        """The number of the document of each passage, shape (passages,)."""
-        return self.contents.document_of
+        return cls(contents, stem, passages_of(contents), documents_of(contents), None, opened)
 
     @property
     def field_names(self) -> tuple[str, ...]:
         """The names of all metadata of documents and fields of passages."""
         return self.contents.field_names
 
-    def mask(self, predicate: Callable[[str, Mapping[str, str]], bool]) -> NDArray[np.bool_]:
-        """The passages that satisfy a predicate of name and fields, shape (passages,)."""
-        import numpy as np
-
-        values, places = self.grouped(predicate)
-        masked: NDArray[np.bool_] = np.array(values, np.bool_)[places]
-        return masked
-
-    def grouped(
-        self, read: Callable[[str, Mapping[str, str]], Value]
-    ) -> tuple[list[Value], NDArray[np.int64]]:
-        """The different values that `read` gives, and for each passage the place of its value."""
-        import numpy as np
-
-        known: dict[Value, int] = {}
-
-        def placed(found: Iterable[Value], n: int) -> NDArray[np.int64]:
-            return np.fromiter((known.setdefault(v, len(known)) for v in found), np.int64, n)
-
-        if self.contents.fields is not None:
-            each = (read(passage.document, passage.fields) for passage in self.passages)
-            places = placed(each, len(self.passages))
-        else:
-            documents = self.documents
-            each = (read(documents.name(n), documents.metadata(n)) for n in range(len(documents)))
-            places = placed(each, len(documents))[self.document_of]
-        return list(known), places
-
     def columns(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
-        """The different combinations of values of fields, and for each passage the place of its own; cached."""
+        """The different combinations of values of fields, and for each passage the place of its combination."""
         if names not in self._columns:
-            self._columns[names] = self.grouped(
-                lambda document, fields: tuple(
-                    fields.get(name, document if name == DOCUMENT else "") for name in names
-                )
-            )
+            self._columns[names] = self._grouped(names)
         return self._columns[names]
+
+    def _grouped(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
+        import numpy as np
+
+        contents, known = self.contents, dict[tuple[str, ...], int]()
+        by_document = contents.fields is None  # then all passages of a document have its values
+        every = (
+            ((contents.names[n], contents.document_metadata(n)) for n in range(len(contents.names)))
+            if by_document
+            else ((p.document, p.fields) for p in self.passages)
+        )
+        places = [
+            known.setdefault(
+                tuple(fields.get(n, document if n == DOCUMENT else "") for n in names), len(known)
+            )
+            for document, fields in every
+        ]
+        found = np.array(places, np.int64)
+        return list(known), found[contents.document_of] if by_document else found
 
     def document(self, name: str = "documents") -> IndexedDocument:
         """All documents joined to one, as `pearl.documents.document.join` does."""
@@ -157,22 +144,15 @@ class Index:
         return IndexedDocument(joined.text, name, joined.parts, joined.pages, metadata, index=self)
 
     def stored_vectors(self, name: str) -> NDArray[np.float32] | None:
-        """The vectors of an embedder, NaN where one is missing, shape (passages, dimension)."""
-        if name not in self._vectors and self.opened is not None:
-            found = self.opened.folder.read_vectors(name, self.contents)
-            if found is not None:
-                self._vectors[name] = found
-        return self._vectors.get(name)
+        """The stored vectors of an embedder, shape (passages, dimension); None without them."""
+        if self.opened is None:
+            return None
+        return self.opened.folder.read_vectors(name, self.contents)
 
     def store_vectors(self, name: str, vectors: NDArray[np.float32]) -> None:
-        """Store the vectors of an embedder for all passages."""
-        if vectors.ndim != 2 or len(vectors) != len(self.passages):
-            raise ValueError(
-                f"vectors of shape {vectors.shape} for {len(self.passages):,} passages"
-            )
-        self._vectors[name] = vectors
+        """Store the vectors of an embedder for all passages, if the index is in a folder."""
         if self.opened is not None:
-            with suppress(OSError):  # the folder is gone or full; memory has the vectors
+            with suppress(OSError):  # the folder is gone or full
                 self.opened.folder.write_vectors(name, self.contents, vectors)
 
 
@@ -192,5 +172,5 @@ class IndexedDocument(Document):
             >>> document.place(index.passages[1])
             Span(start=15, end=18)
         """
-        _, start = self.parts[int(self.index.document_of[passage.number])]
+        _, start = self.parts[int(self.index.contents.document_of[passage.number])]
         return Span(start + passage.span.start, start + passage.span.end)

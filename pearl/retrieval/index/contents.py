@@ -1,19 +1,18 @@
 """Documents and their passages in arrays, which are in memory or mapped from a file.
 
-Contents are never changed. Texts are UTF-8, one after the other; a passage is a range in the text of
-its document, so that overlapping passages need no extra space. Documents stand in the order of the
-corpus.
+Contents are never changed. A passage is a range in the text of its document, so overlapping passages
+need no extra space. Documents stand in the order of the corpus.
 """
 
 from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,78 +24,11 @@ from pearl.errors import Span
 from pearl.retrieval import Passage
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.corpus.sources import DIGEST
-from pearl.retrieval.postings import Postings, merge, spread
+from pearl.retrieval.postings import Postings, merge
+from pearl.retrieval.texts import Texts, TextsBuilder, nested
 
 Arrays = dict[str, NDArray[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """Strings as UTF-8, one after the other."""
-
-    data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, texts: Sequence[str]) -> Texts:
-        """Strings in two arrays."""
-        builder = TextsBuilder()
-        for text in texts:
-            builder.add(text)
-        return builder.finish()
-
-    @classmethod
-    def read(cls, name: str, arrays: Mapping[str, NDArray[Any]]) -> Texts:
-        """The strings that `arrays` stored under a name."""
-        return cls(arrays[f"{name}.data"], arrays[f"{name}.starts"])
-
-    def arrays(self, name: str) -> Arrays:
-        """The arrays to be stored."""
-        return {f"{name}.data": self.data, f"{name}.starts": self.starts}
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def __getitem__(self, number: int) -> str:
-        return self.part(number, 0, None)
-
-    def part(self, number: int, start: int, end: int | None) -> str:
-        """A string, or the part of it between two byte offsets."""
-        begin, stop = int(self.starts[number]), int(self.starts[number + 1])
-        end = stop if end is None else begin + end
-        return self.data[begin + start : end].tobytes().decode("utf-8", "replace")
-
-    def every(self) -> list[bytes]:
-        """All strings, as UTF-8."""
-        data, starts = self.data.tobytes(), self.starts.tolist()
-        return [data[start:end] for start, end in pairwise(starts)]
-
-
-class TextsBuilder:
-    """Collects strings."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.starts = array("q", [0])
-
-    def add(self, text: str | bytes) -> None:
-        """Add a string, or its UTF-8."""
-        self.data += text if isinstance(text, bytes) else text.encode("utf-8", "replace")
-        self.starts.append(len(self.data))
-
-    def finish(self) -> Texts:
-        """All of them."""
-        return Texts(np.frombuffer(bytes(self.data), np.uint8), np.array(self.starts, np.int64))
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedText:
-    """A document of an index."""
-
-    name: str
-    text: str
-    metadata: Mapping[str, str]
-    pages: tuple[tuple[str, int], ...] = ()
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -112,46 +44,21 @@ class Contents:
     spans: NDArray[np.int32]
     byte_spans: NDArray[np.int32]
     fields: Texts | None
-    """What the unit names in each passage, as JSON; None if it names nothing."""
+    """The fields that the unit gives each passage, as JSON; None if it gives no fields."""
     terms: Postings
     field_names: tuple[str, ...]
     """The names of all metadata of documents and fields of passages."""
 
     @classmethod
     def of_arrays(cls, arrays: Arrays, field_names: Sequence[str]) -> Contents:
-        """The contents of stored arrays."""
-        return cls(
-            Texts.read("texts", arrays),
-            Texts.read("names", arrays),
-            Texts.read("metadata", arrays),
-            arrays["digests"],
-            arrays["document_of"],
-            arrays["spans"],
-            arrays["byte_spans"],
-            Texts.read("fields", arrays) if "fields.data" in arrays else None,
-            Postings.from_arrays(
-                {
-                    name.removeprefix("postings."): array
-                    for name, array in arrays.items()
-                    if name.startswith("postings.")
-                }
-            ),
-            tuple(field_names),
-        )
-
-    def arrays(self) -> Arrays:
-        """The arrays to be stored."""
-        return {
-            **self.texts.arrays("texts"),
-            **self.names.arrays("names"),
-            **self.metadata.arrays("metadata"),
-            "digests": self.digests,
-            "document_of": self.document_of,
-            "spans": self.spans,
-            "byte_spans": self.byte_spans,
-            **(self.fields.arrays("fields") if self.fields is not None else {}),
-            **{f"postings.{name}": array for name, array in self.terms.arrays().items()},
-        }
+        """The contents of stored arrays, as `flat` names them."""
+        parts = nested(arrays)
+        for name in ("texts", "names", "metadata"):
+            parts[name] = Texts(**parts[name])
+        terms = {**parts.pop("terms")}
+        terms["names"] = Texts(**terms["names"])
+        fields = Texts(**parts.pop("fields")) if "fields" in parts else None
+        return cls(**parts, fields=fields, terms=Postings(**terms), field_names=tuple(field_names))
 
     @property
     def n_documents(self) -> int:
@@ -189,7 +96,7 @@ class Contents:
         return tuple((name, start) for name, start in pages)
 
     def passage_fields(self, passage: int) -> dict[str, str]:
-        """What the unit names in a passage."""
+        """The fields that the unit gives a passage."""
         return dict(json.loads(self.fields[passage] or "{}")) if self.fields is not None else {}
 
 
@@ -271,18 +178,20 @@ def _byte_offsets(data: bytes) -> NDArray[np.int64]:
 def arranged(parts: Sequence[Contents], documents: NDArray[np.int64]) -> Contents:
     """Contents of documents taken from several others, without analysing any text again.
 
-    Args:
-        parts: The others.
-        documents: Numbers of documents, different ones, counted through all parts.
+    `documents` has different numbers of documents, counted through all parts.
     """
-    passages = taken_passages(parts, documents)
-    counts = _joined([np.diff(part.passage_starts) for part in parts])[documents]
+    every = _joined([np.diff(part.passage_starts) for part in parts])
+    starts, counts = (np.cumsum(every) - every)[documents], every[documents]
+    ends = np.cumsum(counts)
+    passages = np.repeat(starts - (ends - counts), counts) + np.arange(counts.sum())
     new = np.full(sum(part.n_passages for part in parts), -1, np.int64)
     new[passages] = np.arange(len(passages))
-    ends = np.cumsum([part.n_passages for part in parts])[:-1]
+    edges = np.cumsum([part.n_passages for part in parts])[:-1]
     fields = None
     if any(part.fields is not None for part in parts):
-        fields = _taken([part.fields or _blank(part.n_passages) for part in parts], passages)
+        fields = _taken(
+            [part.fields or Texts.of([b""] * part.n_passages) for part in parts], passages
+        )
     return Contents(
         _taken([part.texts for part in parts], documents),
         _taken([part.names for part in parts], documents),
@@ -292,28 +201,17 @@ def arranged(parts: Sequence[Contents], documents: NDArray[np.int64]) -> Content
         np.concatenate([part.spans for part in parts])[passages],
         np.concatenate([part.byte_spans for part in parts])[passages],
         fields,
-        merge([part.terms for part in parts], np.split(new, ends)),
+        merge([part.terms for part in parts], np.split(new, edges)),
         tuple(dict.fromkeys(name for part in parts for name in part.field_names)),
     )
-
-
-def taken_passages(parts: Sequence[Contents], documents: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The numbers of the passages of documents; both are counted through all parts."""
-    counts = _joined([np.diff(part.passage_starts) for part in parts])
-    starts = np.cumsum(counts) - counts
-    return spread(starts[documents], counts[documents])
 
 
 def _joined(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *arrays])
 
 
-def _blank(n: int) -> Texts:
-    return Texts(np.zeros(0, np.uint8), np.zeros(n + 1, np.int64))
-
-
 def _taken(parts: Sequence[Texts], numbers: NDArray[np.int64]) -> Texts:
-    """Strings of several; neighbours are copied at once."""
+    """Strings by their numbers, counted through all parts; neighbours are copied at once."""
     firsts = np.cumsum([0, *(len(part) for part in parts)])
     part_of = np.searchsorted(firsts, numbers, side="right") - 1
     breaks = np.flatnonzero((np.diff(numbers) != 1) | (np.diff(part_of) != 0)) + 1
@@ -326,67 +224,47 @@ def _taken(parts: Sequence[Texts], numbers: NDArray[np.int64]) -> Texts:
     return Texts(np.concatenate(pieces), np.concatenate([[0], np.cumsum(sizes)]))
 
 
-class Passages(Sequence[Passage]):
-    """The passages of a corpus, each made on access."""
+class _Lazy(Sequence[Item]):
+    """A sequence whose items are made on access."""
 
-    def __init__(self, contents: Contents) -> None:
-        self._contents = contents
-        self._metadata = lru_cache(maxsize=1_024)(contents.document_metadata)
+    def __init__(self, n: int, make: Callable[[int], Item]) -> None:
+        self._n = n
+        self._make = make
 
     def __len__(self) -> int:
-        return self._contents.n_passages
+        return self._n
 
     @overload
-    def __getitem__(self, index: int) -> Passage: ...
+    def __getitem__(self, index: int) -> Item: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Passage]: ...
-    def __getitem__(self, index: int | slice) -> Passage | list[Passage]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"no passage {index} among {len(self):,}")
-        contents, number = self._contents, index % len(self)
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        numbers = range(self._n)[index]
+        if isinstance(numbers, range):
+            return [self._make(number) for number in numbers]
+        return self._make(numbers)
+
+
+def passages_of(contents: Contents) -> Sequence[Passage]:
+    """The passages of a corpus, each made on access."""
+    metadata = lru_cache(maxsize=1_024)(contents.document_metadata)
+
+    def passage(number: int) -> Passage:
         document = int(contents.document_of[number])
         start, end = contents.spans[number].tolist()
-        fields = {**self._metadata(document), **contents.passage_fields(number)}
+        fields = {**metadata(document), **contents.passage_fields(number)}
         name, text = contents.names[document], contents.text(number)
         return Passage(number, name, Span(start, end), text, fields)
 
-    def __iter__(self) -> Iterator[Passage]:
-        return (self[number] for number in range(len(self)))
+    return _Lazy(contents.n_passages, passage)
 
 
-class Documents(Sequence[IndexedText]):
+def documents_of(contents: Contents) -> Sequence[CorpusDocument]:
     """The documents of a corpus, in its order, each made on access."""
 
-    def __init__(self, contents: Contents) -> None:
-        self._contents = contents
-
-    def __len__(self) -> int:
-        return self._contents.n_documents
-
-    @overload
-    def __getitem__(self, index: int) -> IndexedText: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[IndexedText]: ...
-    def __getitem__(self, index: int | slice) -> IndexedText | list[IndexedText]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"no document {index} among {len(self):,}")
-        contents, number = self._contents, index % len(self)
+    def document(number: int) -> CorpusDocument:
+        name, text = contents.names[number], contents.texts[number]
         metadata, pages = contents.document_metadata(number), contents.pages(number)
-        return IndexedText(contents.names[number], contents.texts[number], metadata, pages)
+        return CorpusDocument(name, text, metadata, pages)
 
-    def name(self, number: int) -> str:
-        """The name of a document, without its text."""
-        return self._contents.names[number]
-
-    def metadata(self, number: int) -> dict[str, str]:
-        """The metadata of a document, without its text."""
-        return self._contents.document_metadata(number)
-
-    def passages(self, number: int) -> range:
-        """The numbers of the passages of a document."""
-        start, end = self._contents.passage_starts[number : number + 2].tolist()
-        return range(start, end)
+    return _Lazy(contents.n_documents, document)

@@ -1,8 +1,8 @@
 """An index in a folder: one file of arrays, replaced as a whole, and a file of vectors per embedder.
 
 A writer replaces the file by a rename, so readers need no lock, and a killed writer leaves the old
-state or the new one; a process that has mapped the old file continues to read it. The files belong
-to the user: they may be damaged, which the digest of the whole file shows, and are then rebuilt.
+state or the new one; a process that has mapped the old file continues to read it. A digest of the
+whole file detects damage, and the index is then rebuilt.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,10 @@ from numpy.typing import NDArray
 
 from pearl.documents.digest import digest
 from pearl.plugins.persistence import WriteLock
-from pearl.retrieval.corpus.sources import DIGEST, Begun
-from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder, Texts
+from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder
+from pearl.retrieval.texts import flat
 
-FORMAT = 2
+FORMAT = 3
 """Version of the file; an index of another version is rebuilt."""
 
 LOCK_PATIENCE_S = 600.0
@@ -39,8 +38,8 @@ _MARK = b"PEARLIX2"
 _PREAMBLE = struct.Struct("<8s16sI")  # mark, digest of all that follows, length of the header
 _ALIGNED = 64
 _SEALED_NS = 1_000_000_000 * 10**9
-"""Time of change of a complete file. Whoever writes to it later sets another time, and its digest is
-compared; comparing it at each opening would read the whole file."""
+"""Modification time of a complete file. A later write sets another time; only then is the digest compared,
+because comparing it at each opening would read the whole file."""
 
 Stamp = tuple[int, int, int]
 """Size, time of the last change of the contents, and of the file's entry, in nanoseconds."""
@@ -78,7 +77,7 @@ def write_arrays(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
 
 
 def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """Map a file into memory: what it says of itself, and its arrays."""
+    """Map a file into memory: its header and its arrays."""
     try:
         with path.open("rb") as file:
             is_sealed = os.fstat(file.fileno()).st_mtime_ns == _SEALED_NS
@@ -124,7 +123,6 @@ class Record:
     n_documents: int
     n_left_out: int = 0
     problems: tuple[str, ...] = ()
-    begun: Begun | None = None
 
 
 @dataclass(frozen=True)
@@ -133,14 +131,6 @@ class State:
 
     contents: Contents = field(default_factory=lambda: ContentsBuilder().finish("none"))
     records: tuple[Record, ...] = ()
-
-    def documents_of(self) -> dict[str, tuple[Record, range]]:
-        """By label, the record of each file and the numbers of its documents."""
-        ends = accumulate(record.n_documents for record in self.records)
-        return {
-            record.label: (record, range(end - record.n_documents, end))
-            for record, end in zip(self.records, ends, strict=True)
-        }
 
 
 class IndexFolder:
@@ -163,14 +153,17 @@ class IndexFolder:
         except (FileNotFoundError, NotADirectoryError):
             return None
         if about["key"] != self._key:
-            raise DamagedError("it was made by another version, in another way or of other files")
-        contents = Contents.of_arrays(arrays, about["field_names"])
-        return State(contents, _records(arrays))
+            raise DamagedError(
+                "it was built by another version, with other settings or of other files"
+            )
+        records = _records(arrays.pop("records"))
+        return State(Contents.of_arrays(arrays, about["field_names"]), records)
 
     def write(self, state: State) -> State:
         """Store a state; returns it mapped from the file. The caller holds the lock."""
         about = {"key": self._key, "field_names": state.contents.field_names}
-        write_arrays(self._file, about, state.contents.arrays() | _record_arrays(state.records))
+        records = {"records": _record_array(state.records)}
+        write_arrays(self._file, about, flat(state.contents) | records)
         self.remove_vectors(except_of=state.contents.id)
         for path in self.path.glob("*.new"):  # of writers that were killed
             path.unlink(missing_ok=True)
@@ -185,28 +178,19 @@ class IndexFolder:
                 path.unlink(missing_ok=True)
 
     def spilled(self, contents: Contents) -> Contents:
-        """Contents moved from memory into a file without a name."""
+        """Contents moved from memory into a mapped file that has no name any more."""
         path = self.path / "part.new"
-        write_arrays(path, {}, contents.arrays())
+        write_arrays(path, {}, flat(contents))
         _, arrays = read_arrays(path)
         path.unlink()
         return Contents.of_arrays(arrays, contents.field_names)
-
-    def vectors_of(self, contents: Contents) -> list[tuple[str, NDArray[np.float32]]]:
-        """The embedders with stored vectors for some contents, and these."""
-        found = []
-        for path in self.path.glob(f"vectors-*-{contents.id}.bin"):
-            with suppress(FileNotFoundError, DamagedError):
-                about, arrays = read_arrays(path)
-                found.append((str(about["embedder"]), arrays["vectors"]))
-        return found
 
     def write_vectors(self, name: str, contents: Contents, vectors: NDArray[np.float32]) -> None:
         """Store the vectors of an embedder."""
         write_arrays(self._vectors(name, contents), {"embedder": name}, {"vectors": vectors})
 
     def read_vectors(self, name: str, contents: Contents) -> NDArray[np.float32] | None:
-        """The stored vectors of an embedder, NaN where one is missing; None without a sound file."""
+        """The stored vectors of an embedder; None if the file is missing or damaged."""
         try:
             return read_arrays(self._vectors(name, contents))[1]["vectors"]
         except (FileNotFoundError, DamagedError):
@@ -216,34 +200,13 @@ class IndexFolder:
         return self.path / f"vectors-{digest([name]).hex()[:16]}-{contents.id}.bin"
 
 
-def _record_arrays(records: Sequence[Record]) -> Arrays:
-    begins = [record.begun or Begun(0, bytes(DIGEST)) for record in records]
-    counts = [
-        (record.n_documents, record.n_left_out, begin.size)
-        for record, begin in zip(records, begins, strict=True)
-    ]
-    begun = b"".join(begin.digest for begin in begins)
-    problems = [json.dumps(record.problems) if record.problems else "" for record in records]
-    return {
-        **Texts.of([record.label for record in records]).arrays("labels"),
-        **Texts.of(problems).arrays("problems"),
-        "stamps": np.array([record.stamp for record in records], np.int64).reshape(-1, 3),
-        "counts": np.array(counts, np.int64).reshape(-1, 3),
-        "begun": np.frombuffer(begun, np.uint8).reshape(-1, DIGEST),
-    }
+def _record_array(records: Sequence[Record]) -> NDArray[np.uint8]:
+    rows = [(r.label, r.stamp, r.n_documents, r.n_left_out, r.problems) for r in records]
+    return np.frombuffer(json.dumps(rows).encode(), np.uint8)
 
 
-def _records(arrays: Arrays) -> tuple[Record, ...]:
-    labels, problems = Texts.read("labels", arrays), Texts.read("problems", arrays)
-    stamps, counts, begun = arrays["stamps"].tolist(), arrays["counts"].tolist(), arrays["begun"]
+def _records(array: NDArray[np.uint8]) -> tuple[Record, ...]:
     return tuple(
-        Record(
-            labels[number],
-            (stamps[number][0], stamps[number][1], stamps[number][2]),
-            n_documents,
-            n_left_out,
-            tuple(json.loads(problems[number] or "[]")),
-            Begun(size, begun[number].tobytes()) if size else None,
-        )
-        for number, (n_documents, n_left_out, size) in enumerate(counts)
+        Record(label, (stamp[0], stamp[1], stamp[2]), n_documents, n_left_out, tuple(problems))
+        for label, stamp, n_documents, n_left_out, problems in json.loads(array.tobytes())
     )

@@ -1,7 +1,6 @@
 """A corpus → its index: read from its folder and brought up to date, or built.
 
-Only what changed is read: files with another stamp, and of these only documents with an unknown
-digest.
+Only files with a changed stamp are read, and of these only documents with an unknown digest are indexed.
 """
 
 from __future__ import annotations
@@ -10,8 +9,9 @@ import os
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,19 +23,18 @@ from pearl.documents.digest import digest
 from pearl.documents.passages import Stem
 from pearl.errors import DataError, StoreError
 from pearl.plugins.files import cache_file
+from pearl.plugins.persistence import WriteLock
 from pearl.plugins.version import __version__
 from pearl.retrieval.corpus import Cutting, cut
 from pearl.retrieval.corpus.sources import (
     DIGEST,
-    Begun,
     CorpusFiles,
     Entry,
     New,
-    Resumed,
     SourceFile,
     find_files,
 )
-from pearl.retrieval.index.contents import Contents, ContentsBuilder, arranged, taken_passages
+from pearl.retrieval.index.contents import Contents, ContentsBuilder, arranged
 from pearl.retrieval.index.folder import DamagedError, IndexFolder, Record, Stamp, State
 from pearl.retrieval.queries import analyzer
 
@@ -43,7 +42,7 @@ MAX_BYTES = 64_000_000
 """Bytes of new texts that are held in memory while an index is built."""
 
 SURE_NS = 2_000_000_000
-"""Age from which a file that changes gets another stamp; coarse clocks tick once in two seconds."""
+"""Age of a file from which a change gives it another stamp: coarse clocks tick once in two seconds."""
 
 MAX_PROBLEMS = 5
 """Reasons that are kept for each file."""
@@ -89,11 +88,8 @@ class Opened:
         n = self.n_left_out
         if not n:
             return self.reports
-        first = self.problems[0]
-        left = f"1 document is left out: {first}"
-        if n > 1:
-            left = f"{n:,} documents are left out; the first: {first}"
-        return (*self.reports, left)
+        told = "1 document is left out" if n == 1 else f"{n:,} documents are left out; the first"
+        return (*self.reports, f"{told}: {self.problems[0]}")
 
     @property
     def n_left_out(self) -> int:
@@ -102,7 +98,7 @@ class Opened:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why some of them cannot."""
+        """Why documents were left out: the first reasons of each file."""
         return tuple(reason for record in self.state.records for reason in record.problems)
 
 
@@ -126,46 +122,44 @@ def open_state(
     folder = _place(named, cutting, stem, at)
     state = None if is_fresh or folder is None else _read(folder, notes)
     n_changed = 0 if state is None else _n_changed_files(state, found)
-    if folder is None or state is None or (n_changed and with_update):
-        state, folder, changes = _updated(folder, found, cutting, stem, is_fresh, notes, progress)
-    else:
-        changes = Changes()
+    changes = Changes()
+
+    def update(into: IndexFolder, before: State | None) -> tuple[State, Changes]:
+        return _Update(into, before or State(), cutting, stem).run(found, progress)
+
+    if folder is not None and state is not None and not (n_changed and with_update):
         if n_changed:
             notes.append(f"{n_changed:,} file{'s' * (n_changed > 1)} may have changed since")
+    elif folder is not None and (lock := _locked(folder, notes)):
+        with _writing(folder, lock):
+            if is_fresh:
+                folder.remove_vectors()
+            state, changes = update(folder, None if is_fresh else _read(folder, notes))
+    else:
+        if folder is None:
+            notes.append("the index has no folder: it is built again each time")
+        with TemporaryDirectory(prefix="pearl-index-") as name:  # mapped files outlive it
+            folder = IndexFolder(Path(name), {})
+            state, changes = update(folder, None)
     seconds = time.monotonic() - began
     return Opened(state, folder, changes, found.n_other, seconds, tuple(dict.fromkeys(notes)))
 
 
-def _updated(
-    folder: IndexFolder | None,
-    found: CorpusFiles,
-    cutting: Cutting,
-    stem: Stem,
-    is_fresh: bool,
-    notes: list[str],
-    progress: IndexProgress | None,
-) -> tuple[State, IndexFolder, Changes]:
-    """Update the index; without a folder that can be written, build one that is not kept."""
-    lock = None
-    if folder is None:
-        notes.append("there is no folder for the index: it is built again each time")
-    else:
-        try:
-            lock = folder.lock()
-        except OSError:
-            notes.append(f"{folder.path} cannot be written to: the index is built again each time")
-    if folder is None or lock is None:
-        with TemporaryDirectory(prefix="pearl-index-") as name:  # mapped files outlive the folder
-            folder = IndexFolder(Path(name), {})
-            state, changes = _update(folder, State(), found, cutting, stem, progress)
-        return state, folder, changes
+def _locked(folder: IndexFolder, notes: list[str]) -> WriteLock | None:
+    """The lock of writers; None if the folder is read-only."""
+    try:
+        return folder.lock()
+    except OSError:
+        notes.append(f"{folder.path} cannot be written to: the index is built again each time")
+        return None
+
+
+@contextmanager
+def _writing(folder: IndexFolder, lock: WriteLock) -> Iterator[None]:
+    """Hold the lock, and report a failure to write."""
     try:
         with lock.held():
-            if is_fresh:
-                folder.remove_vectors()
-            state = (None if is_fresh else _read(folder, notes)) or State()
-            after, changes = _update(folder, state, found, cutting, stem, progress)
-        return after, folder, changes
+            yield
     except OSError as error:
         raise StoreError(
             f"the index cannot be written: {error.strerror}",
@@ -187,7 +181,7 @@ def _read(folder: IndexFolder, notes: list[str]) -> State | None:
 def _place(
     named: Sequence[str | Path], cutting: Cutting, stem: Stem, at: str | Path | None
 ) -> IndexFolder | None:
-    """The folder of the index; None if there is none."""
+    """The folder of the index; None if the user has no cache folder."""
     corpus = [os.path.realpath(name) for name in named]
     way = {"unit": cutting.unit, "size": cutting.size, "overlap": cutting.overlap, "stem": stem}
     key = {
@@ -206,7 +200,7 @@ def _place(
 
 
 def stamp_of(path: str | Path) -> Stamp:
-    """The stamp of a file; a file that was changed since has another one."""
+    """The stamp of a file: another one after a change."""
     found = os.stat(path)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
@@ -231,101 +225,72 @@ def _n_changed_files(state: State, found: CorpusFiles) -> int:
     return different + len(before.keys() - now.keys())
 
 
-def _update(
-    folder: IndexFolder,
-    state: State,
-    found: CorpusFiles,
-    cutting: Cutting,
-    stem: Stem,
-    progress: IndexProgress | None,
-) -> tuple[State, Changes]:
-    """Bring an index up to date. The caller holds the folder's lock."""
-    update = _Update(folder, state, cutting, stem)
-    for number, file in enumerate(found.files):
-
-        def report(n_documents: int, n_files: int = number) -> None:
-            if progress is not None:
-                progress(n_files, len(found.files), n_documents)
-
-        report(len(update.documents))
-        update.add(file, report)
-    parts, records = [state.contents, *update.finish()], tuple(update.records)
-    documents = np.array(update.documents, np.int64)
-    if not len(documents) and any(record.n_left_out for record in records):
-        raise _unreadable(records)
-    if np.array_equal(documents, np.arange(state.contents.n_documents)):
-        if records == state.records and records:
-            return state, Changes()
-        return folder.write(replace(state, records=records)), Changes()
-    changes = _changes(parts, documents, records)
-    vectors = folder.vectors_of(state.contents)  # writing removes their files
-    after = folder.write(State(arranged(parts, documents), records))
-    passages = taken_passages(parts, documents)
-    is_old = passages < state.contents.n_passages
-    with suppress(OSError):  # without room for them, they are embedded again
-        for name, before in vectors:
-            carried = np.full((len(passages), before.shape[1]), np.nan, np.float32)
-            carried[is_old] = before[passages[is_old]]
-            folder.write_vectors(name, after.contents, carried)
-    return after, changes
-
-
 class _Update:
-    """The documents of the files so far.
+    """An update of an index, file by file. The caller holds the folder's lock.
 
-    `documents` has their numbers, counted through the documents of the index before and the new ones.
+    `documents` has the numbers of the documents so far, counted through those of the index before and
+    the new ones.
     """
 
     def __init__(self, folder: IndexFolder, state: State, cutting: Cutting, stem: Stem) -> None:
-        self._folder, self._cutting, self._stem = folder, cutting, stem
-        self._before = state.documents_of()
+        self._folder, self._state, self._cutting, self._stem = folder, state, cutting, stem
+        ends = accumulate(record.n_documents for record in state.records)
+        self._before = {
+            record.label: (record, range(end - record.n_documents, end))
+            for record, end in zip(state.records, ends, strict=True)
+        }
         digests = np.ascontiguousarray(state.contents.digests).view(f"V{DIGEST}").ravel().tolist()
         self._known = dict(zip(digests, range(len(digests)), strict=True))
         self._n = len(digests)
-        self._parts: list[Contents] = []
+        self._parts: list[Contents] = [state.contents]
         self._builder = ContentsBuilder()
         self.documents = array("q")
         self.records: list[Record] = []
 
-    def add(self, file: SourceFile, progress: Callable[[int], None]) -> None:
-        """Take in a file: as it was, or read again."""
+    def run(self, found: CorpusFiles, progress: IndexProgress | None) -> tuple[State, Changes]:
+        """Bring the index up to date."""
+        for n_files, file in enumerate(found.files):
+
+            def report(n_files: int = n_files) -> None:
+                if progress is not None:
+                    progress(n_files, len(found.files), len(self.documents))
+
+            report()
+            self._add_file(file, report)
+        if self._builder.n_documents:
+            self._parts.append(self._builder.finish(self._stem))
+        before, records = self._state, tuple(self.records)
+        documents = np.array(self.documents, np.int64)
+        if not len(documents) and any(record.n_left_out for record in records):
+            raise _unreadable(records)
+        if np.array_equal(documents, np.arange(before.contents.n_documents)):
+            if records == before.records and records:
+                return before, Changes()
+            return self._folder.write(replace(before, records=records)), Changes()
+        changes = _changes(self._parts, documents, records)
+        # Vectors of unchanged passages come from the cache of the embedder, by content.
+        return self._folder.write(State(arranged(self._parts, documents), records)), changes
+
+    def _add_file(self, file: SourceFile, report: Callable[[], None]) -> None:
+        """Take the documents of an unchanged file from the index, and read any other file."""
         stamp = _stamp(file)
         before, documents = self._before.get(file.label, (None, range(0)))
         if before is not None and _is_same(before.stamp, stamp):
             self.records.append(before)
             self.documents.extend(documents)
-        else:
-            self._read(file, stamp, before, documents, progress)
-
-    def _read(
-        self,
-        file: SourceFile,
-        stamp: Stamp,
-        before: Record | None,
-        documents: range,
-        progress: Callable[[int], None],
-    ) -> None:
+            return
         n_before, n_left_out = len(self.documents), 0
         problems: list[str] = []
-        begun: Begun | None = None
-        if before is not None:
-            file = replace(file, begun=before.begun)
         try:
             for entry in _entries(file, self._known):
                 if isinstance(entry, New):
                     self.documents.append(self._add(entry))
                     if len(self.documents) % _REPORTED_EVERY == 0:
-                        progress(len(self.documents))
+                        report()
                 elif isinstance(entry, DataError):
                     n_left_out += 1
                     if len(problems) < MAX_PROBLEMS:
                         problems.append(entry.message)
-                elif isinstance(entry, Begun):
-                    begun = entry
-                elif isinstance(entry, Resumed):
-                    assert before is not None  # or there was nothing to resume
-                    self.documents.extend(documents)
-                    n_left_out, problems = before.n_left_out, list(before.problems)
                 else:
                     self.documents.extend(entry)
         except DataError as error:
@@ -334,7 +299,7 @@ class _Update:
         if _stamp(file) != stamp:  # it was written to meanwhile
             stamp = _UNSURE
         n = len(self.documents) - n_before
-        self.records.append(Record(file.label, stamp, n, n_left_out, tuple(problems), begun))
+        self.records.append(Record(file.label, stamp, n, n_left_out, tuple(problems)))
 
     def _add(self, new: New) -> int:
         self._builder.add(new.document, cut(new.document, self._cutting), new.digest)
@@ -343,12 +308,6 @@ class _Update:
             self._parts.append(self._folder.spilled(self._builder.finish(self._stem)))
             self._builder = ContentsBuilder()
         return self._n - 1
-
-    def finish(self) -> list[Contents]:
-        """The new documents."""
-        if self._builder.n_documents:
-            self._parts.append(self._builder.finish(self._stem))
-        return self._parts
 
 
 def _entries(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
@@ -361,7 +320,7 @@ def _entries(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
 
 
 def _unreadable(records: Sequence[Record]) -> DataError:
-    """None of the documents of a corpus can be read."""
+    """The error if no document of a corpus can be read."""
     n = sum(record.n_left_out for record in records)
     first = next(reason for record in records for reason in record.problems)
     what = "the document cannot" if n == 1 else f"none of the {n:,} documents can"
@@ -371,7 +330,7 @@ def _unreadable(records: Sequence[Record]) -> DataError:
 def _changes(
     parts: Sequence[Contents], documents: NDArray[np.int64], records: Sequence[Record]
 ) -> Changes:
-    """Compare the documents with those of the first part; their names have to differ."""
+    """Count the changes from the first part to the documents, whose names must differ."""
     every = [name for part in parts for name in part.names.every()]
     names = [every[number] for number in documents.tolist()]
     if len(set(names)) < len(names):
@@ -393,5 +352,5 @@ def _same_names(names: Sequence[bytes], records: Sequence[Record]) -> DataError:
     ]
     return DataError(
         f"two documents have the same id '{name.decode('utf-8', 'replace')}': {' and '.join(where)}",
-        help="give each its own id, or leave the column out: lines are counted then",
+        help="give each its own id, or remove the column: line numbers are used then",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pearl import plugins
 from pearl.errors import UsageError, suggest
@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONTRACT",
-    "Explaining",
     "Query",
     "Ranking",
     "RankingMethod",
     "Searchable",
     "TermScore",
-    "explains",
     "find_method",
     "first",
     "free_passages",
@@ -37,7 +35,7 @@ __all__ = [
 
 
 class Searchable(Protocol):
-    """What methods read of an index."""
+    """The part of an index that methods use."""
 
     @property
     def terms(self) -> Postings:
@@ -55,9 +53,9 @@ class Query:
     """A query that is ready to be ranked.
 
     Attributes:
-        terms: Its different terms with their weights: 1 for those of the query itself.
+        terms: Its different terms with their weights: 1 for terms of the question itself.
         vector: Its vector of unit length, where the method needs one.
-        mask: Which passages may be found, shape (passages,); None for all.
+        mask: The passages that may be found, shape (passages,); None for all.
     """
 
     terms: Mapping[str, float]
@@ -81,7 +79,12 @@ class Ranking:
 
 
 class RankingMethod(Protocol):
-    """What a module of this folder looks like to its users."""
+    """The contract of a ranking method.
+
+    A method whose scores are sums over the terms of the query may have `explain(query, index, settings, passage) ->
+    tuple[TermScore, ...]`; one that needs vectors may have `without_vectors(settings) -> str`, the method that
+    replaces it where vectors cannot be had.
+    """
 
     NEEDS_VECTORS: bool
 
@@ -98,13 +101,13 @@ class TermScore(NamedTuple):
 
     Attributes:
         term: The term.
-        tf: How often the passage has it.
-        length: Terms of the passage.
-        n_with: Live passages that have it.
+        tf: Its frequency in the passage.
+        length: The number of terms of the passage.
+        n_with: The number of passages with the term.
         weight: Its weight in the query.
         idf: Its inverse document frequency.
-        gain: What its frequency is worth in a passage of this length.
-        score: What it adds.
+        gain: The weight of its frequency in a passage of this length.
+        score: Its share of the passage's score.
     """
 
     term: str
@@ -115,21 +118,6 @@ class TermScore(NamedTuple):
     idf: float
     gain: float
     score: float
-
-
-class Explaining(RankingMethod, Protocol):
-    """A method whose scores are sums over the terms of the query."""
-
-    def explain(
-        self, query: Query, index: Searchable, settings: SearchSettings, passage: int
-    ) -> tuple[TermScore, ...]:
-        """What each term adds to the score of a passage; nothing if it has none of them."""
-        ...
-
-
-def explains(method: RankingMethod) -> TypeGuard[Explaining]:
-    """Whether a method has `explain`; it need not."""
-    return hasattr(method, "explain")
 
 
 def find_method(name: str) -> RankingMethod:
@@ -161,24 +149,25 @@ def top(
     Args:
         numbers: Different numbers of passages.
         scores: Their scores.
-        k: More than there are gives all; 0 or less gives none.
+        k: Maximum number of passages that are not free.
         free: Which passages of the index are given beside the `k` best; None for none.
     """
     import numpy as np
 
-    numbers, scores = _candidates(numbers, scores, k, free)
+    counted = scores if free is None else scores[~free[numbers]]
+    if k <= 0:
+        numbers, scores = numbers[:0], scores[:0]
+    elif k < len(counted):  # only those that may be among the best are sorted
+        kept = scores >= np.partition(counted, -k)[-k]
+        if free is not None:
+            kept |= free[numbers]
+        numbers, scores = numbers[kept], scores[kept]
     order = np.lexsort((numbers, -scores))
     return first(Ranking(numbers[order], scores[order]), k, free)
 
 
 def first(ranking: Ranking, k: int, free: NDArray[np.bool_] | None = None) -> Ranking:
-    """The first `k` of a ranking, and the free passages beside them.
-
-    Args:
-        ranking: The best first.
-        k: As of `top`.
-        free: As of `top`.
-    """
+    """The first `k` of a ranking, and the free passages beside them; arguments as of `top`."""
     import numpy as np
 
     if free is None:
@@ -192,23 +181,3 @@ def first(ranking: Ranking, k: int, free: NDArray[np.bool_] | None = None) -> Ra
 def free_passages(terms: Postings, settings: SearchSettings) -> NDArray[np.bool_] | None:
     """Which passages have fewer than `settings.free_words` terms; None if none may be free."""
     return terms.lengths < settings.free_words if settings.free_words > 0 else None
-
-
-def _candidates(
-    numbers: NDArray[np.int32],
-    scores: NDArray[np.float64],
-    k: int,
-    free: NDArray[np.bool_] | None,
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Those that may be among the `k` best, and the free ones, in the order they come."""
-    import numpy as np
-
-    if k <= 0:
-        return numbers[:0], scores[:0]
-    counted = scores if free is None else scores[~free[numbers]]
-    if k >= len(counted):
-        return numbers, scores
-    kept = scores >= np.partition(counted, -k)[-k]
-    if free is not None:
-        kept |= free[numbers]
-    return numbers[kept], scores[kept]

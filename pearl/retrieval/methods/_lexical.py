@@ -6,7 +6,7 @@ n of which have a term, tf its frequency in a passage,
     idf = ln((1 + N) / (1 + n)) + 1
     score = sum over the query's terms of (weight * idf) * (tf * idf) / (|query| * |passage|)
 
-and 1 + ln(tf) instead of tf with `settings.sublinear`. Terms that no passage has are not in the vector of the query.
+Terms that no passage has are not in the vector of the query.
 These are the scores of scikit-learn's `TfidfVectorizer` (`smooth_idf`, `norm="l2"`) for queries that repeat no term.
 """
 
@@ -51,56 +51,46 @@ class _LexicalMethod:
 
 @dataclass(frozen=True, slots=True)
 class _Cosine:
-    """What a term adds to the cosine."""
+    """The share of a term in the cosine."""
 
     terms: Postings
-    is_sublinear: bool
-    length: float
+    query_length: float
 
     @classmethod
     def of(cls, query: Query, terms: Postings, settings: SearchSettings) -> _Cosine:
         known = {term: len(terms.postings(term)[0]) for term in query.terms}
         parts = [query.terms[term] * _idf(terms.n_passages, n) for term, n in known.items() if n]
-        return cls(terms, settings.sublinear, math.hypot(*parts) or 1.0)
+        return cls(terms, math.hypot(*parts) or 1.0)
 
     def idf(self, n_with: int) -> float:
         return _idf(self.terms.n_passages, n_with)
 
     def gain(
-        self, terms: Postings, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
+        self, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
     ) -> NDArray[np.float64]:
         import numpy as np
 
-        key = ("tfidf", self.is_sublinear)
-        lengths = weighting.remembered(terms, key, lambda: _lengths(terms, self.is_sublinear))
-        tf = _frequency(counts, self.is_sublinear)
-        return np.asarray(tf * idf / (lengths[passages] * self.length), np.float64)
+        lengths = weighting.remembered(self.terms, "tfidf", lambda: _lengths(self.terms))
+        return np.asarray(counts * idf / (lengths[passages] * self.query_length), np.float64)
 
 
 def _idf(n_passages: int, n_with: int) -> float:
     return math.log((1 + n_passages) / (1 + n_with)) + 1
 
 
-def _frequency(counts: NDArray[Any], is_sublinear: bool) -> NDArray[np.float64]:
-    import numpy as np
-
-    tf: NDArray[np.float64] = counts.astype(np.float64)
-    return 1 + np.log(tf) if is_sublinear else tf
-
-
-def _lengths(terms: Postings, is_sublinear: bool) -> NDArray[np.float64]:
+def _lengths(terms: Postings) -> NDArray[np.float64]:
     """The lengths of the vectors of all passages, shape (passages,)."""
     import numpy as np
 
     idf = np.log((1 + terms.n_passages) / (1 + terms.frequencies)) + 1
-    parts = _frequency(terms.counts, is_sublinear) * np.repeat(idf, terms.frequencies)
+    parts = terms.counts * np.repeat(idf, terms.frequencies)
     return np.sqrt(np.bincount(terms.passages, parts**2, minlength=terms.n_passages))
 
 
 PLUGINS = {
-    "bm25": _LexicalMethod(lambda query, terms, settings: Bm25.of(terms, settings, delta=0.0)),
+    "bm25": _LexicalMethod(lambda query, terms, settings: Bm25(terms, settings, delta=0.0)),
     "bm25-plus": _LexicalMethod(
-        lambda query, terms, settings: Bm25.of(terms, settings, delta=settings.delta)
+        lambda query, terms, settings: Bm25(terms, settings, settings.delta)
     ),
     "tfidf": _LexicalMethod(_Cosine.of),
 }

@@ -26,10 +26,10 @@ N_PROBED = 64
 """Cells that a query is compared with."""
 
 A_CELL = 40
-"""Vectors for each cell that cells are made from: faiss warns of fewer than 39."""
+"""Training vectors for each cell: faiss warns of fewer than 39."""
 
 MARGIN = 4
-"""Times `k` that are taken from the cells, whose vectors are rounded to 8 bits, to be compared."""
+"""Candidates from the cells as a multiple of `k`: their vectors are rounded to 8 bits, so more are compared."""
 
 BLOCK = 1 << 16
 """Vectors that are put into cells at once."""
@@ -44,8 +44,8 @@ class _Cells:
     building: threading.Lock = field(default_factory=threading.Lock)
 
 
-_known: dict[int, _Cells] = {}
-"""By the id of an array, while it lives."""
+_CELLS: dict[int, _Cells] = {}
+"""By the id of an array, while it lives: arrays have no hash."""
 
 
 def nearest(
@@ -54,10 +54,10 @@ def nearest(
     """The numbers of at least `k` vectors that are near, ascending; None to compare every vector."""
     if len(vectors) < LEAST_VECTORS or find_spec("faiss") is None:
         return None
-    cells = _known.get(id(vectors))
-    if cells is None:
-        cells = _known[id(vectors)] = _Cells()
-        weakref.finalize(vectors, _known.pop, id(vectors), None)
+    if id(vectors) not in _CELLS:
+        _CELLS[id(vectors)] = _Cells()
+        weakref.finalize(vectors, _CELLS.pop, id(vectors), None)
+    cells = _CELLS[id(vectors)]
     cells.n_queries += 1
     if cells.index is None:
         if cells.n_queries <= AFTER_QUERIES or not cells.building.acquire(blocking=False):
@@ -67,12 +67,9 @@ def nearest(
         finally:
             cells.building.release()
     _, found = cells.index.search(vector.astype("float32")[None], MARGIN * k + 1)
-    numbers = found[0][found[0] >= 0]
-    if len(numbers) < k:
-        return None
+    numbers: NDArray[np.int32] = found[0][found[0] >= 0].astype("int32")
     numbers.sort()
-    near: NDArray[np.int32] = numbers.astype("int32")
-    return near
+    return numbers if len(numbers) >= k else None
 
 
 def _built(vectors: NDArray[np.float32]) -> Any:
@@ -100,12 +97,12 @@ SPARSE = 0.25
 """Share of wanted passages below which only their vectors are read."""
 
 TOLERANCE = 1e-5
-"""What a float32 product of unit vectors may be off, with a wide margin. Passages as near as that to
-the last place are compared in float64, so that equal passages tie wherever they stand."""
+"""Maximum error of a float32 product of unit vectors, with a wide margin. Passages within it of the last
+place are compared in float64, so that equal passages tie wherever they stand."""
 
 
 def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
-    """The `k` passages with the most similar vectors; those whose vector is 0 are never found."""
+    """The `k` passages with the most similar vectors; a passage with the vector 0 is never found."""
     import numpy as np
 
     vectors, vector = index.vectors, query.vector
@@ -141,7 +138,7 @@ def _candidates(
     mask: NDArray[np.bool_] | None,
     k: int,
 ) -> NDArray[np.int32]:
-    """The numbers of the `k` nearest and of those that are as near, ascending."""
+    """The numbers of the `k` nearest passages and of those within `TOLERANCE` of them, ascending."""
     import numpy as np
 
     numbers = None if mask is None else np.flatnonzero(mask).astype(np.int32)

@@ -1,22 +1,22 @@
 """Executors, and the units of work that they run.
 
 Every other module of this folder is one executor, with `DESCRIPTION` (one line), `KEEPS_LIMITS` (whether
-every call is made by the model of the `pearl` that it is given, so that limits of the run hold),
-`UNITS` (the kind of units that it runs: `Unit` for all of them, or `Task`) and
+the model of the given `pearl` makes every call, so that the limits of the run hold), `UNITS` (the kind of
+units that it runs: `Unit` for all kinds, or `Task`) and
 
     run(pearl, units, *, listener=None, is_stopping=...) -> AsyncGenerator[Outcome, None]
 
-- One outcome a unit, in the order of the units. What stops a unit is in its outcome, and never
-  raised; raised is only what no unit could do without, as a cluster that cannot be reached.
-- An outcome is the same whichever executor makes it: the same row, but for `duration_s`, and the
-  same events, but for their times. Whoever wants it kept keeps it, and leaves out what is kept
-  already: an executor has no memory of its own.
+- It yields one outcome per unit, in the order of the units. An error of a unit is in its outcome; the
+  executor raises only errors that affect every unit, such as an unreachable cluster.
+- All executors give the same outcome for a unit: the same row except for `duration_s`, and the same
+  events except for their times. An executor stores nothing: its caller stores outcomes, and leaves out
+  units that are stored already.
 - Units are taken one by one, not far ahead of the outcomes, so that memory stays flat.
-- `listener` is told every event of every unit, at the latest when its outcome comes.
-- Once `is_stopping` says so, no more units are begun; those that are begun are finished.
-- Closing the generator cancels what is under way.
-- An executor may take more keyword arguments, each with a default; those that are called as in
-  `Offered` it is given by whoever runs it for a command. Importing it imports no extra.
+- `listener` receives every event of every unit, at the latest with the outcome.
+- Once `is_stopping` returns true, no more units are started; running units are finished.
+- Closing the generator cancels running units.
+- An executor may take more keyword arguments, each with a default; it receives those of `Offered` that
+  it has parameters for. Importing an executor imports no extra.
 """
 
 from __future__ import annotations
@@ -51,21 +51,6 @@ if TYPE_CHECKING:
 
     from pearl.llm.middleware.caching import Replies
 
-__all__ = [
-    "CONTRACT",
-    "DEFAULT",
-    "Execute",
-    "Executor",
-    "Listener",
-    "Offered",
-    "Outcome",
-    "RecordUnit",
-    "Task",
-    "Unit",
-    "load_executor",
-    "run_with",
-]
-
 DEFAULT = "local"
 
 Listener = Callable[[str, Event], None]
@@ -76,17 +61,17 @@ Execute = Callable[..., AsyncGenerator["Outcome[Any]", None]]
 
 
 class Unit(ABC):
-    """One unit of work: what an executor runs, and what a run of the store has one row of.
+    """One unit of work: an executor runs it, and the store has one row for it.
 
-    A kind of unit is a frozen dataclass. It can be pickled where its document can, so that it
-    travels to the workers of a cluster.
+    A kind of unit is a frozen dataclass. It can be pickled if its document can, so that it can be sent
+    to the workers of a cluster.
 
     Attributes:
         id: Names the row.
         document: Loads the document; may raise `DataError`. Loaded late, so that memory stays flat.
-            None where there is none to be read.
-        source: What tells its document from others without loading it; "" where nothing does, and
-            the unit is never taken for one whose row is kept.
+            None for a unit without a document.
+        source: Identity of the document, known without loading it; "" if unknown: such a unit is run
+            again even if a row is stored for it.
     """
 
     __slots__ = ()
@@ -98,11 +83,11 @@ class Unit(ABC):
     @property
     @abstractmethod
     def depends_on(self) -> Sequence[str]:
-        """Further values that its row depends on, beside id, source and `Pearl`."""
+        """Values that its row depends on, besides id, source and `Pearl`."""
 
     @property
     def shard_key(self) -> str:
-        """Units of one key are in the same shard."""
+        """Key of its shard; units with the same key are in the same shard."""
         return self.id
 
     def n_chained(self, resources: Resources) -> int:
@@ -119,7 +104,7 @@ class Unit(ABC):
         """Execute the unit.
 
         Raises:
-            Exception: What stops it.
+            Exception: The unit failed.
         """
 
     def is_failure(self, result: Any) -> bool:
@@ -135,17 +120,17 @@ class Unit(ABC):
         """The row to record, as JSON data; its `status` is `failed` if it should be retried.
 
         Args:
-            result: What `perform` returned.
-            error: Or what it raised.
+            result: The result of `perform`.
+            error: The error that it raised, if it failed.
 
         Returns:
-            None where an error is no row of this kind: it ends the run.
+            None if errors of this kind of unit have no row; the error then ends the run.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class RecordUnit(Unit):
-    """A unit whose result is a record with a `status`, of which its row is the JSON data."""
+    """A unit whose result is a record with a `status`; the record as JSON data is its row."""
 
     id: str
     document: Callable[[], Document] | None
@@ -165,10 +150,10 @@ class Task(Unit):
     """A question or a plan to run over a document.
 
     Attributes:
-        question: Asked where there is no plan; kept beside the plan otherwise.
-        problem: Why this row of the input is no piece of work at all.
-        extra: Fields of the input for its row of the result, as options and what is right.
-        kind: What the document probably is; when it is loaded, it says itself.
+        question: Asked if there is no plan; else only recorded with the plan.
+        problem: Why the row of the input is invalid; such a task fails.
+        extra: Fields of the input that are copied to its row, such as options and the gold answer.
+        kind: The probable kind of the document, by its name; the loaded document has its own.
     """
 
     id: str
@@ -182,7 +167,7 @@ class Task(Unit):
 
     @property
     def depends_on(self) -> Sequence[str]:
-        """Plan, question, and what its row says of the input.
+        """Plan, question and extra fields.
 
         Raises:
             UsageError: `extra` is not JSON data.
@@ -204,7 +189,7 @@ class Task(Unit):
         """Run the plan, writing it first if necessary.
 
         Raises:
-            PearlError: There is no answer.
+            PearlError: The task failed.
         """
         if self.problem is not None or self.document is None:
             raise self.problem or PearlError("the task has no document")
@@ -216,7 +201,7 @@ class Task(Unit):
         return await resources.pearl.execute(plan, document, trace=trace)
 
     def is_unsure(self, result: Answer) -> bool:
-        """Whether there is no answer, or the answer may be incomplete."""
+        """Whether the answer is missing or may be incomplete."""
         return result.is_unsure
 
     def row(self, result: Answer | None, error: Exception | None) -> Mapping[str, Any]:
@@ -242,7 +227,7 @@ class Outcome(Generic[U]):
     """The outcome of a unit.
 
     Attributes:
-        result: What performing it returned: of a `Task` an `Answer`; None where it failed.
+        result: The result of the unit, for a `Task` an `Answer`; None if it failed.
     """
 
     unit: U
@@ -269,7 +254,7 @@ class Outcome(Generic[U]):
         """Its row.
 
         Raises:
-            Exception: What stopped it, where that is no row of its kind.
+            Exception: The error of a unit whose errors have no row.
         """
         row = self.unit.row(self.result, self.error)
         if row is None:
@@ -279,7 +264,7 @@ class Outcome(Generic[U]):
 
 
 class Executor(Protocol):
-    """The interface of the modules of this folder."""
+    """The interface of an executor module."""
 
     DESCRIPTION: str
     KEEPS_LIMITS: bool
@@ -308,11 +293,11 @@ class Offered(TypedDict, total=False):
     """Optional arguments of an executor's `run`, passed if it has a parameter of that name.
 
     Attributes:
-        replies: Where the model's replies are found and kept.
-        folder: That of the store, for what has to outlive the process.
-        on_begun: Callback, maybe in a thread, for every unit that is started, with its document if it has read one.
-        on_progress: Told how far the work is, as what `str` makes a line of.
-        on_trouble: Told what a server fails with, and for how many seconds it is asked again.
+        replies: Cache of the model's replies.
+        folder: Folder of the store, for data that has to outlive the process.
+        on_begun: Callback, maybe in a thread, for every started unit, with its document if it has one.
+        on_progress: Callback for the progress of the work; `str` of its argument is one line.
+        on_trouble: Callback for an error of a server, with the seconds during which it is retried.
     """
 
     replies: Replies
@@ -326,7 +311,7 @@ def load_executor(name: str) -> Executor:
     """Load an executor by name.
 
     Raises:
-        UsageError: There is none.
+        UsageError: No executor has that name.
     """
     executor: Executor = plugins.load(__name__, name, "executor")
     return executor

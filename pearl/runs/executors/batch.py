@@ -1,21 +1,18 @@
 """The Batch API of an OpenAI server: half the price, hours later. One round per plan level.
 
-All tasks of a window run at once, and every call of theirs waits for the batch that it is in. So the
-first round holds the first steps of all documents, the second what follows from them, and so on.
+All tasks of a window run at once, and each of their calls waits for its batch. So the first round holds
+the first steps of all documents, the second round the steps that depend on them, and so on.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Lock
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from pearl.documents.document import Document
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Model
 from pearl.llm.backends.openai.batches import Batches
@@ -25,6 +22,7 @@ from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.retry import CircuitBreaker
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Task, Unit, local
+from pearl.runs.resources import Resources
 from pearl.trace import Event
 
 DESCRIPTION = "by a Batch API: half the price, hours later"
@@ -46,7 +44,7 @@ class BatchModel(Model, Protocol):
     """A model whose server may have a Batch API."""
 
     def batches(self) -> Batches:
-        """The same model by that API: many requests in one file, replies later."""
+        """The Batch API of the model: many requests in one file, replies later."""
         ...
 
 
@@ -65,8 +63,8 @@ async def run(
 ) -> AsyncGenerator[Outcome[Task], None]:
     """Run tasks; outcomes come in the order of the tasks.
 
-    When it is to stop, or is closed, batches that were submitted go on at the server. A run with the
-    same folder finds them, and submits nothing that is in one of them.
+    Submitted batches continue at the server when the run stops or is closed. A later run with the same
+    folder finds them, and does not submit their requests again.
     """
     model = pearl.client.model
     if not isinstance(model, BatchModel):
@@ -77,7 +75,6 @@ async def run(
     if window < 1:
         raise UsageError(f"a window of {window} tasks is too small", help="use 1 or more")
     breaker = CircuitBreaker()
-    loading = _Loading(lambda: batched.stir())
     collecting = partial(
         Batched,
         batches=model.batches(),
@@ -85,7 +82,7 @@ async def run(
         folder=folder,
         pace=pace,
         breaker=breaker,
-        is_busy=lambda: loading.n > 0,
+        is_busy=lambda: resources.n_loading > 0,
         on_progress=on_progress,
         on_trouble=on_trouble,
     )
@@ -100,67 +97,29 @@ async def run(
         if listener is not None:
             listener(id, event)
 
-    found = local.run(
-        pearl.asking(client),
-        (_counted(_task(unit), loading) for unit in units),
-        listener=heard,
-        is_stopping=is_stopping,
-        window=window,
-    )
+    resources: Resources = Resources(pearl.asking(client), lambda *_: batched.stir())
+
+    async def perform(unit: Unit) -> Outcome[Task]:
+        if not isinstance(unit, Task):
+            raise UsageError(
+                "the executor 'batch' runs questions and plans over documents",
+                help="for other work: --executor local",
+            )
+        return await local.perform(unit, resources, heard)
+
+    found = local.in_order(units, perform, window, is_stopping=is_stopping)
     watch = asyncio.create_task(_watch(is_stopping, batched))
     try:
-        async with aclosing(found) as outcomes:
-            async for outcome in outcomes:
-                if isinstance(breaker.error, ModelError):  # no credit, a wrong key
+        with client.breaker.running():
+            async for outcome in found:
+                if isinstance(breaker.error, ModelError):  # such as no credit, or a wrong key
                     pearl.client.breaker.throw(breaker.error)
                 if not (is_stopping() and _comes_of(outcome.error, breaker.error)):
                     yield outcome
     finally:
+        await found.aclose()
         watch.cancel()
         await batched.aclose()
-
-
-class _Loading:
-    """Counts documents being loaded, whose tasks have not sent a request yet."""
-
-    def __init__(self, on_end: Callable[[], None]) -> None:
-        self._lock = Lock()
-        self._on_end = on_end
-        self.n = 0
-
-    def add(self, n: int) -> None:
-        with self._lock:  # documents are loaded in threads
-            self.n += n
-        self._on_end()
-
-
-def _task(unit: Unit) -> Task:
-    if not isinstance(unit, Task):
-        raise UsageError(
-            "the executor 'batch' runs questions and plans over documents",
-            help="for other work: --executor local",
-        )
-    return unit
-
-
-def _counted(task: Task, loading: _Loading) -> Task:
-    """The task, with its document counted during loading."""
-    load = task.document
-    if load is None:
-        return task
-    if not isinstance(load, partial):
-        load = partial(load)
-    # Taken apart, for those that are alike load one document.
-    counted = partial(_load, loading, load.func, *load.args, **load.keywords)
-    return replace(task, document=counted)
-
-
-def _load(loading: _Loading, load: Callable[..., Document], *args: Any, **options: Any) -> Document:
-    loading.add(1)
-    try:
-        return load(*args, **options)
-    finally:
-        loading.add(-1)
 
 
 async def _watch(is_stopping: Callable[[], bool], batched: Batched) -> None:

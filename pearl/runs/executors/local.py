@@ -38,16 +38,16 @@ async def in_order(
 ) -> AsyncGenerator[Result, None]:
     """Work on at most `n` items at once; results come in the order of the items.
 
-    Items of one group are begun one after the other, as far as they are within `ahead` of the
-    results. A group that never ends does not keep the others waiting for ever: sooner or later
-    the next result to come is of another one, and there are no more items to take before it.
+    Items of one group are started one after another, if they are at most `ahead` items after the last
+    result. An endless group cannot block the others: once `ahead` items are taken, the next result must
+    come from another group.
     """
     ahead = max(n, ahead or n)
     source = enumerate(items)
-    waiting: dict[Hashable, list[tuple[int, int, Item]]] = {}  # of each group a heap
+    waiting: dict[Hashable, list[tuple[int, int, Item]]] = {}  # one heap per group
     running: dict[asyncio.Future[Result], int] = {}
     done: dict[int, asyncio.Future[Result]] = {}
-    # Told by each once: asyncio.wait asks every one that is running whenever one of them has ended.
+    # Each future reports once; asyncio.wait would look at every running future after each result.
     ended: deque[asyncio.Future[Result]] = deque()
     has_ended = asyncio.Event()
 
@@ -77,7 +77,7 @@ async def in_order(
                 begun.add_done_callback(note)
             if n_given in done:
                 yield done.pop(n_given).result()
-                n_given += 1  # there may be room now for the next to begin
+                n_given += 1  # the next item may start now
             elif running:
                 await has_ended.wait()
                 has_ended.clear()
@@ -86,20 +86,20 @@ async def in_order(
                     done[running.pop(future)] = future
             else:
                 break
-        for index in sorted(done):  # of those after the first that was not begun any more
+        for index in sorted(done):  # results after the first item that was not started
             yield done.pop(index).result()
     finally:
         await _end([*running, *done.values()])
 
 
 MOST_BEING_KEPT = 256
-"""Results that wait to be kept, at most: a bound for the memory where what keeps them is slow."""
+"""Maximum results that wait for `keep`: a bound for the memory if it is slow."""
 
 
 async def each_kept(
     results: AsyncGenerator[Result, None], keep: Callable[[Result], Awaitable[None]]
 ) -> AsyncGenerator[Result, None]:
-    """Give every result, in order, when it is kept; many are being kept meanwhile."""
+    """Yield every result, in order, once `keep` has returned; it runs for many results concurrently."""
     keeping: deque[tuple[Result, asyncio.Future[None]]] = deque()
     has_news = asyncio.Event()
     has_room = asyncio.Event()
@@ -130,7 +130,7 @@ async def each_kept(
             has_news.clear()
     finally:
         await _end([taking])
-        # What is done is paid for: it is kept, whoever does not want to hear of it any more.
+        # Finished results are paid for, so they are kept though the caller has stopped.
         await asyncio.gather(*(kept for _, kept in keeping), return_exceptions=True)
 
 
@@ -146,11 +146,11 @@ KEEPS_LIMITS = True
 UNITS = Unit
 
 UNDER_WAY = 2
-"""Units under way for each call at once: steps wait for each other, and calls for a document to be
-primed, and the places that they leave are for other units."""
+"""Concurrent units per concurrent call: a unit often waits for a step or a document, and others then use
+its place."""
 
 AHEAD = 8
-"""Units taken for each call at once, to find those over the same document."""
+"""Units taken in advance per concurrent call, to find those over the same document."""
 
 U = TypeVar("U", bound=Unit)
 
@@ -161,12 +161,11 @@ async def run(
     *,
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
-    window: int | None = None,
     on_begun: OnBegun | None = None,
 ) -> AsyncGenerator[Outcome[U], None]:
     """Run the units; outcomes come in the order of the units.
 
-    Units over one document are begun one after the other, and load it once.
+    Units over one document are started one after another, and load it once.
     """
     resources = Resources(pearl, on_begun)
     n = pearl.client.settings.concurrency
@@ -174,18 +173,15 @@ async def run(
     async def one(unit: U) -> Outcome[U]:
         return await perform(unit, resources, listener)
 
-    if window is not None:
-        found = in_order(units, one, window, is_stopping=is_stopping)
-    else:
-        found = in_order(
-            units,
-            one,
-            UNDER_WAY * n if n > 1 else 1,
-            ahead=AHEAD * n,
-            group=document_of,
-            rank=lambda unit: unit.n_chained(resources),
-            is_stopping=is_stopping,
-        )
+    found = in_order(
+        units,
+        one,
+        UNDER_WAY * n if n > 1 else 1,
+        ahead=AHEAD * n,
+        group=document_of,
+        rank=lambda unit: unit.n_chained(resources),
+        is_stopping=is_stopping,
+    )
     with pearl.client.breaker.running():
         async with aclosing(found) as outcomes:
             async for outcome in outcomes:
@@ -196,7 +192,7 @@ async def perform(unit: U, resources: Resources, listener: Listener | None = Non
     """Execute one unit; errors are recorded in the outcome, never raised."""
     trace = Trace(unit.id, (lambda event: listener(unit.id, event)) if listener else None)
     try:
-        if not isinstance(unit, Task):  # what a task takes is known with its document
+        if not isinstance(unit, Task):  # a task reports its start with its document
             await resources.begin(unit)
         result = await unit.perform(resources, trace)
     except Exception as error:  # noqa: BLE001 - one unit's failure is recorded, the rest goes on

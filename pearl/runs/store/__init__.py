@@ -1,6 +1,6 @@
 """The store: persistent cached replies and rows of runs.
 
-One folder with one SQLite file. What a method has returned from is on the disk. Every process that
+One folder with one SQLite file. When a method returns, its data is on the disk. Every process that
 works with the store has one thread that writes; processes take turns by a lock that dies with them.
 """
 
@@ -9,39 +9,60 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from pearl.errors import StoreError
-from pearl.llm import Completion
-from pearl.plugins.persistence import FAILURES, WriteLock, connect, to_store_error
+from pearl.errors import StoreError, did_you_mean
+from pearl.errors.escaping import json_bytes
+from pearl.llm import Completion, Usage
+from pearl.plugins.files import why_unsafe
+from pearl.plugins.persistence import FAILURES, Lease, WriteLock, connect, to_store_error
 from pearl.runs.store.database import (
     FILE,
     VERSION,
     StoreWriter,
     create_database,
+    decoded,
+    is_done,
     open_existing,
     packed_reply,
+    packed_trace,
+    unpacked,
+    unpacked_reply,
+    unpacked_trace,
 )
-from pearl.runs.store.reading import Reader
-from pearl.runs.store.runs import LOCAL, Holder, RunInfo, RunSpec, Status
-from pearl.runs.store.writing import Merged, Pruned, Run, begin_run, chosen, merge, prune
+from pearl.runs.store.runs import (
+    COLUMNS,
+    LOCAL,
+    Holder,
+    RunInfo,
+    RunSpec,
+    Status,
+    info_of,
+    insert_run,
+    is_id,
+    new_id,
+)
 
 __all__ = [
     "FILE",
     "VERSION",
     "FreshCache",
     "Holder",
-    "Merged",
     "Pruned",
     "Run",
     "RunInfo",
     "RunSpec",
     "Status",
     "Store",
+    "chosen",
     "default_folder",
+    "refuse_others",
 ]
 
 _KEEP = """
@@ -50,12 +71,35 @@ ON CONFLICT (key) DO UPDATE SET body = excluded.body, created = excluded.created
 """
 
 
+_RECORD = """
+INSERT INTO results (run_id, key, seq, task_id, status, row, trace)
+VALUES (?, ?, ?, ?, ?, CAST(? AS TEXT), ?)
+ON CONFLICT (run_id, key) DO UPDATE SET
+    seq = excluded.seq, task_id = excluded.task_id, status = excluded.status,
+    row = excluded.row, trace = excluded.trace
+"""
+
+_SUPERSEDE = "DELETE FROM results WHERE run_id = ? AND seq = ? AND task_id = ? AND key <> ?"
+
+
+_PAGE = 200
+"""Rows per read: a bound for the memory, and for the time that a reader blocks a checkpoint of the log."""
+
+_COUNTS = " UNION ALL ".join(
+    f"SELECT count(*) FROM results INDEXED BY {index} WHERE run_id = ?1"
+    for index in ("results_by_seq", "sqlite_autoindex_results_1")
+)
+
+_MAX_COUNT = 2**63
+"""Upper bound of a token count; larger values are damaged."""
+
+
 def default_folder() -> Path:
     """`$PEARL_STORE`, else `pearl` in `$XDG_DATA_HOME` or `~/.local/share`."""
     if named := os.environ.get("PEARL_STORE"):
         return Path(named)
     data = Path(os.environ.get("XDG_DATA_HOME", ""))
-    if data.is_absolute():  # as the rules for that variable say
+    if data.is_absolute():  # the XDG specification ignores relative paths
         return data / "pearl"
     try:
         return Path.home() / ".local" / "share" / "pearl"
@@ -63,28 +107,84 @@ def default_folder() -> Path:
         raise StoreError("no home folder found", help="name a folder with --store") from None
 
 
-class FreshCache:
-    """A reply cache that finds only replies stored since its creation."""
+def refuse_others(folder: Path) -> None:
+    """Check that only the user can write to a store."""
+    for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
+        why = why_unsafe(path) if path.exists() else ""
+        if why:
+            raise StoreError(
+                f"a run of this store is not resumed: {why}",
+                path=path,
+                help="merge runs that you trust into a store of your own: pearl runs merge",
+            )
 
-    def __init__(self, store: Store) -> None:
+
+class Run:
+    """A run that this process writes."""
+
+    def __init__(self, id: str, store: Store, lease: Lease) -> None:
+        self.id = id
         self._store = store
-        self._known: set[bytes] = set()
+        self._lease = lease
+        self._is_finished = False
 
-    async def reply(self, key: bytes) -> Completion | None:
-        """The reply that was kept under a key since then."""
-        return await self._store.reply(key) if key in self._known else None
+    def has(self, key: bytes) -> bool:
+        """Whether a row without a failure is recorded under this key."""
+        return self._store.is_done(self.id, key)
 
-    async def keep(self, key: bytes, completion: Completion) -> None:
-        """Keep a reply."""
-        await self.keep_all({key: completion})
+    def outcome(self, key: bytes) -> dict[str, Any] | None:
+        """The row recorded under this key, failures included, if any."""
+        return self._store.outcome(self.id, key)
 
-    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        """Keep replies, all or none."""
-        await self._store.keep_all(completions)
-        self._known.update(completions)
+    async def record(
+        self, key: bytes, seq: int, task_id: str, row: Mapping[str, Any], trace: str | None
+    ) -> None:
+        """Store the outcome of a task; returns when it is on the disk.
+
+        It replaces an earlier row with the same key, and an earlier row of the same task at the same
+        place: that has another key if the document of the task has changed.
+        """
+        data = json_bytes(row)
+        id = task_id.encode("utf-8", "backslashreplace").decode()
+        events = None if trace is None else packed_trace(trace)
+        values = (self.id, key, seq, id, str(row.get("status")), data, events)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_SUPERSEDE, (self.id, seq, id, key))
+            connection.execute(_RECORD, values)
+
+        await self._store.writer.write(work)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Every row once, in the order of the tasks, read lazily."""
+        return self._store.rows(self.id)
+
+    def finish(self, status: Status, counts: Mapping[str, Any] | None = None) -> None:
+        """Record how the run ended and release it; idempotent."""
+        if self._is_finished:
+            return
+        self._is_finished = True
+        said = None if counts is None else json_bytes(dict(counts))
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "UPDATE runs SET status = ?1, updated = ?2,"
+                # Patched, because merging may have added the shards.
+                " counts = CASE WHEN ?3 IS NULL THEN counts"
+                " WHEN json_valid(counts) THEN json_patch(counts, CAST(?3 AS TEXT))"
+                " ELSE CAST(?3 AS TEXT) END,"
+                " lease_pid = NULL, lease_host = NULL, lease_started = NULL, lease_at = NULL"
+                " WHERE id = ?4",
+                (status, time.time(), said, self.id),
+            )
+
+        try:
+            self._store.writer.transact(work)
+        finally:
+            self._lease.release()
 
 
-class Store(Reader):
+class Store:
     """An open store; use it as a context manager, or close it. `Store.open` makes one."""
 
     def __init__(
@@ -94,16 +194,19 @@ class Store(Reader):
         writer: StoreWriter | None,
         warning: str | None = None,
     ) -> None:
-        super().__init__(folder / FILE, connection)
         self.folder = folder
         self.warning = warning
+        self.n_bad_replies = 0
+        self.n_bad_rows = 0
         self.is_mended = False
+        self._path = folder / FILE
+        self._connection = connection
         self._writer = writer
         self._runs: list[Run] = []
 
     @classmethod
     def open(cls, folder: Path | None = None, *, read_only: bool = False) -> Store:
-        """Open the store of a folder; it is made where it is not there, unless it is only read."""
+        """Open the store of a folder, and create it if it is missing, except with `read_only`."""
         folder = default_folder() if folder is None else folder
         path = folder / FILE
         try:
@@ -116,8 +219,8 @@ class Store(Reader):
 
     @classmethod
     def _opened(cls, folder: Path, path: Path) -> Store:
-        # SQLite would see to that, too, but before 3.51.3 two connections that write and empty the
-        # log at the same moment can damage the file, and a process waiting for its lock may starve.
+        # SQLite has locks, too. But before 3.51.3 two connections that write and reset the log at the
+        # same moment can damage the file, and a process that waits for SQLite's lock may starve.
         lock = WriteLock(folder / "write.lock", LOCAL)
         try:
             with lock.held():
@@ -132,69 +235,9 @@ class Store(Reader):
             writer.close()
             raise
 
-    async def reply(self, key: bytes) -> Completion | None:
-        """The reply that was kept under this key, if it is there and whole."""
-        return self.kept_reply(key)
-
-    async def keep(self, key: bytes, completion: Completion) -> None:
-        """Keep a reply; returns when it is on the disk."""
-        await self.keep_all({key: completion})
-
-    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        """Keep replies by key, all or none: as `keep` does, in one commit."""
-        now = time.time()
-        rows = [(key, packed_reply(reply), now) for key, reply in completions.items()]
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(_KEEP, rows)
-
-        await self._writing.write(work)
-
-    def fresh(self) -> FreshCache:
-        """A cache that stores replies here and ignores those stored before."""
-        return FreshCache(self)
-
-    def begin(self, spec: RunSpec, *, fresh: bool = False, id: str | None = None) -> Run:
-        """Begin a run, or resume the latest of the same spec."""
-        run_id, lease = begin_run(self.folder, self._writing, spec, is_fresh=fresh, id=id)
-        run = Run(run_id, self, self._writing, lease)
-        self._runs.append(run)
-        if not self.are_indexed(run_id):
-            self._writing.transact(lambda connection: connection.execute("REINDEX results"))
-            self.is_mended = True
-        return run
-
-    def prune(
-        self,
-        *,
-        older_than_s: float | None = None,
-        keep: int | None = None,
-        ids: Sequence[str] = (),
-        replies: bool = False,
-    ) -> Pruned:
-        """Remove runs with their results; never one that is in use."""
-        named = {info.id: info for info in map(self.run, ids)}
-        for info in chosen(self.runs(), older_than_s=older_than_s, keep=keep):
-            named.setdefault(info.id, info)
-        return prune(
-            self.folder, self._writing, list(named.values()), replies=replies,
-            older_than_s=older_than_s,
-        )  # fmt: skip
-
-    def merge(self, folders: Sequence[Path]) -> Merged:
-        """Import results and replies of other stores; repeating it changes nothing."""
-        merged = Merged()
-        for folder in folders:
-            if folder.resolve() == self.folder.resolve():
-                raise StoreError(
-                    "a store cannot be merged into itself", path=folder, help="name another store"
-                )
-            with Store.open(folder, read_only=True) as other:
-                merged += merge(other, self.folder, self._writing)
-        return merged
-
     @property
-    def _writing(self) -> StoreWriter:
+    def writer(self) -> StoreWriter:
+        """The thread that writes."""
         if self._writer is None:
             raise StoreError("the store was opened read-only", path=self.folder)
         return self._writer
@@ -207,7 +250,7 @@ class Store(Reader):
                 with suppress(StoreError):
                     run.finish("stopped")
         finally:
-            super().close()  # first: the last connection removes the log, this one cannot
+            self._connection.close()  # first: only a connection that writes can remove the log, and it must be the last one
             if self._writer is not None:
                 self._writer.close()
 
@@ -216,3 +259,347 @@ class Store(Reader):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def all(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except FAILURES as error:
+            raise to_store_error(error, self._path) from None
+
+    async def reply(self, key: bytes) -> Completion | None:
+        """The reply with this key, if it exists and is not damaged."""
+        # The row itself must have the key: a damaged index may lead to another row.
+        rows = self.all(
+            "SELECT b.body FROM replies AS a CROSS JOIN replies AS b ON b.rowid = a.rowid"
+            " WHERE a.key = ?1 AND +b.key = ?1",
+            (key,),
+        )
+        if not rows:
+            return None
+        completion = unpacked_reply(rows[0][0])
+        if completion is None:
+            self.n_bad_replies += 1
+        return completion
+
+    async def keep(self, key: bytes, completion: Completion) -> None:
+        """Keep a reply; returns when it is on the disk."""
+        await self.keep_all({key: completion})
+
+    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
+        """Keep replies by key in one commit: all or none."""
+        now = time.time()
+        rows = [(key, packed_reply(reply), now) for key, reply in completions.items()]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(_KEEP, rows)
+
+        await self.writer.write(work)
+
+    def fresh(self) -> FreshCache:
+        """A cache that stores replies here and ignores those stored before."""
+        return FreshCache(self)
+
+    def outcome(self, run_id: str, key: bytes) -> dict[str, Any] | None:
+        """The row with this key, if any."""
+        data = self._recorded(run_id, key)
+        return None if data is None else self._whole(data)
+
+    def is_done(self, run_id: str, key: bytes) -> bool:
+        """Whether the row with this key exists and is not a failure."""
+        data = self._recorded(run_id, key)
+        if not isinstance(data, bytes):
+            return False
+        # Parsing would double the time, and is seldom needed.
+        is_plain = b'"failed"' not in data and b'"unfinished"' not in data
+        return is_plain or is_done(unpacked(data) or {"status": "failed"})
+
+    def _recorded(self, run_id: str, key: bytes) -> object:
+        # As for replies: a damaged index leads to other rows.
+        found = self.all(
+            "SELECT b.row FROM results AS a CROSS JOIN results AS b ON b.rowid = a.rowid"
+            " WHERE a.run_id = ?1 AND a.key = ?2 AND +b.key = ?2",
+            (run_id, key),
+        )
+        return found[0][0] if found else None
+
+    def rows(self, run_id: str) -> Iterator[dict[str, Any]]:
+        """The rows of a run, in their order; damaged ones are counted and left out."""
+        for page in self._pages(run_id, "row"):
+            for (data,) in page:
+                row = self._whole(data)
+                if row is not None:
+                    yield row
+
+    def traces(self, run_id: str) -> Iterator[str]:
+        """The traces of a run as JSON lines, in the order of its rows."""
+        for page in self._pages(run_id, "trace"):
+            yield from (unpacked_trace(trace) for (trace,) in page)
+
+    def outcomes(self, run_id: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
+        """The rows of a run with their row ids, for `with_trace`; None for a damaged row."""
+        for page in self._pages(run_id, "results.rowid, row"):
+            yield from ((rowid, self._whole(data)) for rowid, data in page)
+
+    def with_trace(self, rowid: int) -> tuple[dict[str, Any] | None, str]:
+        """A row by its row id, and its trace as JSON lines; None if the row was removed."""
+        found = self.all("SELECT row, trace FROM results WHERE rowid = ?", (rowid,))
+        return (self._whole(found[0][0]), unpacked_trace(found[0][1])) if found else (None, "")
+
+    def results(self, run_id: str) -> Iterator[list[tuple[Any, ...]]]:
+        """The results of a run as they are in the file, a page at a time."""
+        return self._pages(run_id, "key, seq, task_id, status, row, trace")
+
+    def tally(self, run_id: str) -> dict[str, int]:
+        """The number of rows of a run by status."""
+        found = self.all(
+            "SELECT status, count(*) FROM results WHERE run_id = ? GROUP BY status", (run_id,)
+        )
+        return dict(Counter({decoded(status): n for status, n in found}))
+
+    def usage(self, run_id: str) -> Usage:
+        """Tokens of all usable replies of a run."""
+        names = ("input_tokens", "output_tokens", "cached_tokens", "implausible_calls")
+        sums = ", ".join(
+            # Rows of evaluations, drafts and curations use the field names of `Usage`.
+            "total(CASE WHEN json_valid(row) THEN coalesce("
+            f"json_extract(row, '$.usage.{name}'), json_extract(row, '$.usage.n_{name}')) END)"
+            for name in names
+        )
+        (found,) = self.all(f"SELECT {sums} FROM results WHERE run_id = ?", (run_id,))
+        # Rows may come from other stores: impossible counts are 0, and are no error.
+        return Usage(*(int(n) if 0 <= n < _MAX_COUNT else 0 for n in found))
+
+    def runs(self, spec_key: bytes | None = None) -> list[RunInfo]:
+        """All runs, or those of the same work, the latest first."""
+        where, values = ("", ()) if spec_key is None else ("WHERE spec_key = ?", (spec_key,))
+        found = self.all(
+            f"SELECT {COLUMNS} FROM runs {where} ORDER BY created DESC, rowid DESC", values
+        )
+        return [info_of(row) for row in found]
+
+    def run(self, name: str) -> RunInfo:
+        """The run whose id starts with a prefix, with or without the day."""
+        ids = [decoded(id) for (id,) in self.all("SELECT id FROM runs ORDER BY created DESC")]
+        close = [id for id in ids if id.startswith(name) or id.partition("-")[2].startswith(name)]
+        if name in ids:
+            close = [name]
+        if len(close) != 1:
+            raise self._unknown(name, close, ids)
+        found = self.all(f"SELECT {COLUMNS} FROM runs WHERE id = ?", (close[0],))
+        if not found:
+            raise self._unknown(name, [], ids)
+        return info_of(found[0])
+
+    def _unknown(self, name: str, close: list[str], ids: list[str]) -> StoreError:
+        if close:
+            shown = ", ".join(close[:5]) + (", ..." if len(close) > 5 else "")
+            return StoreError(
+                f"{len(close)} runs begin with '{name}'", path=self._path, help=f"one of: {shown}"
+            )
+        meant = did_you_mean(name, ids)
+        help = f"did you mean '{meant}'?" if meant else "'pearl runs list' shows all"
+        return StoreError(f"no run '{name}'", path=self._path, help=help)
+
+    def _pages(self, run_id: str, columns: str) -> Iterator[list[tuple[Any, ...]]]:
+        seq, rowid = -(1 << 62), 0
+        how = "" if self._is_indexed(run_id) else "NOT INDEXED"
+        while True:
+            found = self.all(
+                f"SELECT seq, rowid, {columns} FROM results {how} WHERE run_id = ? "
+                "AND (seq, rowid) > (?, ?) ORDER BY seq, rowid LIMIT ?",
+                (run_id, seq, rowid, _PAGE),
+            )
+            if not found:
+                return
+            last = found[-1]
+            if not isinstance(last[0], int) or (last[0], last[1]) <= (seq, rowid):
+                raise StoreError("the file is damaged", path=self._path, help="move it away")
+            seq, rowid = last[0], last[1]
+            yield [row[2:] for row in found]
+
+    def _whole(self, data: object) -> dict[str, Any] | None:
+        row = unpacked(data)
+        if row is None:
+            self.n_bad_rows += 1
+        return row
+
+    def _is_indexed(self, run_id: str) -> bool:
+        """Whether both indexes have the same number of rows of a run; a damaged index hides rows."""
+        try:
+            return len(set(self.all(_COUNTS, (run_id,)))) == 1
+        except StoreError:
+            return False
+
+    def begin(self, spec: RunSpec, *, fresh: bool = False, id: str | None = None) -> Run:
+        """Begin a run, or resume the latest of the same spec."""
+        leases: list[Lease] = []
+
+        def work(connection: sqlite3.Connection) -> str:
+            info = None if fresh else self._resumable(connection, spec, id)
+            run_id = _unused(connection) if info is None else info.id
+            leases.append(lease_run(self.folder, run_id, info))
+            now, holder = time.time(), Holder.this()
+            if info is None:
+                insert_run(connection, run_id, spec, spec.key, "running", now, {})
+            connection.execute(
+                "UPDATE runs SET command = CAST(? AS TEXT), folder = CAST(? AS TEXT),"
+                " status = 'running', updated = ?, lease_pid = ?, lease_host = ?,"
+                " lease_started = ?, lease_at = ? WHERE id = ?",
+                (
+                    *spec.asked, now, holder.pid, holder.host, holder.started, holder.since, run_id,
+                ),
+            )  # fmt: skip
+            return run_id
+
+        try:
+            run = Run(self.writer.transact(work), self, leases[0])
+        except BaseException:
+            for lease in leases:
+                lease.release()
+            raise
+        self._runs.append(run)
+        if not self._is_indexed(run.id):
+            self.writer.transact(lambda connection: connection.execute("REINDEX results"))
+            self.is_mended = True
+        return run
+
+    def _resumable(
+        self, connection: sqlite3.Connection, spec: RunSpec, id: str | None
+    ) -> RunInfo | None:
+        """The run of an id, or the latest of a spec, if any."""
+        if id is None:
+            row = connection.execute(
+                f"SELECT {COLUMNS} FROM runs WHERE spec_key = ?"
+                " ORDER BY created DESC, rowid DESC LIMIT 1",
+                (spec.key,),
+            ).fetchone()
+            return None if row is None else info_of(row)
+        row = connection.execute(f"SELECT {COLUMNS} FROM runs WHERE id = ?", (id,)).fetchone()
+        if row is None:
+            raise StoreError(f"no run '{id}'", path=self._path, help="'pearl runs list' shows all")
+        info = info_of(row)
+        if info.spec_key != spec.key:
+            raise StoreError(
+                f"run {id} was started with other settings or inputs",
+                path=self._path,
+                help="repeat the command itself to start another run",
+            )
+        return info
+
+    def prune(
+        self,
+        *,
+        older_than_s: float | None = None,
+        keep: int | None = None,
+        ids: Sequence[str] = (),
+        replies: bool = False,
+    ) -> Pruned:
+        """Remove runs with their results, never one that is in use; and replies: all, or older ones."""
+        named = {info.id: info for info in map(self.run, ids)}
+        for info in chosen(self.runs(), older_than_s=older_than_s, keep=keep):
+            named.setdefault(info.id, info)
+        n_results = sum(self._remove(info) for info in named.values())
+
+        def work(connection: sqlite3.Connection) -> tuple[int, int]:
+            n_replies = 0
+            if replies:
+                before = time.time() - (older_than_s or 0)
+                removed = connection.execute("DELETE FROM replies WHERE created <= ?", (before,))
+                n_replies = removed.rowcount
+            n_before = _pragma(connection, "page_count")
+            # sqlite3 takes only the first step of a pragma, which is one page.
+            for _ in range(_pragma(connection, "freelist_count")):
+                connection.execute("PRAGMA incremental_vacuum(1)")
+            n_pages = n_before - _pragma(connection, "page_count")
+            return n_replies, n_pages * _pragma(connection, "page_size")
+
+        return Pruned(len(named), n_results, *self.writer.transact(work))
+
+    def _remove(self, info: RunInfo) -> int:
+        """Remove one run; returns the number of its results."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            lease = lease_run(self.folder, info.id, info)
+            try:
+                removed = connection.execute("DELETE FROM results WHERE run_id = ?", (info.id,))
+                connection.execute("DELETE FROM runs WHERE id = ?", (info.id,))
+            finally:
+                lease.release()
+            return removed.rowcount
+
+        return self.writer.transact(work)
+
+
+class FreshCache:
+    """A reply cache that finds only replies that it has stored itself."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: set[bytes] = set()
+
+    async def reply(self, key: bytes) -> Completion | None:
+        """The reply with a key."""
+        return await self._store.reply(key) if key in self._known else None
+
+    async def keep(self, key: bytes, completion: Completion) -> None:
+        """Keep a reply."""
+        await self.keep_all({key: completion})
+
+    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
+        """Keep replies, all or none."""
+        await self._store.keep_all(completions)
+        self._known.update(completions)
+
+
+def lease_run(folder: Path, id: str, info: RunInfo | None) -> Lease:
+    """The lease of a run."""
+    if not is_id(id):
+        raise StoreError(
+            f"not the id of a run: '{id[:40]}'", path=folder / FILE, help="move it away"
+        )
+    lease = Lease.take(folder / f"run-{id}.lock", LOCAL)
+    if lease is None:
+        holder = info.holder if info else None
+        who = f"process {holder.pid} on {holder.host}" if holder else "another process"
+        since = f" since {datetime.fromtimestamp(holder.since):%Y-%m-%d %H:%M:%S}" if holder else ""
+        raise StoreError(
+            f"run {id} is in use by {who}{since}",
+            path=folder / FILE,
+            help="wait for it or end it, or start another run with --fresh",
+        )
+    return lease
+
+
+def _unused(connection: sqlite3.Connection) -> str:
+    n_digits = 4
+    while True:
+        id = new_id(n_digits)
+        if connection.execute("SELECT 1 FROM runs WHERE id = ?", (id,)).fetchone() is None:
+            return id
+        n_digits += 1  # many runs on one day
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    (value,) = connection.execute(f"PRAGMA {name}").fetchone()
+    return int(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """Counts of removed data."""
+
+    n_runs: int
+    n_results: int
+    n_replies: int
+    n_bytes: int
+
+
+def chosen(
+    runs: Sequence[RunInfo], *, older_than_s: float | None, keep: int | None
+) -> list[RunInfo]:
+    """The runs that no process writes and that exceed every given limit."""
+    if older_than_s is None and keep is None:
+        return []
+    before = time.time() - (older_than_s or 0)
+    return [run for run in runs[keep or 0 :] if run.holder is None and run.updated <= before]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import queue
 import sqlite3
 import threading
 import time
 import zlib
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +70,7 @@ def decoded(value: object) -> str:
 
 
 def create_database(path: Path, *, vfs: str | None = None) -> tuple[sqlite3.Connection, str | None]:
-    """The one connection that writes, and a warning; creates or converts the tables where needed."""
+    """The connection that writes, and a warning; creates or converts the tables if needed."""
     create_private(path)
     connection = connect(path, "rw", vfs=vfs)
     try:
@@ -117,7 +116,7 @@ def _commit(connection: sqlite3.Connection, statements: str) -> None:
 
 
 def open_existing(path: Path) -> sqlite3.Connection:
-    """A connection that reads a store that is there."""
+    """A connection that reads an existing store."""
     if not path.is_file():
         raise StoreError("no store here", path=path.parent, help="name its folder with --store")
     connection = connect(path, "ro")
@@ -125,8 +124,8 @@ def open_existing(path: Path) -> sqlite3.Connection:
         try:
             version = _version(connection, path)
         except sqlite3.OperationalError:
-            # On a disk that cannot be written a log cannot be shared. Where there is none, nothing
-            # is missing from the file itself.
+            # On a read-only disk SQLite cannot use the write-ahead log. Without a log the file alone is
+            # complete.
             log = path.with_name(f"{path.name}-wal")
             if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
                 raise
@@ -159,7 +158,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int | None:
 
 
 MAX_TRACE = 1 << 28
-"""Bytes of a trace that are read; what is longer is cut off there."""
+"""Maximum bytes of a trace; a longer trace is truncated."""
 
 
 def unpacked(data: object) -> dict[str, Any] | None:
@@ -167,7 +166,7 @@ def unpacked(data: object) -> dict[str, Any] | None:
     if not isinstance(data, bytes):
         return None
     try:
-        found = json.loads(data.decode())  # of bytes it would guess the encoding
+        found = json.loads(data.decode())  # json.loads would guess the encoding of bytes
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
@@ -179,12 +178,12 @@ def is_done(row: Mapping[str, Any]) -> bool:
 
 
 def packed_trace(lines: str) -> bytes:
-    """A trace, compressed: prompts of one kind repeat each other."""
+    """A compressed trace: its prompts have much text in common."""
     return zlib.compress(lines.encode("utf-8", "backslashreplace"), 1)
 
 
 def unpacked_trace(data: object) -> str:
-    """The lines of a trace, those that older versions kept as text included; of a damaged one, what can be read."""
+    """The lines of a trace, compressed or, in older stores, plain; of a damaged trace the readable part."""
     if not isinstance(data, bytes):
         return ""
     if not data.startswith(b"{"):
@@ -213,7 +212,7 @@ def packed_reply(completion: Completion) -> bytes:
 
 
 def unpacked_reply(body: object) -> Completion | None:
-    """The completion of a row of the replies; None if it is damaged."""
+    """The completion in the body of a reply; None if it is damaged."""
     match unpacked(body):
         case {
             "text": str(text),
@@ -232,127 +231,118 @@ def unpacked_reply(body: object) -> Completion | None:
 Result = TypeVar("Result")
 
 Work = Callable[[sqlite3.Connection], Result]
-"""Statements of a transaction that is begun and committed around it."""
-
-_MAX_GROUP = 1_000
-"""Pieces of work in one commit: a bound for the memory and for the wait of other processes."""
+"""Statements that are run in a transaction."""
 
 GATHER_S = 0.003
-"""Seconds that a commit waits for more to do, where the last one had more than one piece of work: so
-many writers at once make a few commits, and one alone does not wait (PostgreSQL's `commit_delay`)."""
+"""Seconds that a commit waits for more work if the last commit had several works. So many concurrent
+writers share a few commits, and a single writer does not wait (PostgreSQL's `commit_delay`)."""
 
 
 @dataclass(slots=True)
-class _Item:
-    work: Work[Any]
-    done: asyncio.Future[Any] | Future[Any]
-    loop: asyncio.AbstractEventLoop | None
-    """The event loop of the future; None if a thread waits for it."""
-    result: Any = None
+class _Write:
+    work: Work[None]
+    done: asyncio.Future[None]
 
 
 class StoreWriter:
-    """Writes to the store from a thread of its own."""
+    """A thread that writes to the store."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: WriteLock) -> None:
         self._path = path
         self._connection = connection
         self._lock = lock
         self._place = _place(path)
-        self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="pearl-store")
+        self._mutex = threading.Lock()
+        self._waiting: list[_Write] = []
+        self._n_last = 1
         self._is_closed = False
-        self._thread = threading.Thread(target=self._write, name="pearl-store", daemon=True)
-        self._thread.start()
 
     async def write(self, work: Work[None]) -> None:
-        """Do it in some commit, together with others; returns when that is on the disk."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
-        self._put(_Item(work, done, loop))
+        """Do work in a commit that other works share; returns when it is on the disk."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._check_open()
+        with self._mutex:
+            self._waiting.append(_Write(work, done))
+            is_first = len(self._waiting) == 1
+        if is_first:  # the others come along
+            self._executor.submit(self._commit_group)
         await done
 
     def transact(self, work: Work[Result]) -> Result:
-        """Do it in a transaction of its own, and wait for it; what it raises undoes it."""
-        done: Future[Result] = Future()
-        self._put(_Item(work, done, None))
-        return done.result()
+        """Do work in a transaction of its own, and wait for it; an error undoes it."""
+        self._check_open()
+        try:
+            committed = self._executor.submit(self._commit, work)
+        except RuntimeError:  # Python is exiting, and has ended the thread
+            return self._commit(work)
+        return committed.result()
 
     def close(self) -> None:
         """Finish pending work and stop; idempotent."""
         if not self._is_closed:
             self._is_closed = True
-            self._queue.put(None)
-            self._thread.join()
+            try:
+                self._executor.submit(self._end)
+            except RuntimeError:  # as above
+                self._end()
+            self._executor.shutdown()
 
-    def _put(self, item: _Item) -> None:
+    def _check_open(self) -> None:
         if self._is_closed:
             raise StoreError("the store is closed", path=self._path)
-        self._queue.put(item)
 
-    def _write(self) -> None:
-        is_open = True
-        n_last = 1
-        while is_open:
-            items = [self._queue.get()]
-            if n_last > 1 and items[0] is not None and items[0].loop is not None:
-                time.sleep(GATHER_S)
-            while len(items) < _MAX_GROUP and items[-1] is not None:
-                try:
-                    items.append(self._queue.get_nowait())
-                except queue.Empty:
-                    break
-            is_open = items[-1] is not None
-            n_last = len(items)
-            group: list[_Item] = []
-            for item in items:
-                if item is None:
-                    break
-                if item.loop is None:
-                    self._commit(group)
-                    self._commit([item])
-                    group = []
-                else:
-                    group.append(item)
-            self._commit(group)
-        self._end()
-
-    def _end(self) -> None:
-        # The last to close moves the log into the file: nobody else may write meanwhile. Where that
-        # cannot be done the log stays, and whoever opens the store next reads it.
-        with suppress(StoreError, *FAILURES), self._lock.held():
-            self._connection.close()
-        self._lock.close()
-
-    def _commit(self, items: list[_Item]) -> None:
-        if not items:
-            return
+    def _commit_group(self) -> None:
+        if self._n_last > 1:
+            time.sleep(GATHER_S)
+        with self._mutex:
+            group, self._waiting = self._waiting, []
+        self._n_last = len(group)
         error: BaseException | None = None
+
+        def work(connection: sqlite3.Connection) -> None:
+            for write in group:
+                write.work(connection)
+
+        try:
+            self._commit(work)
+        except BaseException as problem:  # noqa: BLE001 - every waiting task receives it
+            error = problem
+        loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+        for write in group:
+            loops.setdefault(write.done.get_loop(), []).append(write.done)
+        for loop, futures in loops.items():  # each loop is woken once
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(_settle, futures, error)
+
+    def _commit(self, work: Work[Result]) -> Result:
         try:
             with self._lock.held():
-                self._transact(items)
-        except FAILURES as problem:
-            error = to_store_error(problem, self._path)
-        except BaseException as problem:  # noqa: BLE001 - whoever waits for it is told
-            error = problem
-        _tell(items, error)
-
-    def _transact(self, items: list[_Item]) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            for item in items:
-                item.result = item.work(self._connection)
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
-        # A file that was removed takes what is written to it, and is gone at the end.
+                self._connection.execute("BEGIN IMMEDIATE")
+                try:
+                    result = work(self._connection)
+                    self._connection.execute("COMMIT")
+                except BaseException:
+                    if self._connection.in_transaction:
+                        self._connection.execute("ROLLBACK")
+                    raise
+        except FAILURES as error:
+            raise to_store_error(error, self._path) from None
+        # Writing to a removed file succeeds, and the data is lost.
         if _place(self._path) != self._place:
             raise StoreError(
                 "the file was moved or removed while it was written",
                 path=self._path,
                 help="put it back, and run the same command again",
             )
+        return result
+
+    def _end(self) -> None:
+        # The last connection to close moves the log into the file, and no other process may write then.
+        # If that fails the log stays, and the next process that opens the store reads it.
+        with suppress(StoreError, *FAILURES), self._lock.held():
+            self._connection.close()
+        self._lock.close()
 
 
 def _place(path: Path) -> tuple[int, int] | None:
@@ -363,24 +353,11 @@ def _place(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _tell(items: list[_Item], error: BaseException | None) -> None:
-    """Resolve the futures; each event loop is woken once."""
-    loops: dict[asyncio.AbstractEventLoop, list[_Item]] = {}
-    for item in items:
-        if item.loop is None:
-            _settle([item], error)
-        else:
-            loops.setdefault(item.loop, []).append(item)
-    for loop, own in loops.items():
-        with suppress(RuntimeError):  # the loop has ended, nobody waits
-            loop.call_soon_threadsafe(_settle, own, error)
-
-
-def _settle(items: list[_Item], error: BaseException | None) -> None:
-    for item in items:
-        if item.done.done():
-            continue  # given up meanwhile
+def _settle(futures: list[asyncio.Future[None]], error: BaseException | None) -> None:
+    for future in futures:
+        if future.done():
+            continue  # cancelled meanwhile
         if error is None:
-            item.done.set_result(item.result)
+            future.set_result(None)
         else:
-            item.done.set_exception(error)
+            future.set_exception(error)

@@ -7,19 +7,21 @@ import os
 import re
 import secrets
 import socket
+import sqlite3
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from pearl.documents.digest import digest
+from pearl.errors.escaping import json_bytes
 from pearl.errors.patterns import lazy_pattern
 from pearl.runs.store.database import decoded, unpacked
 
 LOCAL = "name a --store on a local disk"
-"""Help for a disk without locks."""
+"""The help of errors about a disk without locks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,12 @@ class Holder:
 def _started(pid: int) -> str | None:
     """When a process started: the boot of the machine, and ticks after it; "ended" for a zombie."""
     try:
-        # The name of the program, in brackets, may have blanks and brackets of its own.
+        # The second field is the name of the program in brackets, which may contain blanks and brackets.
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        if fields[0] in (b"Z", b"X"):  # it has ended, and its parent has not asked how yet
+        if fields[0] in (
+            b"Z",
+            b"X",
+        ):  # a zombie: it has ended, but its parent has not waited for it
             return "ended"
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}:{int(fields[19])}"
@@ -80,7 +85,7 @@ _ID = lazy_pattern(r"\d{8}-[0-9a-f]{4,}")
 
 
 def is_id(text: str) -> bool:
-    """Whether a text has the form of a run id; a path has not."""
+    """Whether a text has the form of a run id, so that it is safe in the name of a file."""
     return _ID.fullmatch(text) is not None
 
 
@@ -105,6 +110,12 @@ class RunSpec:
     work: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def asked(self) -> tuple[bytes, bytes]:
+        """Values of the columns `command` and `folder`."""
+        argv = {"argv": list(self.command), "work": dict(self.work)}
+        return json_bytes(argv), self.folder.encode("utf-8", "backslashreplace")
+
+    @property
     def key(self) -> bytes:
         """32 bytes that identify settings and inputs."""
         said = {"settings": dict(self.settings), "inputs": dict(self.inputs)}
@@ -117,22 +128,18 @@ class RunSpec:
         return said if is_shard(said) else ""
 
     @property
-    def whole(self) -> RunSpec:
-        """The same work, all of it."""
+    def whole(self) -> Self:
+        """The specification without the shard."""
         settings = {name: value for name, value in self.settings.items() if name != "shard"}
         return replace(self, settings=settings)
 
 
-@dataclass(frozen=True, slots=True)
-class RunInfo:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo(RunSpec):
     """State of a run."""
 
     id: str
     spec_key: bytes
-    command: tuple[str, ...]
-    folder: str
-    settings: Mapping[str, Any]
-    inputs: Mapping[str, Any]
     status: Status
     created: float
     updated: float
@@ -140,11 +147,10 @@ class RunInfo:
     n_results: int
     n_failed: int
     holder: Holder | None
-    work: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def state(self) -> str:
-        """The status; `interrupted` where the process of a running one is dead."""
+        """The status; `interrupted` for a running one whose process is dead."""
         return "interrupted" if self.status == "running" and self.holder is None else self.status
 
     def to_json(self) -> dict[str, Any]:
@@ -200,3 +206,24 @@ def _seconds(value: object) -> float:
     """A time; 0 for a damaged value."""
     is_time = isinstance(value, int | float) and 0 <= value <= time.time() + 1e9
     return float(value) if is_time else 0.0  # type: ignore[arg-type]
+
+
+def insert_run(
+    connection: sqlite3.Connection,
+    id: str,
+    spec: RunSpec,
+    key: bytes,
+    status: Status,
+    created: float,
+    counts: Mapping[str, Any],
+) -> None:
+    """Add a run to the table."""
+    connection.execute(
+        "INSERT INTO runs (id, spec_key, command, folder, settings, inputs, status, created, updated,"
+        " counts) VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),"
+        " ?, ?, ?, CAST(? AS TEXT))",
+        (
+            id, key, *spec.asked, json_bytes(dict(spec.settings)), json_bytes(dict(spec.inputs)),
+            status, created, time.time(), json_bytes(dict(counts)),
+        ),
+    )  # fmt: skip

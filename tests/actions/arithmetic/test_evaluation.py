@@ -91,7 +91,7 @@ def test_results(text: str, shown: str) -> None:
         ("multiply($ 5, € 3)", UnfitUnitsError),
     ],
 )
-def test_what_has_no_result(text: str, fault: type[ProgramError]) -> None:
+def test_programs_without_a_result(text: str, fault: type[ProgramError]) -> None:
     with pytest.raises(fault):
         result_of(text)
 

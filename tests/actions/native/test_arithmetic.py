@@ -85,7 +85,7 @@ def test_a_number_that_the_document_does_not_have_is_named() -> None:
     assert [row.text for row in often.rows] == ["1,234", "1234", "1,234.0"]
 
 
-def test_units_of_cells_that_do_not_fit_are_said_and_kept_out() -> None:
+def test_units_of_cells_that_do_not_fit_are_noted_and_ignored() -> None:
     result = evaluate("subtract(5735, 26.5)")
     assert result.value == "5708.5"
     assert any("do not fit" in note for note in result.rows.notes)
@@ -96,7 +96,7 @@ def test_units_of_cells_that_do_not_fit_are_said_and_kept_out() -> None:
     [
         ("table_sum(revenue)", UnknownRowError, "did you mean 'net revenue'"),
         ("table_sum(twice)", AmbiguousRowError, "2 rows"),
-        ("table_sum(plans)", UnknownRowError, "no number: 'soon'"),
+        ("table_sum(plans)", UnknownRowError, "not a number: 'soon'"),
         ("divide(5735, 0)", DivisionByZeroError, "divide"),
         ("add(5735)", MissingOperandError, "takes 2"),
     ],
@@ -171,7 +171,7 @@ def test_calculators(values: tuple[Value, ...], shown: str) -> None:
         (("profit", 1, 2), ValueError, "unknown calculator .*; calculators are cash flow"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_calculated(
+def test_invalid_calculations(
     values: tuple[Value, ...], fault: type[ValueError], reason: str
 ) -> None:
     with pytest.raises(fault, match=reason):
@@ -224,13 +224,13 @@ def test_a_result_is_an_operand_with_all_of_its_digits() -> None:
     assert run("CALCULATE", "sum", plain, "$5 million").value == "$15 million"
 
 
-def test_a_change_of_what_is_below_zero_says_so() -> None:
+def test_a_change_from_a_negative_value_is_noted() -> None:
     result = run("CALCULATE", "percentage change", 5, -10)
     assert result.value == "-150%"
     assert any("below 0" in note for note in result.rows.notes)
 
 
-def test_they_are_in_the_library_that_lists_them_alone() -> None:
+def test_specialised_actions_are_only_in_libraries_that_list_them() -> None:
     finance = load_library("finance")
     for name in ("EVALUATE", "CALCULATE"):
         assert name not in operators()

@@ -26,7 +26,7 @@ def test_the_embedded_model_works_everywhere(pearl: Terminal, tmp_path: Path) ->
     found = examined(pearl, "--store", str(tmp_path / "store"))
     assert found["pearl"]["about"].startswith(__version__)
     assert found["model"]["status"] == "ok"
-    assert found["store"]["about"] == f"{tmp_path / 'store'}, which the first run makes"
+    assert found["store"]["about"] == f"{tmp_path / 'store'}, which the first run creates"
     assert not (tmp_path / "store").exists()
 
 

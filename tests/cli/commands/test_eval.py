@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from pearl.cli import run as pearl_command
 from pearl.cli.work import Stopper
 from pearl.documents.document import Document, load
 from pearl.evals.log import read_log
 from pearl.runs.executors.local import UNDER_WAY
+from tests.cli.terminal import Terminal
 from tests.runs.store.children import await_replies
 from tests.server import Server
 
@@ -28,33 +28,13 @@ OPTIONS = ["The hull was rotten", "He was tired", "Ada asked him to", "It had su
 PLAN = 'New actions:\n- None\n\n1. ans = FIND_REASON(CTX, "the sale") : Find why'
 
 
-class Terminal:
-    """Runs commands in this process, in a folder of their own."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-        self.talk = ""
-
-    def __call__(self, *args: str, code: int = 0) -> str:
-        got = pearl_command(args)
-        captured = self._capsys.readouterr()
-        self.talk = captured.err
-        assert got == code, f"exit {got}: {captured.err}{captured.out}"
-        assert "Traceback" not in captured.err
-        return captured.out
-
-    def json(self, *args: str, code: int = 0) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self(*args, "--json", code=code))
-        return found
-
-
 @pytest.fixture
 def pearl(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Terminal:
     monkeypatch.chdir(tmp_path)
     data([row(i) for i in range(4)])
-    return Terminal(capsys)
+    return Terminal(tmp_path, capsys)
 
 
 def row(i: int, **fields: Any) -> dict[str, Any]:
@@ -209,21 +189,6 @@ def test_a_document_is_read_once_for_all_methods_and_seeds(
     assert len(read) == 3
 
 
-def test_shards_merge_to_the_log_of_one_run(pearl: Terminal, served: Server) -> None:
-    data([row(i) for i in range(6)])
-    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "pearl,mcq")
-    for i in (1, 2):
-        pearl(*args, "--shard", f"{i}/2", "--store", f"s{i}", "-o", f"l{i}")
-    pearl("runs", "merge", "s1", "s2", "--into", "s")
-    n_asked = len(served.requests)
-    pearl(*args, "--store", "s", "-o", "l")
-    assert len(served.requests) == n_asked
-    whole = read_log("l").records
-    parts = [one for i in (1, 2) for one in read_log(f"l{i}").records]
-    assert len(whole) == 12
-    assert sorted(parts, key=lambda one: one.key) == sorted(whole, key=lambda one: one.key)
-
-
 def test_a_limit_ends_an_evaluation_and_fails_no_record(pearl: Terminal, served: Server) -> None:
     args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "pearl", "-o", "l")
     table = pearl(*args, "--dry-run", "--price", "2/8").splitlines()
@@ -302,7 +267,7 @@ def test_no_log_is_begun_that_cannot_be_filled(pearl: Terminal) -> None:
 def test_bad_rows_are_told_and_the_rest_goes_on(pearl: Terminal) -> None:
     data([row(0), "no json", row(2, gold="Z"), row(3, gold=None), row(4)])
     pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l", code=1)
-    assert "3 rows left out; the first: data.jsonl:2: no JSON" in pearl.talk
+    assert "3 rows left out; the first: data.jsonl:2: invalid JSON" in pearl.talk
     log = read_log("l")
     assert {r.sample for r in log.records} == {"q0", "q4"}
     assert (log.header.n_samples, log.header.n_bad_rows) == (2, 3)
@@ -345,7 +310,7 @@ def test_a_run_that_is_killed_is_resumed_and_pays_for_nothing_twice(
         child.kill()
     assert not Path("l").exists()
     served.hold_after = None
-    (run,) = pearl.json("runs", "list", "--store", "s")  # type: ignore[misc]
+    (run,) = pearl.json("runs", "list", "--store", "s")
     pearl("runs", "resume", run["id"], "--store", "s", "--yes")
     log = read_log("l")
     assert Counter(r.method for r in log.records) == {"mcq": 8, "pearl": 8}
@@ -456,7 +421,7 @@ def test_baselines_stand_beside_multiple_choice_and_letters_are_told(pearl: Term
     data([row(i) for i in range(4)])
     args = ("eval", "--data", "data.jsonl", "--methods", "mcq,closed", "--rotate")
     shown = pearl(*args)
-    assert "longest (option) and majority (the most frequent letter) read nothing" in shown
+    assert "baselines without reading: longest (option) and majority" in shown
     for name in ("mcq", "closed", "longest", "majority"):
         assert re.search(rf"^{name} ", shown, re.M), name
     assert re.search(r"^  mcq: A \d+ \(\d+/4\)", shown, re.M)

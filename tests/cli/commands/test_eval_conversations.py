@@ -57,7 +57,7 @@ def test_turns_dialogues_and_figures_are_reported(pearl: Terminal) -> None:
 
 def test_a_limit_that_cuts_a_dialogue_is_told(pearl: Terminal) -> None:
     shown = pearl(*ARGS, "--methods", "direct", "--limit", "4")
-    assert "1 dialogue with a turn missing: not counted as whole ones" in shown
+    assert "1 dialogue with a turn missing: not counted as whole dialogues" in shown
 
 
 def test_another_history_is_another_run(pearl: Terminal) -> None:
@@ -92,8 +92,8 @@ def test_searches_are_measured_where_the_corpus_does_not_fit(pearl: Terminal) ->
     ("args", "said"),
     [
         ((*ARGS, "--together", "--corpus", "pages"), "--together is the corpus of --data's"),
-        ((*ARGS, "--unit", "sentence"), "--unit is about a corpus"),
-        ((*ARGS, "--together", "--at", "x"), "--at is about --corpus"),
+        ((*ARGS, "--unit", "sentence"), "--unit needs a corpus"),
+        ((*ARGS, "--together", "--at", "x"), "--at applies to --corpus"),
         ((*ARGS, "--together", "--executor", "ray"), "a corpus needs --executor local"),
         ((*ARGS, "--together", "--unit", "sentense"), "unknown unit 'sentense'"),
         (("eval", "--results", "dev.jsonl", "--together"), "--together without --data"),

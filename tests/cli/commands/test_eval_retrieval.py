@@ -41,7 +41,7 @@ def test_every_method_is_measured_at_every_k(pearl: Terminal) -> None:
 
 def test_people_are_shown_a_table_with_the_oracle_and_pairs(pearl: Terminal) -> None:
     shown = pearl(*ARGS, "--methods", "bm25,bm25+", "--oracle").splitlines()
-    assert shown[0] == "2 queries with a relevant document; all but ms in percent"
+    assert shown[0] == "2 queries with a relevant document; all figures except ms in percent"
     assert [line.split()[0] for line in shown if line.startswith(("bm25", "oracle"))] == [
         "bm25", "bm25+", "oracle", "bm25",
     ]  # fmt: skip

@@ -10,9 +10,9 @@ from llguidance import LLMatcher
 
 from pearl.actions.library import load_library
 from pearl.actions.operators import with_operators
-from pearl.cli import run
 from pearl.dsl.decoding.forms import steps_constraint
 from pearl.editor.line_automaton import textmate_grammar
+from tests.cli.terminal import Terminal
 from tests.dsl.sampling import admits, gbnf_admits, sentence
 
 ACTIONS = """\
@@ -26,34 +26,26 @@ COUNT(ITEMS) : Count
 PLAN = "1. v1 = 検索(CTX, 3) : a\n2. v2 = CONCAT(v1) : b"
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.actions").write_text(ACTIONS, encoding="utf-8")
-    (tmp_path / "none.actions").write_text("# nothing yet\n", encoding="utf-8")
-    return tmp_path
+@pytest.fixture(autouse=True)
+def _libraries(pearl: Terminal) -> None:
+    Path("mine.actions").write_text(ACTIONS, encoding="utf-8")
+    Path("none.actions").write_text("# nothing yet\n", encoding="utf-8")
 
 
-def printed(capsys: pytest.CaptureFixture[str], *args: str) -> str:
-    capsys.readouterr()
-    assert run(["grammar", *args]) == 0
-    return capsys.readouterr().out
-
-
-def test_every_sentence_passes_the_check(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    grammar = printed(capsys, "--library", "mine.actions", "--max-steps", "4", "--max-text", "20")
+def test_every_sentence_passes_the_check(pearl: Terminal) -> None:
+    grammar = pearl("grammar", "--library", "mine.actions", "--max-steps", "4", "--max-text", "20")
     files = []
     for seed in range(25):
-        path = folder / f"{seed}.plan"
+        path = Path(f"{seed}.plan")
         path.write_text(f"{sentence(grammar, seed)}\n", encoding="utf-8")
         files.append(path.name)
-    assert run(["check", "--library", "mine.actions", *files]) == 0, capsys.readouterr()
+    pearl("check", "--library", "mine.actions", *files)
 
 
-def test_every_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_form(pearl: Terminal) -> None:
     options = ("--library", "mine.actions", "--max-steps", "3", "--format")
     lark, headed, gbnf, schema = (
-        printed(capsys, *options, form) for form in ("lark", "llguidance", "gbnf", "json-schema")
+        pearl("grammar", *options, form) for form in ("lark", "llguidance", "gbnf", "json-schema")
     )
     assert admits(lark, PLAN)
     assert headed == f"%llguidance {{}}\n{lark}"
@@ -63,28 +55,24 @@ def test_every_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert admits(LLMatcher.grammar_from_json_schema(schema), json.dumps(value, ensure_ascii=False))
 
 
-def test_the_static_one_declares_and_names_freely(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_static_one_declares_and_names_freely(pearl: Terminal) -> None:
     plan = "New actions:\n- NEW(CTX) : Do\n\n1. key = NEW(CTX) : Do"
-    assert admits(printed(capsys, "--library", "mine.actions", "--static"), plan)
-    assert not admits(printed(capsys, "--library", "mine.actions"), plan)
+    assert admits(pearl("grammar", "--library", "mine.actions", "--static"), plan)
+    assert not admits(pearl("grammar", "--library", "mine.actions"), plan)
 
 
-def test_the_domain_chooses_the_library_and_a_file_takes_the_text(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert printed(capsys, "--domain", "medical", "-o", "medical.lark") == ""
-    grammar = (folder / "medical.lark").read_text(encoding="utf-8")
+def test_the_domain_chooses_the_library_and_a_file_takes_the_text(pearl: Terminal) -> None:
+    assert pearl("grammar", "--domain", "medical", "-o", "medical.lark") == ""
+    grammar = Path("medical.lark").read_text(encoding="utf-8")
     assert grammar == steps_constraint(with_operators(load_library("medical"))).lark
 
 
 def test_the_settings_for_checking_plans_are_no_settings_here(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "pearl.toml").write_text("max_steps = 400\n", encoding="utf-8")
+    Path("pearl.toml").write_text("max_steps = 400\n", encoding="utf-8")
     monkeypatch.setenv("PEARL_MAX_STEPS", "400")
-    assert '"12. ' in printed(capsys, "--library", "mine.actions")
+    assert '"12. ' in pearl("grammar", "--library", "mine.actions")
 
 
 @pytest.mark.parametrize(
@@ -101,17 +89,13 @@ def test_the_settings_for_checking_plans_are_no_settings_here(
         (["--library", "mine.actions", "-o", "mine.actions"], 2, "is an input"),
     ],
 )
-def test_bad_input_is_told(
-    folder: Path, capsys: pytest.CaptureFixture[str], args: list[str], code: int, message: str
-) -> None:
-    assert run(["grammar", *args]) == code
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert captured.out == ""
-    assert (folder / "mine.actions").read_text(encoding="utf-8") == ACTIONS
+def test_bad_input_is_told(pearl: Terminal, args: list[str], code: int, message: str) -> None:
+    assert pearl("grammar", *args, code=code) == ""
+    assert message in pearl.talk
+    assert Path("mine.actions").read_text(encoding="utf-8") == ACTIONS
 
 
-def test_the_colours_for_editors(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert json.loads(printed(capsys, "--textmate")) == textmate_grammar()
-    assert run(["grammar", "--textmate", "-o", "plan.tmLanguage.json"]) == 0
+def test_the_colours_for_editors(pearl: Terminal) -> None:
+    assert json.loads(pearl("grammar", "--textmate")) == textmate_grammar()
+    pearl("grammar", "--textmate", "-o", "plan.tmLanguage.json")
     assert json.loads(Path("plan.tmLanguage.json").read_text("utf-8")) == textmate_grammar()

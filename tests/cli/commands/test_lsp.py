@@ -83,7 +83,7 @@ def test_the_editor_names_no_library_outside_of_the_project(
     monkeypatch.chdir(project)
     (project / "link.actions").symlink_to(folder / "mine.actions")
     library = name.format(folder)
-    with pytest.raises(UsageError, match="outside of the project"):
+    with pytest.raises(UsageError, match="outside the project"):
         _actions_for(project, {"library": library}, None, set())
     assert _actions_for(project, {"library": library}, None, {"library"}).path
 

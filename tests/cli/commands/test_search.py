@@ -165,13 +165,6 @@ def test_a_thesaurus(pearl: Terminal) -> None:
     assert hit["id"] == "a2"
 
 
-def test_units(pearl: Terminal) -> None:
-    hits = search(pearl, "story.txt", "boat", "--unit", "sentence")
-    assert [hit["text"] for hit in hits] == ["He sold the boat because the hull was rotten."]
-    pearl("search", "story.txt", "boat", "--unit", "chapter", code=2)
-    assert "unknown unit 'chapter'" in pearl.talk
-
-
 def test_tables_only(pearl: Terminal) -> None:
     Path("tea.md").write_text(
         "# Prices\n\nOn tea.\n\n| item | price |\n|--|--|\n| tea | 5 |\n| salt | 7 |\n"

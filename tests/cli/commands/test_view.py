@@ -12,58 +12,51 @@ from urllib.request import urlopen
 
 import pytest
 
-from pearl.cli import run
 from pearl.evals.log import EvalLog
 from pearl.plugins.extras import install_hint
 from pearl.runs.store import Store
+from tests.cli.terminal import Terminal
 from tests.evals.evallogs import header, log, write
 from tests.view.test_answer_page import Page
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(pearl: Terminal) -> Path:
+    for path in list(pearl.folder.iterdir()):
+        path.unlink()
+    return pearl.folder
 
 
 @pytest.mark.slow
-def test_pictures_lie_beside_the_log(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pictures_lie_beside_the_log(folder: Path, pearl: Terminal) -> None:
     write(log(4), folder / "dev.jsonl")
-    assert run(["view", "dev.jsonl"]) == 0
-    said = capsys.readouterr()
-    names = said.out.splitlines()
+    names = pearl("view", "dev.jsonl").splitlines()
     assert names[-1] == "dev-pictures/index.html"
     assert sorted(names) == sorted(f"dev-pictures/{p.name}" for p in Path("dev-pictures").iterdir())
     assert len(names) == 7
-    assert said.err.splitlines() == [
+    assert pearl.talk.splitlines() == [
         "skipped library-size: all logs have libraries of one size; give several logs",
         "skipped reliability: no answer has a confidence; give --plans to pearl eval",
     ]
 
 
 @pytest.mark.slow
-def test_several_logs_into_a_folder_that_is_made(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_logs_into_a_folder_that_is_made(folder: Path, pearl: Terminal) -> None:
     write(log(4), folder / "a.jsonl")
     write(log(4, n_actions=5), folder / "b.jsonl")
-    assert run(["view", "a.jsonl", "b.jsonl", "--out", "new/deep"]) == 0
-    assert capsys.readouterr().err.startswith("skipped reliability: ")
+    pearl("view", "a.jsonl", "b.jsonl", "--out", "new/deep")
+    assert pearl.talk.startswith("skipped reliability: ")
     before = {path.name: path.read_bytes() for path in Path("new/deep").iterdir()}
     assert len(before) == 9
-    assert run(["view", "a.jsonl", "b.jsonl", "--out", "new/deep"]) == 2
-    assert run(["view", "a.jsonl", "b.jsonl", "--out", "new/deep", "--force"]) == 0
+    pearl("view", "a.jsonl", "b.jsonl", "--out", "new/deep", code=2)
+    pearl("view", "a.jsonl", "b.jsonl", "--out", "new/deep", "--force")
     assert {path.name: path.read_bytes() for path in Path("new/deep").iterdir()} == before
 
 
-def test_a_log_without_records_gives_a_page(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_without_records_gives_a_page(folder: Path, pearl: Terminal) -> None:
     write(EvalLog(header(), ()), folder / "a.jsonl")
-    assert run(["view", "a.jsonl"]) == 0
-    said = capsys.readouterr()
-    assert said.out == "a-pictures/index.html\n"
-    assert said.err.count(": no records\n") == 5
+    assert pearl("view", "a.jsonl") == "a-pictures/index.html\n"
+    assert pearl.talk.count(": no records\n") == 5
 
 
 @pytest.mark.parametrize(
@@ -77,26 +70,23 @@ def test_a_log_without_records_gives_a_page(
     ],
 )
 def test_errors_are_one_line_and_write_nothing(
-    args: list[str], code: int, words: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    args: list[str], code: int, words: str, folder: Path, pearl: Terminal
 ) -> None:
     for name in ("a.jsonl", "index.html"):
         write(EvalLog(header(), ()), folder / name)  # no records: there is nothing to draw
     (folder / "bad.jsonl").write_text("{}\n", encoding="utf-8")
-    assert run(["view", *args]) == code
-    said = capsys.readouterr()
-    assert words in said.err.splitlines()[0]
-    assert said.out == ""
+    assert pearl("view", *args, code=code) == ""
+    assert words in pearl.talk.splitlines()[0]
     assert sorted(path.name for path in folder.iterdir()) == ["a.jsonl", "bad.jsonl", "index.html"]
 
 
 def test_a_missing_extra_is_named(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, monkeypatch: pytest.MonkeyPatch, pearl: Terminal
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     write(log(2), folder / "a.jsonl")
-    assert run(["view", "a.jsonl"]) == 2
-    said = capsys.readouterr().err.splitlines()
-    assert said == [
+    pearl("view", "a.jsonl", code=2)
+    assert pearl.talk.splitlines() == [
         "pearl: a picture needs matplotlib, which is not installed",
         f"  help: {install_hint('pictures')}",
     ]
@@ -125,7 +115,7 @@ WHY = "Why did Nils sell the boat?"
 
 
 @pytest.fixture
-def asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+def asked(folder: Path, pearl: Terminal) -> Path:
     """Two results of a run in a store, their file, and their traces."""
     (folder / "story.txt").write_text(STORY)
     (folder / "other.txt").write_text("Ada sold the boat, too, because it leaked.\n")
@@ -133,21 +123,17 @@ def asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
         f'Question: {WHY}\n\n1. a = FIND_REASON(CTX, "Nils sold the boat") : Find why\n'
     )
     args = ["execute", "why.plan", "story.txt", "other.txt", "--out", "rows.jsonl", "--store", "s"]
-    assert run([*args, "--trace", "t.jsonl"]) == 0
-    capsys.readouterr()
+    pearl(*args, "--trace", "t.jsonl")
     return folder
 
 
-def test_one_result_is_shown_beside_its_document(
-    asked: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_result_is_shown_beside_its_document(asked: Path, pearl: Terminal) -> None:
     with Store.open(asked / "s", read_only=True) as store:
         (one,) = store.runs()
     shown = {}
     for source in ("rows.jsonl", "t.jsonl", one.id):
         args = ["view", source, "--row", "story.txt", "-o", "p.html", "--store", "s", "--force"]
-        assert run(args) == 0
-        assert capsys.readouterr().out == "p.html\n"
+        assert pearl(*args) == "p.html\n"
         shown[source] = Page(Path("p.html").read_text(encoding="utf-8"))
     for source, page in shown.items():
         assert "Ada bought the boat from Nils." in page.text, source  # the document
@@ -158,40 +144,36 @@ def test_one_result_is_shown_beside_its_document(
     assert "The result has no trace." in shown["rows.jsonl"].text
     for page in shown.values():
         assert page.marked == ["Nils sold the boat because the hull was rotten."]
-    assert run(["view", one.id, "-o", "p.html", "--store", "s", "--force"]) == 0
+    pearl("view", one.id, "-o", "p.html", "--store", "s", "--force")
     assert "left out" not in Path("p.html").read_text(encoding="utf-8")  # no row is damaged
-    assert run(["view", "rows.jsonl", "--trace", "t.jsonl", "--row", "story.txt"]) == 0
+    pearl("view", "rows.jsonl", "--trace", "t.jsonl", "--row", "story.txt")
     assert "[system]" in Page(Path("rows.html").read_text(encoding="utf-8")).text
 
 
-def test_a_document_that_has_changed_or_is_gone_is_told(
-    asked: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_document_that_has_changed_or_is_gone_is_told(asked: Path, pearl: Terminal) -> None:
     args = ["view", "rows.jsonl", "--trace", "t.jsonl", "--row", "story.txt", "--force"]
     (asked / "story.txt").write_text("It rained.")
-    assert run(args) == 0
+    pearl(*args)
     page = Page(Path("rows.html").read_text(encoding="utf-8"))
-    assert "The document has changed since it was read" in page.text
+    assert "The document has changed since the run" in page.text
     assert page.marked == []
     (asked / "story.txt").unlink()
-    assert run(args) == 0
+    pearl(*args)
     page = Page(Path("rows.html").read_text(encoding="utf-8"))
     assert "The document, story.txt, was not found" in page.text
     (asked / "kept").mkdir()
     (asked / "kept/story.txt").write_text(STORY)
-    assert run([*args, "--documents", "kept"]) == 0
+    pearl(*args, "--documents", "kept")
     page = Page(Path("rows.html").read_text(encoding="utf-8"))
     assert page.marked == ["Nils sold the boat because the hull was rotten."]
     assert "was not found" not in page.text
 
 
-def test_a_trace_that_was_cut_off_is_shown_as_far_as_it_goes(
-    asked: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trace_that_was_cut_off_is_shown_as_far_as_it_goes(asked: Path, pearl: Terminal) -> None:
     lines = (asked / "t.jsonl").read_bytes().splitlines(keepends=True)
     cut = next(i for i, line in enumerate(lines) if b'"model_called"' in line)
     (asked / "cut.jsonl").write_bytes(b"".join(lines[: cut + 1]) + lines[cut + 1][:20])
-    assert run(["view", "cut.jsonl"]) == 0
+    pearl("view", "cut.jsonl")
     page = Page((asked / "cut.html").read_text(encoding="utf-8"))
     assert "unfinished" in page.text
     assert "Its trace has no end" in page.text
@@ -199,17 +181,17 @@ def test_a_trace_that_was_cut_off_is_shown_as_far_as_it_goes(
     assert "[system]" in page.text
 
 
-def test_one_answer_in_json_is_shown(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["ask", WHY, "story.txt", "--json", "-o", "one.json"]) == 0
-    assert run(["view", "one.json"]) == 0
+def test_one_answer_in_json_is_shown(asked: Path, pearl: Terminal) -> None:
+    pearl("ask", WHY, "story.txt", "--json", "-o", "one.json")
+    pearl("view", "one.json")
     page = Page((asked / "one.html").read_text(encoding="utf-8"))
     assert page.marked == ["Nils sold the boat because the hull was rotten."]
 
 
 @pytest.mark.usefixtures("_no_waits")
-def test_a_task_that_fails_has_a_page(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_task_that_fails_has_a_page(asked: Path, pearl: Terminal) -> None:
     dead = ["--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1"]
-    assert run(["ask", WHY, "story.txt", *dead, "--page", "p.html"]) == 5
+    pearl("ask", WHY, "story.txt", *dead, "--page", "p.html", code=5)
     page = Page((asked / "p.html").read_text(encoding="utf-8"))
     assert "no server at http://127.0.0.1:9/v1" in page.text
     assert "failed" in page.text
@@ -225,12 +207,11 @@ def test_a_task_that_fails_has_a_page(asked: Path, capsys: pytest.CaptureFixture
     ],
 )
 def test_what_cannot_be_shown_is_told(
-    args: list[str], code: int, words: str, asked: Path, capsys: pytest.CaptureFixture[str]
+    args: list[str], code: int, words: str, asked: Path, pearl: Terminal
 ) -> None:
-    assert run(["view", *args]) == code
-    said = capsys.readouterr().err
-    assert words in said
-    assert len(said.splitlines()) <= 3
+    pearl("view", *args, code=code)
+    assert words in pearl.talk
+    assert len(pearl.talk.splitlines()) <= 3
 
 
 def _results(*answers: str) -> str:
@@ -241,18 +222,15 @@ def _results(*answers: str) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def test_several_results_are_listed_and_two_files_compared(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_results_are_listed_and_two_files_compared(folder: Path, pearl: Terminal) -> None:
     Path("a.jsonl").write_text(_results("Ada", "Nils sold it"))
     Path("b.jsonl").write_text(_results("Ada", "Runa sold it"))
-    assert run(["view", "a.jsonl"]) == 0
+    assert pearl("view", "a.jsonl") == "a.html\n"
     assert ">Nils sold it</td>" in Path("a.html").read_text()
-    assert run(["view", "a.jsonl", "b.jsonl"]) == 0
+    assert pearl("view", "a.jsonl", "b.jsonl") == "a-b.html\n"
     assert "<del>Nils</del><ins>Runa</ins> sold it" in Path("a-b.html").read_text()
-    assert capsys.readouterr().out.split() == ["a.html", "a-b.html"]
-    assert run(["view", "a.jsonl", "b.jsonl", "--serve"]) == 2
-    assert run(["view", "a.jsonl", "--port", "1"]) == 2
+    pearl("view", "a.jsonl", "b.jsonl", "--serve", code=2)
+    pearl("view", "a.jsonl", "--port", "1", code=2)
 
 
 @pytest.mark.slow

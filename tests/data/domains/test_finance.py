@@ -1,4 +1,4 @@
-"""The domain `finance`: conversations about pages of reports, in the formats that they are published in."""
+"""The domain `finance`: published formats of conversations about reports."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def text(sample: Sample) -> str:
     return sample.document.text
 
 
-def test_a_published_dialogue_is_a_sample_each_turn(tmp_path: Path) -> None:
+def test_published_dialogue_gives_a_sample_per_turn(tmp_path: Path) -> None:
     found = samples(tmp_path, PUBLISHED)
     id = "Double_MILL/2008/page_9.pdf"
     assert [one.id for one in found] == [f"{id}/1", f"{id}/2", f"{id}/3"]
@@ -84,7 +84,7 @@ def test_a_published_dialogue_is_a_sample_each_turn(tmp_path: Path) -> None:
     assert found[2].gold_passages == ("| rent | $ 120.5 | $ 100.0 |",)
 
 
-def test_a_row_of_one_turn_is_that_turn_with_its_history(tmp_path: Path) -> None:
+def test_row_of_one_turn_gives_one_sample_with_history(tmp_path: Path) -> None:
     whole = samples(tmp_path, PUBLISHED)
     turns = [
         {**PUBLISHED, "id": f"{PUBLISHED['id']}_{i}",
@@ -97,7 +97,7 @@ def test_a_row_of_one_turn_is_that_turn_with_its_history(tmp_path: Path) -> None
     assert "'turn_ind' is 3, not a turn of the 3" in str(wrong)
 
 
-def test_a_cleaned_dialogue_keeps_what_people_wrote(tmp_path: Path) -> None:
+def test_cleaned_dialogue_keeps_the_annotated_answers(tmp_path: Path) -> None:
     found = samples(tmp_path, CLEANED, {**CLEANED, "id": "Single_MILL/2008/page_9.pdf-4"})
     assert [one.extra for one in found[:3]] == [
         {"said": "$120.5"}, {"said": "100"}, {"said": "20.5%"},
@@ -114,7 +114,7 @@ def test_splits_in_one_object_are_subsets(tmp_path: Path) -> None:
     assert [one.subsets & {"train", "dev"} for one in found if isinstance(one, Sample)] == [
         *[{"train"}] * 3, *[{"dev"}] * 3,
     ]  # fmt: skip
-    assert "dev, number 2: 'conv_questions' is no array of questions" in str(found[-1])
+    assert "dev, number 2: 'conv_questions' is not an array of questions" in str(found[-1])
 
 
 def test_a_question_of_finqa_is_one_sample(tmp_path: Path) -> None:
@@ -135,15 +135,15 @@ def test_a_question_of_finqa_is_one_sample(tmp_path: Path) -> None:
     [
         (
             {"annotation": {**PUBLISHED["annotation"], "turn_program": ["1"]}},
-            "there are 3 questions",
+            "is not the number of questions, 3",
         ),
         ({"annotation": {"dialogue_break": ["who?", " "]}}, "a question is blank"),
-        ({"annotation": {"dialogue_break": "who?"}}, "no array of questions"),
+        ({"annotation": {"dialogue_break": "who?"}}, "not an array of questions"),
         ({"table_ori": [["a"], "b"]}, "'table' is neither rows nor columns"),
         ({"pre_text": [1]}, "'pre_text' is neither text"),
     ],
 )
-def test_bad_dialogues_are_told_and_the_rest_goes_on(
+def test_bad_dialogue_is_an_error_and_others_are_read(
     tmp_path: Path, changed: dict[str, Any], said: str
 ) -> None:
     bad, *good = read(tmp_path, {**PUBLISHED, **changed}, CLEANED)
@@ -164,7 +164,7 @@ def test_samples_written_as_rows_are_read_back(tmp_path: Path, row: object) -> N
     assert samples(tmp_path, *(one.to_json() for one in found)) == found
 
 
-def test_the_generic_domain_says_whose_the_rows_are(tmp_path: Path) -> None:
+def test_generic_domain_names_the_domain_of_the_rows(tmp_path: Path) -> None:
     for row in (PUBLISHED, CLEANED):
         path = tmp_path / "rows.jsonl"
         path.write_text(json.dumps(row), encoding="utf-8")

@@ -54,8 +54,8 @@ def test_gold_that_is_no_option(tmp_path: Path, gold: Any) -> None:
     [
         ({"options": ["one"]}, "1, not 2 to 26"),
         ({"options": ["x"] * 27}, "27, not 2 to 26"),
-        ({"options": ["a", " "]}, "number 2 is no text"),
-        ({"options": [1, 2]}, "number 1 is no text"),
+        ({"options": ["a", " "]}, "item 2 is not text"),
+        ({"options": [1, 2]}, "item 1 is not text"),
         ({"options": {"a": 1}}, "an object, not an array"),
         ({"options": "a or b"}, "not a JSON array"),
         ({"gold": "A"}, "needs 'options'"),
@@ -63,7 +63,7 @@ def test_gold_that_is_no_option(tmp_path: Path, gold: Any) -> None:
         ({"document_path": ["a"]}, "an array, not text"),
         ({"document": "\0"}, "no text"),
         ({"reference": False}, "a boolean, not text"),
-        ({"subsets": [""]}, "number 1 is no text"),
+        ({"subsets": [""]}, "item 1 is not text"),
         ({"gold_passages": "a"}, "not a JSON array"),
         ({"id": True}, "'id' is a boolean"),
     ],
@@ -102,7 +102,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     assert sample.load().text == "Once."
 
 
-def test_a_text_is_one_document_and_a_name_is_of_one_text(tmp_path: Path) -> None:
+def test_equal_texts_share_a_document_and_names_are_unique(tmp_path: Path) -> None:
     rows = [
         {"id": "a", "document": "Once."},
         {"id": "b", "document": "Once.\r\n", "document_name": "other"},
@@ -134,7 +134,7 @@ def test_parquet_and_datasets(tmp_path: Path) -> None:
         assert str(bad).startswith(f"{path}:2: the row has no question, document")
 
 
-def test_a_column_named_away_gives_no_id(tmp_path: Path) -> None:
+def test_renamed_column_id_is_not_the_id(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("id\nWho?\n")
     (sample,) = read(tmp_path / "q.csv", question="id")
     assert sample == Sample("2", "Who?")

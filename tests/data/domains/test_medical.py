@@ -30,7 +30,7 @@ def test_reports(tmp_path: Path) -> None:
         Sample("Knee/4", "", Document("Three.", "Knee/4"), subsets=surgery),
         Sample("report/5", "", Document("Four.", "report/5")),
     ]
-    assert str(bad) == f"{tmp_path}/r.csv:6: there is no text in 'transcription'"
+    assert str(bad) == f"{tmp_path}/r.csv:6: 'transcription' contains no text"
 
 
 def test_consultations(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_consultations(tmp_path: Path) -> None:
     assert str(bad).startswith(f"{tmp_path}/r.json:12: duplicate id 'D1', first used in line 3")
 
 
-def test_a_report_that_comes_twice_is_one_document(tmp_path: Path) -> None:
+def test_duplicate_report_is_one_document(tmp_path: Path) -> None:
     rows = "x,Surgery,Knee,One.,k\nx,Urology,Knee,One.,k\n"
     samples = [s for s in read(tmp_path / "r.csv", HEADER + rows) if isinstance(s, Sample)]
     assert [(s.id, s.document_name) for s in samples] == [

@@ -84,8 +84,8 @@ def test_the_test_split_has_no_gold(tmp_path: Path) -> None:
     ("bad", "said"),
     [
         (question(options=FOUR[:3]), "3 options, not 4"),
-        (question(options=["a", "b", "c", 4]), "'options': number 4 is no text"),
-        (question(options=["a", "b", "c", " "]), "'options': number 4 is no text"),
+        (question(options=["a", "b", "c", 4]), "'options': item 4 is not text"),
+        (question(options=["a", "b", "c", " "]), "'options': item 4 is not text"),
         (question(options=None), "0 options, not 4"),
         (question(gold_label=0), "'gold_label' is 0, not 1 to 4"),
         (question(gold_label=5), "'gold_label' is 5, not 1 to 4"),
@@ -101,7 +101,7 @@ def test_the_test_split_has_no_gold(tmp_path: Path) -> None:
         (question(question_unique_id="1_X_1"), "duplicate id '1_X_1', first used in line 1"),
     ],
 )
-def test_a_bad_question_is_told_and_the_rest_goes_on(tmp_path: Path, bad: Any, said: str) -> None:
+def test_bad_question_is_an_error_and_others_are_read(tmp_path: Path, bad: Any, said: str) -> None:
     first, wrong, last = read(tmp_path / "dev", row(question(), bad, question()))
     assert isinstance(first, Sample)
     assert isinstance(last, Sample)
@@ -113,13 +113,13 @@ def test_a_bad_question_is_told_and_the_rest_goes_on(tmp_path: Path, bad: Any, s
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        (row(question(), article=None), "there is no text in 'article'"),
-        (row(question(), article="<p> </p>"), "there is no text in 'article'"),
+        (row(question(), article=None), "'article' contains no text"),
+        (row(question(), article="<p> </p>"), "'article' contains no text"),
         (row(question(), article=5), "a number, not text"),
         (row(questions={"question": ["Why?"]}), "an object, not an array"),
     ],
 )
-def test_a_bad_article_is_told_once(tmp_path: Path, bad: Any, said: str) -> None:
+def test_bad_article_gives_one_error(tmp_path: Path, bad: Any, said: str) -> None:
     wrong, good = read(tmp_path / "dev", bad, row(question()))
     assert str(wrong).startswith(f"{tmp_path}/dev:1: ")
     assert said in str(wrong)

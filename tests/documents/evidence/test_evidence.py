@@ -60,7 +60,7 @@ def test_a_quote_as_it_stands() -> None:
         ("It rose 5%.", "**It rose 5%**", "It rose 5%"),
     ],
 )
-def test_what_may_differ(document: str, quote: str, shown: str) -> None:
+def test_typographic_differences_are_accepted(document: str, quote: str, shown: str) -> None:
     for text, begin in ((document, 0), (f"Start. {document} End.", 7)):
         verified = Verifier(text).verify(quote)
         assert verified.result == "normalised"
@@ -94,7 +94,7 @@ def test_what_may_differ(document: str, quote: str, shown: str) -> None:
         ("", "Anything."),
     ],
 )
-def test_what_may_not_differ(document: str, quote: str) -> None:
+def test_other_differences_are_not_accepted(document: str, quote: str) -> None:
     assert check(document, quote) == ("missing", [])
 
 
@@ -132,7 +132,7 @@ def test_omissions_divide_a_quote(omission: str) -> None:
         ("彼は会社の合併を承認しなかったと言った。", "彼は会社の合併を承認し…たと言った"),
     ],
 )
-def test_a_negation_left_out_is_told(document: str, quote: str) -> None:
+def test_an_omitted_negation_is_flagged(document: str, quote: str) -> None:
     found = Verifier(document).verify(quote)
     assert found.result == "negation"
     assert not found.is_verified
@@ -164,7 +164,7 @@ def test_the_pieces_that_are_close_are_shown() -> None:
     ]
 
 
-def test_pieces_are_shown_with_the_units_of_their_numbers_but_for_what_other_pieces_show() -> None:
+def test_pieces_are_shown_with_units_unless_another_piece_shows_them() -> None:
     document = (
         "He was told to take exactly 5 mg of it every day. They paid $ 40 for the two of them."
     )
@@ -174,7 +174,7 @@ def test_pieces_are_shown_with_the_units_of_their_numbers_but_for_what_other_pie
     assert shown == ["every day. They paid $ 40 for the two of them"]
 
 
-def test_short_pieces_prove_nothing() -> None:
+def test_short_pieces_are_not_verified() -> None:
     document = "The dog of the man ran to the house with a bone and then to the wood."
     assert check(document, "the ... to ... with ... and ... then") == ("short", [])
     assert check(document, "The dog ... a ... to the wood") == ("short", [])
@@ -182,7 +182,7 @@ def test_short_pieces_prove_nothing() -> None:
     assert check(document, "The dog ... to the wood")[0] == "elided"
 
 
-def test_an_omission_of_nothing_is_none() -> None:
+def test_an_empty_omission_is_ignored() -> None:
     assert check("He left – for good.", "He left ... for good") == (
         "normalised",
         ["He left – for good"],
@@ -265,7 +265,7 @@ def test_numbers_and_words_are_not_cut(document: str, quote: str) -> None:
         ("The dog's bowl is full.", "The  dog", "The dog"),
     ],
 )
-def test_what_is_between_tokens_is_found(document: str, quote: str, shown: str) -> None:
+def test_quotes_that_end_between_tokens_are_found(document: str, quote: str, shown: str) -> None:
     assert check(document, quote) == ("normalised", [shown])
 
 
@@ -305,7 +305,7 @@ def test_an_attribution_is_left_out(quote: str) -> None:
         "The dog ran home (" + "A" * 100 + ")",
     ],
 )
-def test_what_is_added_to_a_sentence_is_no_attribution(quote: str) -> None:
+def test_words_added_to_a_sentence_are_not_an_attribution(quote: str) -> None:
     assert check("The dog ran home. The end.", quote)[0] == "missing"
 
 

@@ -15,12 +15,9 @@ from pearl.documents.document import from_text, join
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, placed, quoted_line
 from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
-from pearl.runs.executors import Outcome, Task
-from pearl.runs.executors.ray.worker import packed_outcome, unpacked_outcome
 from pearl.trace import Trace
 from tests.root import ROOT
 
-TASK = Task("t", lambda: Document(TEXT), plan="")
 TEXT = "The committee did not approve the merger. Nils sold the boat, which was old, to Ana.\n"
 
 
@@ -55,7 +52,7 @@ def test_a_passage_whose_negation_is_left_out_is_evidence_and_flagged() -> None:
         ("> The committee did ... approve the merger.", "", "negation"),
     ],
 )
-def test_every_quote_that_proves_nothing_says_why(reply: str, given: str, reason: str) -> None:
+def test_every_unverified_quote_has_a_reason(reply: str, given: str, reason: str) -> None:
     _, (flagged,) = collected(reply, given)
     assert flagged.to_json() == {"step": "a", "text": flagged.text, "reason": reason}
 
@@ -85,7 +82,7 @@ def test_omissions_are_placed_in_the_file_they_are_in() -> None:
     assert TEXT[row["omitted"][0]["start"] : row["omitted"][0]["end"]] == ", which was old,"
 
 
-def test_what_an_answer_quotes_is_placed_there() -> None:
+def test_evidence_is_placed_where_the_answer_quotes_it() -> None:
     answer = "He did:\n> Nils sold the\n> boat\n\n> The committee did not approve\n\nSo it was."
     found, _ = collected(f"{answer}\nNot ‘approve the merger’.")
     pieces, others = placed(answer, found)
@@ -113,8 +110,7 @@ def test_evidence_comes_through_to_another_process() -> None:
     answer = Answer(
         "q", "t", "p", ("a",), "plan", "d", (), evidence, unverified, "m", Usage(), 0.1, Trace()
     )  # fmt: skip
-    packed = pickle.loads(pickle.dumps(packed_outcome(Outcome(TASK, answer, None, Trace()))))
-    assert unpacked_outcome(TASK, packed).result == answer
+    assert pickle.loads(pickle.dumps(answer)) == answer
 
 
 # The measure, a slice of it

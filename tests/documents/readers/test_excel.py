@@ -75,7 +75,7 @@ def test_a_table_without_a_header_has_no_row_for_one() -> None:
     assert "|  |  |\n| --- | --- |\n| 1 | x |\n| 2 | y |" in text_of(book_of([1, "x"], [2, "y"]))
 
 
-def test_a_formula_that_nobody_computed_is_no_blank() -> None:
+def test_a_formula_without_a_value_is_not_blank() -> None:
     book = book_of(["a", "b"], [1, "=A2+1"])
     assert "| 1 | (formula without a value) |" in text_of(book)
     prefixed = BytesIO()
@@ -90,7 +90,7 @@ def test_a_formula_that_nobody_computed_is_no_blank() -> None:
     assert "| 1 | (formula without a value) |" in read(prefixed.getvalue(), "a.xlsx")
 
 
-def test_sheets_follow_each_other_and_hidden_ones_say_so() -> None:
+def test_hidden_sheets_are_marked() -> None:
     book = book_of(["a", "b"], [1, 2])
     book.create_sheet("Empty")
     hidden = book.create_sheet("Other")
@@ -100,7 +100,7 @@ def test_sheets_follow_each_other_and_hidden_ones_say_so() -> None:
     assert text_of(book).splitlines()[6:8] == ["# Other (hidden)", ""]
 
 
-def test_a_sheet_that_nobody_named_has_no_heading() -> None:
+def test_a_sheet_with_a_default_name_has_no_heading() -> None:
     assert text_of(book_of(["a", "b"], [1, 2], title="Sheet1")).startswith("| a |")
 
 
@@ -124,14 +124,14 @@ def test_cells_are_found_in_the_text(tmp_path: Path) -> None:
 def test_far_apart_cells_are_refused() -> None:
     book = book_of(["a"])
     book.active["XFD1048576"] = "b"
-    with pytest.raises(DataError, match="damaged or no"):
+    with pytest.raises(DataError, match="damaged or not"):
         text_of(book)
 
 
 def test_damaged_files_are_refused() -> None:
     data = save(book_of(["a", "b"], [1, 2]))
     for broken in (data[: len(data) // 2], data[:200], data.replace(b"PK\x01\x02", b"PK\x01\x03")):
-        with pytest.raises(DataError, match="save it anew"):
+        with pytest.raises(DataError, match="save it again"):
             read(broken, "a.xlsx")
 
 

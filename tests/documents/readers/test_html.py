@@ -56,7 +56,7 @@ def test_the_rows_of_a_table_are_records() -> None:
 
 
 @pytest.mark.parametrize("name", ["a.html", "a.HTM", "a.xhtml", "a.txt", "a"])
-def test_a_page_is_told_by_its_suffix_or_its_beginning(tmp_path: Path, name: str) -> None:
+def test_a_page_is_recognised_by_its_suffix_or_its_beginning(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text(PAGE, encoding="utf-8")
     assert load(path).text.startswith("The heading")
@@ -75,7 +75,7 @@ def test_what_begins_as_a_page() -> None:
     assert not recognises(b"<htmlx>")
 
 
-def test_merged_cells_keep_the_columns_below_each_other() -> None:
+def test_merged_cells_keep_columns_aligned() -> None:
     page = (
         "<table><tr><th rowspan=2>item</th><th colspan=2>2008</th><th>2007</th></tr>"
         "<tr><th>Q1</th><th>Q2</th><th>Q1</th></tr>"

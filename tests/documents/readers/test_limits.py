@@ -99,12 +99,12 @@ def test_files_that_take_much_memory_are_refused_by_their_limit(
 
 
 @pytest.mark.parametrize("depth", [260, 1_000, 2_000])
-def test_what_comes_after_deep_nesting_is_there(depth: int) -> None:
+def test_text_after_deep_nesting_is_read(depth: int) -> None:
     page = "<div>" * depth + "inside" + "</div>" * depth + "<p>rest"
     assert read_as("html", page.encode(), "a.html").split() == ["inside", "rest"]
 
 
-def test_a_page_that_the_parser_gives_up_is_refused() -> None:
+def test_a_page_that_the_parser_abandons_is_refused() -> None:
     page = b"<p>begin" + b"<div>" * 2_100 + b"inside" + b"</div>" * 2_100 + b"<p>rest"
     with pytest.raises(DataError, match=r"cannot be read to its end: Excessive depth .* 2048\n"):
         read_as("html", page, "a.html")
@@ -187,7 +187,7 @@ ENTITIES = (
     ("before", "told"),
     [
         ('<!DOCTYPE w:document [<!ENTITY i "lost">]>', "declares XML entities"),
-        (ENTITIES, r"damaged or no \.docx"),  # libxml2 sees what they would grow to
+        (ENTITIES, r"damaged or not a \.docx"),  # libxml2 sees what they would grow to
     ],
 )
 def test_entities_of_a_word_file_are_refused(before: str, told: str) -> None:

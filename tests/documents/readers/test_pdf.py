@@ -64,7 +64,7 @@ def test_hyphens_at_the_end_of_a_line_stay() -> None:
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "a.PDF", "a.txt", "a.html", "a"])
-def test_a_pdf_is_told_by_its_bytes(tmp_path: Path, name: str) -> None:
+def test_a_pdf_is_recognised_by_its_bytes(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(make_pdf([["One", "two"]]))
     assert load(path).text == "One\ntwo"
@@ -75,9 +75,9 @@ def test_a_pdf_is_told_by_its_bytes(tmp_path: Path, name: str) -> None:
     [
         (make_pdf([[], []]), "no text layer"),
         (make_pdf([["secret"]], ENCRYPTED), "encrypted"),
-        (make_pdf([["cut"]])[:100], "damaged or no PDF"),
-        (b"%PDF-", "damaged or no PDF"),
-        (b"just text", "damaged or no PDF"),
+        (make_pdf([["cut"]])[:100], "damaged or not a PDF"),
+        (b"%PDF-", "damaged or not a PDF"),
+        (b"just text", "damaged or not a PDF"),
     ],
 )
 def test_what_cannot_be_read(tmp_path: Path, data: bytes, words: str) -> None:

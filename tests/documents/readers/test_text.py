@@ -26,7 +26,7 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize("encoding", SENTENCES)
-def test_legacy_encodings_are_told_apart(encoding: str) -> None:
+def test_legacy_encodings_are_distinguished(encoding: str) -> None:
     text = SENTENCES[encoding]
     assert decode(text.encode(encoding), "a.txt") == text
     long = f"{text}\n" * 200

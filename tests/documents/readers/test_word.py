@@ -57,7 +57,7 @@ def test_paragraphs_and_tables_in_order(document: Document) -> None:
         ("<w:r {}><!-- comment --><w:instrText>PAGE</w:instrText></w:r>", "Text:"),
     ],
 )
-def test_text_is_found_in_whatever_it_is_wrapped(xml: str, text: str) -> None:
+def test_text_in_any_wrapper_is_read(xml: str, text: str) -> None:
     document = docx.Document()
     paragraph = document.add_paragraph("Text: ")
     paragraph._p.append(parse_xml(xml.format(nsdecls("w"))))
@@ -65,13 +65,15 @@ def test_text_is_found_in_whatever_it_is_wrapped(xml: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.docx", "a.txt", "a.pdf", "a"])
-def test_a_word_file_is_told_by_its_bytes(tmp_path: Path, name: str, document: Document) -> None:
+def test_a_word_file_is_recognised_by_its_bytes(
+    tmp_path: Path, name: str, document: Document
+) -> None:
     path = tmp_path / name
     path.write_bytes(save(document))
     assert load(path).text.startswith("The heading")
 
 
-def test_damage_is_told(document: Document) -> None:
+def test_a_damaged_word_file_is_refused(document: Document) -> None:
     whole = save(document)
     chance = random.Random(7)
     messages = []
@@ -92,11 +94,11 @@ def test_damage_is_told(document: Document) -> None:
 def test_an_old_word_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.docx"
     path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
-    with pytest.raises(DataError, match=r"damaged or no \.docx"):
+    with pytest.raises(DataError, match=r"damaged or not a \.docx"):
         load(path)
 
 
-def test_the_limit_is_on_what_it_unpacks_to(
+def test_the_limit_applies_to_the_unpacked_size(
     monkeypatch: pytest.MonkeyPatch, document: Document
 ) -> None:
     document.add_paragraph("a" * 1_000_000)

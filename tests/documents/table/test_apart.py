@@ -58,7 +58,7 @@ def documents(draw: st.DrawFn) -> str:
 
 @examples(200)
 @given(text=documents(), size=st.integers(20, 200))
-def test_every_word_is_in_one_part_in_order_and_once(text: str, size: int) -> None:
+def test_every_word_is_shown_once_and_in_order(text: str, size: int) -> None:
     apart = TablesApart(Document(text))
     tables = list(apart.tables(Span(0, len(text))))
     whole = apart.whole
@@ -87,7 +87,7 @@ def test_every_word_is_in_one_part_in_order_and_once(text: str, size: int) -> No
 
 @examples(100)
 @given(text=documents(), seed=st.randoms())
-def test_passages_have_the_heads_of_their_tables_and_say_what_is_left_out(
+def test_passages_show_the_heads_of_their_tables_and_mark_gaps(
     text: str, seed: random.Random
 ) -> None:
     apart = TablesApart(Document(text))
@@ -115,12 +115,12 @@ def test_a_document_without_tables_is_as_it_was(name: str) -> None:
     assert TablesApart(document).whole is document.text
 
 
-def test_records_that_name_their_values_are_no_tables() -> None:
+def test_records_with_names_beside_values_are_not_tables() -> None:
     lines = "\n".join(f"Date: Feb {i:02}, 2023 || User: {i} || Text: no | yes" for i in range(1, 9))
     assert TablesApart(Document(lines)).whole == lines
 
 
-def test_what_a_document_says_is_no_label() -> None:
+def test_a_line_of_the_document_that_looks_like_a_label_is_escaped() -> None:
     text = (
         "[text]\n\nThe real text.\n\n[ Table 1 ]\n\n[TABLES]\n\n［text］\n\nAs [table 1] shows, [text] is said.\n\n"
         "[table 2]\n\n| a | b |\n|---|---|\n| [text] | 1 |\n"
@@ -132,7 +132,7 @@ def test_what_a_document_says_is_no_label() -> None:
     assert "As [table 1] shows, [text] is said." in whole
 
 
-def test_a_unit_that_is_said_far_from_the_table_is_in_its_label() -> None:
+def test_a_scale_outside_the_caption_is_in_the_label() -> None:
     rows = "| item | 2008 |\n|---|---|\n| sales | 5 |\n"
     sentence = f"All amounts are in millions.\n\n{rows}"
     assert "[table 1: in millions]\n\n| item | 2008 |" in TablesApart(Document(sentence)).whole
@@ -147,7 +147,7 @@ def test_the_last_line_of_a_paragraph_stays_with_it() -> None:
     )
 
 
-def test_tables_of_joined_files_are_told_with_their_file() -> None:
+def test_labels_of_joined_files_name_the_file() -> None:
     names = ("a].csv", "b.txt", "c.csv")
     one, two = "id,x\n1,2\n3,4", "Hello.\n\nid,x\n5,6\n7,8"
     both = join([Document(t, n) for n, t in zip(names, (one, "Plain.", two), strict=True)], "all")
@@ -167,7 +167,7 @@ def test_text_of_a_joined_file_stands_below_its_name() -> None:
     )
 
 
-def test_a_label_that_passages_divide_is_none() -> None:
+def test_a_label_divided_by_two_passages_is_escaped() -> None:
     text = "One.\n\n[ text ]\n\nid,x\n1,2\n3,4\n"
     at = text.index("text ]")
     spans = [Span(0, at), Span(at, len(text))]
@@ -180,6 +180,6 @@ def test_prose_in_cells_stays_in_the_text() -> None:
     assert TablesApart(Document(text)).whole == text
 
 
-def test_a_header_is_kept_whose_columns_have_signs_alone() -> None:
+def test_a_header_over_a_column_of_signs_is_kept() -> None:
     text = "Item\tCurrency\tAmount\nsales\t$\t5\ncosts\t$\t4\n"
     assert "| Item | Currency | Amount |" in TablesApart(Document(text)).whole

@@ -58,7 +58,7 @@ STANZA = "Ann Lee\n12 Mill Road\nOslo\n\nBob Ray\n3 High Street\nBergen\n\n"
         (f"{WRAPPED}\n- one\n- two\n\n{WRAPPED}", [WRAPPED.strip(), "- one\n- two", WRAPPED.strip()]),
     ],
 )  # fmt: skip
-def test_the_first_that_holds(text: str, expected: list[str]) -> None:
+def test_the_first_matching_form_gives_the_entries(text: str, expected: list[str]) -> None:
     assert texts(text) == expected
 
 
@@ -121,7 +121,7 @@ def test_form_feeds_end_pages() -> None:
     assert pages(document) == [("1", "one"), ("2", "two"), ("4", "three")]
 
 
-def test_a_text_without_pages_says_so() -> None:
+def test_a_text_without_pages_is_refused() -> None:
     assert from_text("one").pages == ()
     with pytest.raises(ValueError, match=r"^no pages: .*PDF and form feeds"):
         split_pages("one")

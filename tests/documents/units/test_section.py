@@ -92,7 +92,7 @@ def test_every_form(text: str, expected: list[tuple[str, str]]) -> None:
         "Section 4 of the law applies.\n\nPart of it is new.\n\nI came.",
     ],
 )
-def test_a_text_without_headings_says_so(text: str) -> None:
+def test_a_text_without_headings_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no sections"):
         split(text)
 

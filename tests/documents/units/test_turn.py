@@ -51,7 +51,7 @@ def test_every_form(text: str, expected: list[tuple[str, ...]]) -> None:
         "12:30 went home\n13:00 came back",
     ],
 )
-def test_what_is_no_conversation_says_so(text: str) -> None:
+def test_a_text_that_is_not_a_conversation_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no turns"):
         split(text)
 

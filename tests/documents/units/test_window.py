@@ -14,7 +14,7 @@ BITS = st.sampled_from(["a", " ", "bb ", "\n\n", "é ", "x" * 15, "y" * 40, "   
 
 
 @given(st.lists(BITS, max_size=60).map("".join), st.integers(1, 30), st.data())
-def test_windows_cover_all_words_and_share_no_more_than_said(
+def test_windows_cover_all_words_and_overlap_by_at_most_the_given_length(
     text: str, size: int, data: st.DataObject
 ) -> None:
     overlap = data.draw(st.integers(0, size - 1))
@@ -43,6 +43,6 @@ def test_words_are_whole() -> None:
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (5, 5), (5, 6), (5, -1)])
-def test_sizes_that_make_no_windows(size: int, overlap: int) -> None:
-    with pytest.raises(ValueError, match="cannot share"):
+def test_invalid_window_sizes_are_refused(size: int, overlap: int) -> None:
+    with pytest.raises(ValueError, match="cannot overlap by"):
         window.split("one two", (), size, overlap)

@@ -9,7 +9,7 @@ from tests.evals.asking import PLAN, acting, run, sample
 DRAFT = '1. draft = FIND_REASON(CTX, "drafted without an example") : Draft it\n'
 
 
-def test_a_plan_that_is_not_run_is_shown_with_the_document_in_one_call() -> None:
+def test_unexecuted_shows_the_plan_with_the_document_in_one_call() -> None:
     model = acting()
     found = run(Pearl(model), [sample()], "unexecuted")["q1", "unexecuted", 0]
     (reading,) = (one for one in model.requests if isinstance(one.task, ActionTask))

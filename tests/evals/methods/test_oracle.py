@@ -29,12 +29,12 @@ def test_the_model_is_shown_the_right_passages_and_no_others() -> None:
     assert found.text == "A clock."
 
 
-def test_samples_that_name_none_are_refused_before_anything_is_asked() -> None:
+def test_samples_without_gold_passages_are_refused_before_any_call() -> None:
     known, unknown = sample("q1", gold_passages=PASSAGES), sample("q2", gold_passages=())
     refuse_unfit([known], ["oracle", "direct"])
     refuse_unfit([known, unknown], ["direct", "oracle"])
     refuse_unfit([unknown], ["direct"])
-    with pytest.raises(UsageError, match="no sample names any"):
+    with pytest.raises(UsageError, match="no sample has any"):
         refuse_unfit([unknown], ["direct", "oracle"])
 
 

@@ -94,14 +94,6 @@ def test_without_the_extra_it_is_named_before_anything_is_asked(
     assert model.requests == []
 
 
-def test_the_embedded_model_writes_no_code() -> None:
-    async def main() -> None:
-        await rlm.predict(Pearl(), sample(), STORY, Effort(), Trace())
-
-    with pytest.raises(UsageError, match="needs a model that writes code"):
-        asyncio.run(main())
-
-
 @needs_dspy
 def test_the_code_asks_about_pieces_and_submits(openai_server: Server) -> None:
     script(openai_server, ASK, SUBMIT)
@@ -120,17 +112,7 @@ def test_the_code_asks_about_pieces_and_submits(openai_server: Server) -> None:
 
 
 @needs_dspy
-def test_an_answer_in_other_words_is_mapped_without_the_document(openai_server: Server) -> None:
-    script(openai_server, 'SUBMIT("Because of the hull, which was rotten.")')
-    openai_server.on("A. The hull", "A")
-    record = asked(openai_server)
-    assert (record.status, record.choice, record.n_calls) == ("answered", 0, 2)
-    assert "no hands" not in openai_server.requests[-1].prompt
-    assert not any(option in openai_server.requests[0].prompt for option in OPTIONS[1:])
-
-
-@needs_dspy
-def test_what_dspy_asks_for_at_last_is_a_fallback(openai_server: Server) -> None:
+def test_a_forced_answer_is_a_fallback(openai_server: Server) -> None:
     openai_server.on("extract the final outputs now", "[[ ## answer ## ]]\nIt had sunk")
     script(openai_server, "print(1)")
     record = asked(openai_server)
@@ -157,43 +139,12 @@ def test_all_calls_together_stay_within_the_budget(
 
 
 @needs_dspy
-def test_a_call_that_the_budget_has_no_room_for_is_an_error_in_the_code(
-    openai_server: Server,
-) -> None:
-    long = "try:\n    llm_query(context * 500)\nexcept Exception as error:\n    print(error)"
-    script(openai_server, long, 'SUBMIT("The hull was rotten")')
-    record = asked(openai_server, Effort(20_000, unsandboxed=True))
-    assert (record.status, record.choice) == ("answered", 0)
-    assert "a budget of 20,000 tokens is too small" in openai_server.requests[1].prompt
-
-
-@needs_dspy
-def test_a_limit_of_the_run_ends_it_whatever_the_code_makes_of_it(openai_server: Server) -> None:
+def test_a_limit_ends_the_run_even_if_the_code_catches_the_error(openai_server: Server) -> None:
     code = "try:\n    llm_query('one')\n    llm_query('two')\nfinally:\n    SUBMIT('It had sunk')"
     script(openai_server, code)
     with pytest.raises(BudgetError):
         asked(openai_server, budget=Budget(max_calls=2))
     assert len(openai_server.requests) == 2
-
-
-@needs_dspy
-@pytest.mark.usefixtures("_no_waits")
-def test_a_failed_turn_is_the_failure_of_the_sample(openai_server: Server) -> None:
-    script(openai_server, ASK, SUBMIT)
-    openai_server.next("500", "400")
-    record = asked(openai_server)
-    assert record.status == "failed"
-    assert str(record.error).startswith("ModelError: ")
-    assert len(openai_server.requests) == 2  # a fault that may pass is tried again, by PEARL alone
-
-
-@needs_dspy
-def test_a_question_that_fails_is_shown_to_the_root(openai_server: Server) -> None:
-    script(openai_server, ASK, SUBMIT)
-    failing(openai_server, "he sold it? Nils left")
-    record = asked(openai_server)
-    assert (record.status, record.choice, record.n_calls) == ("answered", 0, 4)
-    assert "[ERROR]" in openai_server.requests[-1].prompt
 
 
 @needs_dspy
@@ -204,7 +155,7 @@ def test_code_that_never_ends_is_ended(
     monkeypatch.setattr(rlm, "IDLE_S", 2.0)
     record = asked(openai_server)
     assert record.status == "failed"
-    assert record.error == "ExecutionError: the model's code asked nothing for 2 s"
+    assert record.error == "ExecutionError: the model's code made no call for 2 s"
 
 
 @needs_dspy
@@ -256,29 +207,6 @@ def test_code_runs_in_the_sandbox_unless_the_user_says_otherwise(
         "ExecutionError: the model's code cannot run (dspy needs Deno and, once, the network): "
         "there is no Deno"
     )
-
-
-@needs_dspy
-def test_a_run_goes_on_where_it_stopped(
-    openai_server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = tmp_path / "data.jsonl"
-    row = {"question": "Why?", "document": STORY.text, "options": OPTIONS, "gold": "A"}
-    data.write_text(json.dumps(row))
-    command = [
-        "eval", "--data", str(data), "--methods", "rlm", "--unsandboxed", "--json",
-        "--model", "openai:sim", "--base-url", openai_server.url, "--store", str(tmp_path / "store"),
-    ]  # fmt: skip
-    script(openai_server, ASK, SUBMIT)
-    failing(openai_server, "2/20")
-    assert pearl_command(command) == 1
-    assert len(openai_server.requests) == 5
-    capsys.readouterr()
-    openai_server.answer = None
-    assert pearl_command(command) == 0
-    assert len(openai_server.requests) == 6  # only what had no reply
-    (row,) = json.loads(capsys.readouterr().out)["rows"]
-    assert (row["accuracy"]["estimate"], row["n_calls"]) == (1.0, 5)
 
 
 @needs_dspy

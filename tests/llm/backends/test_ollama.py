@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+from dataclasses import replace
 
 import pytest
 
-from pearl.errors import ModelError, UsageError
-from pearl.llm import Message, Model, Request
+from pearl.errors import UsageError
+from pearl.llm import Message
 from pearl.llm.backends import ModelSettings, address_of, create_model
-from tests.models import answer_task
+from tests.llm.backends.asking import REQUEST, complete, failure
 from tests.server import Server
-
-REQUEST = Request((Message("user", "Who?"),), answer_task("Who?", ""))
-
-
-async def ask(model: Model) -> None:
-    try:
-        await model.complete(REQUEST)
-    finally:
-        await model.aclose()
 
 
 @pytest.fixture(autouse=True)
@@ -52,22 +43,22 @@ def test_the_address_is_that_of_ollama(
     assert address_of("ollama:m", ModelSettings("http://here/v1")) == "http://here/v1"
 
 
-def test_what_is_sent_and_that_no_key_is(
+def test_no_key_is_sent_unless_it_is_named(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OLLAMA_HOST", openai_server.url.removesuffix("/v1"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("PEARL_API_KEY", "secret, too")
     monkeypatch.setenv("PROXY_KEY", "of-a-proxy")
-    asyncio.run(ask(create_model("ollama:llama3.2:3b")))
-    asyncio.run(ask(create_model("ollama:m", ModelSettings(api_key_env="PROXY_KEY"))))
+    complete(create_model("ollama:llama3.2:3b"))
+    complete(create_model("ollama:m", ModelSettings(api_key_env="PROXY_KEY")))
     bare, named = openai_server.requests
     assert bare.body["model"] == "llama3.2:3b"
     assert not any("secret" in value for value in bare.headers.values())
     assert named.headers["authorization"] == "Bearer of-a-proxy"
 
 
-def test_the_window_is_ollamas_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_window_is_the_default_of_ollama(monkeypatch: pytest.MonkeyPatch) -> None:
     assert create_model("ollama:gpt-4o").window == 4_096
     monkeypatch.setenv("OLLAMA_CONTEXT_LENGTH", "32768")
     assert create_model("ollama:gpt-4o").window == 32_768
@@ -77,7 +68,7 @@ def test_the_window_is_ollamas_own(monkeypatch: pytest.MonkeyPatch) -> None:
         create_model("ollama:gpt-4o")
 
 
-def test_replies_are_told_apart_by_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_identity_contains_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     here = create_model("ollama:m").identity
     monkeypatch.setenv("OLLAMA_HOST", "gpu")
     there = create_model("ollama:m").identity
@@ -88,26 +79,22 @@ def test_a_prompt_that_ollama_would_cut_is_not_sent(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OLLAMA_HOST", openai_server.url.removesuffix("/v1"))
-    long = Request((Message("user", "one two three " * 2_000),), REQUEST.task)
-    model = create_model("ollama:m")
-
-    async def twice() -> None:
-        await model.complete(Request((Message("user", "one two three " * 800),), REQUEST.task))
-        with pytest.raises(ModelError, match="its window of 4,096") as caught:
-            await model.complete(long)
-        assert not caught.value.is_retryable
-        await model.aclose()
-
-    asyncio.run(twice())
-    asyncio.run(ask(create_model("ollama:m", ModelSettings(window=9_000))))
+    short, long = (
+        replace(REQUEST, messages=(Message("user", "one two three " * n),)) for n in (800, 2_000)
+    )
+    complete(create_model("ollama:m"), short)
+    caught = failure(create_model("ollama:m"), "bad_request", long)
+    assert "its window of 4,096" in str(caught)
+    assert not caught.is_retryable
+    complete(create_model("ollama:m", ModelSettings(window=10_000)), long)
     assert len(openai_server.requests) == 2
 
 
-def test_a_model_that_is_not_pulled_is_named_as_ollama_has_it(
+def test_a_missing_model_is_named_as_ollama_names_it(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OLLAMA_HOST", openai_server.url.removesuffix("/v1"))
     openai_server.models = ["llama3.2:3b"]
     openai_server.next("404")
-    with pytest.raises(ModelError, match=r"did you mean 'ollama:llama3\.2:3b'\?"):
-        asyncio.run(ask(create_model("ollama:llama3.2")))
+    caught = failure(create_model("ollama:llama3.2"), "bad_request")
+    assert "did you mean 'ollama:llama3.2:3b'?" in str(caught)

@@ -7,18 +7,9 @@ import asyncio
 import numpy as np
 import pytest
 
-from pearl import plugins
 from pearl.errors import UsageError
 from pearl.llm.embedders import EmbedderSettings, create_embedder
 from tests.server import Server
-
-
-@pytest.mark.parametrize("name", plugins.names("pearl.llm.embedders"))
-def test_every_kind_keeps_to_the_contract(name: str) -> None:
-    module = plugins.load("pearl.llm.embedders", name)
-    assert module.DESCRIPTION
-    assert isinstance(module.IS_CACHED, bool)
-    assert callable(module.create)
 
 
 @pytest.mark.parametrize(
@@ -33,12 +24,12 @@ def test_every_kind_keeps_to_the_contract(name: str) -> None:
         ("model2vec", "model2vec:minishlab"),
     ],
 )
-def test_a_name_that_is_none_is_corrected(spec: str, said: str) -> None:
+def test_unknown_names_are_corrected(spec: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         create_embedder(spec)
 
 
-def test_what_was_embedded_is_not_sent_again(openai_server: Server) -> None:
+def test_cached_vectors_are_not_requested_again(openai_server: Server) -> None:
     async def embed(*texts: str, is_cached: bool = True) -> np.ndarray:
         settings = EmbedderSettings(openai_server.url, is_cached=is_cached)
         embedder = create_embedder("openai:m", settings)

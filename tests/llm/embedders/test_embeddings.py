@@ -89,27 +89,18 @@ def changed(change: Callable[[list[dict[str, Any]]], object]) -> dict[str, Any]:
 
 BROKEN: dict[str, dict[str, Any]] = {
     "1 of 3 texts have no vector, first 2": changed(lambda data: data.pop()),
-    "4 vectors for 3 texts, some twice": changed(lambda data: data.append(dict(data[0]))),
     "1 of 3 texts have no vector, first 1": changed(lambda data: data[1].update(index=0)),
     "the index 3 for 3 texts": changed(lambda data: data[2].update(index=3)),
-    "the index -1 for 3 texts": changed(lambda data: data[2].update(index=-1)),
     "vectors of 15, 16 dimensions": changed(lambda data: data[0]["embedding"].pop()),
-    "vectors of 0 dimensions": changed(lambda data: [d.update(embedding=[]) for d in data]),
     "a vector is zero": changed(lambda data: data[1].update(embedding=[0.0] * 16)),
     "that are not finite": changed(lambda data: data[1].update(embedding=[1e308] * 16)),
     "not finite": changed(lambda data: data[1].update(embedding=[float("nan")] * 16)),
-    "values that are": changed(lambda data: data[1]["embedding"].__setitem__(3, float("inf"))),
-    "index": changed(lambda data: data[1].pop("index")),
-    "embedding": changed(lambda data: data[1].update(embedding="AACAPwAAgD8=")),
     r"embedding\.3": changed(lambda data: data[1]["embedding"].__setitem__(3, "1.0")),
-    "data": {"object": "list"},
 }
 
 
 @pytest.mark.parametrize("said", BROKEN)
-def test_a_reply_that_is_not_what_was_asked_for_is_not_used(
-    openai_server: Server, said: str
-) -> None:
+def test_malformed_replies_are_refused(openai_server: Server, said: str) -> None:
     openai_server.next(Canned(json.dumps(BROKEN[said])))
     with pytest.raises(ModelError, match=said) as failed:
         embed(openai_server, "a", "b", "c")
@@ -118,13 +109,13 @@ def test_a_reply_that_is_not_what_was_asked_for_is_not_used(
     assert not re.search("--base-url|--timeout-s", failed.value.help or "")  # options of models
 
 
-def test_a_reply_that_is_broken_once_is_asked_for_again(openai_server: Server) -> None:
+def test_a_malformed_reply_is_requested_again(openai_server: Server) -> None:
     openai_server.next("half JSON", "500", Canned(BROKEN["a vector is zero"]), "reset")
     np.testing.assert_allclose(embed(openai_server, "a", attempts=5), [vector_of("a")], atol=1e-7)
     assert len(openai_server.requests) == 5
 
 
-def test_batches_of_other_dimensions_than_others_are_not_joined(openai_server: Server) -> None:
+def test_batches_of_different_dimensions_are_refused(openai_server: Server) -> None:
     openai_server.answer = lambda seen: Canned(
         embeddings(seen.body["input"], dimension=16 if "ship 0" in seen.body["input"] else 8)
     )
@@ -142,8 +133,8 @@ def test_dimensions_are_asked_for_and_checked(openai_server: Server) -> None:
         embed(openai_server, "a", dimensions=7)
 
 
-@pytest.mark.parametrize("fault", ["401", "500", "reset", "hang", "page", "null", "deep"])
-def test_whatever_a_server_does_is_a_model_error(openai_server: Server, fault: str) -> None:
+@pytest.mark.parametrize("fault", ["401", "reset", "hang", "page"])
+def test_every_fault_of_a_server_is_a_model_error(openai_server: Server, fault: str) -> None:
     openai_server.answer = lambda seen: FAULTS[fault]
     with pytest.raises(ModelError) as failed:
         embed(openai_server, "a", timeout_s=0.5)
@@ -175,17 +166,11 @@ def test_a_batch_that_is_too_large_is_halved_and_stays_so(
     assert [len(seen.body["input"]) for seen in openai_server.requests].count(64) == 1
 
 
-def test_a_refusal_that_is_not_of_the_size_ends_it_soon(openai_server: Server) -> None:
+def test_other_refusals_end_the_halving(openai_server: Server) -> None:
     openai_server.answer = lambda seen: Canned(error("no such parameter: encoding_format"), 400)
     with pytest.raises(ModelError, match="encoding_format"):
         embed(openai_server, *(f"ship {n}" for n in range(64)), model="test-model", attempts=4)
     assert len(openai_server.requests) == 7  # 64, 32, 16, 8, 4, 2, 1
-
-
-def test_an_unknown_model_is_named_with_those_there_are(openai_server: Server) -> None:
-    openai_server.next("404")
-    with pytest.raises(ModelError, match="did you mean 'openai:test-model'"):
-        embed(openai_server, "a", model="test-modle")
 
 
 def test_a_key_is_sent_and_never_shown(
@@ -238,6 +223,7 @@ def test_openai_itself_asks_for_a_key() -> None:
         ("BAAI/bge-small-en-v1.5", "Represent this sentence for searching relevant passages: ", ""),
         ("BAAI/bge-m3", "", ""),
         ("snowflake-arctic-embed2", "query: ", ""),
+        ("multilingual-e5-large-instruct", prefix_of("e5-instruct", "query"), ""),
     ],
 )
 def test_texts_begin_as_the_model_was_trained(
@@ -249,12 +235,6 @@ def test_texts_begin_as_the_model_was_trained(
     embed(openai_server, "a", kind="passage", model=model, passage_prefix="")
     sent = [seen.body["input"][0] for seen in openai_server.requests]
     assert sent == [f"{query}a", f"{passage}a", "ask: a", "a"]
-
-
-def test_instructed_models_tell_queries_only() -> None:
-    name = "intfloat/multilingual-e5-large-instruct"
-    assert prefix_of(name, "query").startswith("Instruct: ")
-    assert prefix_of(name, "passage") == ""
 
 
 def test_whatever_changes_vectors_changes_the_name(openai_server: Server) -> None:
@@ -279,7 +259,7 @@ def test_tokens_are_counted_and_limited(openai_server: Server) -> None:
     assert len(openai_server.requests) == 1
 
 
-def test_a_server_that_tells_no_or_impossible_tokens_is_not_believed(openai_server: Server) -> None:
+def test_implausible_token_counts_are_replaced(openai_server: Server) -> None:
     for told in (None, {"prompt_tokens": 90_000_000}, {"prompt_tokens": -5}, "many"):
         openai_server.next(Canned({**embeddings(["one two three"]), "usage": told}))
         budget = Budget(max_tokens=10_000)
@@ -287,7 +267,7 @@ def test_a_server_that_tells_no_or_impossible_tokens_is_not_believed(openai_serv
         assert 0 < budget.spent.usage.n_input_tokens < 10
 
 
-def test_lone_surrogates_are_sent_as_what_every_server_takes(openai_server: Server) -> None:
+def test_lone_surrogates_are_replaced(openai_server: Server) -> None:
     embed(openai_server, "a \ud800")
     assert openai_server.requests[0].body["input"] == ["a \ufffd"]
 

@@ -39,7 +39,7 @@ def test_a_text_without_known_words_matches_nothing(folder: Path) -> None:
     assert not embed(folder, "xyzzy", "").any()
 
 
-def test_what_is_no_model_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_a_data_error(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(DataError, match="no embeddings: "):
         embed(tmp_path, "lamp")

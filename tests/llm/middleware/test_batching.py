@@ -52,7 +52,7 @@ async def submitted(server: BatchServer) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_nobody_is_asked_for_a_call_that_was_cancelled(server: BatchServer) -> None:
+def test_a_cancelled_call_is_not_submitted(server: BatchServer) -> None:
     async def work(batched: Batched) -> None:
         first, second = (asyncio.create_task(batched.complete(asking(q))) for q in ("a?", "b?"))
         await asyncio.sleep(0)
@@ -64,7 +64,7 @@ def test_nobody_is_asked_for_a_call_that_was_cancelled(server: BatchServer) -> N
     assert row["body"]["messages"][0]["content"].startswith("b?\n")
 
 
-def test_one_of_two_who_ask_the_same_may_leave(server: BatchServer) -> None:
+def test_cancelling_one_of_two_equal_calls_keeps_the_other(server: BatchServer) -> None:
     async def work(batched: Batched) -> None:
         first, second = (asyncio.create_task(batched.complete(asking("a?"))) for _ in range(2))
         await asyncio.sleep(0)
@@ -84,7 +84,7 @@ def test_a_record_is_that_of_one_model_at_one_server(
     assert PendingBatches(tmp_path, "s", "m").take(record.keys) == [record]
 
 
-def test_who_asks_for_what_is_under_way_joins(server: BatchServer) -> None:
+def test_an_equal_call_joins_a_submitted_one(server: BatchServer) -> None:
     async def work(batched: Batched) -> None:
         server.is_held = True
         first = asyncio.create_task(batched.complete(asking("a?")))

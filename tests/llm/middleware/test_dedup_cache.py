@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -13,27 +13,10 @@ from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import ModelError
 from pearl.llm import ChooseTask, Completion, Message, Request, Usage
 from pearl.llm.middleware.caching import CacheWriter, DedupCache, request_key
-from tests.models import Acting
+from tests.models import Acting, MemoryReplies
 
 TASK = ChooseTask("Who?", ("I", "you"))
 REQUEST = Request((Message("system", "read"), Message("user", "who?")), TASK)
-
-
-class Shelf:
-    """Replies in memory."""
-
-    def __init__(self) -> None:
-        self.replies: dict[bytes, Completion] = {}
-
-    async def reply(self, key: bytes) -> Completion | None:
-        await asyncio.sleep(0)
-        return self.replies.get(key)
-
-    async def keep(self, key: bytes, completion: Completion) -> None:
-        self.replies[key] = completion
-
-    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        self.replies.update(completions)
 
 
 class Waiting:
@@ -72,7 +55,7 @@ async def asking(model: DedupCache, n: int) -> list[asyncio.Task[Completion]]:
 
 
 @within_a_loop
-async def test_calls_in_flight_are_shared_and_paid_once() -> None:
+async def test_concurrent_equal_calls_are_sent_and_paid_once() -> None:
     act = Waiting()
     model = DedupCache(Acting(act))
     tasks = await asking(model, 3)
@@ -87,8 +70,8 @@ async def test_calls_in_flight_are_shared_and_paid_once() -> None:
 
 
 @within_a_loop
-async def test_a_reply_that_was_kept_is_never_asked_for_again() -> None:
-    act, kept = Waiting(), Shelf()
+async def test_a_stored_reply_is_not_requested_again() -> None:
+    act, kept = Waiting(), MemoryReplies()
     act.may_end.set()
     first = await DedupCache(CacheWriter(Acting(act), kept), kept).complete(REQUEST)
     again = await DedupCache(CacheWriter(Acting(act), kept), kept).complete(REQUEST)
@@ -100,7 +83,7 @@ async def test_a_reply_that_was_kept_is_never_asked_for_again() -> None:
 
 @within_a_loop
 async def test_models_of_one_name_and_two_identities_share_no_reply() -> None:
-    act, kept = Waiting(), Shelf()
+    act, kept = Waiting(), MemoryReplies()
     act.may_end.set()
     for server in ("a", "b"):
         model = Acting(act)
@@ -111,8 +94,8 @@ async def test_models_of_one_name_and_two_identities_share_no_reply() -> None:
 
 
 @within_a_loop
-async def test_an_error_is_shared_by_those_who_wait_and_then_forgotten() -> None:
-    act, kept = Waiting(n_failures=1), Shelf()
+async def test_an_error_is_shared_by_concurrent_callers_only() -> None:
+    act, kept = Waiting(n_failures=1), MemoryReplies()
     model = DedupCache(CacheWriter(Acting(act), kept), kept)
     tasks = await asking(model, 2)
     act.may_end.set()
@@ -126,7 +109,7 @@ async def test_an_error_is_shared_by_those_who_wait_and_then_forgotten() -> None
 
 
 @within_a_loop
-async def test_one_who_leaves_leaves_the_others_alone_and_the_first_to_stay_pays() -> None:
+async def test_cancelling_one_caller_keeps_the_call() -> None:
     act = Waiting()
     tasks = await asking(DedupCache(Acting(act)), 3)
     tasks[0].cancel()
@@ -139,7 +122,7 @@ async def test_one_who_leaves_leaves_the_others_alone_and_the_first_to_stay_pays
 
 
 @within_a_loop
-async def test_the_last_to_leave_ends_the_call_and_the_next_asks_anew() -> None:
+async def test_cancelling_all_callers_cancels_the_call() -> None:
     before = asyncio.all_tasks()
     act = Waiting()
     model = DedupCache(Acting(act))
@@ -165,7 +148,7 @@ async def test_the_last_to_leave_ends_the_call_and_the_next_asks_anew() -> None:
         {"constraint": Constraint("yes", 'start: "yes"')},
     ],
 )
-def test_whatever_the_reply_depends_on_is_in_the_key(change: dict[str, Any]) -> None:
+def test_the_key_covers_every_field_that_changes_the_reply(change: dict[str, Any]) -> None:
     assert request_key(replace(REQUEST, **change), "m") != request_key(REQUEST, "m")
 
 

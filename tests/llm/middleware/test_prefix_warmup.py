@@ -8,9 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError, UsageError
-from pearl.interpreter.prompt import action_messages, again_messages
+from pearl.interpreter.prompt import action_messages
 from pearl.llm import Completion, Constrains, Message, Request, Usage
 from pearl.llm.middleware import prefix_warmup as priming
 from pearl.llm.middleware.prefix_warmup import BLOCK_TOKENS, PROOFS, PrefixWarmup
@@ -72,7 +71,7 @@ def roles(found: list[Completion | BaseException]) -> list[str]:
     ]
 
 
-def test_the_others_wait_for_the_first_and_find_the_cache_warm() -> None:
+def test_later_calls_wait_for_the_first_and_hit_the_cache() -> None:
     server = Cached()
     found = asyncio.run(ask(PrefixWarmup(server), *map(request, "abc"), request("d", LONG + "!")))
     assert server.events[:2] == ["+a", "+d"]  # another document does not wait
@@ -86,14 +85,14 @@ def test_the_others_wait_for_the_first_and_find_the_cache_warm() -> None:
         assert 0.9 < each.prefix.n_expected_cached_tokens / each.usage.n_cached_tokens <= 1
 
 
-def test_where_the_first_fails_the_next_one_primes() -> None:
+def test_if_the_first_call_fails_the_next_one_warms_up() -> None:
     server = Cached(fail=2)
     found = asyncio.run(ask(PrefixWarmup(server), *map(request, "abcd")))
     assert roles(found) == ["failed", "failed", "first", "waited"]
     assert server.events == ["+a", "-a", "+b", "-b", "+c", "-c", "+d", "-d"]
 
 
-def test_where_the_first_is_cancelled_the_next_one_primes() -> None:
+def test_if_the_first_call_is_cancelled_the_next_one_warms_up() -> None:
     async def main() -> list[Completion | BaseException]:
         model = PrefixWarmup(Cached())
         tasks = [asyncio.create_task(model.complete(request(name))) for name in "abc"]
@@ -104,7 +103,7 @@ def test_where_the_first_is_cancelled_the_next_one_primes() -> None:
     assert roles(asyncio.run(main())) == ["failed", "first", "waited"]
 
 
-def test_of_many_documents_the_last_ones_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_latest_documents_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(priming, "MAX_PREFIXES", 1)
     model = PrefixWarmup(Cached())
 
@@ -123,7 +122,7 @@ def test_waiting_calls_hold_no_places() -> None:
 
 
 @pytest.mark.parametrize("document", [None, "Ada sold the boat."])
-def test_short_documents_and_none_are_not_waited_for(document: str | None) -> None:
+def test_calls_without_a_long_document_do_not_wait(document: str | None) -> None:
     server = Cached()
     found = asyncio.run(ask(PrefixWarmup(server), *(request(name, document) for name in "abc")))
     assert roles(found) == ["free"] * 3
@@ -139,7 +138,7 @@ def test_off_is_off() -> None:
         PrefixWarmup(server, "on")  # type: ignore[arg-type]
 
 
-def test_a_server_without_a_cache_is_found_out() -> None:
+def test_a_server_without_a_cache_is_detected() -> None:
     server = Cached(has_cache=False)
     model = PrefixWarmup(server)
 
@@ -156,7 +155,9 @@ def test_a_server_without_a_cache_is_found_out() -> None:
 
 
 @pytest.mark.parametrize(("write_s", "is_worth_it"), [(0.05, False), (0.0, True)])
-def test_where_writing_takes_the_time_nobody_waits(write_s: float, is_worth_it: bool) -> None:
+def test_calls_do_not_wait_if_the_cache_saves_little_time(
+    write_s: float, is_worth_it: bool
+) -> None:
     server = Cached(read_s=0.002 if write_s else 0.02, write_s=write_s)
     model = PrefixWarmup(server)
 
@@ -170,15 +171,7 @@ def test_where_writing_takes_the_time_nobody_waits(write_s: float, is_worth_it: 
     assert (server.events[:3] == ["+a", "+b", "+c"]) is not is_worth_it
 
 
-def test_the_prompt_begins_with_its_document() -> None:
-    # What priming rests on: whoever changes the wording has to keep the document in front.
-    system, user = action_messages(answer_task("Why?", LONG))
-    assert system.role == "system"
-    assert user.content.index(LONG) < 64
-    assert Message("user", user.content) == user
-
-
-def test_a_cache_that_has_forgotten_is_primed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expired_prefix_is_warmed_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(priming, "time", SimpleNamespace(monotonic=lambda: now))
     model = PrefixWarmup(Cached(read_s=0))
@@ -204,7 +197,7 @@ def test_another_system_text_is_another_prefix() -> None:
     assert [role == "first" for role in roles(found)] == [True, True, False]
 
 
-def test_a_document_with_marks_of_ours_is_primed_like_any_other() -> None:
+def test_a_document_with_our_tags_is_warmed_up() -> None:
     """Its delimiters are neutralised in the prompt, so it does not stand there as it is."""
     marked = f"<text>{LONG}</text> says the <input> of {LONG}"
     asked = [request(name, marked) for name in "abc"]
@@ -212,24 +205,7 @@ def test_a_document_with_marks_of_ours_is_primed_like_any_other() -> None:
     assert roles(asyncio.run(ask(PrefixWarmup(Cached()), *asked))) == ["first", "waited", "waited"]
 
 
-def test_a_call_that_is_made_once_more_begins_with_the_document_as_well() -> None:
-    first = request("a")
-    again = replace(
-        first,
-        messages=again_messages(
-            first.messages, "There may be some.", "it is no list", ValueType.LIST
-        ),
-    )
-    model = PrefixWarmup(Cached(read_s=0))
-    assert roles(asyncio.run(ask(model, first))) == ["first"]
-    (second,) = asyncio.run(ask(model, again))
-    assert isinstance(second, Completion)
-    assert second.prefix is not None
-    assert second.prefix.why == "the document is primed"
-    assert second.prefix.n_expected_cached_tokens > 0
-
-
-def test_a_document_that_is_not_shown_is_no_prefix() -> None:
+def test_a_document_missing_from_the_prompt_is_no_prefix() -> None:
     asked = replace(request("a"), messages=request("a", None).messages)
     (found,) = asyncio.run(ask(PrefixWarmup(Cached()), asked))
     assert isinstance(found, Completion)

@@ -28,7 +28,7 @@ async def act(request: Request) -> str:
     return PLAN if is_plan else "It leaked."
 
 
-def test_the_listener_is_told_and_nothing_of_it_is_kept() -> None:
+def test_progress_is_reported_and_not_recorded() -> None:
     told: list[Event] = []
     model = Acting(act)
     model.reads_prompts = True
@@ -56,7 +56,7 @@ def test_the_listener_is_told_and_nothing_of_it_is_kept() -> None:
     assert not {"model_progressed", "model_attempted"} & {e.event for e in kept}
 
 
-def test_who_does_not_listen_hears_nothing() -> None:
+def test_progress_without_a_listener() -> None:
     trace = Trace()
     asyncio.run(Pearl(Acting(act)).ask("Why?", Document("It leaked."), trace=trace))
     assert len(trace)

@@ -189,7 +189,6 @@ def lasting(seconds: float, since: float = 0.0) -> Callable[[float], bool]:
     ("policy", "call_s", "retry_after_s", "steady_s", "rate", "least"),
     [
         pytest.param(Bucketed(lambda t: 5, 1.0), 0.5, 1.0, 90, 5, 0.92, id="5/s"),
-        pytest.param(Bucketed(lambda t: 20, 1.0), 0.1, 1.0, 90, 20, 0.92, id="20/s"),
         pytest.param(Bucketed(lambda t: 50, 0.2), 0.1, None, 90, 50, 0.92, id="50/s small burst"),
         pytest.param(Bucketed(lambda t: 50, 60.0), 0.5, 1.0, 180, 50, 0.92, id="50/s long burst"),
         pytest.param(Bucketed(lambda t: 50, 0.0), 0.1, None, 120, 50, 0.85, id="50/s no burst"),
@@ -205,7 +204,7 @@ def test_a_limit_of_requests_is_used(
 ) -> None:  # fmt: skip
     loop = ComputedLoop()
     server = Simulated(loop, policy, call_s=call_s, retry_after_s=retry_after_s)
-    until_s = steady_s + 120
+    until_s = steady_s + 60
     n_failed = saturate(server, loop, monkeypatch, until_s)
     assert server.goodput(steady_s, until_s) >= least * rate
     assert server.refused_share(steady_s, until_s) <= (0.06 if isinstance(policy, Faulty) else 0.04)
@@ -246,8 +245,8 @@ def test_a_slow_limit_is_no_storm(per_minute: float, monkeypatch: pytest.MonkeyP
 # --- storms: a server that rejects every call for a while
 
 
-@pytest.mark.parametrize("storm_s", [0.4, 1.3, 3.0, 7.0, 20.0, 45.0])
-@pytest.mark.parametrize("retry_after_s", [None, 0.0, 1.0])
+@pytest.mark.parametrize("storm_s", [0.4, 7.0, 45.0])
+@pytest.mark.parametrize("retry_after_s", [None, 1.0])
 def test_a_single_call_gets_through_soon_after_the_storm(
     storm_s: float, retry_after_s: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,8 +260,8 @@ def test_a_single_call_gets_through_soon_after_the_storm(
 
 
 @pytest.mark.parametrize("since", [0.0, 15.0])
-@pytest.mark.parametrize("storm_s", [2.0, 10.0, 40.0])
-@pytest.mark.parametrize("rate", [None, 20.0, 3.0])
+@pytest.mark.parametrize("storm_s", [2.0, 40.0])
+@pytest.mark.parametrize("rate", [None, 3.0])
 def test_a_run_goes_on_soon_after_the_storm(
     since: float, storm_s: float, rate: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,19 +271,6 @@ def test_a_run_goes_on_soon_after_the_storm(
     policy = rate and Bucketed(lambda t: rate)
     server = Simulated(loop, policy or None, is_stormy=lasting(storm_s, since))
     assert work(server, loop, monkeypatch, n_calls, n_workers) <= 2 * (storm_s + n_calls / most)
-
-
-@pytest.mark.parametrize("storm_s", [2.0, 10.0])
-def test_much_work_begins_anew_quickly(storm_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = ComputedLoop()
-    server = Simulated(loop, is_stormy=lasting(storm_s), call_s=0.05)
-    assert work(server, loop, monkeypatch, 640, 64) <= 2 * (storm_s + 640 / 64 * 0.05) + 1
-
-
-def test_calls_one_after_another_go_on_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = ComputedLoop()
-    server = Simulated(loop, is_stormy=lasting(5.0, since=10.0))
-    assert work(server, loop, monkeypatch, 60, 1) <= 2 * 5.0 + 60 * 0.5 + 2
 
 
 def test_a_call_after_a_pause_of_minutes_is_not_held_back(monkeypatch: pytest.MonkeyPatch) -> None:

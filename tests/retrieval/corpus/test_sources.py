@@ -11,13 +11,13 @@ import pytest
 from pearl import plugins
 from pearl.errors import DataError
 from pearl.retrieval.corpus import CorpusDocument
-from pearl.retrieval.corpus.sources import Begun, New, find_files
+from pearl.retrieval.corpus.sources import New, find_files
 
 
 def entries(path: Path, known: dict[bytes, int] | None = None) -> list[Any]:
     (file,) = find_files([path]).files
     source = plugins.load("pearl.retrieval.corpus.sources", file.kind)
-    return [e for e in source.read(file, known or {}) if not isinstance(e, Begun)]
+    return list(source.read(file, known or {}))
 
 
 def documents(path: Path) -> list[CorpusDocument]:
@@ -79,7 +79,7 @@ def test_a_table_without_a_text_is_read_cell_by_cell(tmp_path: Path) -> None:
     assert found[0].metadata == {"year": "2005", "city": "Oslo", "sales": "7"}
 
 
-def test_rows_that_are_none_are_left_out_with_a_reason(tmp_path: Path) -> None:
+def test_invalid_rows_are_left_out_with_a_reason(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(
         '{"text": "Salt"}\n{"id": "b"}\n{"text": 3}\nno\n{"id": [], "text": "x"}\n\n[1]\n'
@@ -91,7 +91,7 @@ def test_rows_that_are_none_are_left_out_with_a_reason(tmp_path: Path) -> None:
     assert "the row has no text" in str(found[1])
 
 
-def test_what_is_known_is_passed_in_runs(tmp_path: Path) -> None:
+def test_a_known_row_is_passed_by_its_place(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "a.jsonl", {"id": "a", "text": "x"}, {"text": "y"}, {"text": "y"})
     first, second, third = entries(path)
     assert second.digest != third.digest  # their lines are their names
@@ -100,8 +100,8 @@ def test_what_is_known_is_passed_in_runs(tmp_path: Path) -> None:
     assert (list(one), new, list(other)) == ([5], second, [9])
     path.write_text(f"\n{path.read_text()}")
     # Lines have moved: the second without an id is called 4 now, and the first as the second was.
-    run, moved = entries(path, known)
-    assert (list(run), moved.document.name) == ([5, 9], "4")
+    *run, moved = entries(path, known)
+    assert (run, moved.document.name) == ([(5,), (9,)], "4")
 
 
 def test_names_of_rows_say_the_file_where_there_are_several(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,7 +44,7 @@ def test_rows_are_whole_and_files_are_cut_into_paragraphs() -> None:
     assert [p.text for p in Index.build([replace(row, is_row=False)]).passages] == ["One.", "Two."]
 
 
-def test_what_units_name_is_in_the_fields_of_passages() -> None:
+def test_fields_of_units_are_fields_of_passages() -> None:
     table = CorpusDocument("t", "|year|sales|\n|-|-|\n|2001|5|\n|2002|7|", {"by": "Ann"})
     index = Index.build([table], Cutting("record"))
     assert [p.fields for p in index.passages] == [
@@ -53,7 +52,8 @@ def test_what_units_name_is_in_the_fields_of_passages() -> None:
         {"by": "Ann", "unit": "record", "year": "2002", "sales": "7"},
     ]
     assert index.field_names == ("unit", "year", "sales", "by")
-    assert index.mask(lambda _, fields: fields["sales"] == "7").tolist() == [False, True]
+    values, places = index.columns(("sales", "document"))
+    assert [values[place] for place in places] == [("5", "t"), ("7", "t")]
 
 
 def test_pages_are_those_of_the_document() -> None:
@@ -66,53 +66,18 @@ def test_pages_are_those_of_the_document() -> None:
     assert Index.build([two]).document().pages == (("i", 5), ("ii", 10))
 
 
-def test_a_mask_is_asked_once_a_document() -> None:
-    asked = []
-
-    def wanted(name: str, fields: object) -> bool:
-        asked.append((name, fields))
-        return name == "b.txt"
-
-    index = Index.build(TWO)
-    assert index.mask(wanted).tolist() == [False, False, True, True]
-    assert asked == [(d.name, d.metadata) for d in TWO]
-    assert index.document_of.tolist() == [0, 0, 1, 1]
-    assert index.documents.passages(1) == range(2, 4)
-
-
-def test_vectors_are_those_of_all_passages() -> None:
-    index = Index.build(TWO)
-    assert index.stored_vectors("small") is None
-    with pytest.raises(ValueError, match="4 passages"):
-        index.store_vectors("small", np.zeros((3, 2), np.float32))
-    index.store_vectors("small", np.eye(4, 2, dtype=np.float32))
-    found = index.stored_vectors("small")
-    assert found is not None
-    assert found.shape == (4, 2)
-    assert index.stored_vectors("other") is None
-
-
 def test_an_empty_corpus_has_nothing() -> None:
     index = Index.build([])
-    assert len(index.passages) == len(index.documents) == len(index.document_of) == 0
+    assert len(index.passages) == len(index.documents) == 0
     assert index.terms.postings("salt")[0].tolist() == []
     with pytest.raises(DataError, match="no document"):
         index.document()
 
 
-def test_numbers_that_are_not_there() -> None:
-    index = Index.build(TWO)
-    assert index.passages[-1] == index.passages[3]
-    assert index.passages[1:3] == [index.passages[1], index.passages[2]]
-    for sequence in (index.passages, index.documents):
-        with pytest.raises(IndexError):
-            sequence[4]
-
-
 @pytest.mark.parametrize(
     ("unit", "size", "overlap"), [("window", 5, 5), ("line", 5, 1), ("lnie", 1_100, 300)]
 )
-def test_cutting_that_cannot_be(unit: str, size: int, overlap: int) -> None:
+def test_invalid_cuttings_are_refused(unit: str, size: int, overlap: int) -> None:
     with pytest.raises(UsageError):
         Cutting(unit, size, overlap)
 

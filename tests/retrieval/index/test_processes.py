@@ -109,6 +109,7 @@ def test_several_writers_make_one_index(tmp_path: Path) -> None:
     assert {path.name for path in index.opened.folder.path.iterdir()} == {"index.bin", "lock"}
 
 
+@pytest.mark.slow
 def test_readers_are_not_disturbed_by_a_writer(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     write(corpus, files(0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -96,9 +95,7 @@ def test_only_what_changed_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert read == ["a.txt"]
 
 
-def test_a_row_that_is_known_is_not_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_known_row_is_not_parsed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(rows(("a", "salt"), ("b", "iron"), (None, "sea")))
     Index.open(path)
@@ -114,39 +111,6 @@ def test_a_row_that_is_known_is_not_made_again(
     index = Index.open(path)
     assert [p.document for p in index.passages] == ["a", "c", "3", "b"]
     assert made == [rows(("c", "lake"))]
-
-
-def test_of_a_file_that_has_grown_only_the_end_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "rows.jsonl"
-    begin = rows(("a", "salt"), (None, "sea")) + "no row\n"
-    path.write_text(begin)
-    Index.open(path)
-    seen: list[int] = []
-    lines = sources.raw_lines
-
-    def noted(path: Path, *args: object) -> Iterator[tuple[int, bytes]]:
-        for number, line in lines(path, *args):
-            seen.append(number)
-            yield number, line
-
-    monkeypatch.setattr("pearl.retrieval.corpus.sources.raw_lines", noted)
-    for text, names, numbers in (
-        (begin + rows((None, "iron")), ["a", "2", "4"], [4]),
-        (begin + rows((None, "iron"), ("b", "lake")), ["a", "2", "4", "b"], [5]),
-        (begin + rows((None, "iron")), ["a", "2", "4"], [1, 2, 3, 4]),  # shorter
-        (begin.replace("sea", "ore") + rows((None, "iron")), ["a", "2", "4"], [1, 2, 3, 4]),
-        (begin + rows(("c", "salt")).rstrip("\n"), ["a", "2", "c"], [1, 2, 3, 4]),  # no end
-        (begin + rows(("c", "salt")), ["a", "2", "c"], [1, 2, 3, 4]),
-    ):
-        seen.clear()
-        path.write_text(text)
-        index = Index.open(path)
-        assert [p.document for p in index.passages] == names
-        assert seen == numbers
-        assert len(index.notes) == 1
-        assert "rows.jsonl:3" in index.notes[0]
 
 
 def test_a_file_that_may_change_without_another_stamp_is_read_again(
@@ -173,7 +137,7 @@ def test_an_index_that_is_not_updated_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 3])
-def test_unreadable_files_are_left_out_and_said(tmp_path: Path, n: int) -> None:
+def test_unreadable_files_are_left_out_and_reported(tmp_path: Path, n: int) -> None:
     corpus = tmp_path / "corpus"
     write(corpus, {"good.txt": "salt"})
     for number in range(n):
@@ -186,7 +150,7 @@ def test_unreadable_files_are_left_out_and_said(tmp_path: Path, n: int) -> None:
     assert Index.open(corpus).notes == index.notes  # remembered, not read again
 
 
-def test_a_corpus_of_which_nothing_can_be_read_is_one_error(tmp_path: Path) -> None:
+def test_an_unreadable_corpus_is_one_error(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     write(corpus, {"a.txt": "salt"})
     Index.open(corpus)
@@ -212,25 +176,3 @@ def test_two_documents_of_one_id_are_refused(tmp_path: Path) -> None:
             Index.open(path)
     path.write_text(rows(("a", "salt"), ("b", "iron")))
     assert len(Index.open(path).passages) == 2
-
-
-def test_vectors_go_with_their_passages(tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus"
-    files = {f"{n}.txt": f"salt {n}" for n in range(9)}
-    write(corpus, files)
-    index = Index.open(corpus)
-    values = np.array([[float(passage.text.split()[1]), 1.0] for passage in index.passages])
-    index.store_vectors("small", values.astype(np.float32))
-
-    def firsts() -> list[float]:
-        vectors = Index.open(corpus).stored_vectors("small")
-        assert vectors is not None
-        return vectors[:, 0].tolist()
-
-    assert firsts() == list(range(9))
-    del files["4.txt"]
-    write(corpus, {**files, "0.txt": "iron 10", "55.txt": "iron 11"})
-    found = firsts()
-    assert [n for n in found if n == n] == [1, 2, 3, 5, 6, 7, 8]
-    assert [i for i, n in enumerate(found) if n != n] == [0, 5]  # NaN: to be embedded
-    assert Index.open(corpus, is_fresh=True).stored_vectors("small") is None

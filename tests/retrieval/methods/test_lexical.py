@@ -1,76 +1,48 @@
-"""What holds for BM25, BM25+ and TF-IDF alike: what is found, in which order, and how many."""
+"""BM25, BM25+ and TF-IDF: terms, masks and free passages; and other programs beside them."""
 
 from __future__ import annotations
 
+import random
+
+import bm25s
 import numpy as np
 import pytest
+import rank_bm25
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.methods import Query, Ranking, find_method
+from pearl.retrieval.methods import Query, find_method
 from pearl.retrieval.postings import Postings
 from pearl.retrieval.queries import analyzer
-from tests.retrieval.searching import Terms, ranked
-
-METHODS = ("bm25", "bm25+", "tfidf")
+from tests.retrieval.searching import Terms, ranked, scores
 
 ROWS = [["key", "lamp"], ["oar"], ["key"], ["tide", "oar"], ["key"]]
 
-pytestmark = pytest.mark.parametrize("method", METHODS)
+each_method = pytest.mark.parametrize("method", ["bm25", "bm25+", "tfidf"])
 
 
-def searched(texts: list[str], query: str, method: str, k: int = 10) -> list[int]:
+def searched(texts: list[str], query: str, method: str) -> list[int]:
     terms = Query(dict.fromkeys(analyzer("english")(query), 1.0))
     index = Terms(Postings.build(texts))
-    return find_method(method).rank(terms, index, SearchSettings(), k).passages.tolist()
+    return find_method(method).rank(terms, index, SearchSettings(), 10).passages.tolist()
 
 
-def test_only_what_matches_is_found_and_ties_stand_in_order(method: str) -> None:
-    assert ranked(ROWS, "key", method=method).passages.tolist() == [2, 4, 0]
-
-
-@pytest.mark.parametrize("query", ["", "zebra", "?!"])
-def test_a_query_without_known_terms_finds_nothing(method: str, query: str) -> None:
-    found = ranked(ROWS, query, method=method)
-    assert (found.passages.tolist(), found.scores.tolist()) == ([], [])
-
-
-@pytest.mark.parametrize(
-    ("k", "expected"), [(-1, []), (0, []), (1, [2]), (2, [2, 4]), (3, [2, 4, 0]), (99, [2, 4, 0])]
-)
-def test_k_is_clipped(method: str, k: int, expected: list[int]) -> None:
-    assert ranked(ROWS, "key", k, method=method).passages.tolist() == expected
-
-
-def test_the_best_k_are_the_first_k_of_all(method: str) -> None:
-    rng = np.random.default_rng(5)
-    rows = [[f"w{n}" for n in rng.integers(0, 6, rng.integers(1, 9))] for _ in range(200)]
-    every = ranked(rows, "w1 w2", method=method)
-    for k in (1, 7, 50, 150):
-        some = ranked(rows, "w1 w2", k, method=method)
-        assert some.passages.tolist() == every.passages.tolist()[:k]
-
-
-def test_an_empty_corpus_and_blank_passages(method: str) -> None:
-    assert searched([], "key", method) == []
-    assert searched(["", " \n"], "key", method) == []
-    assert searched(["", "the key"], "key", method) == [1]
-
-
-def test_one_passage(method: str) -> None:
-    assert searched(["the key"], "key lamp", method) == [0]
-
-
+@each_method
 def test_words_that_are_repeated_count_once(method: str) -> None:
-    texts = ["key and oar", "key, key", "oar"]
-    assert searched(texts, "key oar key keys", method) == searched(texts, "key oar", method)
+    texts = ["key and oar", "key, key", "oar", "", " \n"]
+    found = searched(texts, "key oar key keys", method)
+    assert found == searched(texts, "key oar", method)
+    assert sorted(found) == [0, 1, 2]
 
 
-def test_stop_words_are_searched_for_if_there_is_nothing_else(method: str) -> None:
+@each_method
+def test_stop_words_are_searched_for_if_the_query_has_nothing_else(method: str) -> None:
     texts = ["to be is to do", "a cat", "the key is to be here"]
     assert sorted(searched(texts, "to be or not to be", method)) == [0, 2]
     assert searched(texts, "the cat", method) == [1]
 
 
+@each_method
 def test_a_mask_hides_passages_and_changes_no_score(method: str) -> None:
     mask = np.array([True, True, False, True, True])
     terms = {"key": 1.0, "oar": 1.0}
@@ -79,12 +51,14 @@ def test_a_mask_hides_passages_and_changes_no_score(method: str) -> None:
     assert scores(ranked(ROWS, Query(terms, mask=mask), method=method)) == every
 
 
+@each_method
 def test_a_heavier_term_counts_for_more(method: str) -> None:
     light = ranked(ROWS, Query({"lamp": 1.0, "tide": 0.1}), method=method)
     heavy = ranked(ROWS, Query({"lamp": 0.1, "tide": 1.0}), method=method)
     assert (light.passages[0], heavy.passages[0]) == (0, 3)
 
 
+@each_method
 def test_short_passages_are_free(method: str) -> None:
     rows = [["key"] * 20, ["key"], ["key", *["oar"] * 30], ["key"] * 19, ["oar"], ["key", "oar"]]
     settings = SearchSettings(free_words=15)
@@ -94,8 +68,59 @@ def test_short_passages_are_free(method: str) -> None:
         longs = [number for number in every if number in (0, 2, 3)][:n_long]
         assert found == [number for number in every if number in (1, 5, *longs)]
     assert ranked(rows, "key", 0, settings, method).passages.tolist() == []
-    assert 4 not in ranked(rows, "key", 9, settings, method).passages
 
 
-def scores(ranking: Ranking) -> dict[int, float]:
-    return dict(zip(ranking.passages.tolist(), ranking.scores.tolist(), strict=True))
+def corpus() -> list[list[str]]:
+    rng = random.Random(14)
+    return [
+        [f"w{min(int(rng.expovariate(0.08)), 60)}" for _ in range(rng.randint(3, 60))]
+        for _ in range(300)
+    ]
+
+
+QUERIES = ("w1 w9 w30", "w2", "w50 w44 w3 w0")
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_bm25_is_that_of_bm25s(query: str) -> None:
+    rows = corpus()
+    theirs = bm25s.BM25(
+        method="atire", idf_method="lucene", k1=1.2, b=0.5, dtype="float64", int_dtype="int64"
+    )
+    theirs.index(rows, show_progress=False)
+    expected = theirs.get_scores(query.split())
+    found = ranked(rows, query, method="bm25", settings=SearchSettings(b=0.5))
+    assert found.scores.tolist() == pytest.approx(expected[found.passages].tolist(), rel=1e-12)
+    assert {int(n) for n in found.passages} == {i for i, s in enumerate(expected) if s > 0}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_bm25_plus_is_that_of_rank_bm25_less_what_it_adds_for_absent_terms(query: str) -> None:
+    rows = corpus()
+    theirs = rank_bm25.BM25Plus(rows, k1=1.2, b=0.5, delta=1)
+    expected = theirs.get_scores(query.split())
+    found = ranked(rows, query, settings=SearchSettings(b=0.5, idf="plus"))
+    for number, score in zip(found.passages.tolist(), found.scores.tolist(), strict=True):
+        absent = sum(theirs.idf[term] for term in query.split() if term not in rows[number])
+        assert score == pytest.approx(expected[number] - absent, rel=1e-12)
+
+
+@pytest.mark.parametrize("query", ["w1", "w3 w9 w20", "w0 w1 w2 zebra", "zebra"])
+def test_scores_are_those_of_scikit_learn(query: str) -> None:
+    rng = random.Random(7)
+    rows = [
+        [f"w{min(int(rng.expovariate(0.1)), 40)}" for _ in range(rng.randint(1, 50))]
+        for _ in range(200)
+    ]
+    vectorizer = TfidfVectorizer(analyzer=str.split)
+    matrix = vectorizer.fit_transform([" ".join(row) for row in rows])
+    expected = (matrix @ vectorizer.transform([query]).T).toarray().ravel()
+    found = ranked(rows, query, method="tfidf")
+    assert found.scores.tolist() == pytest.approx(expected[found.passages].tolist(), rel=1e-12)
+    assert sorted(found.passages.tolist()) == [i for i, s in enumerate(expected) if s > 0]
+
+
+def test_a_passage_that_is_the_query_has_the_score_one() -> None:
+    found = ranked([["key", "oar"], ["key"]], "key oar", method="tfidf")
+    assert found.passages.tolist() == [0, 1]
+    assert found.scores[0] == pytest.approx(1.0, abs=1e-15)

@@ -1,4 +1,4 @@
-"""Tasks by batches: as `local` in everything but the price, killed or not."""
+"""The batch executor: outcomes equal those of `local`, whatever the server does."""
 
 from __future__ import annotations
 
@@ -77,9 +77,7 @@ def cause(outcome: Outcome) -> ModelError:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
-def test_as_many_batches_as_levels_and_the_answers_of_local(
-    server: BatchServer, depth: int
-) -> None:
+def test_one_batch_per_level_with_the_answers_of_local(server: BatchServer, depth: int) -> None:
     tasks = tasks_of(20, depth, width=2)
     told: list[BatchProgress] = []
     found = outcomes(server, tasks, on_progress=told.append)
@@ -90,14 +88,14 @@ def test_as_many_batches_as_levels_and_the_answers_of_local(
     assert str(told[-1]) == f"round {depth}: 40 requests in 1 batch, 40 done"
 
 
-def test_a_small_window_takes_more_rounds_and_comes_to_the_same(server: BatchServer) -> None:
+def test_small_window_takes_more_rounds(server: BatchServer) -> None:
     tasks = tasks_of(12, 2)
     found = outcomes(server, tasks, window=4)
     assert len(server.jobs) == 6
     assert texts(found) == texts(locally(server, tasks))
 
 
-def test_a_server_that_fails_is_told_of_once_until_it_answers(server: BatchServer) -> None:
+def test_failing_server_gives_one_notice(server: BatchServer) -> None:
     server.fail("POST /files", "reset", "500", "reset")
     server.fail("POST /batches", "503")
     told: list[str] = []
@@ -117,7 +115,7 @@ def test_identical_requests_are_submitted_once(server: BatchServer) -> None:
     assert sorted(usages) == [0, 0, 0, 0, 100]
 
 
-def test_a_round_beyond_the_limits_is_several_batches(server: BatchServer) -> None:
+def test_large_round_is_several_batches(server: BatchServer) -> None:
     tasks = tasks_of(10, 1)
     by_number = Pace(quiet_s=0.05, poll_s=0.01, max_requests=4)
     assert all(o.result for o in outcomes(server, tasks, pace=by_number))
@@ -129,7 +127,7 @@ def test_a_round_beyond_the_limits_is_several_batches(server: BatchServer) -> No
     assert [len(job.rows) for job in server.jobs] == [3, 3, 3, 1]
 
 
-def test_questions_are_planned_by_batch_where_nothing_holds_the_planner(
+def test_questions_are_planned_by_batch_without_constraints(
     server: BatchServer,
 ) -> None:
     plan = '1. a = FIND_EVENT(CTX, "the boat") : find it'
@@ -150,7 +148,7 @@ def test_questions_are_planned_by_batch_where_nothing_holds_the_planner(
     assert [len(job.rows) for job in server.jobs] == [1, 5]
 
 
-def test_a_step_whose_reply_has_a_form_goes_by_batch_as_well(server: BatchServer) -> None:
+def test_step_with_a_reply_form_is_batched(server: BatchServer) -> None:
     """Held to its form it would be a single call, at the full price; its prompt asks for it anyway."""
     server.line = lambda row: answered(completion("- one\n- two"))
     plan = '1. a = FIND(CTX, "the boats") : find\n2. n = COUNT(a) : count'
@@ -177,21 +175,6 @@ def mixed(rows: list[Any]) -> list[Any]:
     return [error_first, other, strange, *junk, *shuffled]
 
 
-def test_lines_in_any_order_twice_and_among_junk(server: BatchServer) -> None:
-    tasks = tasks_of(8, 2)
-    server.edit = mixed
-    found = outcomes(server, tasks)
-    assert len(server.jobs) == 2
-    assert texts(found) == texts(locally(server, tasks))
-
-
-def test_what_is_missing_in_the_output_is_asked_again(server: BatchServer) -> None:
-    tasks = tasks_of(8, 1)
-    server.edit = lambda rows: rows[1:] if len(rows) > 1 else rows
-    assert all(o.result for o in outcomes(server, tasks))
-    assert [len(job.rows) for job in server.jobs] == [8, 1]
-
-
 def two_replies(rows: list[Any]) -> list[Any]:
     other = answered(completion("Another reply."))
     return [*rows, *({**row, **other} for row in rows), *rows]
@@ -206,13 +189,6 @@ def swapped(rows: list[Any]) -> list[Any]:
     return [{**first, "custom_id": ids[1]}, {**second, "custom_id": ids[0]}, *others]
 
 
-def test_replies_to_other_requests_are_asked_again(server: BatchServer) -> None:
-    server.edit = lambda rows: swapped(rows) if len(server.jobs) == 1 else rows
-    tasks = tasks_of(6, 1)
-    assert texts(outcomes(server, tasks)) == texts(locally(server, tasks))
-    assert [len(job.rows) for job in server.jobs] == [6, 2]
-
-
 UNREADABLE: dict[str, Callable[[list[Any]], list[Any]]] = {
     "no line": lambda rows: [],
     "two replies": two_replies,
@@ -223,7 +199,7 @@ UNREADABLE: dict[str, Callable[[list[Any]], list[Any]]] = {
 
 
 @pytest.mark.parametrize("edit", UNREADABLE.values(), ids=UNREADABLE)
-def test_what_cannot_be_read_is_paid_once_more_and_then_told(
+def test_unreadable_reply_is_retried_once(
     server: BatchServer, edit: Callable[[list[Any]], list[Any]]
 ) -> None:
     server.edit = lambda rows: edit(rows[:1]) + rows[1:] if len(server.jobs) == 1 else rows
@@ -244,7 +220,7 @@ def test_what_cannot_be_read_is_paid_once_more_and_then_told(
         ("GET /batches/", Canned({"id": "batch_0", "status": "pondering"})),
     ],
 )
-def test_a_batch_whose_results_cannot_be_had_is_kept_and_not_paid_again(
+def test_batch_without_results_is_kept_and_not_submitted_again(
     server: BatchServer, tmp_path: Path, call: str, answer: str | Canned
 ) -> None:
     server.fail(call, *[answer] * 1_000)
@@ -256,13 +232,6 @@ def test_a_batch_whose_results_cannot_be_had_is_kept_and_not_paid_again(
     assert all(o.result for o in outcomes(server, tasks_of(3, 1), folder=tmp_path))
     assert len(server.jobs) == 1
     assert not list((tmp_path / FOLDER).iterdir())
-
-
-def test_a_status_is_read_as_some_servers_write_it(server: BatchServer) -> None:
-    server.line = lambda row: answered(completion("ok"), "200")  # type: ignore[arg-type]
-    server.ends.append("COMPLETED")
-    (outcome,) = outcomes(server, tasks_of(1, 1))
-    assert outcome.result
 
 
 LINES: list[tuple[str | None, dict[str, Any] | None]] = [
@@ -281,14 +250,14 @@ def number(row: dict[str, Any]) -> int:
     return int(found[1])
 
 
-def test_a_line_that_failed_fails_its_call_alone(server: BatchServer) -> None:
+def test_failed_line_fails_its_call_only(server: BatchServer) -> None:
     server.line = lambda row: LINES[number(row)][1]
     found = outcomes(server, tasks_of(len(LINES), 1), strict=True)
     assert [cause(o).kind if o.error else None for o in found] == [kind for kind, _ in LINES]
     assert len(server.jobs) == 1
 
 
-def test_of_a_reply_that_is_cut_off_again_the_beginning_is_kept(server: BatchServer) -> None:
+def test_beginning_of_a_twice_truncated_reply_is_kept(server: BatchServer) -> None:
     reply = "<think>Whole of it.</think>Half of it. And"
     server.line = lambda row: answered(completion(reply, finish_reason="length"))
     (found,) = outcomes(server, tasks_of(1, 1))
@@ -296,7 +265,7 @@ def test_of_a_reply_that_is_cut_off_again_the_beginning_is_kept(server: BatchSer
     assert [len(job.rows) for job in server.jobs] == [1, 1], "asked again with more room, once"
 
 
-def test_lines_are_read_without_reasoning_and_refusals_asked_again_once(
+def test_reasoning_is_removed_and_refusals_are_retried_once(
     server: BatchServer,
 ) -> None:
     server.line = lambda row: answered(completion("<think>Hm.</think>Half of it."))
@@ -318,21 +287,49 @@ PASSING: list[dict[str, Any]] = [
 ]
 
 
-def test_what_may_pass_goes_into_the_next_round(server: BatchServer) -> None:
-    server.line = lambda row: PASSING[number(row)] if len(server.jobs) == 1 else None
-    n = len(PASSING)
-    assert all(o.result for o in outcomes(server, tasks_of(n, 1)))
-    assert [len(job.rows) for job in server.jobs] == [n, n]
+def without_temperature(row: dict[str, Any]) -> dict[str, Any] | None:
+    is_refused = "temperature" in row["body"]
+    return answered(error("Unsupported value", param="temperature"), 400) if is_refused else None
 
 
-def test_a_model_without_temperature_is_asked_without(server: BatchServer) -> None:
-    refused = answered(error("Unsupported value", param="temperature"), 400)
-    server.line = lambda row: refused if "temperature" in row["body"] else None
-    assert all(o.result for o in outcomes(server, tasks_of(3, 2)))
-    assert [len(job.rows) for job in server.jobs] == [3, 3, 3]
+TROUBLES: dict[str, tuple[Callable[[BatchServer], object], int, int, list[int]]] = {
+    "a missing line": (
+        lambda s: setattr(s, "edit", lambda rows: rows[1:] if len(rows) > 1 else rows), 8, 1, [8, 1],
+    ),
+    "lines in any order, twice, among junk": (lambda s: setattr(s, "edit", mixed), 8, 2, [8, 8]),
+    "replies under each other's id": (
+        lambda s: setattr(s, "edit", lambda rows: swapped(rows) if len(s.jobs) == 1 else rows),
+        6, 1, [6, 2],
+    ),
+    "passing errors": (
+        lambda s: setattr(s, "line", lambda row: PASSING[number(row)] if len(s.jobs) == 1 else None),
+        len(PASSING), 1, [len(PASSING)] * 2,
+    ),
+    "no temperature": (lambda s: setattr(s, "line", without_temperature), 3, 2, [3, 3, 3]),
+    "a status in capitals": (lambda s: s.ends.append("COMPLETED"), 1, 1, [1]),
+    "faults while polling": (
+        lambda s: [
+            s.fail("GET /batches/", "500", "reset", "502", "half JSON", "429"),
+            s.fail("POST /files", "500"), s.fail("GET /files/", "503", "reset"),
+        ], 3, 1, [3],
+    ),
+    "a lost answer": (lambda s: setattr(s, "drops_answers", 1), 3, 2, [3, 3]),
+    "a batch that is only listed": (lambda s: s.fail("GET /batches/", "404", "404"), 3, 1, [3]),
+}  # fmt: skip
 
 
-def test_what_an_expired_batch_has_done_is_kept(server: BatchServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", TROUBLES)
+def test_troubles_that_pass(server: BatchServer, name: str) -> None:
+    prepare, n, depth, sizes = TROUBLES[name]
+    prepare(server)
+    tasks = tasks_of(n, depth)
+    found = outcomes(server, tasks)
+    assert [len(job.rows) for job in server.jobs] == sizes
+    server.line = lambda row: None
+    assert texts(found) == texts(locally(server, tasks))
+
+
+def test_results_of_an_expired_batch_are_kept(server: BatchServer, tmp_path: Path) -> None:
     server.ends.append("expired")
     server.n_served = 5
     with Store.open(tmp_path) as store:
@@ -349,7 +346,7 @@ def test_a_batch_cancelled_at_the_server_is_not_submitted_again(server: BatchSer
     assert len(server.jobs) == 1
 
 
-def test_a_batch_that_is_refused_says_why(server: BatchServer) -> None:
+def test_error_of_a_refused_batch(server: BatchServer) -> None:
     server.ends.append("failed:model_not_found")
     found = outcomes(server, tasks_of(3, 1))
     assert {cause(o).message for o in found} == {
@@ -359,7 +356,7 @@ def test_a_batch_that_is_refused_says_why(server: BatchServer) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_a_batch_of_too_many_tokens_is_halved_until_it_goes(server: BatchServer, most: int) -> None:
+def test_batch_with_too_many_tokens_is_halved(server: BatchServer, most: int) -> None:
     server.most = most
     tasks = tasks_of(10, 1)
     assert all(o.result for o in outcomes(server, tasks))
@@ -368,22 +365,8 @@ def test_a_batch_of_too_many_tokens_is_halved_until_it_goes(server: BatchServer,
     assert max(done) <= most
 
 
-def test_trouble_while_polling_passes(server: BatchServer) -> None:
-    server.fail("GET /batches/", "500", "reset", "502", "half JSON", "429")
-    server.fail("POST /files", "500")
-    server.fail("GET /files/", "503", "reset")
-    assert all(o.result for o in outcomes(server, tasks_of(3, 1)))
-    assert len(server.jobs) == 1
-
-
-def test_a_lost_answer_does_not_submit_twice(server: BatchServer) -> None:
-    server.drops_answers = 1
-    assert all(o.result for o in outcomes(server, tasks_of(3, 2)))
-    assert len(server.submitted) == len(set(server.submitted))
-
-
 @pytest.mark.parametrize("call", ["POST /files", "POST /batches"])
-def test_a_server_without_batches_is_told(server: BatchServer, call: str) -> None:
+def test_server_without_batch_api_is_an_error(server: BatchServer, call: str) -> None:
     server.fail(call, *["404"] * 100)
     found = outcomes(server, tasks_of(3, 1))
     assert "has no Batch API (404)" in cause(found[0]).message
@@ -435,7 +418,7 @@ def test_stopping_leaves_the_batch_and_the_same_command_reads_it(
         assert len(server.jobs) == 2
 
 
-def test_a_batch_the_server_has_forgotten_is_submitted_again(
+def test_batch_unknown_to_the_server_is_submitted_again(
     server: BatchServer, tmp_path: Path
 ) -> None:
     server.is_held = True
@@ -447,7 +430,7 @@ def test_a_batch_the_server_has_forgotten_is_submitted_again(
     assert len(server.jobs) == 1
 
 
-def test_replies_that_nobody_awaits_any_more_are_kept(server: BatchServer, tmp_path: Path) -> None:
+def test_unawaited_replies_are_kept(server: BatchServer, tmp_path: Path) -> None:
     server.is_held = True
     tasks = tasks_of(6, 1)
     with Store.open(tmp_path) as store:
@@ -461,13 +444,7 @@ def test_replies_that_nobody_awaits_any_more_are_kept(server: BatchServer, tmp_p
     assert len(server.jobs) == 1
 
 
-def test_a_batch_that_is_listed_is_not_submitted_again(server: BatchServer) -> None:
-    server.fail("GET /batches/", "404", "404")
-    assert all(o.result for o in outcomes(server, tasks_of(3, 1)))
-    assert len(server.jobs) == 1
-
-
-def test_a_server_that_forgets_every_batch_is_told(server: BatchServer) -> None:
+def test_server_that_forgets_every_batch_is_an_error(server: BatchServer) -> None:
     nothing = Canned({"object": "list", "data": [], "has_more": False})
     server.fail("GET /batches/", *["404"] * 100)
     server.fail("GET /batches", *[nothing] * 100)
@@ -477,7 +454,7 @@ def test_a_server_that_forgets_every_batch_is_told(server: BatchServer) -> None:
     assert [len(job.rows) for job in server.jobs] == [3, 3]
 
 
-def test_a_damaged_record_is_told(server: BatchServer, tmp_path: Path) -> None:
+def test_damaged_record_of_a_batch_is_an_error(server: BatchServer, tmp_path: Path) -> None:
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "x.json").write_text("{")
     with pytest.raises(PearlError, match="not a record of a batch"):
@@ -485,7 +462,7 @@ def test_a_damaged_record_is_told(server: BatchServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", ["unanswered", pytest.param("created", marks=pytest.mark.slow)])
-def test_killed_while_it_waits_it_submits_nothing_twice(
+def test_killed_process_does_not_submit_twice(
     server: BatchServer, tmp_path: Path, moment: str
 ) -> None:
     server.is_held = True
@@ -513,7 +490,7 @@ def test_killed_while_it_waits_it_submits_nothing_twice(
     assert len(server.submitted) == len(set(server.submitted))
 
 
-def test_a_task_that_fails_leaves_the_others_alone(server: BatchServer) -> None:
+def test_failed_task_does_not_affect_others(server: BatchServer) -> None:
     bad = Task("bad", partial(Document, "A text.", "bad"), plan="1. nonsense")
     found = outcomes(server, [bad, *tasks_of(2, 1)])
     assert [o.error is None for o in found] == [False, True, True]

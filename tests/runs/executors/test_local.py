@@ -1,4 +1,4 @@
-"""Tasks in this process: in order, each document and plan read once."""
+"""The local executor: order of outcomes, loading of documents."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def tasks_of(shelf: Shelf, n_plans: int, names: str) -> list[Task]:
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_document_is_loaded_once_for_the_tasks_within_reach(concurrency: int) -> None:
+def test_document_is_loaded_once_for_tasks_taken_in_advance(concurrency: int) -> None:
     shelf, model = Shelf(), Scripted(digest)
     tasks = tasks_of(shelf, 2, "abc")
     assert len(tasks) <= AHEAD * concurrency
@@ -64,7 +64,7 @@ def test_a_document_is_loaded_once_for_the_tasks_within_reach(concurrency: int) 
     assert sorted(shelf.loaded) == ["a", "b", "c"]
 
 
-def test_a_loader_that_failed_is_asked_again() -> None:
+def test_failed_loader_is_called_again() -> None:
     shelf = Shelf(n_failures=1)
     pearl = Pearl(Scripted(digest), concurrency=1)
     first = outcomes(pearl, tasks_of(shelf, 1, "a"))
@@ -73,7 +73,7 @@ def test_a_loader_that_failed_is_asked_again() -> None:
     assert again[0].error is None
 
 
-def test_loaders_that_cannot_be_told_apart_are_each_called() -> None:
+def test_unhashable_loaders_are_called_each() -> None:
     def task(name: str, load: Callable[[], Document]) -> Task:
         return Task(name, load, plan=PLAN.format(0))
 
@@ -85,14 +85,14 @@ def test_loaders_that_cannot_be_told_apart_are_each_called() -> None:
     assert found[0].result.text != found[1].result.text
 
 
-def test_a_plan_that_is_none_fails_alone() -> None:
+def test_invalid_plan_fails_its_task_only() -> None:
     shelf = Shelf()
     bad = Task("bad", partial(shelf.load, "a"), plan="1. nonsense")
     found = outcomes(Pearl(Scripted(digest)), [bad, *tasks_of(shelf, 1, "a")])
     assert [outcome.error is None for outcome in found] == [False, True]
 
 
-def test_stopping_leaves_out_what_was_only_taken() -> None:
+def test_stopping_leaves_out_waiting_tasks() -> None:
     shelf = Shelf()
     found: list[Outcome[Task]] = []
 
@@ -106,7 +106,7 @@ def test_stopping_leaves_out_what_was_only_taken() -> None:
     assert 0 < len(found) < 8
 
 
-def test_closing_it_waits_for_no_document_that_is_loading() -> None:
+def test_closing_does_not_wait_for_loading_documents() -> None:
     shelf, may_go_on = Shelf(), threading.Event()
 
     def slow() -> Document:

@@ -1,4 +1,4 @@
-"""Processes that work with a store, and what is in it afterwards."""
+"""Child processes that work with a store."""
 
 from __future__ import annotations
 

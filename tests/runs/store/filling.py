@@ -1,4 +1,4 @@
-"""What tests put into a store and read from it."""
+"""Data that tests put into a store."""
 
 from __future__ import annotations
 

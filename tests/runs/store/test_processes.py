@@ -1,4 +1,4 @@
-"""Processes that are killed, that want the same run, or that all begin at once."""
+"""Several processes on one store: killed ones, concurrent ones."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
         assert info.state == "done"
 
 
-def test_a_run_is_written_by_one_process(tmp_path: Path) -> None:
+def test_run_in_use_is_refused(tmp_path: Path) -> None:
     first = child(str(KILLED), str(tmp_path), "1000000", "1")
     assert first.stdout is not None
     assert first.stdout.readline() == "begun\n"
@@ -83,7 +83,7 @@ def test_a_run_is_written_by_one_process(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.lock-*"))
 
 
-def test_a_number_that_another_process_has_now_holds_nothing(tmp_path: Path) -> None:
+def test_reused_process_id_does_not_hold_a_run(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         store.begin(SPEC)
         with sqlite3.connect(tmp_path / FILE) as connection:
@@ -98,7 +98,7 @@ def test_a_number_that_another_process_has_now_holds_nothing(tmp_path: Path) -> 
         store.begin(SPEC)
 
 
-def test_who_holds_a_run() -> None:
+def test_holder_of_a_run() -> None:
     me = Holder.this()
     assert me.is_alive
     assert Holder(me.pid, "another machine", "x:1", 0).is_alive
@@ -135,7 +135,7 @@ sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in childre
 
 
 @pytest.mark.slow
-def test_many_processes_begin_on_one_store_at_once(tmp_path: Path) -> None:
+def test_many_processes_start_on_one_store(tmp_path: Path) -> None:
     n = 40
     process = child("-c", STARTER, str(tmp_path / "new"), str(n))
     out, err = process.communicate()
@@ -145,7 +145,7 @@ def test_many_processes_begin_on_one_store_at_once(tmp_path: Path) -> None:
         assert [(info.state, info.n_results) for info in store.runs()] == [("done", 5)] * n
 
 
-def test_what_reads_does_not_wait_for_what_writes(tmp_path: Path) -> None:
+def test_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
     writer = child(str(KILLED), str(tmp_path), "1000000", "4")
     assert writer.stdout is not None
     assert writer.stdout.readline() == "begun\n"
@@ -164,7 +164,7 @@ def test_what_reads_does_not_wait_for_what_writes(tmp_path: Path) -> None:
         writer.communicate()
 
 
-def test_the_reply_that_was_kept_is_the_reply_that_was_given(tmp_path: Path) -> None:
+def test_cached_reply_equals_the_reply(tmp_path: Path) -> None:
     said = run_to_the_end(tmp_path, 50, CONCURRENCY)
     assert said.is_finished
     assert json.loads(reply_json(tmp_path, 7))["text"] == reply_of(7).text
@@ -182,7 +182,7 @@ def reply_json(folder: Path, i: int) -> str:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_a_process_that_nobody_has_waited_for_is_dead() -> None:
+def test_zombie_process_is_dead() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     started = Holder(process.pid, Holder.this().host, _started(process.pid) or "", 0)
     assert started.is_alive
@@ -190,3 +190,21 @@ def test_a_process_that_nobody_has_waited_for_is_dead() -> None:
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
     assert not started.is_alive
     process.communicate()
+
+
+AT_EXIT = """
+import atexit, sys
+from pathlib import Path
+from pearl.runs.store import RunSpec, Store
+store = Store.open(Path(sys.argv[1]))
+store.begin(RunSpec((), {}, {}))
+atexit.register(store.close)
+"""
+
+
+def test_store_is_closed_at_exit(tmp_path: Path) -> None:
+    """By then Python has ended the thread that writes."""
+    _, err = child("-c", AT_EXIT, str(tmp_path)).communicate()
+    assert err == ""
+    with Store.open(tmp_path, read_only=True) as store:
+        assert store.runs()[0].state == "stopped"

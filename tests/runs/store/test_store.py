@@ -1,4 +1,4 @@
-"""The store: what is kept, what is found again, by whom it may be written."""
+"""The store: replies, runs, rows, pruning and merging."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 from pearl.errors import StoreError
 from pearl.llm import Completion, Usage
-from pearl.plugins.persistence import connect
 from pearl.runs.store import FILE, Run, RunSpec, Store, default_folder
 from pearl.runs.store.database import create_database
+from pearl.runs.store.merging import merge
 from tests.runs.store.filling import KEY, REPLY, SPEC, change, keep, key, record, row
 
 
@@ -22,14 +22,14 @@ def reply(folder: Path) -> tuple[Completion | None, int]:
         return asyncio.run(store.reply(KEY)), store.n_bad_replies
 
 
-def test_a_reply_is_found_again(tmp_path: Path) -> None:
+def test_reply_is_stored(tmp_path: Path) -> None:
     keep(tmp_path)
     assert reply(tmp_path) == (REPLY, 0)
     with Store.open(tmp_path) as store:
         assert asyncio.run(store.reply(b"other")) is None
 
 
-def test_the_files_are_the_users_own(tmp_path: Path) -> None:
+def test_files_are_private(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "store"
     with Store.open(folder) as store:
         asyncio.run(store.keep(KEY, REPLY))
@@ -59,7 +59,7 @@ def test_a_damaged_reply_is_not_used(tmp_path: Path, body: str) -> None:
     assert reply(tmp_path) == (REPLY, 0)
 
 
-def test_a_run_is_gone_on_with(tmp_path: Path) -> None:
+def test_run_is_resumed(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         run = store.begin(SPEC)
         record(run, 2, 0)
@@ -86,7 +86,7 @@ def test_a_run_is_gone_on_with(tmp_path: Path) -> None:
             store.begin(SPEC, id="nope")
 
 
-def test_the_last_writer_of_a_row_wins_and_failures_are_tried_again(tmp_path: Path) -> None:
+def test_last_row_wins_and_failures_are_retried(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         run = store.begin(SPEC)
         record(run, 1, status="failed")
@@ -99,7 +99,7 @@ def test_the_last_writer_of_a_row_wins_and_failures_are_tried_again(tmp_path: Pa
 
 
 @pytest.mark.parametrize("status", ["answered", "nothing_found", "undecided"])
-def test_a_row_that_is_no_failure_is_done_whatever_it_says(tmp_path: Path, status: str) -> None:
+def test_row_that_is_not_a_failure_is_done(tmp_path: Path, status: str) -> None:
     with Store.open(tmp_path) as store:
         run = store.begin(SPEC)
         record(run, 1, status=status, steps=["failed"])
@@ -114,14 +114,14 @@ def test_a_task_whose_document_changed_has_one_row(tmp_path: Path) -> None:
         assert [each["answer"] for each in run.rows()] == ["a0", "new"]
 
 
-def test_more_rows_than_are_read_at_once(tmp_path: Path) -> None:
+def test_more_rows_than_a_page(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         run = store.begin(SPEC)
         record(run, *reversed(range(1_001)))
         assert [each["id"] for each in run.rows()] == [str(i) for i in range(1_001)]
 
 
-def test_any_text_comes_back(tmp_path: Path) -> None:
+def test_any_text_is_stored(tmp_path: Path) -> None:
     odd = "\ud800 \x00 \u2028 \U0001f511"
     spec = RunSpec(("execute", odd), {"s": odd}, {"i": odd}, folder="/a\udcff")
     with Store.open(tmp_path) as store:
@@ -140,9 +140,7 @@ def test_any_text_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("n", "total"), [(7, 12), (-6, 0), (-5, 0), (2**62, 2**62), (2**63, 0), (1e300, 0), ("x", 5)]
 )
-def test_tokens_are_added_up_and_what_is_no_count_is_none(
-    tmp_path: Path, n: object, total: int
-) -> None:
+def test_invalid_token_counts_are_zero(tmp_path: Path, n: object, total: int) -> None:
     with Store.open(tmp_path) as store:
         run = store.begin(SPEC)
         record(run, 0, usage={"input_tokens": 5, "output_tokens": 3, "cached_tokens": 1})
@@ -182,38 +180,7 @@ def test_a_store_of_version_2_is_read_and_converted(tmp_path: Path) -> None:
         assert list(run.rows()) == [row(0), row(1)]
 
 
-@pytest.mark.parametrize("index", ["results_by_seq", "sqlite_autoindex_results_1"])
-def test_a_flipped_bit_of_an_index_loses_no_row(tmp_path: Path, index: str) -> None:
-    with Store.open(tmp_path) as store:
-        run = store.begin(SPEC)
-        record(run, *range(8))
-    file = tmp_path / FILE
-    whole = file.read_bytes()
-    with closing(connect(file, "ro")) as connection:
-        (page_size,) = connection.execute("PRAGMA page_size").fetchone()
-        (page,) = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = ?", (index,)
-        ).fetchone()
-    n_mended = 0
-    begin = (page - 1) * page_size
-    for place in [i for i in range(begin, begin + page_size) if whole[i]][::3]:
-        damaged = bytearray(whole)
-        damaged[place] ^= 1 << place % 8
-        file.write_bytes(damaged)
-        with Store.open(tmp_path, read_only=True) as store:
-            assert list(store.rows(run.id)) == [row(i) for i in range(8)], place
-        with Store.open(tmp_path) as store:
-            try:
-                run = store.begin(SPEC)
-            except StoreError:
-                continue
-            assert all(run.has(key(i)) for i in range(8)), place
-            assert list(run.rows()) == [row(i) for i in range(8)], place
-            n_mended += store.is_mended
-    assert n_mended
-
-
-def test_runs_are_found_by_how_they_begin(tmp_path: Path) -> None:
+def test_runs_are_found_by_prefix(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         first, second = (store.begin(SPEC, fresh=True).id for _ in range(2))
         assert [info.id for info in store.runs()] == [second, first]
@@ -255,10 +222,10 @@ def test_merge_is_a_union(tmp_path: Path) -> None:
             asyncio.run(store.keep(KEY, REPLY))
             run.finish("done")
     with Store.open(tmp_path / "all") as store:
-        merged = store.merge(folders)
+        merged = merge(store, folders)
         assert (merged.n_runs, merged.n_results, merged.n_replies) == (3, 30, 4)
         assert (merged.n_conflicts, merged.n_bad) == (0, 0)
-        again = store.merge(folders)
+        again = merge(store, folders)
         assert (again.n_results, again.n_replies, again.n_conflicts) == (0, 0, 0)
         (info,) = store.runs()
         assert info.state == "done"
@@ -266,7 +233,7 @@ def test_merge_is_a_union(tmp_path: Path) -> None:
         assert store.begin(SPEC).has(key(29))
 
 
-def test_merge_keeps_what_was_there_but_for_failures(tmp_path: Path) -> None:
+def test_merge_replaces_only_failures(tmp_path: Path) -> None:
     for name, fields in (("a", {"answer": "mine"}), ("b", {"answer": "other"})):
         with Store.open(tmp_path / name) as store:
             run = store.begin(SPEC)
@@ -276,16 +243,16 @@ def test_merge_keeps_what_was_there_but_for_failures(tmp_path: Path) -> None:
             asyncio.run(store.keep(KEY, Completion(name, "m")))
     change(tmp_path / "b", "INSERT INTO replies VALUES (x'00', '{}', 0)")
     with Store.open(tmp_path / "a") as store:
-        merged = store.merge([tmp_path / "b"])
+        merged = merge(store, [tmp_path / "b"])
         assert (merged.n_results, merged.n_conflicts, merged.n_bad) == (1, 2, 1)
         (info,) = store.runs()
         assert [each["answer"] for each in store.rows(info.id)] == ["mine", "a1", "a2"]
         assert store.tally(info.id) == {"answered": 3}
         with pytest.raises(StoreError, match="into itself"):
-            store.merge([tmp_path / "a"])
+            merge(store, [tmp_path / "a"])
 
 
-def test_a_reply_that_differs_keeps_no_other_from_being_merged(tmp_path: Path) -> None:
+def test_conflicting_reply_does_not_block_others(tmp_path: Path) -> None:
     for name in "ab":
         with Store.open(tmp_path / name) as store:
             for number in range(4):
@@ -293,11 +260,11 @@ def test_a_reply_that_differs_keeps_no_other_from_being_merged(tmp_path: Path) -
                 if name == "b" or number < 2:
                     asyncio.run(store.keep(key(number), Completion(said, "m")))
     with Store.open(tmp_path / "a") as store:
-        merged = store.merge([tmp_path / "b"])
+        merged = merge(store, [tmp_path / "b"])
         assert (merged.n_conflicts, merged.n_replies) == (2, 2)
 
 
-def test_merge_has_one_row_of_a_task_whatever_its_document_was(tmp_path: Path) -> None:
+def test_merge_has_one_row_per_task(tmp_path: Path) -> None:
     async def kept(run: Run, status: str, *keys: int) -> None:
         for place, number in enumerate(keys):
             await run.record(key(number), place, str(place), row(place, status=status), None)
@@ -310,14 +277,14 @@ def test_merge_has_one_row_of_a_task_whatever_its_document_was(tmp_path: Path) -
         with Store.open(tmp_path / name) as store:
             asyncio.run(kept(store.begin(SPEC), status, *keys))
     with Store.open(tmp_path / "a") as store:
-        merged = store.merge([tmp_path / "b"])
+        merged = merge(store, [tmp_path / "b"])
         assert (merged.n_results, merged.n_conflicts) == (1, 0)  # the failure gave way
-        assert store.merge([tmp_path / "b"]).n_results == 0
+        assert merge(store, [tmp_path / "b"]).n_results == 0
         rows = list(store.rows(store.runs()[0].id))
     assert [(each["id"], each["status"]) for each in rows] == [("0", "answered"), ("1", "answered")]
 
 
-def test_merge_tells_runs_of_the_same_id_apart(tmp_path: Path) -> None:
+def test_merge_of_different_runs_with_the_same_id(tmp_path: Path) -> None:
     other = RunSpec(SPEC.command, {"model": "other"}, {})
     for name, spec in (("a", SPEC), ("b", other)):
         with Store.open(tmp_path / name) as store:
@@ -325,17 +292,17 @@ def test_merge_tells_runs_of_the_same_id_apart(tmp_path: Path) -> None:
         change(tmp_path / name, "UPDATE runs SET id = '20260101-abcd'")
         change(tmp_path / name, "UPDATE results SET run_id = '20260101-abcd'")
     with Store.open(tmp_path / "a") as store:
-        assert store.merge([tmp_path / "b"]).n_results == 1
-        assert store.merge([tmp_path / "b"]).n_results == 0
+        assert merge(store, [tmp_path / "b"]).n_results == 1
+        assert merge(store, [tmp_path / "b"]).n_results == 0
         assert sorted(row["by"] for info in store.runs() for row in store.rows(info.id)) == ["a", "b"]  # fmt: skip
 
 
-def test_an_id_that_is_a_path_leads_nowhere(tmp_path: Path) -> None:
+def test_id_that_is_a_path_is_not_used_as_one(tmp_path: Path) -> None:
     with Store.open(tmp_path / "b") as store:
         record(store.begin(SPEC), 0)
     change(tmp_path / "b", "UPDATE runs SET id = '../../x'")
     with Store.open(tmp_path / "a") as store:
-        store.merge([tmp_path / "b"])
+        merge(store, [tmp_path / "b"])
         assert [info.id.count("/") for info in store.runs()] == [0]
     with (
         Store.open(tmp_path / "b") as store,
@@ -344,7 +311,7 @@ def test_an_id_that_is_a_path_leads_nowhere(tmp_path: Path) -> None:
         store.begin(SPEC)
 
 
-def test_where_the_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_DATA_HOME")
     assert default_folder() == tmp_path / ".local/share/pearl"
@@ -356,7 +323,7 @@ def test_where_the_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert default_folder() == Path("here")
 
 
-def test_what_only_reads_does_not_write(tmp_path: Path) -> None:
+def test_read_only_store_does_not_write(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no store here"):
         Store.open(tmp_path / "none", read_only=True)
     assert not (tmp_path / "none").exists()
@@ -368,7 +335,7 @@ def test_what_only_reads_does_not_write(tmp_path: Path) -> None:
         store.begin(SPEC)
 
 
-def test_a_closed_store_takes_nothing(tmp_path: Path) -> None:
+def test_writing_to_a_closed_store_fails(tmp_path: Path) -> None:
     store = Store.open(tmp_path)
     run = store.begin(SPEC)
     store.close()
@@ -377,7 +344,7 @@ def test_a_closed_store_takes_nothing(tmp_path: Path) -> None:
         record(run, 1)
 
 
-def test_who_gives_up_waiting_leaves_no_harm(tmp_path: Path) -> None:
+def test_cancelled_writes_do_no_harm(tmp_path: Path) -> None:
     async def main() -> None:
         with Store.open(tmp_path) as store:
             tasks = [asyncio.ensure_future(store.keep(key(i), REPLY)) for i in range(20)]
@@ -390,7 +357,7 @@ def test_who_gives_up_waiting_leaves_no_harm(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_what_is_written_is_on_the_disk_when_it_is_said_to_be(tmp_path: Path) -> None:
+def test_writes_are_synchronous(tmp_path: Path) -> None:
     """Power may fail: with less than FULL, the last rows of a write-ahead log may be lost."""
     connection, _ = create_database(tmp_path / FILE)
     try:

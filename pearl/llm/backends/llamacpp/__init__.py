@@ -1,4 +1,4 @@
-"""A model in a GGUF file on this machine, embedded: `llamacpp:PATH.gguf`; no server to set up.
+"""A model in a GGUF file on this machine: `llamacpp:PATH.gguf`, without a server to set up.
 
 llama.cpp runs in a child process (`worker`), started by the first request and ended by `aclose` or
 with this process, so that a damaged file or a crash raises an error. `OpenAIModel` is the client;
@@ -8,11 +8,11 @@ The state of the longest common prefix of prompts, such as a document, is reused
 processed sequentially, because concurrent ones over one document would each process it (six over
 1,400 tokens on two cores: 11 s sequentially, 14 to 18 s in four slots).
 
-The memory of the context window is allocated at once: 2 GiB for 16,384 tokens of a common 8B model. What
-surely does not fit into memory is refused before it is loaded (`memory`).
+llama.cpp allocates the memory of the context window at once: 2 GiB for 16,384 tokens of a common 8B
+model. A model that does not fit into memory is refused before it is loaded (`header.memory_advice`).
 
-Without a chat template in the file, llama.cpp would write ChatML, whose marks are no tokens of such a
-model. It is given a completion prompt in plain text (`COMPLETION_TEMPLATE`).
+For a file without a chat template llama.cpp would use ChatML, whose marks are not among the tokens of
+such a model. So it gets a prompt in plain text (`COMPLETION_TEMPLATE`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-import threading
 from pathlib import Path
 
 from pearl.documents.document import file_source
@@ -34,7 +33,7 @@ from pearl.llm.backends.llamacpp.header import (
     memory_advice,
     read_header,
 )
-from pearl.llm.backends.llamacpp.process import FileTokenizer, WorkerProcess
+from pearl.llm.backends.llamacpp.process import FileTokenizer, Worker
 from pearl.llm.backends.openai import OpenAIModel, servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.progress import CallProgress, report
@@ -45,9 +44,7 @@ __all__ = ["ABILITIES", "DESCRIPTION", "LlamaCppModel", "create"]
 DESCRIPTION = "a model in a file, by llama.cpp in a child process: llamacpp:PATH.gguf"
 MAX_WINDOW = 16_384  # Default maximum context window in tokens
 CACHE_MIB = 4_096  # Memory for cached prefix states, in MiB
-# Polling interval for a worker in seconds; asyncio's primitives would belong to one event loop.
-POLL_S = 0.01
-# In llama.cpp's error for a prompt that is longer than the window.
+# Part of llama.cpp's error for a prompt that is longer than the window
 TOO_LONG = "exceeds the available context size"
 
 COMPLETION_TEMPLATE = """\
@@ -57,17 +54,15 @@ COMPLETION_TEMPLATE = """\
 
 {% endfor %}### Response:
 """
-"""The prompt of a model without a chat template: plain text, as collections of instructions have it."""
+"""The prompt of a model without a chat template, in the form of common instruction datasets."""
 
 COMPLETION_STOPS = ["\n### "]
-"""Where such a model goes on with an instruction, an answer or an explanation of its own, its reply is over."""
+"""The reply of such a model ends where it begins another instruction or answer of its own."""
 
 NOTICE = (
     "llamacpp: {} has no chat template, so it may not be trained to follow instructions; it is "
-    "given plain text to continue"
+    "prompted with plain text"
 )
-
-EXIT_TIMEOUT_S = 2.0  # Seconds to wait for a process to exit after its connections closed
 
 
 def create(name: str, settings: ModelSettings) -> LlamaCppModel:
@@ -81,7 +76,7 @@ def create(name: str, settings: ModelSettings) -> LlamaCppModel:
     if settings.window and settings.window > trained:
         raise UsageError(
             f"a window of {settings.window:,} tokens is too long for {path}",
-            help=f"it was trained on {trained:,}: --window {trained}",
+            help=f"the model was trained on {trained:,} tokens: --window {trained}",
         )
     window = settings.window or min(trained, MAX_WINDOW)
     return LlamaCppModel(path, settings.timeout_s, window, header)
@@ -93,32 +88,25 @@ class LlamaCppModel:
     reads_prompts = True
     constrains = Constrains(by=frozenset({"grammar", "json"}), max_text=240, likelihoods=True)
 
-    def __init__(
-        self,
-        path: Path,
-        timeout_s: float,
-        window: int,
-        header: Header | None = None,
-        *,
-        reuse: bool = True,
-    ) -> None:
+    def __init__(self, path: Path, timeout_s: float, window: int, header: Header) -> None:
         self.name = f"llamacpp:{path}"
         self.identity = f"{self.name} {file_source(path)}"
         self.window: int | None = window
         self._path = path
         self._timeout_s = timeout_s
-        self._reuse = reuse
-        self._header = header or read_header(path)
+        self._header = header
         self.notice = "" if self._header.has_template else NOTICE.format(path.name)
-        self._key = secrets.token_hex(16)  # other users of this machine may find the port
-        self._starting = threading.Lock()
-        self._worker: WorkerProcess | None = None
-        self._client: OpenAIModel | None = None
+        self._key = secrets.token_hex(
+            16
+        )  # keeps out other users of this machine, who may find the port
+        settings = self._settings()
+        self._worker = Worker(path, settings)
+        self._client: tuple[str, OpenAIModel] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._turn = asyncio.Lock()
         self.tokenizer = FileTokenizer(
-            f"the tokenizer of {path.name}", path.stem, self._key, self._address,
-            lambda: WorkerProcess({**self._settings(), "is_tokenizing": True}),
+            f"the tokenizer of {path.name}", path.stem, self._key, self._worker,
+            Worker(path, {**settings, "is_tokenizing": True}),
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -130,69 +118,48 @@ class LlamaCppModel:
         if loop is not self._loop:  # a lock belongs to one event loop
             self._loop, self._turn = loop, asyncio.Lock()
         async with self._turn:
-            worker, client = await self._serving()
+            if not self._worker.address:
+                self._check_memory()
+                report(CallProgress("loading"))
+            worker = await self._worker.serving(self._timeout_s)
+            client = await self._client_of(worker.address)
             try:
                 return await client.complete(request)
             except ModelError as error:
                 if TOO_LONG in error.message:
                     raise self._too_long(error) from None
-                if error.kind != "transport" or not await _has_ended(worker):
+                if error.kind != "transport" or not await worker.has_ended():
                     raise
-            raise self._died(worker)
+            worker.stop()
+            raise ModelError(
+                f"llama.cpp crashed on a request to {self._path}: {worker.last_error()}",
+                kind="transport",
+                help="the next request restarts it; a smaller --window needs less memory",
+            )
 
     async def aclose(self) -> None:
         """Stop the process; a later request restarts it."""
         client, self._client = self._client, None
-        worker, self._worker = self._worker, None
         try:
             await self.tokenizer.aclose()
             if client:
-                await client.aclose()
+                await client[1].aclose()
         finally:
-            if worker:
-                worker.stop()
+            self._worker.stop()
 
-    async def _serving(self) -> tuple[WorkerProcess, OpenAIModel]:
-        """Wait for the process to serve; returns it with its client."""
-        stale: OpenAIModel | None = None
-        with self._starting:
-            if self._worker is None or not self._worker.is_alive:
-                if self._worker:
-                    self._worker.stop()
-                stale = self._client
-                self._worker, self._client = self._start(), None
-            worker = self._worker
-        if stale is not None:  # its process has ended
-            await stale.aclose()
-        try:
-            if not worker.is_settled:
-                report(CallProgress("loading"))
-            async with asyncio.timeout(self._timeout_s):
-                while not worker.is_settled:  # noqa: ASYNC110, an event belongs to one loop
-                    await asyncio.sleep(POLL_S)
-        except TimeoutError:
-            worker.stop()
-            raise ModelError(
-                f"{self._path} was not loaded within {self._timeout_s:g} s",
-                kind="deadline",
-                help="allow more with --timeout-s, or use a smaller model",
-            ) from None
-        if worker.address is None:
-            await _has_ended(worker)  # its own message is more specific
-            worker.stop()
-            raise ModelError(
-                f"llama.cpp cannot load {self._path}: {worker.last_error()}",
-                kind="bad_request",
-                help="check that the file is complete; a smaller --window needs less memory",
-            )
+    async def _client_of(self, address: str) -> OpenAIModel:
+        """The client of the process at an address."""
+        if self._client and self._client[0] != address:
+            await self._client[1].aclose()  # its process has ended
+            self._client = None
         if self._client is None:
-            self._client = self._speaking_to(worker.address)
-        return worker, self._client
-
-    def _address(self) -> str | None:
-        """The address of the process that runs the model; None if no process runs."""
-        worker = self._worker
-        return worker.address if worker and worker.is_alive else None
+            assert self.window
+            endpoint = Endpoint(f"{address}/v1", self._path.stem, self._key)
+            # This llama.cpp is built with llguidance, which emits whole characters only.
+            server = servers.load("llguidance")
+            client = OpenAIModel(endpoint, self._timeout_s, self.window, server, is_streamed=True)
+            self._client = address, client
+        return self._client[1]
 
     def _settings(self) -> dict[str, object]:
         return {
@@ -200,71 +167,33 @@ class LlamaCppModel:
             "alias": self._path.stem,
             "key": self._key,
             "window": self.window,
-            "cache_prompt": self._reuse,
-            "cache_mib": CACHE_MIB if self._reuse else 0,
-            "is_tokenizing": False,
+            "cache_mib": CACHE_MIB,
             "template": "" if self._header.has_template else COMPLETION_TEMPLATE,
             "stops": [] if self._header.has_template else COMPLETION_STOPS,
         }
 
-    def _start(self) -> WorkerProcess:
-        self._check_memory()
-        try:
-            return WorkerProcess(self._settings())
-        except OSError as error:
-            raise ModelError(
-                f"llama.cpp cannot be started: {error.strerror}", kind="transport"
-            ) from None
-
     def _check_memory(self) -> None:
         assert self.window
         available = available_bytes()
-        if available is None:
-            return
-        found = memory_advice(self._header, self.window, available)
-        if found is not None and not has_gpu():
-            what, help = found
-            raise ModelError(
-                f"{self._path} does not fit into memory: {what}", kind="bad_request", help=help
-            )
-
-    def _speaking_to(self, address: str) -> OpenAIModel:
-        """Create the client of a worker."""
-        assert self.window
-        endpoint = Endpoint(f"{address}/v1", self._path.stem, self._key)
-        # This llama.cpp is built with llguidance, which emits whole characters only.
-        server = servers.load("llguidance")
-        return OpenAIModel(endpoint, self._timeout_s, self.window, server, is_streamed=True)
+        lack = None if available is None else memory_advice(self._header, self.window, available)
+        if lack is not None and not has_gpu():
+            message = f"{self._path} does not fit into memory: {lack[0]}"
+            raise ModelError(message, kind="bad_request", help=lack[1])
 
     def _too_long(self, error: ModelError) -> ModelError:
         found = re.search(r"\((\d+) tokens\)", error.message)
         size = f"{int(found[1]):,} tokens" if found else "more tokens"
         trained = self._header.trained
-        help = "a shorter prompt (--nearest 2, --context retrieve), or a model with a larger window"
+        help = "shorten the prompt (--nearest 2, --context retrieve), or use a model with a larger window"
         if (self.window or 0) < trained:
-            help = f"--window {trained} is what it was trained on; or a shorter prompt: --nearest 2"
+            help = (
+                f"use --window {trained}, the training window, or shorten the prompt: --nearest 2"
+            )
         return ModelError(
-            f"the prompt has {size}, the window of {self._path.name} {self.window:,}",
+            f"the prompt has {size}; the window of {self._path.name} has {self.window:,}",
             kind="bad_request",
             help=help,
         )
-
-    def _died(self, worker: WorkerProcess) -> ModelError:
-        worker.stop()
-        return ModelError(
-            f"llama.cpp crashed on a request to {self._path}: {worker.last_error()}",
-            kind="transport",
-            help="the next request restarts it; a smaller --window needs less memory",
-        )
-
-
-async def _has_ended(worker: WorkerProcess) -> bool:
-    """Whether an unresponsive worker has ended."""
-    for _ in range(int(EXIT_TIMEOUT_S / POLL_S)):
-        if not worker.is_alive:
-            return True
-        await asyncio.sleep(POLL_S)
-    return False
 
 
 ABILITIES = Abilities("PATH.gguf", LlamaCppModel.constrains, "llamacpp", tokenizes=True)

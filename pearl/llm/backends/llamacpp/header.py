@@ -1,6 +1,6 @@
-"""Header of a GGUF file: what has to be known of a model before it is loaded, its memory included.
+"""Header of a GGUF file: window, chat template and memory of a model before it is loaded.
 
-llama.cpp reads the rest in a child process; unreadable files are detected here, before it starts.
+Unreadable files are detected here, before the child process of llama.cpp starts.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pearl.errors import DataError
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)  # Supported versions; llama.cpp dropped version 1, which has 32-bit counts.
 MAX_KEY_LENGTH = 65_535
-MAX_DEPTH = 4  # Maximum nesting of arrays: the format allows any depth, files have none
+MAX_DEPTH = 4  # Maximum nesting of arrays; real files have no nested ones
 
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}  # fmt: skip
 """Type of a value → how `struct` reads it."""
 
 _STRING, _ARRAY = 8, 9
 
-HELP = "name a whole language model in the GGUF format, the first file where it is in several"
-# Maximum bytes searched for the chat template, which stands after the vocabulary.
+HELP = "name a complete language model in the GGUF format; of a split model, its first file"
+# Maximum bytes searched for the chat template, which follows the vocabulary
 MAX_METADATA = 256 * 2**20
 _TEMPLATE = struct.pack("<Q", len(b"tokenizer.chat_template")) + b"tokenizer.chat_template"
 _CACHED_NUMBER_BYTES = 2  # llama.cpp keeps keys and values in 16 bits.
@@ -70,19 +70,19 @@ class _HeaderReader:
         found: dict[str, int | str | None] = {}
         for _ in range(self._number("Q")):
             key = self._string()
-            architecture = found.get("general.architecture")
-            if key.startswith("tokenizer.") and f"{architecture}.context_length" in found:
+            of = found.get("general.architecture")
+            if key.startswith("tokenizer.") and f"{of}.context_length" in found:
                 break  # a vocabulary has up to half a million entries
             found[key] = self._value(self._number("I"))
-        architecture = found.get("general.architecture")
-        trained = found.get(f"{architecture}.context_length")
-        if not isinstance(trained, int):
-            raise self._wrong(f"holds no language model (its architecture is '{architecture}')")
+        prefix = f"{found.get('general.architecture')}."
         numbers = {
-            key.removeprefix(f"{architecture}."): value
+            key.removeprefix(prefix): value
             for key, value in found.items()
             if isinstance(value, int)
         }
+        if "context_length" not in numbers:
+            raise self._wrong(f"contains no language model (its architecture is '{prefix[:-1]}')")
+        trained = numbers["context_length"]
         return Header(trained, self._has_template(), _bytes_a_token(numbers), self._size)
 
     def _has_template(self) -> bool:
@@ -90,22 +90,19 @@ class _HeaderReader:
             return data.find(_TEMPLATE) >= 0
 
     def _value(self, kind: int, depth: int = 0) -> int | str | None:
-        """Read a value; irrelevant ones are skipped and give None."""
+        """Read a value; arrays are skipped and give None."""
         if kind == _STRING:
             return self._string()
         if kind == _ARRAY and depth < MAX_DEPTH:
             of, n = self._number("I"), self._number("Q")
             if of in _NUMBERS:
                 self._skip(n * struct.calcsize(_NUMBERS[of]))
-            elif of == _STRING:
-                for _ in range(n):
-                    self._skip(self._number("Q"))
             else:
                 for _ in range(n):
                     self._value(of, depth + 1)
             return None
         if kind not in _NUMBERS:
-            raise self._wrong("is damaged: its metadata hold a value of an unknown type")
+            raise self._wrong("is damaged: a value of its metadata has an unknown type")
         return self._number(_NUMBERS[kind])
 
     def _number(self, form: str) -> int:
@@ -122,12 +119,12 @@ class _HeaderReader:
     def _bytes(self, n: int) -> bytes:
         data = self._file.read(n)
         if len(data) < n:
-            raise self._wrong("is cut off")
+            raise self._wrong("is truncated")
         return data
 
     def _skip(self, n: int) -> None:
         if n > self._size - self._file.tell():
-            raise self._wrong("is cut off")
+            raise self._wrong("is truncated")
         self._file.seek(n, 1)
 
     def _wrong(self, what: str) -> DataError:
@@ -135,25 +132,23 @@ class _HeaderReader:
 
 
 def _bytes_a_token(numbers: dict[str, int]) -> int:
-    """Memory that a token takes in the context window."""
+    """Bytes of memory per token of the context window; 0 if unknown."""
     if "attention.sliding_window" in numbers:
         return 0
     heads = numbers.get("attention.head_count", 0)
     length = numbers.get("embedding_length", 0) // heads if heads > 0 else 0
-    both = numbers.get("attention.key_length", length) + numbers.get(
-        "attention.value_length", length
-    )
+    key = numbers.get("attention.key_length", length)
+    value = numbers.get("attention.value_length", length)
     layers, kept = numbers.get("block_count", 0), numbers.get("attention.head_count_kv", 0)
-    return max(0, _CACHED_NUMBER_BYTES * layers * kept * both)
+    return max(0, _CACHED_NUMBER_BYTES * layers * kept * (key + value))
 
 
-_MEMINFO = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
 _STEP = 1_024  # Advised windows are multiples of it, in tokens
 
 
 def memory_advice(header: Header, window: int, available: int) -> tuple[str, str] | None:
-    """The memory that a model lacks, with advice; None if it fits."""
+    """Why a model does not fit into memory, and advice; None if it fits."""
     cache = window * header.bytes_a_token
     if header.n_bytes + cache <= available:
         return None
@@ -169,19 +164,25 @@ def memory_advice(header: Header, window: int, available: int) -> tuple[str, str
 
 
 def available_bytes() -> int | None:
-    """Memory that a new process may take, in bytes, without that of a GPU; None if unknown.
+    """Bytes of memory that a new process can use, GPUs excluded; None if unknown.
 
-    The least of what the system has to spare and what the limits of this process's group leave.
+    The minimum of the available memory of the system and of the control group of this process.
     """
     found: list[int] = []
     with suppress(OSError, ValueError):
-        lines = _MEMINFO.read_text().splitlines()
-        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+        found.append(1024 * _field(Path("/proc/meminfo"), "MemAvailable:"))
     with suppress(OSError, ValueError):  # "max" is no limit
         limit = int((_GROUP / "memory.max").read_text())
         used = int((_GROUP / "memory.current").read_text())
-        found.append(max(0, limit - used + _reclaimable()))
+        # The system can free the cached files of the group.
+        found.append(max(0, limit - used + _field(_GROUP / "memory.stat", "inactive_file")))
     return min(found, default=None)
+
+
+def _field(path: Path, name: str) -> int:
+    """The number after a name at the beginning of a line."""
+    lines = map(str.split, path.read_text().splitlines())
+    return int(next((words[1] for words in lines if words[0] == name), ""))
 
 
 def has_gpu() -> bool:
@@ -189,16 +190,6 @@ def has_gpu() -> bool:
     import xllamacpp
 
     return any(device["name"] != "CPU" for device in xllamacpp.get_device_info())
-
-
-def _reclaimable() -> int:
-    """Bytes of files that the group has in memory, which give way."""
-    with suppress(OSError, ValueError):
-        for line in (_GROUP / "memory.stat").read_text().splitlines():
-            name, _, n = line.partition(" ")
-            if name == "inactive_file":
-                return int(n)
-    return 0
 
 
 def _gib(n: int) -> str:

@@ -1,8 +1,8 @@
-"""The child process that runs llama.cpp, and a tokenizer that asks it."""
+"""The child process that runs llama.cpp, and a tokenizer that uses it."""
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import json
 import os
 import re
@@ -11,22 +11,27 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from time import monotonic, sleep
 from typing import IO
 
-from pearl.documents.tokens import TokenizerError
+from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.backends.openai.sessions import ServerTokenizer
+from pearl.llm.backends.openai.servers import Server
+from pearl.llm.backends.openai.sessions import TIMEOUT_S, HttpSession, ServerTokenizer
 
 SCRIPT = Path(__file__).with_name("worker.py")
 MAX_LINES = 40  # Maximum stored lines of a worker's stderr
 MAX_QUOTED = 200  # Maximum characters of its error in a message
 END_TIMEOUT_S = 10.0
+EXIT_TIMEOUT_S = 2.0  # Seconds to wait for a process to exit after its connections closed
+# Polling interval for a worker in seconds; asyncio's primitives would belong to one event loop.
+POLL_S = 0.01
+START_TIMEOUT_S = 60.0  # Time limit for reading the vocabulary in seconds
 
 
 class WorkerProcess:
@@ -36,7 +41,7 @@ class WorkerProcess:
     """
 
     def __init__(self, settings: Mapping[str, object]) -> None:
-        self.address: str | None = None
+        self.address = ""
         self._stderr: deque[str] = deque(maxlen=MAX_LINES)
         self._is_settled = threading.Event()
         self._process = subprocess.Popen(
@@ -52,6 +57,7 @@ class WorkerProcess:
             cwd=os.path.abspath(os.sep),  # noqa: PTH100 - the root of any system
             start_new_session=True,  # Ctrl-C is for the parent, which then ends it
         )
+        self.pid = self._process.pid
         self._listeners = [
             threading.Thread(target=listen, args=(stream,), daemon=True)
             for listen, stream in (
@@ -63,24 +69,27 @@ class WorkerProcess:
             listener.start()
         stdin = self._process.stdin
         assert stdin
-        with contextlib.suppress(OSError):  # if it has ended, stderr says why
+        with suppress(OSError):  # the process has ended; stderr says why
             stdin.write(json.dumps(settings) + "\n")
             stdin.flush()
 
     @property
-    def pid(self) -> int:
-        """Number of the process."""
-        return self._process.pid
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether start-up has finished, successfully or not."""
-        return self._is_settled.is_set()
-
-    @property
     def is_alive(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the process still runs."""
         return self._process.poll() is None
+
+    async def settle(self) -> None:
+        """Wait until start-up has finished, successfully or not."""
+        while not self._is_settled.is_set():  # noqa: ASYNC110, an event belongs to one loop
+            await asyncio.sleep(POLL_S)
+
+    async def has_ended(self) -> bool:
+        """Whether the process ends within `EXIT_TIMEOUT_S`."""
+        for _ in range(int(EXIT_TIMEOUT_S / POLL_S)):
+            if not self.is_alive:
+                return True
+            await asyncio.sleep(POLL_S)
+        return False
 
     def stop(self) -> None:
         """Kill it and close its pipes; idempotent."""
@@ -89,22 +98,23 @@ class WorkerProcess:
         for listener in self._listeners:
             listener.join(END_TIMEOUT_S)
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            with contextlib.suppress(OSError):  # what was not yet written is lost
+            with suppress(OSError):  # unwritten data is lost
                 stream.close()  # type: ignore[union-attr]
 
     def last_error(self) -> str:
-        """The reason of its end from stderr, on one line; call after `stop`."""
-        lines = [line for line in self._stderr if line]
-        reason = _reason(lines) or _ending(self._process.returncode)
+        """Why the process ended, from stderr, on one line; call after `stop`."""
+        reason = _reason([line for line in self._stderr if line])
+        reason = reason or _ending(self._process.returncode)
         return reason if len(reason) <= MAX_QUOTED else f"{reason[: MAX_QUOTED - 1]}…"
 
     def _await_address(self, stdout: IO[str]) -> None:
-        with contextlib.suppress(ValueError):  # it ended in place of an answer
+        with suppress(ValueError):  # the process ended without an answer
             self.address = json.loads(stdout.readline())["address"]
         self._is_settled.set()
 
     def _read_stderr(self, stderr: IO[str]) -> None:
-        self._stderr.extend(map(_without_time, stderr))
+        for line in stderr:  # llama.cpp writes the time and the level first
+            self._stderr.append(re.sub(r"^[\d.]+ [A-Z] ", "", " ".join(line.split())))
 
 
 _REASON = lazy_pattern(r"(?:error loading model|failed to initialize the context): (.+)")
@@ -120,93 +130,94 @@ def _reason(lines: Sequence[str]) -> str:
         'failed to read keys'
     """
     for before, line in pairwise(["", *lines]):
-        if found := _REASON.search(line):
-            words = found[1]
-            return before if before and "failed to load model from" in words else words
+        if match := _REASON.search(line):
+            reason = match[1]
+            return before if before and "failed to load model from" in reason else reason
     return "; ".join(lines[-2:])
-
-
-def _without_time(line: str) -> str:
-    """A line of llama.cpp's without its time and level."""
-    return re.sub(r"^[\d.]+ [A-Z] ", "", " ".join(line.split()))
 
 
 def _ending(code: int) -> str:
     """A description of an exit status."""
-    if code >= 0:
-        return f"ended with code {code}"
     try:
-        return f"ended by {signal.Signals(-code).name}"
+        return f"ended with code {code}" if code >= 0 else f"ended by {signal.Signals(-code).name}"
     except ValueError:
         return f"ended by signal {-code}"
 
 
-START_TIMEOUT_S = 60.0  # Time limit for reading the vocabulary in seconds
-_POLL_S = 0.01
+class Worker:
+    """The process of a model file, started on demand from any thread and event loop."""
+
+    def __init__(self, path: Path, settings: Mapping[str, object]) -> None:
+        self.process: WorkerProcess | None = None
+        self._path = path
+        self._settings = settings
+        self._starting = threading.Lock()
+
+    @property
+    def address(self) -> str:
+        """The address of the process; "" if no process has loaded the model."""
+        process = self.process
+        return process.address if process and process.is_alive else ""
+
+    async def serving(self, timeout_s: float) -> WorkerProcess:
+        """Start the process if necessary, and wait until it has loaded the model."""
+        with self._starting:
+            if self.process is None or not self.process.is_alive:
+                self.stop()
+                try:
+                    self.process = WorkerProcess(self._settings)
+                except OSError as error:
+                    message = f"llama.cpp cannot be started: {error.strerror}"
+                    raise ModelError(message, kind="transport") from None
+            process = self.process
+        try:
+            async with asyncio.timeout(timeout_s):
+                await process.settle()
+        except TimeoutError:
+            process.stop()
+            raise ModelError(
+                f"{self._path} was not loaded within {timeout_s:g} s",
+                kind="deadline",
+                help="allow more with --timeout-s, or use a smaller model",
+            ) from None
+        if not process.address:
+            await process.has_ended()  # its error message is complete only then
+            process.stop()
+            raise ModelError(
+                f"llama.cpp cannot load {self._path}: {process.last_error()}",
+                kind="bad_request",
+                help="check that the file is complete; a smaller --window needs less memory",
+            )
+        return process
+
+    def stop(self) -> None:
+        """Kill the process; a later request starts another."""
+        process, self.process = self.process, None
+        if process is not None:
+            process.stop()
 
 
-class FileTokenizer:
-    """The tokenizer of a model file."""
+class FileTokenizer(ServerTokenizer):
+    """The tokenizer of a model file, in the process that runs the model, else in its own."""
 
-    def __init__(
-        self,
-        name: str,
-        alias: str,
-        key: str,
-        running: Callable[[], str | None],
-        start: Callable[[], WorkerProcess],
-    ) -> None:
+    def __init__(self, name: str, alias: str, key: str, running: Worker, own: Worker) -> None:
         self.name = name
+        self.worker = own
         self._alias = alias
         self._key = key
         self._running = running
-        self._start = start
-        self._starting = threading.Lock()
-        self._worker: WorkerProcess | None = None
-        self._clients: dict[str, ServerTokenizer] = {}
+        self._sessions: dict[str, HttpSession] = {}
 
-    def count(self, text: str) -> int:
-        """Count the tokens of a text."""
-        return self._client().count(text)
+    async def _connected(self) -> tuple[HttpSession, Server]:
+        address = self._running.address or (await self.worker.serving(START_TIMEOUT_S)).address
+        if address not in self._sessions:
+            endpoint = Endpoint(f"{address}/v1", self._alias, self._key)
+            self._sessions[address] = HttpSession(endpoint, TIMEOUT_S)
+        return self._sessions[address], servers.load("llamacpp")
 
-    def frame_tokens(self) -> int:
-        """Tokens of the chat template around one message."""
-        return self._client().frame_tokens()
-
-    async def aclose(self) -> None:
+    async def _close(self) -> None:
         """Stop the process; a later count starts another."""
-        with self._starting:
-            worker, self._worker = self._worker, None
-            clients, self._clients = self._clients, {}
-        for client in clients.values():
-            await client.aclose()
-        if worker is not None:
-            worker.stop()
-
-    def _client(self) -> ServerTokenizer:
-        address = self._running() or self._own_address()
-        with self._starting:
-            if address not in self._clients:
-                endpoint = Endpoint(f"{address}/v1", self._alias, self._key)
-                self._clients[address] = ServerTokenizer(endpoint, servers.load("llamacpp"))
-            return self._clients[address]
-
-    def _own_address(self) -> str:
-        with self._starting:
-            if self._worker is None or not self._worker.is_alive:
-                if self._worker is not None:
-                    self._worker.stop()
-                try:
-                    self._worker = self._start()
-                except OSError as error:
-                    raise TokenizerError(f"no process can be started: {error.strerror}") from None
-            worker = self._worker
-            until = monotonic() + START_TIMEOUT_S
-            while not worker.is_settled and monotonic() < until:
-                sleep(_POLL_S)
-            if worker.address is None:
-                is_late = not worker.is_settled
-                worker.stop()
-                why = f"not within {START_TIMEOUT_S:g} s" if is_late else worker.last_error()
-                raise TokenizerError(f"llama.cpp cannot read the vocabulary: {why}")
-            return worker.address
+        while self._sessions:
+            _, session = self._sessions.popitem()
+            await session.aclose()
+        self.worker.stop()

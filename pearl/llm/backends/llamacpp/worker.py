@@ -2,12 +2,11 @@
 
     python -P worker.py
 
-The first line of standard input says what to serve, as JSON. The answer is one line on standard
-output, `{"address": "http://127.0.0.1:PORT"}`; everything llama.cpp says goes to standard error.
-The process ends when its standard input does: with its parent, however that ended, because the
-system closes a dead process's pipes.
+The first line of standard input has the settings as JSON. The answer is one line on standard output,
+`{"address": "http://127.0.0.1:PORT"}`; all messages of llama.cpp go to standard error. The process
+ends when its standard input is closed. The system closes it when the parent ends for any reason.
 
-Nothing of the project is imported: this runs as a file, so that it starts fast.
+This file runs alone and imports nothing of the project, so that it starts fast.
 """
 
 from __future__ import annotations
@@ -16,22 +15,25 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 N_READ_AT_ONCE = 512  # Prompt tokens per progress report, equal to the batch size
 MIN_WINDOW = 256  # Context window of a process that only tokenizes
-# Seconds that llama.cpp is given to log why: it does so in a thread, which the end of the process
-# cuts off.
+# Seconds for llama.cpp to log an error: its thread for logging ends with the process.
 LOG_S = 0.5
-ERRORS_ONLY = 1  # llama.cpp's level of messages.
+ERRORS_ONLY = 1  # A level of llama.cpp's messages
 
 
 def main() -> None:
     """Serve until standard input ends."""
     settings = json.loads(sys.stdin.readline())
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints is no answer
-    _no_core_dumps()
+    os.dup2(2, 1)  # output of libraries must not be taken for the answer
+    with suppress(ImportError):  # on Windows
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump is as large as the model
     try:
         server = _serve(settings)
     except RuntimeError as error:
@@ -51,7 +53,6 @@ def _serve(settings: dict[str, Any]) -> Any:
     parameters.model_alias = {settings["alias"]}
     parameters.api_keys = [settings["key"]]
     parameters.n_ctx = settings["window"]
-    parameters.cache_prompt = settings["cache_prompt"]
     parameters.cache_ram_mib = settings["cache_mib"]
     parameters.n_batch = N_READ_AT_ONCE
     parameters.n_parallel = 1
@@ -64,28 +65,14 @@ def _serve(settings: dict[str, Any]) -> Any:
         parameters.chat_template = settings["template"]
         parameters.use_jinja = True
         parameters.antiprompt = settings["stops"]
-    if settings["is_tokenizing"]:
-        _leave_weights(parameters)
+    if settings.get("is_tokenizing"):  # needs the vocabulary only, so that no weights are read
+        parameters.n_ctx = MIN_WINDOW
+        parameters.cache_ram_mib = 0
+        parameters.n_gpu_layers = 0
+        parameters.no_extra_bufts = True
+        parameters.fit_params = False
+        parameters.warmup = False
     return xllamacpp.Server(parameters)
-
-
-def _leave_weights(parameters: Any) -> None:
-    """Have the weights mapped, and not read: the vocabulary is all that is needed."""
-    parameters.n_ctx = MIN_WINDOW
-    parameters.cache_ram_mib = 0
-    parameters.n_gpu_layers = 0
-    parameters.no_extra_bufts = True
-    parameters.fit_params = False
-    parameters.warmup = False
-
-
-def _no_core_dumps() -> None:
-    """Disable core dumps, which would be as large as the model."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 if __name__ == "__main__":

@@ -1,39 +1,36 @@
 """Any server that speaks OpenAI's Chat Completions: OpenAI itself, vLLM, Ollama, llama.cpp, ...
 
 Every call returns a `Completion` or raises a `ModelError` of the right kind, whatever the server
-sends. `wire` sends the request by aiohttp; `replies` validates the response; `faults` maps errors
-(docs/decisions/0014-transport.md). `official` sends it by an official client of the caller.
-`constraining` handles constrained requests and detects what the server supports; `servers` has the
-kinds of servers.
+sends. `sessions` sends requests through `wire` by aiohttp (docs/decisions/0014-transport.md), or
+through `official` by an official client of the caller; `replies` validates the response; `faults`
+maps errors. `constraining` handles constrained requests; `servers` has the kinds of servers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pearl.documents.tokens import DEFAULT_WINDOW, known_window
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
-from pearl.llm.backends.openai import faults, replies, servers, streaming
+from pearl.llm.backends.openai import faults, replies, servers
 from pearl.llm.backends.openai.batches import Batches
 from pearl.llm.backends.openai.constraining import Constraining
 from pearl.llm.backends.openai.endpoint import (
     ANY_KEY,
     KEY_VARIABLE,
     Endpoint,
-    Parameters,
     key_variable,
     read_key,
 )
-from pearl.llm.backends.openai.faults import Refuses, StatusError
+from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.replies import Listed, plausible
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.sessions import (
-    LIST_TIMEOUT_S,
+    TIMEOUT_S,
     HttpSession,
     ServerTokenizer,
     aside,
@@ -57,9 +54,8 @@ __all__ = [
 ]
 
 DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of your own"
-
+ABILITIES = Abilities("NAME", None, key=KEY_VARIABLE, tokenizes=None)
 ADDRESS_VARIABLE = "OPENAI_BASE_URL"
-
 OWN_URL = "https://api.openai.com/v1"
 
 
@@ -69,24 +65,21 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
 
 
 def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIModel:
-    """The same under another name than `openai` (`pearl.llm.backends`)."""
+    """As `create`, with the name of another backend."""
     if not name:
-        raise UsageError(
-            f"{backend}: needs the name of a model",
-            help="for example openai:gpt-4o-mini"
+        help = (
+            "for example openai:gpt-4o-mini"
             if backend == "openai"
-            else "as the server names it",
+            else "use the server's name for it"
         )
-    endpoint = endpoint_of(
-        name, settings.base_url, settings.api_key_env, is_asked=settings.is_asked
-    )
+        raise UsageError(f"{backend}: needs the name of a model", help=help)
+    is_asked = settings.is_asked
+    endpoint = endpoint_of(name, settings.base_url, settings.api_key_env, is_asked=is_asked)
     kind = settings.server
     server = servers.by_address(endpoint) if kind is None else servers.load(kind)
-    model = OpenAIModel(endpoint, settings.timeout_s, settings.window, server, backend=backend)
-    if not settings.is_asked:
-        model.tokenizer = None
-        model.asks_window = False
-    return model
+    return OpenAIModel(
+        endpoint, settings.timeout_s, settings.window, server, backend=backend, is_asked=is_asked
+    )
 
 
 def endpoint_of(
@@ -112,7 +105,7 @@ def address(settings: ModelSettings) -> str:
 
 
 class OpenAIModel:
-    """One model of one server."""
+    """One model of one server; a `server` of None is detected when a request has a constraint."""
 
     reads_prompts = True
 
@@ -124,46 +117,38 @@ class OpenAIModel:
         server: Server | None = None,
         *,
         backend: str = "openai",
+        is_asked: bool = True,
         is_streamed: bool = False,
         wire: Wire | None = None,
     ) -> None:
         self.name = f"{backend}:{endpoint.model}"
         self.identity = f"{self.name}@{endpoint.identity}"
         self.notice = f"{backend}: {endpoint.greeting}"
-        self.asks_window = True
+        self.constrains = (
+            Constrains(frozenset({"grammar", "json"}))  # as far as known without a request
+            if server is None
+            else Constrains(server.by, likelihoods=server.likelihoods is not None)
+        )
+        may_tokenize = not endpoint.is_openai if server is None else bool(server.tokenizes)
+        self.tokenizer = ServerTokenizer(endpoint, server) if is_asked and may_tokenize else None
+        self._is_asked = is_asked
+        self._is_streamed = is_streamed
         self._window = window
         self._server = server
         self._endpoint = endpoint
         self._timeout_s = timeout_s
-        self._is_streamed = is_streamed
-        self._likelihoods = None if server is None else server.likelihoods
-        self._parameters = Parameters(endpoint)
-        self._session = HttpSession(endpoint, timeout_s, backend, wire)
-        may_tokenize = not endpoint.is_openai if server is None else bool(server.tokenizes)
-        self.tokenizer = ServerTokenizer(endpoint, server) if may_tokenize else None
-        self._constraining = Constraining(
-            endpoint,
-            server,
-            body_of=self._parameters.body,
-            send=self._post,
-            owners=self._owners,
-            timeout_s=timeout_s,
-        )
-
-    @property
-    def constrains(self) -> Constrains:
-        """Its support for constraints, as far as known without a request."""
-        return self._constraining.constrains
+        self._session = HttpSession(endpoint, timeout_s, backend, wire, is_streamed=is_streamed)
+        self._constraining = Constraining(self._session, server)
 
     @property
     def window(self) -> int:
         """Context window in tokens: as set, as reported by the server, or by the model's name."""
         if self._window is None:
             known = known_window(self._endpoint.model)
-            # The makers' servers have the windows that are known of their models.
+            # Vendors' own servers serve models with the window known for their names.
             is_told = self._endpoint.is_local or (known is None and not self._endpoint.is_openai)
             told = None
-            if is_told and self.asks_window:
+            if is_told and self._is_asked:
                 told = aside(find_window(self._endpoint, self._server)).result()
             self._window = told or known or DEFAULT_WINDOW
         return self._window
@@ -193,39 +178,41 @@ class OpenAIModel:
 
     async def _reply(self, request: Request) -> Completion:
         if request.candidates:
-            if self._likelihoods is None:
+            if self._server is None or self._server.likelihoods is None:
                 raise ModelError(f"{self.name} does not report likelihoods", kind="bad_request")
-            return await self._likelihoods(request, self._endpoint, self._post_whole)
+            return await self._server.likelihoods(request, self._endpoint, self._session.post)
         if request.constraint is not None:
             return await self._constraining.complete(request, request.constraint)
-        body = await self._post("/chat/completions", self._parameters.body(request))
-        return replies.read_completion(body, self._endpoint)
+        body = self._session.parameters.body(request)
+        return replies.read_completion(
+            await self._session.post("/chat/completions", body), self._endpoint
+        )
 
     def batches(self) -> Batches:
         """The same model through the server's Batch API."""
-        return Batches(self._endpoint, self._session, self._parameters, self._timeout_s)
+        return Batches(self._session)
 
     async def listing(self) -> list[Listed]:
-        """The models that the server lists, which costs nothing; empty if it does not list."""
+        """The models that the server lists, free of charge; empty if it has no listing."""
         try:
             return await self._session.listed()
         except StatusError as error:
-            if error.status in (404, 405, 501):  # it is there, and does not list
+            if error.status in (404, 405, 501):  # a server without a listing
                 return []
             raise await self._session.refused(error) from None
         except TimeoutError:
-            raise faults.too_slow(LIST_TIMEOUT_S, self._endpoint) from None
+            raise faults.too_slow(TIMEOUT_S, self._endpoint) from None
         except ValueError:
             return []
 
     async def served(self) -> list[str]:
         """Names of the models that the server lists.
 
-        With the short forms that it takes, too (`model` for Ollama's `model:latest` and Google's
-        `models/model`); empty if it lists none, or has one model and takes any name for it.
+        Including accepted short forms (`model` for Ollama's `model:latest` and Google's
+        `models/model`); empty if the server lists none, or accepts any name for its only model.
         """
         listed = await self.listing()
-        kind = servers.by_owner({str(model.owned_by) for model in listed})
+        kind = servers.by_listing(listed, self._endpoint.model)
         if len(listed) == 1 and kind is not None and kind.is_of_any_name:
             return []
         names = [model.id for model in listed]
@@ -237,55 +224,3 @@ class OpenAIModel:
         await self._session.aclose()
         if self.tokenizer is not None:
             await self.tokenizer.aclose()
-
-    async def _post(
-        self, path: str, body: dict[str, Any], is_of_constraint: Refuses = faults.refuses_nothing
-    ) -> bytes:
-        """Post a body and return that of the response with status 200."""
-        wire = self._session.connect()
-        while True:
-            try:
-                if self._is_streamed:
-                    return await streaming.post(wire, path, body, self._endpoint)
-                return await wire.post(path, body)
-            except StatusError as error:
-                if error.status in (400, 422):
-                    mended = self._parameters.mended(body, str(error.body), error.param)
-                    if mended is not None:
-                        body = mended
-                        continue
-                raise await self._refused(error, is_of_constraint) from None
-
-    async def _post_whole(self, path: str, body: Mapping[str, Any]) -> bytes:
-        """As `_post`, without streaming and without changes to the body."""
-        try:
-            return await self._session.connect().post(path, body)
-        except StatusError as error:
-            raise await self._session.refused(error) from None
-
-    async def _refused(self, error: StatusError, is_of_constraint: Refuses) -> ModelError:
-        refused = await self._session.refused(error)
-        if is_of_constraint(error):
-            return ModelError(refused.message, kind="unconstrained")
-        return refused
-
-    async def _owners(self) -> frozenset[str] | None:
-        """`owned_by` of this model, or of all listed models; None if unavailable for now."""
-        try:
-            listed = await self._session.listed()
-        except StatusError as error:
-            is_passing = error.status in (408, 425, 429) or error.status >= 500
-            return None if is_passing else frozenset()
-        except TimeoutError:
-            return None
-        except ModelError as error:
-            if error.kind == "deadline":
-                return None
-            raise
-        except ValueError:
-            return frozenset()
-        its_own = [model for model in listed if model.id == self._endpoint.model]
-        return frozenset(str(model.owned_by) for model in its_own or listed)
-
-
-ABILITIES = Abilities("NAME", None, key=KEY_VARIABLE, tokenizes=None)

@@ -10,64 +10,38 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from dataclasses import replace
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, AliasPath, BaseModel, Field
 
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request
 from pearl.llm.backends.openai import faults, replies
-from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.replies import plausible
+from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.flaws import is_blank
 from pearl.llm.usable import trimmed, usable
-
-if TYPE_CHECKING:
-    from pearl.llm.backends.openai.endpoint import Parameters
-    from pearl.llm.backends.openai.sessions import HttpSession
 
 MAX_REQUESTS = 50_000  # Maximum requests per batch (OpenAI's limit)
 MAX_BYTES = 200_000_000  # Maximum bytes of a request file (OpenAI's limit)
 PATH: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 TRANSFER_TIMEOUT_S = 3600.0  # Time limit of an upload or download in seconds
 MAX_RESULT_BYTES = 2**30  # Maximum bytes of a reply file: five times the request file
-PAGE = 100
-MAX_PAGES = 10  # Entries of the listing of batches that are searched, latest first
+PAGE = 100  # Batches per page of the listing
+MAX_PAGES = 10  # Pages of the listing of batches that are searched, latest first
 _MARK = lazy_pattern(r"\[ref: ([a-p]{6})\]")
 _MARK_LINE = lazy_pattern(rf"[ \t*_`>#]*+{_MARK.pattern}[ \t*_`]*+:?+\n?")
 _ASKED = "\n\nBegin your reply with this line: [ref: {}]"
-_MARK_TOKENS = 16  # What the mark takes of a reply at most
+_MARK_TOKENS = 16  # Maximum tokens of the mark in a reply
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
 _UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch as the server describes it."""
-
-    id: str
-    status: str
-    files: tuple[str, ...] = ()
-    n_done: int = 0
-    problem: ModelError | None = None
-    is_too_much: bool = False
-
-    @property
-    def is_over(self) -> bool:
-        """Whether its status is final."""
-        return self.status in _OVER
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether its status is one that passes."""
-        return self.status in _UNDER_WAY
 
 
 _Id = Annotated[str, Field(min_length=1)]
@@ -83,54 +57,57 @@ class _Problem(BaseModel):
     line: int | None = None
 
 
-class _Problems(BaseModel):
-    data: list[_Problem] | None = None
+class Batch(BaseModel):
+    """A batch as the server describes it."""
 
-
-class _Counts(BaseModel):
-    completed: int | None = None
-    failed: int | None = None
-
-
-class _Batch(BaseModel):
     id: _Id
-    status: str
+    status: Annotated[str, AfterValidator(str.lower)]
     input_file_id: str | None = None
     output_file_id: str | None = None
     error_file_id: str | None = None
-    errors: _Problems | None = None
-    request_counts: _Counts | None = None
+    n_completed: int | None = Field(None, validation_alias=AliasPath("request_counts", "completed"))
+    n_failed: int | None = Field(None, validation_alias=AliasPath("request_counts", "failed"))
+    first_problem: _Problem | None = Field(None, validation_alias=AliasPath("errors", "data", 0))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its status is final."""
+        return self.status in _OVER
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether its status is known and will change."""
+        return self.status in _UNDER_WAY
+
+    @property
+    def n_done(self) -> int:
+        """Requests that are answered, usable or not."""
+        return (self.n_completed or 0) + (self.n_failed or 0)
+
+    @property
+    def is_too_much(self) -> bool:
+        """Whether the server refused it because too many tokens wait in all batches."""
+        return self.first_problem is not None and self.first_problem.code == "token_limit_exceeded"
 
 
 class _Page(BaseModel):
-    data: list[_Batch]
+    data: list[Batch]
     has_more: bool = False
 
 
 class Batches:
     """The batches of one model."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        session: HttpSession,
-        parameters: Parameters,
-        timeout_s: float,
-    ) -> None:
-        self._endpoint = endpoint
+    def __init__(self, session: HttpSession) -> None:
+        self.server = session.endpoint.shown
         self._session = session
-        self._parameters = parameters
-        self._timeout_s = timeout_s
-
-    @property
-    def server(self) -> str:
-        """The server's address, as messages show it."""
-        return self._endpoint.shown
+        self._endpoint = session.endpoint
+        self._timeout_s = session.timeout_s
 
     def line(self, key: bytes, request: Request) -> bytes:
         """An unconstrained request with its key of 32 bytes, as one line of a file.
 
-        It asks for a mark at the head of the reply, which tells a reply to another request.
+        It asks for a mark at the head of the reply, which reveals a reply to another request.
         """
         *before, last = request.messages
         asked = replace(last, content=last.content + _ASKED.format(_mark(key)))
@@ -140,15 +117,14 @@ class Batches:
             messages=(*before, asked),
             max_output_tokens=None if limit is None else limit + _MARK_TOKENS,
         )
-        body = self._parameters.body(marked)
+        body = self._session.parameters.body(marked)
         row = {"custom_id": key.hex(), "method": "POST", "url": PATH, "body": body}
         return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
     async def upload(self, data: bytes) -> str:
         """Upload a file of requests; returns the server's id."""
-        sent = self._session.connect().upload(
-            "/files", "requests.jsonl", data, {"purpose": "batch"}
-        )
+        wire = self._session.connect()
+        sent = wire.upload("/files", "requests.jsonl", data, {"purpose": "batch"})
         body = await self._call(sent, TRANSFER_TIMEOUT_S)
         return replies.read_as(_File, body, self._endpoint, "file").id
 
@@ -156,23 +132,14 @@ class Batches:
         """Create a batch from a file, which starts billing."""
         asked = {"input_file_id": file_id, "endpoint": PATH, "completion_window": "24h"}
         body = await self._call(self._session.connect().post("/batches", asked), self._timeout_s)
-        return self._described(replies.read_as(_Batch, body, self._endpoint, "batch"))
+        return replies.read_as(Batch, body, self._endpoint, "batch")
 
     async def retrieve(self, id: str) -> Batch | None:
         """The state of a batch; None if the server does not know it."""
-
-        async def send() -> bytes | None:
-            try:
-                return await self._session.connect().get(f"/batches/{quote(id, safe='')}")
-            except StatusError as error:
-                if error.status != 404:
-                    raise
-                return None
-
-        body = await self._call(send(), self._timeout_s)
+        body = await self._call(self._found(f"/batches/{quote(id, safe='')}"), self._timeout_s)
         if body is None:
             return None
-        return self._described(replies.read_as(_Batch, body, self._endpoint, "batch"))
+        return replies.read_as(Batch, body, self._endpoint, "batch")
 
     async def find(self, file_id: str) -> Batch | None:
         """The batch created from a file; None if it is not among the latest ones."""
@@ -182,11 +149,24 @@ class Batches:
             page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
             for batch in page.data:
                 if batch.input_file_id == file_id:
-                    return self._described(batch)
+                    return batch
             if not page.has_more or not page.data:
                 break
             query["after"] = page.data[-1].id
         return None
+
+    def problem(self, batch: Batch) -> ModelError | None:
+        """Why the server refused a batch; None if it did not."""
+        if batch.status != "failed":
+            return None
+        first = batch.first_problem or _Problem()
+        reason = self._endpoint.quote(first.message or first.code or "no reason given")
+        where = f" (line {first.line})" if first.line is not None else ""
+        return ModelError(
+            f"{self.server} refused the batch: {reason}{where}",
+            kind="quota" if first.code == "insufficient_quota" else "bad_request",
+            help=f"check that '{self._endpoint.model}' can be used in batches",
+        )
 
     async def results(
         self, batch: Batch, asked: Mapping[bytes, Request]
@@ -194,14 +174,19 @@ class Batches:
         """The results of a finished batch, by request key; None if the server does not have them.
 
         Unreadable lines and requests without a line are missing. Of several lines for a request,
-        the first usable one counts; where they give different replies, none does.
+        the first usable one counts; different replies to one request are an error.
         """
-        if batch.status == "completed" and not batch.files:
+        from pearl.llm.backends.openai.wire import at_most  # late: it imports aiohttp
+
+        files = [id for id in (batch.output_file_id, batch.error_file_id) if id]
+        if batch.status == "completed" and not files:
             return None
         results: dict[bytes, Completion | ModelError] = {}
         ambiguous: set[bytes] = set()
-        for file_id in batch.files:
-            data = await self._call(self._content(file_id), TRANSFER_TIMEOUT_S)
+        for file_id in files:
+            content = self._found(f"/files/{quote(file_id, safe='')}/content")
+            with at_most(MAX_RESULT_BYTES):
+                data = await self._call(content, TRANSFER_TIMEOUT_S)
             if data is None:
                 return None
             # In a thread: a file of 50,000 lines would block the event loop for seconds.
@@ -214,14 +199,10 @@ class Batches:
         message = f"{self.server} sent two different replies to this request"
         return results | {key: ModelError(message, kind="malformed") for key in ambiguous}
 
-    async def _content(self, file_id: str) -> bytes | None:
-        from pearl.llm.backends.openai.wire import at_most
-
+    async def _found(self, path: str) -> bytes | None:
+        """The body of a path; None if the server does not have it."""
         try:
-            with at_most(MAX_RESULT_BYTES):
-                return await self._session.connect().get(
-                    f"/files/{quote(file_id, safe='')}/content"
-                )
+            return await self._session.connect().get(path)
         except StatusError as error:
             if error.status != 404:
                 raise
@@ -244,28 +225,6 @@ class Batches:
                     ) from None
                 raise faults.refused(error, self._endpoint) from None
             raise await self._session.refused(error) from None
-
-    def _described(self, batch: _Batch) -> Batch:
-        files = tuple(id for id in (batch.output_file_id, batch.error_file_id) if id)
-        counts = batch.request_counts or _Counts()
-        problem = None
-        first = next(iter((batch.errors and batch.errors.data) or ()), _Problem())
-        if batch.status.lower() == "failed":
-            said = self._endpoint.quote(first.message or first.code or "it does not say why")
-            where = f" (line {first.line})" if first.line is not None else ""
-            problem = ModelError(
-                f"{self.server} refused the batch: {said}{where}",
-                kind="quota" if first.code == "insufficient_quota" else "bad_request",
-                help=f"check that '{self._endpoint.model}' can be used in batches",
-            )
-        return Batch(
-            batch.id,
-            batch.status.lower(),
-            files,
-            (counts.completed or 0) + (counts.failed or 0),
-            problem,
-            first.code == "token_limit_exceeded",
-        )
 
     def _read(
         self, data: bytes, asked: Mapping[bytes, Request]
@@ -291,7 +250,7 @@ class Batches:
     def _unmarked(
         self, key: bytes, completion: Completion, asked: Mapping[bytes, Request]
     ) -> Completion:
-        """The reply without its mark; one without a mark is taken, as many models write none."""
+        """The reply without its mark; a missing mark is accepted, because many models omit it."""
         marks = set(_MARK.findall(completion.text))
         if _mark(key) not in marks:
             if marks & set(map(_mark, asked)):
@@ -321,17 +280,15 @@ class Batches:
         said = body.get("error", body) if isinstance(body, dict) else body
         if not isinstance(status, int) or not 400 <= status < 600:
             raise ModelError(f"a line from {self.server} has no status", kind="malformed")
-        if status == 400 and isinstance(said, dict) and _is_about_temperature(said):
-            self._parameters.drop_temperature()
-            message = f"{self._endpoint.model} takes no temperature, and is asked without"
+        if status == 400 and "temperature" in str(said):
+            self._session.parameters.takes_temperature = False
+            message = (
+                f"{self._endpoint.model} rejects a temperature; the request is repeated without it"
+            )
             raise ModelError(message, kind="transport")
-        raise faults.answered(status, said, {}, self._endpoint)
+        raise faults.refused(StatusError(status, said), self._endpoint)
 
 
 def _mark(key: bytes) -> str:
-    """Six letters that tell a request from the others of a file; no digits, which are figures."""
+    """Six letters that identify a request within its file; digits could be read as figures."""
     return key.hex()[:6].translate(_LETTERS)
-
-
-def _is_about_temperature(error: dict[str, Any]) -> bool:
-    return error.get("param") == "temperature" or "temperature" in str(error.get("message"))

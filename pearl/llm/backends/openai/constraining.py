@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from pearl.dsl.decoding.constraint import Constraint, Form, JsonForm, closed_object, validate
 from pearl.errors import ModelError, ModelErrorKind, UsageError
-from pearl.llm import Completion, ConstrainBy, Constrains, Message, Request
+from pearl.llm import Completion, ConstrainBy, Message, Request
 from pearl.llm.backends.openai import faults, replies, servers
-from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
-from pearl.llm.backends.openai.faults import Refuses
-from pearl.llm.backends.openai.servers import Body, Server
+from pearl.llm.backends.openai.endpoint import scrubbed
+from pearl.llm.backends.openai.faults import Refuses, StatusError
+from pearl.llm.backends.openai.servers import Server
+from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.flaws import is_blank
 from pearl.replies.unusable import without_reasoning
@@ -31,28 +32,18 @@ PROBE_PROMPT = "Please say hello."
 MAX_PROBE_TOKENS = 512  # Maximum tokens of the probe: ten for the sentence, the rest for reasoning
 
 
-def _sentence(value: Any) -> str:
-    if value != {"sentence": SENTENCE}:
-        raise ValueError("it is not what the schema asks for")
-    return SENTENCE
-
-
 PROBE = Constraint(
     "probe",
     # A rule, a terminal and a character class, as in the grammars of plans.
     'start: COUNT " umbrellas " verb " in quartz"\nverb: "hum"\nCOUNT: /[S]even/\n',
-    JsonForm(
-        closed_object({"sentence": {"type": "string", "enum": [SENTENCE]}}),
-        _sentence,
-        hint="",
-    ),
+    JsonForm(closed_object({"sentence": {"type": "string", "enum": [SENTENCE]}}), str, hint=""),
 )
 """The language of one sentence."""
 
+# Kinds of errors that rule out a form; other errors are inconclusive.
 _VERDICTS: frozenset[ModelErrorKind] = frozenset(
     {"unconstrained", "truncated", "repetition", "empty", "refused", "filtered"}
 )
-"""Kinds of errors that rule out a form; other errors are inconclusive."""
 
 _OFF = "use --constrain off"
 
@@ -63,40 +54,16 @@ _WANTED: dict[ConstrainBy, str] = {
 }
 
 
-Send = Callable[[str, Body, Refuses], Awaitable[bytes]]
-"""Posts a body to a path and returns that of the response with status 200. Raises `ModelError`, of
-the kind `unconstrained` if the third argument classifies the error as a rejected constraint."""
-
-
 class Constraining:
-    """Constrained requests to one server."""
+    """Constrained requests to one server, whose kind is detected if it is None."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        server: Server | None,
-        *,
-        body_of: Callable[[Request], Body],
-        send: Send,
-        owners: Callable[[], Coroutine[Any, Any, Collection[str] | None]],
-        timeout_s: float,
-    ) -> None:
-        self._endpoint = endpoint
+    def __init__(self, session: HttpSession, server: Server | None) -> None:
+        self._session = session
+        self._endpoint = session.endpoint
         self._server = server
-        self._body_of = body_of
-        self._send = send
-        self._owners = owners
-        self._timeout_s = timeout_s
-        self._kind: Server | Literal["unknown"] | None = None
+        self._is_unknown = False
         self._verdicts: dict[ConstrainBy, Form | ModelError] = {}
         self._asking: SingleFlight[None] = SingleFlight()
-
-    @property
-    def constrains(self) -> Constrains:
-        """The supported forms, as far as known without a request."""
-        if self._server is None:
-            return Constrains(frozenset({"grammar", "json"}))
-        return Constrains(self._server.by, likelihoods=self._server.likelihoods is not None)
 
     async def complete(self, request: Request, constraint: Constraint) -> Completion:
         """Send a request with its constraint.
@@ -104,7 +71,15 @@ class Constraining:
         The caller validates replies to a grammar.
         """
         by = request.constrain_by
-        server = await self._find_server(by)
+        if self._server is None and not self._is_unknown:
+            await self._find_out("kind", self._recognise)
+        server = self._server
+        if server is None:
+            raise _unconstrained(
+                f"{self._endpoint.shown} does not report its kind, "
+                f"so the form of its {_WANTED[by]} is unknown",
+                f"name the kind of the server: --server vllm, or {', '.join(servers.names())}",
+            )
         if not server.forms(by):
             where = f"{self._endpoint.shown} is {server.title}, which"
             raise _unconstrained(f"{where} takes no {_WANTED[by]}", server.help)
@@ -125,40 +100,38 @@ class Constraining:
             text = self._text_of(split.text, constraint)
         return replace(completion, text=text, reasoning=completion.reasoning or split.reasoning)
 
-    async def _find_server(self, by: ConstrainBy) -> Server:
-        if self._server:
-            return self._server
-        if self._kind is None:
-            await self._find_out("kind", self._recognise)
-        if isinstance(self._kind, Server):
-            return self._kind
-        raise _unconstrained(
-            f"{self._endpoint.shown} does not report its kind, "
-            f"so it is unknown how it takes a {_WANTED[by]}",
-            f"name the kind of the server: --server vllm, or {', '.join(servers.names())}",
-        )
-
     async def _find_out(self, what: str, find: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Ask the server once for all who want to know; what fails is asked again by the next."""
+        """Ask the server once for all callers; after a failure, the next caller asks again."""
         try:
             await self._asking.do(what, find)
         except ModelError as error:
             raise error.copy() from None
 
     async def _recognise(self) -> None:
-        owners = await self._owners()
-        self._kind = None if owners is None else servers.by_owner(owners) or "unknown"
+        try:
+            listed = await self._session.listed()
+        except TimeoutError:
+            return
+        except StatusError as error:
+            if error.status in (408, 425, 429) or error.status >= 500:
+                return  # the server may list its models later
+            listed = []
+        except ValueError:
+            listed = []
+        self._server = servers.by_listing(listed, self._endpoint.model)
+        self._is_unknown = self._server is None
 
     async def _judge(self, by: ConstrainBy, server: Server, request: Request) -> None:
         # The first caller may be cancelled or time out while others still wait.
+        timeout_s = self._session.timeout_s
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(timeout_s):
                 self._verdicts[by] = await self._probe(server, request)
         except TimeoutError:
-            raise faults.too_slow(self._timeout_s, self._endpoint) from None
+            raise faults.too_slow(timeout_s, self._endpoint) from None
 
     async def _probe(self, server: Server, request: Request) -> Form | ModelError:
-        """The first form that is obeyed, or else the failure of the best one."""
+        """The first form that the server obeys, or the error of the best form."""
         probe = replace(
             request,
             messages=(Message("user", PROBE_PROMPT),),
@@ -170,7 +143,7 @@ class Constraining:
         outcomes = []
         for form in server.forms(request.constrain_by):
             try:
-                reply = await self._ask(server, probe, PROBE, form, refuses=faults.refuses_probe)
+                reply = await self._ask(server, probe, PROBE, form, faults.refuses_probe)
             except ModelError as error:
                 if error.kind not in _VERDICTS:
                     raise
@@ -178,7 +151,9 @@ class Constraining:
                 continue
             if _is_obeyed(reply.text, form):
                 return form
-            said = self._endpoint.quote(reply.text)[:60]  # truncated last: no partial key is left
+            said = self._endpoint.quote(reply.text)[
+                :60
+            ]  # truncated after keys are hidden, so that no partial key is left
             outcomes.append(
                 f"{server.title} ignores a {wanted}: {self._endpoint.shown} replied '{said}'"
             )
@@ -190,20 +165,19 @@ class Constraining:
         request: Request,
         constraint: Constraint,
         form: Form,
-        *,
-        refuses: Refuses = faults.refuses_constraint,
+        is_of_constraint: Refuses = faults.refuses_constraint,
     ) -> Completion:
         """The reply in a form, JSON unparsed."""
         try:
             if form != "json-schema":
                 _validate(constraint.lark)
-            body = server.held(self._body_of(request), constraint, form)
+            body = server.held(self._session.parameters.body(request), constraint, form)
         except UsageError as error:
             first = error.message.partition("\n")[0]
             message = f"the grammar of '{constraint.name}' is not sent: {first}"
             raise _unconstrained(message, _OFF) from None
         try:
-            data = await self._send(server.path, body, refuses)
+            data = await self._session.post(server.path, body, is_of_constraint)
             return server.read(data, self._endpoint, form)
         except ModelError as error:
             if error.kind == "unconstrained":
@@ -217,7 +191,7 @@ class Constraining:
             # JSON escapes may encode lone surrogates.
             text = scrubbed(constraint.json_form.text_of(json.loads(reply)))
         except (ValueError, RecursionError) as error:
-            from pearl.replies.unusable import unusable  # late: 20 ms of patterns
+            from pearl.replies.unusable import unusable  # late: its patterns take 20 ms
 
             problem = unusable(reply)
             if problem and problem.kind != "empty":
@@ -242,11 +216,9 @@ def _is_obeyed(text: str, form: Form) -> bool:
     if form != "json-schema":
         return text.strip() == SENTENCE
     try:
-        return _sentence(json.loads(text)) == SENTENCE
+        return bool(json.loads(text) == {"sentence": SENTENCE})
     except (ValueError, RecursionError):
         return False
 
 
-@lru_cache(maxsize=64)
-def _validate(grammar: str) -> None:
-    validate(grammar)
+_validate = lru_cache(maxsize=64)(validate)

@@ -1,4 +1,4 @@
-"""Address, model and key of a server, how messages show them without the key, and the parameters of its requests."""
+"""Address, model and key of a server, their form in messages, and the parameters of requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pearl.errors.escaping import LEFT_OUT, redacted
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Request
 
-# The variable of OpenAI's key, which is sent to other servers only on request.
+# The variable of OpenAI's key, which other servers get only if the user names it
 KEY_VARIABLE = "OPENAI_API_KEY"
 ANY_KEY = "PEARL_API_KEY"  # The variable of a key for any server
 
@@ -25,10 +25,9 @@ _LOCAL = tuple(
 """Loopback and private addresses (RFC 1918, RFC 4193); `is_private` would take link-local ones, too."""
 
 MAX_QUOTED = 200  # Maximum characters of a server's message in ours
-# Minimum characters of a key that is hidden in replies, too: shorter ones, as `EMPTY`, may be
-# words.
+# Minimum characters of a key that is hidden in replies, too: a shorter one may be a word (`EMPTY`)
 LONG_SECRET = 16
-# Minimum characters of a password or query value that is hidden: shorter ones are in every text.
+# Minimum characters of a hidden password or query value: shorter ones occur in every text
 SECRET_LENGTH = 4
 
 
@@ -132,6 +131,11 @@ def scrubbed(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def messages_of(request: Request) -> list[dict[str, str]]:
+    """The messages of a request as JSON data."""
+    return [{"role": each.role, "content": scrubbed(each.content)} for each in request.messages]
+
+
 def _without(secrets: list[str], data: Any) -> Any:
     """JSON data with `***` for each of the secrets in its texts."""
     match data:
@@ -167,8 +171,8 @@ def _shown(url: str) -> str:
     return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{parts.path.rstrip('/')}"
 
 
-LEAST_TOKENS = 500  # Minimum of a lowered limit of the reply
-# OpenAI's newer models reject the older name, other servers do not know the newer one.
+LEAST_TOKENS = 500  # Minimum to which the limit of a reply is halved
+# OpenAI's newer models reject the first name, other servers do not know the second.
 _LIMITS = ("max_tokens", "max_completion_tokens")
 
 _IS_OF_LIMIT = lazy_pattern(
@@ -183,46 +187,39 @@ _IS_UNKNOWN = lazy_pattern(r"unsupported|not supported|instead", re.IGNORECASE)
 
 
 class Parameters:
-    """The parameters that one model accepts."""
+    """The parameters that one model accepts, as learned from its refusals."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._model = endpoint.model
         self._limit = _LIMITS[endpoint.is_openai]
         self._most_tokens: int | None = None
-        self._takes_temperature = True
+        self.takes_temperature = True
 
     def body(self, request: Request) -> dict[str, Any]:
         """The body of a request."""
         body: dict[str, Any] = {
             "model": self._model,
-            "messages": [
-                {"role": message.role, "content": scrubbed(message.content)}
-                for message in request.messages
-            ],
+            "messages": messages_of(request),
         }
         if request.max_output_tokens is not None:
             most = self._most_tokens or request.max_output_tokens
             body[self._limit] = min(most, request.max_output_tokens)
         if request.seed is not None:
             body["seed"] = request.seed
-        if request.temperature is not None and self._takes_temperature:
+        if request.temperature is not None and self.takes_temperature:
             body["temperature"] = request.temperature
         return body
-
-    def drop_temperature(self) -> None:
-        """Send no temperature from now on."""
-        self._takes_temperature = False
 
     def mended(
         self, body: dict[str, Any], said: str, named: object = None
     ) -> dict[str, Any] | None:
-        """A rejected body without the rejected parameter; None if that is not the reason.
+        """A rejected body without the rejected parameter; None if no parameter was the reason.
 
-        A limit that is too large for the model is halved for all requests; one that is too large
-        with this prompt, for this request.
+        A limit that is too large for the model is halved for all later requests; one that is too
+        large together with the prompt, for this request only.
         """
         if "temperature" in body and (named == "temperature" or "temperature" in said):
-            self.drop_temperature()
+            self.takes_temperature = False
             return {key: body[key] for key in body if key != "temperature"}
         limit = next((name for name in (*_LIMITS, "max_output_tokens") if name in body), None)
         if limit is None or not (named == limit or _IS_OF_LIMIT.search(said)):

@@ -35,44 +35,31 @@ _CODES: Mapping[str, ModelErrorKind] = {
 
 
 class StatusError(Exception):
-    """A response with a status other than 2xx."""
+    """A response with a status other than 2xx; 200 for an error in the body of a reply."""
 
     def __init__(
-        self, status: int, body: object, headers: Mapping[str, str], path: str = ""
+        self, status: int, body: object, headers: Mapping[str, str] = {}, path: str = ""
     ) -> None:
         super().__init__(status)
         self.status = status
         self.body = body
         self.headers = headers
         self.path = path
+        fields = body if isinstance(body, dict) else {}
+        self.code: object = fields.get("code")
+        self.param: object = fields.get("param")
 
-    @property
-    def code(self) -> object:
-        """The error code, if any."""
-        return self.body.get("code") if isinstance(self.body, dict) else None
 
-    @property
-    def param(self) -> object:
-        """The rejected parameter, if named."""
-        return self.body.get("param") if isinstance(self.body, dict) else None
+def reported(error: object, endpoint: Endpoint) -> ModelError:
+    """The `ModelError` for an error in a body with status 200, as gateways send it."""
+    code = error.get("code") if isinstance(error, dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else 200
+    return refused(StatusError(status, error), endpoint)
 
 
 def refused(error: StatusError, endpoint: Endpoint) -> ModelError:
     """The error for a status other than 2xx."""
-    return answered(error.status, error.body, error.headers, endpoint)
-
-
-def reported(error: object, endpoint: Endpoint) -> ModelError:
-    """The error for one in a body with status 200, as gateways send them."""
-    code = error.get("code") if isinstance(error, dict) else None
-    status = code if isinstance(code, int) and 400 <= code < 600 else 200
-    return answered(status, error, {}, endpoint)
-
-
-def answered(
-    status: int, body: object, headers: Mapping[str, str], endpoint: Endpoint
-) -> ModelError:
-    """The error for an error response; status 200 is an error in the body of a reply."""
+    status, body = error.status, error.body
     if status == 200:
         kind: ModelErrorKind = "malformed"
     else:
@@ -83,7 +70,7 @@ def answered(
     # Messages with 401 may contain parts of the key.
     said = "" if status == 401 else endpoint.quote(_message(body))
     answered = f"answered {status}" if status != 200 else "sent an error instead of a reply"
-    wait_s = retry_after_s(headers)
+    wait_s = retry_after_s(error.headers)
     return ModelError(
         f"{endpoint.shown} {answered}{': ' if said else ''}{said}",
         kind=kind,
@@ -142,38 +129,29 @@ def refuses_constraint(error: StatusError) -> bool:
 
 def refuses_probe(error: StatusError) -> bool:
     """Whether a probe was rejected: only its constraint can be the reason."""
+    if error.status == 500:  # of llama.cpp builds that cannot parse a grammar
+        return bool(re.search(r"grammar|schema", _message(error.body), re.IGNORECASE))
     is_other = str(error.code) in {*_CODES, "context_length_exceeded"}
-    return (error.status in (400, 422) and not is_other) or _is_unreadable(error)
-
-
-def refuses_nothing(error: StatusError) -> bool:
-    """Never: for requests without a constraint."""
-    return False
-
-
-def _is_unreadable(error: StatusError) -> bool:
-    # Some builds of llama.cpp answer 500 to a grammar that they cannot parse.
-    says = re.search(r"grammar|schema", _message(error.body), re.IGNORECASE)
-    return error.status == 500 and bool(says)
+    return error.status in (400, 422) and not is_other
 
 
 def may_be_unknown_model(error: StatusError, endpoint: Endpoint) -> bool:
-    """Whether the model may be unknown, so that the listing of models should be checked."""
-    named = error.code == "model_not_found" or endpoint.model in _message(error.body)
-    return error.status == 404 or (error.status == 400 and named)
+    """Whether the server may not have the model, which its listing would tell."""
+    is_named = error.code == "model_not_found" or endpoint.model in _message(error.body)
+    return error.status == 404 or (error.status == 400 and is_named)
 
 
 def unknown_model(
-    error: StatusError, endpoint: Endpoint, served: Sequence[str], backend: str
+    error: StatusError, endpoint: Endpoint, names: Sequence[str], backend: str
 ) -> ModelError:
-    """The error for a model that is not among those `served`."""
-    close = did_you_mean(endpoint.model, served)
-    some = ", ".join(served[:5]) + (", ..." if len(served) > 5 else "")
+    """The error for a model that is not among the `names` that the server lists."""
+    close = did_you_mean(endpoint.model, names)
+    some = endpoint.quote(", ".join([*names[:5], *(["..."] if names[5:] else [])]))
+    advice = f"did you mean '{backend}:{close}'?" if close else f"it has {some};"
     return ModelError(
         f"{endpoint.shown} has no model '{endpoint.model}' ({error.status})",
         kind="bad_request",
-        help=(f"did you mean '{backend}:{close}'?" if close else f"it has {endpoint.quote(some)};")
-        + f" {endpoint.shown}/models lists them",
+        help=f"{advice} {endpoint.shown}/models lists them",
     )
 
 
@@ -186,42 +164,32 @@ def too_slow(timeout_s: float, endpoint: Endpoint) -> ModelError:
     )
 
 
-def no_way(error: Exception, endpoint: Endpoint) -> ModelError:
-    """The error for an unsupported proxy."""
-    return ModelError(
-        f"cannot connect to {endpoint.shown}: {endpoint.quote(str(error))}",
-        kind="bad_request",
-        help="check the variables HTTP_PROXY, HTTPS_PROXY and ALL_PROXY",
-    )
-
-
 def cut_off(error: Exception, endpoint: Endpoint) -> ModelError:
     """The error for a failed connection."""
     url = endpoint.shown
-    causes = list(_causes(error))
     if isinstance(error, TimeoutError):
         return ModelError(
             f"no answer from {url}",
             kind="deadline",
             help="check the address and the network, or try again later",
         )
+    causes = list(_causes(error))
     for cause in causes:
+        is_sent = False
         if isinstance(cause, socket.gaierror):
             message, advice = f"no such host: {url}", "check the address and the network"
+        elif isinstance(cause, ConnectionRefusedError):
+            message = f"no server at {url}"
+            advice = "start it, or give its address with --base-url"
         elif isinstance(cause, ssl.SSLError):
             message = f"no trusted connection to {url}: {endpoint.quote(str(cause))}"
             advice = (
                 "use http:// for a server without TLS; SSL_CERT_FILE sets your own certificates"
             )
-        elif isinstance(cause, ConnectionRefusedError):
-            message = f"no server at {url}"
-            advice = "start it, or give its address with --base-url"
+            # Other errors of TLS than that of a certificate may come after the request.
+            is_sent = not isinstance(cause, ssl.SSLCertVerificationError)
         else:
             continue
-        # Other errors of TLS may come after the request.
-        is_sent = isinstance(cause, ssl.SSLError) and not isinstance(
-            cause, ssl.SSLCertVerificationError
-        )
         return ModelError(message, kind="transport", help=advice, is_sent=is_sent)
     # The innermost cause is the most specific.
     reason = next((str(cause) for cause in reversed(causes) if str(cause)), "connection lost")
@@ -232,7 +200,9 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """An exception and its causes."""
     while error is not None:
         yield error
-        if isinstance(error, BaseExceptionGroup):
+        if isinstance(
+            error, BaseExceptionGroup
+        ):  # from the official client: an error for each address
             for part in error.exceptions:
                 yield from _causes(part)
         error = error.__cause__ or error.__context__
@@ -247,7 +217,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """Seconds that a server asks to wait; None if it does not.
 
     From `retry-after-ms`, `retry-after` (seconds, `1m30s`, a date), else the later of the
-    `x-ratelimit-reset-...` headers, by names in lower case.
+    `x-ratelimit-reset-...` headers; names are in lower case.
 
     Example:
         >>> retry_after_s({"retry-after": "1.5"}), retry_after_s({"retry-after-ms": "300"})
@@ -256,24 +226,22 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         90.0
         >>> retry_after_s({"retry-after": "soon"})
     """
-    resets = (
-        _seconds(headers.get(f"x-ratelimit-reset-{what}", "")) for what in ("requests", "tokens")
-    )
     milliseconds = _seconds(headers.get("retry-after-ms", ""))
-    waits = (
-        None if milliseconds is None else milliseconds / 1000,
-        _seconds(headers.get("retry-after", "")),
-        max((wait for wait in resets if wait is not None), default=None),
-    )
-    return next((wait for wait in waits if wait is not None), None)
+    if milliseconds is not None:
+        return milliseconds / 1000
+    wait = _seconds(headers.get("retry-after", ""))
+    if wait is not None:
+        return wait
+    resets = (_seconds(headers.get(f"x-ratelimit-reset-{x}", "")) for x in ("requests", "tokens"))
+    return max((wait for wait in resets if wait is not None), default=None)
 
 
 def _seconds(text: str) -> float | None:
     text = text.strip()
     if re.fullmatch(r"\d{1,9}(?:\.\d*)?", text, re.ASCII):
         return float(text)
-    if text and (found := _DURATION.fullmatch(text)):
-        hours, minutes, seconds, milliseconds = (float(part or 0) for part in found.groups())
+    if text and (match := _DURATION.fullmatch(text)):
+        hours, minutes, seconds, milliseconds = (float(part or 0) for part in match.groups())
         return 3600 * hours + 60 * minutes + seconds + milliseconds / 1000
     try:
         at = parsedate_to_datetime(text)

@@ -1,22 +1,21 @@
-"""Log-likelihoods of candidates from servers that tell the probability of a given token.
+"""Tokens of texts and log-likelihoods of candidates, as servers report them.
 
-No chat API does: llama.cpp tells the probability of the token that it takes, and can be made to take
-any; vLLM tells those of the tokens of a prompt. Both apply the model's chat template on request.
-Candidates are tokenised apart from the prompt, as they would be written.
+No chat API reports the probability of a given token. llama.cpp reports that of the generated token,
+and a logit bias makes it generate any; vLLM reports those of the tokens of a prompt. Both apply the
+model's chat template on request. Candidates are tokenised apart from the prompt, as in a reply.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import AliasPath, BaseModel, Field
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Request, Usage
-from pearl.llm.backends.openai import replies
-from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
-from pearl.llm.backends.openai.replies import read_usage
+from pearl.llm.backends.openai.endpoint import Endpoint, messages_of, scrubbed
+from pearl.llm.backends.openai.replies import Text, read_as, read_usage
 from pearl.llm.messages import write_numbers
 
 Post = Callable[[str, Mapping[str, Any]], Awaitable[bytes]]
@@ -25,9 +24,9 @@ Post = Callable[[str, Mapping[str, Any]], Awaitable[bytes]]
 Likelihoods = Callable[[Request, Endpoint, Post], Awaitable[Completion]]
 """Computes the log-likelihoods of a request's candidates; raises `ModelError`."""
 
-# Logit bias of a token that has to be taken; the probability that is told is that without it.
+# Logit bias that forces a token; the server reports its probability without the bias
 FORCED = 10_000.0
-N_TOLD = 200  # Most likely tokens told beside it: siblings among them need no request of their own
+N_TOLD = 200  # Most likely tokens reported beside it: they need no requests of their own
 
 
 class _Prompt(BaseModel):
@@ -47,18 +46,10 @@ class _Taken(_Token):
     top_logprobs: list[_Token] = []
 
 
-class _Logprobs(BaseModel):
-    content: list[_Taken]
-
-
-class _NextChoice(BaseModel):
-    logprobs: _Logprobs
-
-
 class _NextReply(BaseModel):
-    choices: list[_NextChoice]
+    taken: list[_Taken] = Field([], validation_alias=AliasPath("choices", 0, "logprobs", "content"))
     usage: Any = None
-    model: replies.Text | None = None
+    model: Text | None = None
 
 
 class _OfToken(BaseModel):
@@ -72,68 +63,77 @@ class _PromptChoice(BaseModel):
 
 class _PromptReply(BaseModel):
     choices: list[_PromptChoice]
-    usage: Any = None
-    model: replies.Text | None = None
+    model: Text | None = None
+
+
+async def text_tokens(text: str, parameter: str, endpoint: Endpoint, post: Post) -> list[int]:
+    """The tokens of a text; `parameter` is its name in the body (`Server.tokenizes`)."""
+    body: dict[str, Any] = {"model": endpoint.model, parameter: scrubbed(text)}
+    # A mark of the chat template within the text is text, not a token of its own.
+    if parameter == "content":
+        return await _tokens({**body, "add_special": False, "parse_special": False}, endpoint, post)
+    return await _tokens({**body, "add_special_tokens": False}, endpoint, post)
+
+
+async def prompt_tokens(
+    messages: list[dict[str, str]], parameter: str, endpoint: Endpoint, post: Post
+) -> list[int]:
+    """The tokens of messages in the chat template of the model."""
+    body: dict[str, Any] = {"model": endpoint.model, "messages": messages}
+    if parameter == "content":
+        template = await post("/../apply-template", body)
+        prompt = read_as(_Prompt, template, endpoint, "prompt").prompt
+        body = {"content": prompt, "add_special": True, "parse_special": True}
+    else:
+        body["add_generation_prompt"] = True
+    return await _tokens(body, endpoint, post)
+
+
+async def _tokens(body: Mapping[str, Any], endpoint: Endpoint, post: Post) -> list[int]:
+    return read_as(_Tokens, await post("/../tokenize", body), endpoint, "list of tokens").tokens
 
 
 async def by_next_token(request: Request, endpoint: Endpoint, post: Post) -> Completion:
-    """By llama.cpp's server: walks the tree of the candidates' tokens, one request per unknown token.
+    """By llama.cpp's server, with one request for each token whose probability is still unknown.
 
-    The server keeps the state of the prompt, so a request takes as long as one token of a reply.
+    The server caches the state of the prompt, so a request takes as long as one token of a reply.
     """
-    template = await post("/../apply-template", {"messages": _messages(request)})
-    text = replies.read_as(_Prompt, template, endpoint, "prompt").prompt
-
-    async def tokens(text: str, *, is_prompt: bool) -> list[int]:
-        body = {"content": text, "add_special": is_prompt, "parse_special": is_prompt}
-        return replies.read_as(
-            _Tokens, await post("/../tokenize", body), endpoint, "list of tokens"
-        ).tokens
-
-    prompt = await tokens(text, is_prompt=True)
-    paths = [await tokens(scrubbed(each), is_prompt=False) for each in request.candidates]
-    told: dict[tuple[int, ...], float] = {}
-    first: _NextReply | None = None
+    prompt = await prompt_tokens(messages_of(request), "content", endpoint, post)
+    paths = [await text_tokens(each, "content", endpoint, post) for each in request.candidates]
+    logprobs: dict[tuple[int, ...], float] = {}
+    model, n_cached = None, 0
     for path in paths:
-        for n in range(1, len(path) + 1):
-            if tuple(path[:n]) in told:
+        for n, token in enumerate(path):
+            if tuple(path[: n + 1]) in logprobs:
                 continue
             body = {
                 "model": endpoint.model,
-                "prompt": [*prompt, *path[: n - 1]],
+                "prompt": [*prompt, *path[:n]],
                 "max_tokens": 1,
                 "logprobs": N_TOLD,
-                "logit_bias": [[path[n - 1], FORCED]],
+                "logit_bias": [[token, FORCED]],
                 "temperature": 0.0,
                 "cache_prompt": True,
             }
             data = await post("/completions", body)
-            reply = replies.read_as(_NextReply, data, endpoint, "completion with logprobs")
-            first = first or reply
-            found = reply.choices[0].logprobs.content if reply.choices else []
-            if not found or found[0].id != path[n - 1]:
+            reply = read_as(_NextReply, data, endpoint, "completion with logprobs")
+            if not logprobs:
+                usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
+                model, n_cached = reply.model, usage.n_cached_tokens
+            if not reply.taken or reply.taken[0].id != token:
                 raise _not_told(endpoint)
-            for each in (found[0], *found[0].top_logprobs):
-                told.setdefault((*path[: n - 1], each.id), each.logprob)
-    values = [sum(told[tuple(path[: n + 1])] for n in range(len(path))) for path in paths]
+            for each in (reply.taken[0], *reply.taken[0].top_logprobs):
+                logprobs.setdefault((*path[:n], each.id), each.logprob)
+    values = [sum(logprobs[tuple(path[: n + 1])] for n in range(len(path))) for path in paths]
     n_read = len(prompt) + sum(map(len, paths))
-    cached = read_usage(first and first.usage, "prompt_tokens", "completion_tokens").n_cached_tokens
-    usage = Usage(n_read, 0, min(cached, n_read))
-    return Completion(write_numbers(values), (first and first.model) or endpoint.model, usage)
+    usage = Usage(n_read, 0, min(n_cached, n_read))
+    return Completion(write_numbers(values), model or endpoint.model, usage)
 
 
 async def by_prompt(request: Request, endpoint: Endpoint, post: Post) -> Completion:
-    """By vLLM's server: each candidate at the end of a prompt of its own, all in one request."""
-
-    async def tokens(body: Mapping[str, Any]) -> list[int]:
-        data = await post("/../tokenize", {"model": endpoint.model, **body})
-        return replies.read_as(_Tokens, data, endpoint, "list of tokens").tokens
-
-    prompt = await tokens({"messages": _messages(request), "add_generation_prompt": True})
-    paths = [
-        await tokens({"prompt": scrubbed(each), "add_special_tokens": False})
-        for each in request.candidates
-    ]
+    """By vLLM's server, in one request of a prompt for each candidate, which ends with it."""
+    prompt = await prompt_tokens(messages_of(request), "prompt", endpoint, post)
+    paths = [await text_tokens(each, "prompt", endpoint, post) for each in request.candidates]
     body = {
         "model": endpoint.model,
         "prompt": [[*prompt, *path] for path in paths],
@@ -142,35 +142,22 @@ async def by_prompt(request: Request, endpoint: Endpoint, post: Post) -> Complet
         "prompt_logprobs": 0,
     }
     data = await post("/completions", body)
-    reply = replies.read_as(_PromptReply, data, endpoint, "completion with prompt_logprobs")
+    reply = read_as(_PromptReply, data, endpoint, "completion with prompt_logprobs")
     by_index = {choice.index: choice.prompt_logprobs for choice in reply.choices}
-    values = [
-        sum(_of_prompt(by_index.get(i, []), len(prompt), path, endpoint))
-        for i, path in enumerate(paths)
-    ]
-    # As one reading of the prompt: what a server computes again is its own affair, and is not billed.
+    values = []
+    for i, path in enumerate(paths):
+        told = by_index.get(i, [])
+        if len(told) != len(prompt) + len(path):
+            raise _not_told(endpoint)
+        chances = [
+            (each or {}).get(token) for each, token in zip(told[len(prompt) :], path, strict=True)
+        ]
+        if None in chances:
+            raise _not_told(endpoint)
+        values.append(sum(each.logprob for each in chances if each))
+    # The prompt counts once, although the server may compute it for each candidate.
     usage = Usage(len(prompt) + sum(map(len, paths)))
     return Completion(write_numbers(values), reply.model or endpoint.model, usage)
-
-
-def _of_prompt(
-    told: Sequence[Mapping[int, _OfToken] | None],
-    start: int,
-    path: Sequence[int],
-    endpoint: Endpoint,
-) -> list[float]:
-    """The log-likelihoods of a candidate's tokens, from `start` on."""
-    if len(told) != start + len(path):
-        raise _not_told(endpoint)
-    found = [(each or {}).get(token) for each, token in zip(told[start:], path, strict=True)]
-    values = [each.logprob for each in found if each is not None]
-    if len(values) < len(path):
-        raise _not_told(endpoint)
-    return values
-
-
-def _messages(request: Request) -> list[dict[str, str]]:
-    return [{"role": each.role, "content": scrubbed(each.content)} for each in request.messages]
 
 
 def _not_told(endpoint: Endpoint) -> ModelError:

@@ -1,7 +1,7 @@
 """Official clients that a caller passes as a model: `AsyncOpenAI`, `AsyncAzureOpenAI`, subclasses.
 
-The client decides on addresses, headers and connections, and stays open: it belongs to the caller.
-Retries, limits and the reading of replies are ours.
+The client makes the connections and sets addresses and headers; it belongs to the caller and stays
+open. Retries, limits and the reading of replies are those of PEARL.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def create(client: AsyncOpenAI, name: str | None, settings: ModelSettings) -> Op
     endpoint = Endpoint(str(client.base_url), name, key, "the official client")
     server = servers.load(settings.server) if settings.server else servers.by_address(endpoint)
     wire = OfficialWire(client, endpoint)
-    model = OpenAIModel(endpoint, settings.timeout_s, settings.window, server, wire=wire)
-    model.tokenizer = None  # its path is not among those of the official client
-    model.asks_window = False
-    return model
+    # The official client has no paths for tokenizers and windows.
+    return OpenAIModel(
+        endpoint, settings.timeout_s, settings.window, server, is_asked=False, wire=wire
+    )
 
 
 class OfficialWire(Wire):
@@ -92,7 +92,7 @@ class OfficialWire(Wire):
             raise faults.cut_off(TimeoutError(), self._endpoint) from None
         except APIConnectionError as error:
             raise faults.cut_off(error, self._endpoint) from None
-        except (OpenAIError, TypeError, ValueError) as error:  # it cannot build the request
+        except (OpenAIError, TypeError, ValueError) as error:  # the client cannot build the request
             raise ModelError(
                 f"{type(self._client).__name__}: {self._endpoint.quote(str(error))}",
                 kind="bad_request",

@@ -47,14 +47,11 @@ _REASONS: dict[Ending, frozenset[str]] = {
     "repetition": frozenset({"repetition"}),
 }  # fmt: skip
 
-_ENDINGS: dict[str, Ending] = {
-    reason: found for found, reasons in _REASONS.items() for reason in reasons
-}
-
 
 def ending(reason: str) -> Ending:
     """Classify a reason, ignoring case."""
-    return _ENDINGS.get(reason.strip().casefold().replace("-", "_"), "failed")
+    reason = reason.strip().casefold().replace("-", "_")
+    return next((ending for ending, names in _REASONS.items() if reason in names), "failed")
 
 
 MOST_TOKENS = 100_000_000  # Maximum tokens of one call
@@ -66,14 +63,18 @@ HIDDEN_OUTPUT_TOKENS = 262_144  # Maximum tokens of hidden reasoning
 def read_usage(reported: Any, input_name: str, output_name: str) -> Usage:
     """The usage of a reply."""
     details = _part(reported, f"{input_name}_details")
-    found = [_part(reported, input_name), _part(reported, output_name)]
-    found.append(_part(details, "cached_tokens"))
-    counts = [_count(value) for value in found]
-    n_input, n_output, n_cached = (count or 0 for count in counts)
-    is_strange = any(
-        part is not None and not isinstance(part, dict) for part in (reported, details)
+    values = (
+        _part(reported, input_name),
+        _part(reported, output_name),
+        _part(details, "cached_tokens"),
     )
-    is_plausible = None not in counts and n_cached <= n_input and not is_strange
+    counts = [_count(value) for value in values]
+    n_input, n_output, n_cached = (count or 0 for count in counts)
+    is_plausible = (
+        None not in counts
+        and n_cached <= n_input
+        and all(part is None or isinstance(part, dict) for part in (reported, details))
+    )
     return Usage(n_input, n_output, min(n_cached, n_input), int(not is_plausible))
 
 
@@ -116,23 +117,29 @@ Text = Annotated[
 """A text without lone surrogates."""
 
 
-class _ChatMessage(BaseModel):
+class ChatMessage(BaseModel):
+    """The message of a reply."""
+
     content: Text | None = None
     refusal: Text | None = None
-    tool_calls: Any = None  # validated by read_tool_call
+    tool_calls: Any = None  # validated where a call is required
     reasoning_content: Any = None  # of llama.cpp, DeepSeek, SGLang
     reasoning: Any = None  # of vLLM, OpenRouter
 
 
-class _ChatChoice(BaseModel):
-    message: _ChatMessage | None = None
+class ChatChoice(BaseModel):
+    """One of the replies to a request; only the first is read."""
+
+    message: ChatMessage | None = None
     finish_reason: Text | None = None
     native_finish_reason: Any = None  # of the server behind a gateway
     error: Any = None  # set by gateways
 
 
-class _ChatReply(BaseModel):
-    choices: list[_ChatChoice]
+class ChatReply(BaseModel):
+    """The body of a response of Chat Completions."""
+
+    choices: list[ChatChoice]
     usage: Any = None  # an invalid one does not invalidate a paid reply
     model: Text | None = None
 
@@ -149,7 +156,7 @@ _ToolCalls = TypeAdapter(list[_ChatToolCall])
 
 
 class Listed(BaseModel, extra="allow"):
-    """One model of a listing, with all that it says."""
+    """One model of a listing, with all fields of the server."""
 
     id: Text
     owned_by: Any = None
@@ -161,27 +168,69 @@ class _Listing(BaseModel):
 
 def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
     """The completion in a body."""
-    reply = read_as(_ChatReply, body, endpoint)
-    usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
-    with billed(usage, _said(reply)):
-        message = _message(reply, usage, endpoint)
-        return _completion(message.content or "", reply, usage, endpoint)
+    return _read(body, endpoint)
 
 
 def read_tool_call(body: bytes, endpoint: Endpoint) -> Completion:
     """The input of a custom tool call in a body."""
-    reply = read_as(_ChatReply, body, endpoint)
+    return _read(body, endpoint, is_by_tool=True)
+
+
+def _read(body: bytes, endpoint: Endpoint, *, is_by_tool: bool = False) -> Completion:
+    reply = read_as(ChatReply, body, endpoint)
     usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
-    with billed(usage):
-        message = _message(reply, usage, endpoint, is_by_tool=True)
-        said = message.content or ""
-        try:
-            calls = _ToolCalls.validate_python(message.tool_calls or [])
-        except ValidationError as error:
-            raise _wrong(error, endpoint, "call of a custom tool") from None
-        if not calls and not is_blank(said):
-            raise not_by_tool(said, endpoint)
-        return _completion(calls[0].custom.input if calls else "", reply, usage, endpoint)
+    return completion_of(reply, usage, endpoint, is_by_tool=is_by_tool)
+
+
+def completion_of(
+    reply: ChatReply, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool
+) -> Completion:
+    """The completion in the first choice of a reply, or the input of its tool call."""
+    choice = reply.choices[0] if reply.choices else None
+    message = choice.message if choice else None
+    text = (message.content if message else None) or ""
+    with billed(usage, text):
+        if choice is None:
+            raise ModelError(f"{endpoint.shown} sent a reply without choices", kind="empty")
+        if choice.error:
+            raise reported(choice.error, endpoint)
+        if message is None:
+            raise _unlike("chat completion", "choices.0.message", endpoint)
+        if message.refusal:
+            raise refusal(message.refusal, endpoint)
+        # Checked before the text, because a truncated reply may be blank.
+        reasons = [choice.finish_reason]  # some servers send None, as OpenAI did for months
+        native = choice.native_finish_reason
+        if isinstance(native, str) and ending(native) in ("truncated", "filtered", "refused"):
+            reasons.append(scrubbed(native))
+        for reason in reasons:
+            if reason is not None:
+                _check_ending(reason, usage, endpoint, is_by_tool=is_by_tool)
+        if is_by_tool:
+            text = _tool_input(message, text, endpoint)
+        if is_blank(text):
+            raise blank(endpoint)
+    reasoning = message.reasoning_content or message.reasoning
+    return Completion(
+        text,
+        reply.model or endpoint.model,
+        usage,
+        "stop" if choice.finish_reason is not None else None,
+        reasoning=scrubbed(reasoning) if isinstance(reasoning, str) else "",
+    )
+
+
+def _tool_input(message: ChatMessage, text: str, endpoint: Endpoint) -> str:
+    try:
+        calls = _ToolCalls.validate_python(message.tool_calls or [])
+    except ValidationError as error:
+        raise _invalid(error, endpoint, "call of a custom tool") from None
+    if not calls and not is_blank(text):
+        raise ModelError(
+            f"{endpoint.model} replies without the required tool call: {endpoint.quote(text)}",
+            kind="unconstrained",
+        )
+    return calls[0].custom.input if calls else ""
 
 
 def read_models(body: bytes) -> list[Listed]:
@@ -194,30 +243,43 @@ def read_models(body: bytes) -> list[Listed]:
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
+_HELP = "check the address, which usually ends in /v1"
+
+
 def read_as(
     model: type[_Model], body: bytes, endpoint: Endpoint, what: str = "chat completion"
 ) -> _Model:
-    """Validate a body with status 200 as a `model`, which messages call `what`."""
+    """Validate a body with status 200 as a `model`; `what` is its name in messages."""
     try:
         data = endpoint.hidden(json.loads(body))
     except (ValueError, RecursionError):
-        raise _not_json(body, endpoint) from None
+        # Truncated again after keys are hidden, so that no partial key is left.
+        excerpt = endpoint.quote(body[:2_000].decode(errors="replace"))[:120] or "it is empty"
+        message = f"the reply of {endpoint.shown} is not complete JSON: {excerpt}"
+        raise ModelError(message, kind="malformed", help=_HELP) from None
     if isinstance(data, dict) and data.get("error"):
         raise reported(data["error"], endpoint)
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise _wrong(error, endpoint, what) from None
+        raise _invalid(error, endpoint, what) from None
+
+
+def _invalid(error: ValidationError, endpoint: Endpoint, what: str) -> ModelError:
+    place = ".".join(map(str, error.errors()[0]["loc"]))
+    return _unlike(what, place, endpoint)
+
+
+def _unlike(what: str, place: str, endpoint: Endpoint) -> ModelError:
+    """The error for a body that does not validate at a place, or is not an object."""
+    wrong = f"its '{place}' is missing or of the wrong type" if place else "it is not a JSON object"
+    message = f"the reply of {endpoint.shown} is not a {what}: {wrong}"
+    return ModelError(message, kind="malformed", help=_HELP)
 
 
 def refusal(said: str, endpoint: Endpoint) -> ModelError:
     """The error for a refusal by the model."""
     return ModelError(f"{endpoint.model} refuses: {endpoint.quote(said)}", kind="refused")
-
-
-def filtered(endpoint: Endpoint) -> ModelError:
-    """The error for a filtered reply."""
-    return ModelError(f"the content filter of {endpoint.shown} stopped the reply", kind="filtered")
 
 
 def truncated(usage: Usage, endpoint: Endpoint) -> ModelError:
@@ -229,17 +291,7 @@ def truncated(usage: Usage, endpoint: Endpoint) -> ModelError:
     )
 
 
-def broken_off(reason: str, endpoint: Endpoint) -> ModelError:
-    """The error for a reply with an unknown finish reason."""
-    return ModelError(
-        f"{endpoint.shown} ended the reply as '{endpoint.quote(reason)}', not as complete",
-        kind="transport",
-    )
-
-
-def check_ending(
-    reason: str, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool = False
-) -> None:
+def _check_ending(reason: str, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool) -> None:
     """Check that a finish reason means a complete reply."""
     match ending(reason):
         case "whole":
@@ -249,9 +301,10 @@ def check_ending(
         case "truncated":
             raise truncated(usage, endpoint)
         case "filtered":
-            raise filtered(endpoint)
+            message = f"the content filter of {endpoint.shown} stopped the reply"
+            raise ModelError(message, kind="filtered")
         case "refused":
-            raise refusal(f"it ended the reply as '{reason}'", endpoint)
+            raise refusal(f"it ended the reply with '{reason}'", endpoint)
         case "repetition":
             raise ModelError(
                 f"{endpoint.shown} stopped the reply because it repeated itself",
@@ -259,7 +312,10 @@ def check_ending(
                 help=REPETITION_HELP,
             )
         case _:
-            raise broken_off(reason, endpoint)
+            raise ModelError(
+                f"{endpoint.shown} ended the reply with '{endpoint.quote(reason)}', so it may be incomplete",
+                kind="transport",
+            )
 
 
 def blank(endpoint: Endpoint) -> ModelError:
@@ -267,16 +323,8 @@ def blank(endpoint: Endpoint) -> ModelError:
     return ModelError(f"the reply of {endpoint.model} is blank", kind="empty")
 
 
-def not_by_tool(said: str, endpoint: Endpoint) -> ModelError:
-    """The error for a reply without the requested tool call."""
-    return ModelError(
-        f"{endpoint.model} replies without the required tool call: {endpoint.quote(said)}",
-        kind="unconstrained",
-    )
-
-
 def within(completion: Completion, request: Request, endpoint: Endpoint) -> Completion:
-    """The completion, with its usage checked against its request."""
+    """The completion, after its usage is checked against its request."""
     usage = plausible(completion.usage, request)
     if usage is not completion.usage:
         completion = replace(completion, usage=usage)
@@ -290,71 +338,10 @@ def within(completion: Completion, request: Request, endpoint: Endpoint) -> Comp
 
 @contextmanager
 def billed(usage: Usage, said: str = "") -> Iterator[None]:
-    """Add the usage and text of a reply to errors that it causes."""
+    """Context that adds the usage and the text of a reply to its errors."""
     try:
         yield
     except ModelError as error:
         error.usage = None if usage == Usage() else usage
         error.reply = said
         raise
-
-
-def _said(reply: _ChatReply) -> str:
-    """The text of a reply, usable or not."""
-    message = reply.choices[0].message if reply.choices else None
-    return (message.content if message else None) or ""
-
-
-def _message(
-    reply: _ChatReply, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool = False
-) -> _ChatMessage:
-    """The first choice; its finish reason is checked first, because a truncated reply may be blank."""
-    if not reply.choices:
-        raise ModelError(f"{endpoint.shown} sent a reply without choices", kind="empty")
-    choice = reply.choices[0]
-    if choice.error:
-        raise reported(choice.error, endpoint)
-    if choice.message is None:
-        raise _unlike("chat completion", "choices.0.message", endpoint)
-    if choice.message.refusal:
-        raise refusal(choice.message.refusal, endpoint)
-    # Some servers send no finish reason, as OpenAI did for months.
-    if choice.finish_reason is not None:
-        check_ending(choice.finish_reason, usage, endpoint, is_by_tool=is_by_tool)
-    native = choice.native_finish_reason
-    if isinstance(native, str) and ending(native) in ("truncated", "filtered", "refused"):
-        check_ending(scrubbed(native), usage, endpoint, is_by_tool=is_by_tool)
-    return choice.message
-
-
-def _completion(text: str, reply: _ChatReply, usage: Usage, endpoint: Endpoint) -> Completion:
-    if is_blank(text):
-        raise blank(endpoint)
-    choice = reply.choices[0]
-    is_said = choice.finish_reason is not None
-    sent = choice.message and (choice.message.reasoning_content or choice.message.reasoning)
-    return Completion(
-        text, reply.model or endpoint.model, usage, "stop" if is_said else None,
-        reasoning=scrubbed(sent) if isinstance(sent, str) else "",
-    )  # fmt: skip
-
-
-_HELP = "check the address, which usually ends in /v1"
-
-
-def _not_json(body: bytes, endpoint: Endpoint) -> ModelError:
-    # Truncated again after keys are hidden, so that no partial key is left.
-    excerpt = endpoint.quote(body[:2_000].decode(errors="replace"))[:120]
-    message = f"the reply of {endpoint.shown} is not complete JSON: {excerpt or 'it is empty'}"
-    return ModelError(message, kind="malformed", help=_HELP)
-
-
-def _wrong(error: ValidationError, endpoint: Endpoint, what: str) -> ModelError:
-    return _unlike(what, ".".join(map(str, error.errors()[0]["loc"])), endpoint)
-
-
-def _unlike(what: str, place: str, endpoint: Endpoint) -> ModelError:
-    """The error for a body that does not validate at a place, or is not an object."""
-    wrong = f"its '{place}' is missing or of the wrong type" if place else "it is not a JSON object"
-    message = f"the reply of {endpoint.shown} is not a {what}: {wrong}"
-    return ModelError(message, kind="malformed", help=_HELP)

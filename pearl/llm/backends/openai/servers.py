@@ -7,21 +7,20 @@ module with `SERVER`, a `Server`, registered as an entry point of this module's 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, Discriminator, Tag
+from pydantic import AliasPath, BaseModel, Discriminator, Field, Tag
 
 from pearl import plugins
 from pearl.dsl.decoding.constraint import Constraint, Form
-from pearl.llm import Completion, ConstrainBy, Usage
+from pearl.llm import Completion, ConstrainBy
 from pearl.llm.backends.openai import replies
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.likelihoods import Likelihoods, by_next_token, by_prompt
-from pearl.llm.backends.openai.replies import ending, read_completion, read_tool_call, read_usage
-from pearl.llm.flaws import is_blank
+from pearl.llm.backends.openai.replies import Listed, ending, read_completion, read_tool_call
 
 Body = dict[str, Any]
 """A request as JSON; never modified in place."""
@@ -33,6 +32,7 @@ Reader = Callable[[bytes, Endpoint], Completion]
 """The body of a reply with status 200 → its completion; raises `ModelError` for an unusable one."""
 
 TOOL = "reply"  # Name of tools and schemas
+_ABOUT = "Takes your whole reply."
 
 
 def response_format(body: Body, schema: Schema) -> Body:
@@ -42,7 +42,7 @@ def response_format(body: Body, schema: Schema) -> Body:
 
 
 def _is_anywhere(endpoint: Endpoint) -> bool:
-    """For self-hosted kinds, which have no fixed address."""
+    """False: self-hosted kinds have no fixed address."""
     return False
 
 
@@ -56,15 +56,15 @@ class Server:
         owner: The `owned_by` of the models that it lists; "" if not specific.
         is_at: Whether an address is that of such a server.
         renderings: Supported forms of a grammar, the best first.
-        with_grammar: Body of Chat Completions, grammar in one of those forms → body that is sent.
-        with_schema: The same for JSON.
+        with_grammar: Body of Chat Completions and grammar in one of those forms → body to send.
+        with_schema: Body of Chat Completions and JSON Schema → body to send.
         read_grammar: Reads the reply to a grammar.
         read_json: Reads the reply to a schema: the JSON as text.
         path: Path of constrained requests, from the base URL.
         likelihoods: Computes the log-likelihoods of candidates; None where the server cannot.
         tokenizes: Name of the text in a request to `/tokenize`; "" without that path.
-        is_of_any_name: Whether a server of one model answers to any name.
-        tells_props: Whether it tells its window at `/props`.
+        is_of_any_name: Whether a server with one model accepts any name for it.
+        tells_props: Whether it reports its window at `/props`.
     """
 
     title: str
@@ -124,7 +124,7 @@ class ServerModule(Protocol):
 CONTRACT = ServerModule
 
 
-# --- OpenAI's Responses API, for constrained requests
+# --- OpenAI's Responses API, for constrained requests; its replies are read as chat completions
 
 
 class _Part(BaseModel):
@@ -162,106 +162,73 @@ _Item = Annotated[
 ]
 
 
-class _Incomplete(BaseModel):
-    reason: str | None = None
-
-
 class _Response(BaseModel):
     output: list[_Item]
     status: replies.Text | None = None
-    incomplete_details: _Incomplete | None = None
+    reason: str | None = Field(None, validation_alias=AliasPath("incomplete_details", "reason"))
     usage: Any = None
     model: replies.Text | None = None
 
 
-def _responses_body(body: Body) -> Body:
+_NAMES = {
+    "model": "model",
+    "messages": "input",
+    "temperature": "temperature",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+}
+
+
+def _responses_body(body: Body, **more: Any) -> Body:
     """A request of Chat Completions as one of Responses, which has no `seed`."""
-    asked: Body = {"model": body["model"], "input": body["messages"]}
-    for limit in ("max_completion_tokens", "max_tokens"):
-        if limit in body:
-            asked["max_output_tokens"] = body[limit]
-    if "temperature" in body:
-        asked["temperature"] = body["temperature"]
+    renamed = {_NAMES[name]: value for name, value in body.items() if name in _NAMES}
     # Responses are stored for a month by default; chat completions are not.
-    return {**asked, "store": False}
+    return {**renamed, "store": False, **more}
 
 
 def _with_responses_grammar(body: Body, grammar: str) -> Body:
     form = {"type": "grammar", "syntax": "lark", "definition": grammar}
-    tool = {"name": TOOL, "description": "Takes your whole reply.", "format": form}
-    return {
-        **_responses_body(body),
-        "tools": [{"type": "custom", **tool}],
-        "tool_choice": {"type": "custom", "name": TOOL},
-    }
+    tool = {"type": "custom", "name": TOOL, "description": _ABOUT, "format": form}
+    return _responses_body(body, tools=[tool], tool_choice={"type": "custom", "name": TOOL})
 
 
 def _with_text_format(body: Body, schema: Schema) -> Body:
     form = {"type": "json_schema", "name": TOOL, "strict": True, "schema": schema}
-    return {**_responses_body(body), "text": {"format": form}}
+    return _responses_body(body, text={"format": form})
 
 
-def _read_grammar(body: bytes, endpoint: Endpoint) -> Completion:
-    response, usage = _read(body, endpoint)
-    with replies.billed(usage, _said(response)):
-        _check(response, usage, endpoint)
-        calls = [item.input for item in response.output if isinstance(item, _ToolCall)]
-        if not calls and not is_blank(_said(response)):
-            raise replies.not_by_tool(_said(response), endpoint)
-        return _completion(calls[0] if calls else "", response, usage, endpoint)
-
-
-def _read_json(body: bytes, endpoint: Endpoint) -> Completion:
-    response, usage = _read(body, endpoint)
-    with replies.billed(usage, _said(response)):
-        _check(response, usage, endpoint)
-        return _completion(_said(response), response, usage, endpoint)
-
-
-def _read(body: bytes, endpoint: Endpoint) -> tuple[_Response, Usage]:
+def _as_chat(body: bytes, endpoint: Endpoint, *, is_by_tool: bool) -> Completion:
     response = replies.read_as(_Response, body, endpoint, "response")
-    usage = read_usage(response.usage, "input_tokens", "output_tokens")
-    return response, usage
-
-
-def _check(response: _Response, usage: Usage, endpoint: Endpoint) -> None:
-    """Raise `ModelError` unless a reply is complete and no refusal."""
-    refusals = [part.refusal for part in _parts(response) if part.refusal]
-    if refusals:
-        raise replies.refusal(refusals[0], endpoint)
+    usage = replies.read_usage(response.usage, "input_tokens", "output_tokens")
+    parts, calls, statuses = [], [], [response.status]
+    for item in response.output:
+        if isinstance(item, _OutputMessage):
+            parts += item.content
+        elif isinstance(item, _ToolCall):
+            calls.append({"custom": {"input": item.input}})
+        if not isinstance(item, _Other):
+            statuses.append(item.status)
+    message = replies.ChatMessage(
+        content="".join(part.text or "" for part in parts),
+        refusal=next((part.refusal for part in parts if part.refusal), None),
+        tool_calls=calls,
+    )
     if response.status == "incomplete":
-        reason = response.incomplete_details and response.incomplete_details.reason
+        reason = response.reason
         # An incomplete reply is truncated, whatever the reason.
-        if reason and ending(reason) != "whole":
-            replies.check_ending(reason, usage, endpoint)
-        raise replies.truncated(usage, endpoint)
-    said = [item for item in response.output if not isinstance(item, _Other)]
-    statuses = [response.status, *(item.status for item in said)]
-    broken = [status for status in statuses if status not in ("completed", None)]
-    if broken:
-        raise replies.broken_off(broken[0], endpoint)
-
-
-def _parts(response: _Response) -> list[_Part]:
-    messages = [item for item in response.output if isinstance(item, _OutputMessage)]
-    return [part for message in messages for part in message.content]
-
-
-def _said(response: _Response) -> str:
-    """The text of a reply."""
-    return "".join(part.text or "" for part in _parts(response))
-
-
-def _completion(text: str, response: _Response, usage: Usage, endpoint: Endpoint) -> Completion:
-    if is_blank(text):
-        raise replies.blank(endpoint)
-    return Completion(text, response.model or endpoint.model, usage)
+        if not reason or ending(reason) in ("whole", "tool"):
+            reason = "length"
+    else:
+        reason = next((each for each in statuses if each not in ("completed", None)), "stop")
+    choice = replies.ChatChoice(message=message, finish_reason=reason)
+    reply = replies.ChatReply(choices=[choice], model=response.model)
+    return replies.completion_of(reply, usage, endpoint, is_by_tool=is_by_tool)
 
 
 def _with_openai_grammar(body: Body, grammar: str) -> Body:
     # A custom tool, whose call is required.
     form = {"type": "grammar", "grammar": {"syntax": "lark", "definition": grammar}}
-    tool = {"name": TOOL, "description": "Takes your whole reply.", "format": form}
+    tool = {"name": TOOL, "description": _ABOUT, "format": form}
     return {
         **body,
         "tools": [{"type": "custom", "custom": tool}],
@@ -291,7 +258,7 @@ _LLAMACPP = Server(
 
 _OPENAI = Server(
     title="OpenAI",
-    help="use a model that knows custom tools, such as gpt-5, or --constrain off",
+    help="use a model that supports custom tools, such as gpt-5, or --constrain off",
     is_at=lambda endpoint: endpoint.is_openai,
     renderings=("lark",),
     with_grammar=_with_openai_grammar,
@@ -315,7 +282,7 @@ PLUGINS = {
     # JSON of a schema (0.5 and newer), no grammars; cloud models accept the schema and ignore it.
     "ollama": Server(
         title="Ollama",
-        help="run a model of your own machine in Ollama 0.5 or newer, or use --constrain off",
+        help="run a local model in Ollama 0.5 or newer, or use --constrain off",
         owner="library",  # models of the official registry; others have their publisher's name
     ),
     "openai": _OPENAI,
@@ -325,8 +292,8 @@ PLUGINS = {
         is_at=_is_anywhere,
         with_grammar=_with_responses_grammar,
         with_schema=_with_text_format,
-        read_grammar=_read_grammar,
-        read_json=_read_json,
+        read_grammar=partial(_as_chat, is_by_tool=True),
+        read_json=partial(_as_chat, is_by_tool=False),
         path="/responses",
     ),
     # `ebnf` takes Lark with the llguidance backend, GBNF with its default, xgrammar. Lark goes
@@ -365,7 +332,7 @@ def load(name: str) -> Server:
     """The kind of a name.
 
     Raises:
-        UsageError: There is none of that name.
+        UsageError: No kind has that name.
     """
     plugin: Server | ServerModule = plugins.load(__name__, name, "server")
     return plugin if isinstance(plugin, Server) else plugin.SERVER
@@ -376,7 +343,9 @@ def by_address(endpoint: Endpoint) -> Server | None:
     return next((server for server in map(load, names()) if server.is_at(endpoint)), None)
 
 
-def by_owner(owners: Collection[str]) -> Server | None:
-    """The kind of a server by the `owned_by` of its models; None if ambiguous."""
-    found = [server for server in map(load, names()) if server.owner and server.owner in owners]
-    return found[0] if len(found) == 1 else None
+def by_listing(listed: Sequence[Listed], model: str) -> Server | None:
+    """The kind of a server by the owner of its model, or of all its models; None if ambiguous."""
+    own = [each for each in listed if each.id == model]
+    owners = {str(each.owned_by) for each in own or listed}
+    kinds = [server for server in map(load, names()) if server.owner and server.owner in owners]
+    return kinds[0] if len(kinds) == 1 else None

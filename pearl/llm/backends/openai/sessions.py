@@ -1,31 +1,32 @@
-"""Connections of one model of one server; its listing, context window and tokenizer."""
+"""Requests about one model of one server: connections, errors, listing, context window, tokenizer."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 from pearl.documents.tokens import NoTokenizerError, TokenizerError
 from pearl.errors import ModelError
-from pearl.llm.backends.openai import faults, replies, servers
-from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
-from pearl.llm.backends.openai.faults import StatusError
+from pearl.llm.backends.openai import faults, replies, servers, streaming
+from pearl.llm.backends.openai.endpoint import Endpoint, Parameters
+from pearl.llm.backends.openai.faults import Refuses, StatusError
+from pearl.llm.backends.openai.likelihoods import prompt_tokens, text_tokens
 from pearl.llm.backends.openai.replies import Listed
-from pearl.llm.backends.openai.servers import Body, Server
+from pearl.llm.backends.openai.servers import Server
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
 
 
 Result = TypeVar("Result")
+
+# Time limit of a listing or a count in seconds: both take milliseconds.
+TIMEOUT_S = 5.0
 
 
 def aside(call: Coroutine[Any, Any, Result]) -> Future[Result]:
@@ -35,29 +36,30 @@ def aside(call: Coroutine[Any, Any, Result]) -> Future[Result]:
 
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
-    """The event loop of all such calls; its thread ends with the process."""
+    """The background event loop; its thread ends with the process."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="aside", daemon=True).start()
     return loop
 
 
-LIST_TIMEOUT_S = 5.0
-
-
 class HttpSession:
-    """Calls of one model of one server."""
+    """Requests about one model of one server; callers apply `timeout_s`."""
 
     def __init__(
         self,
         endpoint: Endpoint,
         timeout_s: float,
-        kind: str = "openai",
+        backend: str = "openai",
         official: Wire | None = None,
+        *,
+        is_streamed: bool = False,
     ) -> None:
-        self._endpoint = endpoint
-        self._timeout_s = timeout_s
-        self._kind = kind
+        self.endpoint = endpoint
+        self.timeout_s = timeout_s
+        self.parameters = Parameters(endpoint)
+        self._backend = backend
         self._official = official
+        self._is_streamed = is_streamed
         self._wire: Wire | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -70,9 +72,13 @@ class HttpSession:
         loop = asyncio.get_running_loop()
         if self._wire is None or self._loop is not loop:  # connections are bound to an event loop
             try:
-                self._wire = Wire(self._endpoint, self._timeout_s)
+                self._wire = Wire(self.endpoint, self.timeout_s)
             except ValueError as error:
-                raise faults.no_way(error, self._endpoint) from None
+                raise ModelError(
+                    f"cannot connect to {self.endpoint.shown}: {self.endpoint.quote(str(error))}",
+                    kind="bad_request",
+                    help="check the variables HTTP_PROXY, HTTPS_PROXY and ALL_PROXY",
+                ) from None
             self._loop = loop
         return self._wire
 
@@ -82,183 +88,158 @@ class HttpSession:
         if wire and self._loop is asyncio.get_running_loop():
             await wire.close()
 
+    async def post(
+        self, path: str, body: Mapping[str, Any], is_of_constraint: Refuses | None = None
+    ) -> bytes:
+        """Post a body, again without a parameter that the server rejects; returns that of the reply.
+
+        Raises:
+            ModelError: Of the kind `unconstrained` if the server rejects the constraint.
+        """
+        wire = self.connect()
+        body = dict(body)
+        while True:
+            try:
+                if self._is_streamed and path == "/chat/completions":
+                    return await streaming.post(wire, path, body, self.endpoint)
+                return await wire.post(path, body)
+            except StatusError as error:
+                if error.status in (400, 422):
+                    mended = self.parameters.mended(body, str(error.body), error.param)
+                    if mended is not None:
+                        body = mended
+                        continue
+                refused = await self.refused(error)
+                if is_of_constraint is not None and is_of_constraint(error):
+                    refused = ModelError(refused.message, kind="unconstrained")
+                raise refused from None
+
     async def refused(self, error: StatusError) -> ModelError:
-        """The error for a status other than 2xx, which names similar models if this is unknown."""
-        if faults.may_be_unknown_model(error, self._endpoint):
-            served = await self._served()
-            if served and self._endpoint.model not in served:
-                return faults.unknown_model(error, self._endpoint, served, self._kind)
-        return faults.refused(error, self._endpoint)
+        """The error for a status other than 2xx; for an unknown model it names a similar one."""
+        if faults.may_be_unknown_model(error, self.endpoint):
+            listed = [model.id for model in await self.listed_if_possible()]
+            if listed and self.endpoint.model not in listed:
+                return faults.unknown_model(error, self.endpoint, listed, self._backend)
+        return faults.refused(error, self.endpoint)
 
-    async def listed(self) -> list[replies.Listed]:
-        """The models that the server lists."""
-        async with asyncio.timeout(LIST_TIMEOUT_S):
-            return replies.read_models(await self.connect().get("/models"))
+    async def listed(self) -> list[Listed]:
+        """The models that the server lists.
 
-    async def _served(self) -> list[str]:
-        """Names of the models that the server lists; empty if it does not."""
+        Raises:
+            StatusError, ModelError, TimeoutError, ValueError: It does not list them.
+        """
+        wire = self.connect()  # its import of aiohttp must not count towards the timeout
+        async with asyncio.timeout(TIMEOUT_S):
+            return replies.read_models(await wire.get("/models"))
+
+    async def listed_if_possible(self) -> list[Listed]:
+        """The models that the server lists; empty if it does not."""
         try:
-            return [model.id for model in await self.listed()]
+            return await self.listed()
         except (StatusError, ModelError, ValueError, TimeoutError):
             return []
 
 
-FIELDS = (
+_WINDOWS = (
     "max_model_len",  # vLLM, SGLang
     "context_length",  # OpenRouter, Together AI, Fireworks AI
     "context_window",  # Groq
     "max_context_length",  # Mistral AI
 )
-
-LEAST, MOST = 256, 10**8
-"""Tokens that a window may have."""
+LEAST, MOST = 256, 10**8  # Tokens that a window may have
 
 
 def listed_window(model: Listed) -> int | None:
     """The window in tokens that a listing reports for a model, the smallest of several."""
-    told = model.model_extra or {}
-    meta = told.get("meta")
-    of_llamacpp = meta.get("n_ctx") if isinstance(meta, dict) else None  # n_ctx_train is another
-    windows = map(_window, [of_llamacpp, *(told.get(field) for field in FIELDS)])
+    fields = model.model_extra or {}
+    # llama.cpp reports its window as `n_ctx`; `n_ctx_train` is that of the training.
+    windows = [_window(fields.get("meta"), "n_ctx"), *(_window(fields, name) for name in _WINDOWS)]
     return min((window for window in windows if window is not None), default=None)
 
 
 async def find_window(endpoint: Endpoint, server: Server | None) -> int | None:
     """The window in tokens that a server reports for a model; None if unknown."""
-    session = HttpSession(endpoint, LIST_TIMEOUT_S)
-    session.connect()  # the import must not count towards the timeout
+    session = HttpSession(endpoint, TIMEOUT_S)
     try:
-        listed = await session.listed()
-        its_own = _its_own(listed, endpoint.model)
-        if its_own is not None and (window := listed_window(its_own)) is not None:
-            return window
-        kind = server or servers.by_owner({str(model.owned_by) for model in listed})
-        return await _window_of_props(endpoint) if kind and kind.tells_props else None
-    except (StatusError, ModelError, ValueError, TimeoutError):
+        listed = await session.listed_if_possible()
+        entries = [model for model in listed if model.id == endpoint.model]
+        for entry in entries or (
+            listed if len(listed) == 1 else ()
+        ):  # it accepts any name for its only model
+            if (window := listed_window(entry)) is not None:
+                return window
+        kind = server or servers.by_listing(listed, endpoint.model)
+        if kind is None or not kind.tells_props:
+            return None
+        async with asyncio.timeout(
+            TIMEOUT_S
+        ):  # an older llama.cpp reports the window of one slot here
+            props = json.loads(await session.connect().get("/../props"))
+    except (StatusError, ModelError, ValueError, TimeoutError, RecursionError):
         return None
     finally:
         await session.aclose()
+    return _window(isinstance(props, dict) and props.get("default_generation_settings"), "n_ctx")
 
 
-def beside(endpoint: Endpoint) -> Endpoint:
-    """The same server without `/v1`, for paths specific to a kind of server."""
-    parts = urlsplit(endpoint.url)
-    path = parts.path.rstrip("/").removesuffix("/v1")
-    return replace(endpoint, url=urlunsplit(parts._replace(path=path)))
+def _window(fields: Any, name: str) -> int | None:
+    value: Any = fields.get(name) if isinstance(fields, dict) else None
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and LEAST <= value <= MOST else None
 
 
-def _its_own(listed: Sequence[Listed], name: str) -> Listed | None:
-    """The entry of a model in a listing; the only entry matches any name."""
-    found = [model for model in listed if model.id == name]
-    return next(iter(found or (listed if len(listed) == 1 else ())), None)
-
-
-async def _window_of_props(endpoint: Endpoint) -> int | None:
-    """The window of one slot of llama.cpp's server."""
-    session = HttpSession(beside(endpoint), LIST_TIMEOUT_S)
-    try:
-        async with asyncio.timeout(LIST_TIMEOUT_S):
-            told = json.loads(await session.connect().get("/props"))
-    except RecursionError:
-        return None
-    finally:
-        await session.aclose()
-    settings = told.get("default_generation_settings") if isinstance(told, dict) else None
-    return _window(settings.get("n_ctx")) if isinstance(settings, dict) else None
-
-
-def _window(told: Any) -> int | None:
-    is_number = isinstance(told, int) and not isinstance(told, bool)
-    return told if is_number and LEAST <= told <= MOST else None
-
-
-TIMEOUT_S = 5.0  # Time limit of one call in seconds. Tokenizing takes milliseconds.
 _MESSAGE = "Who?"
 
 
 class ServerTokenizer:
     """The tokenizer of one model of one server."""
 
-    def __init__(self, endpoint: Endpoint, server: Server | None = None, name: str = "") -> None:
-        self.name = name or f"the tokenizer of {endpoint.model} at {endpoint.shown}"
-        self._model = endpoint.model
+    def __init__(self, endpoint: Endpoint, server: Server | None = None) -> None:
+        self.name = f"the tokenizer of {endpoint.model} at {endpoint.shown}"
         self._server = server
-        self._listing = HttpSession(endpoint, TIMEOUT_S)
-        self._session = HttpSession(beside(endpoint), TIMEOUT_S)
+        self._session = HttpSession(endpoint, TIMEOUT_S)
 
     def count(self, text: str) -> int:
         """Count the tokens of a text."""
         return aside(self._count(text)).result()
 
     def frame_tokens(self) -> int:
-        """Tokens of the chat template around one message; 0 if the server does not tell."""
-        return aside(self._frame_tokens()).result()
+        """Tokens of the chat template around one message; 0 if the server does not report them."""
+        return aside(self._count(_MESSAGE, is_framed=True)).result()
 
     async def aclose(self) -> None:
         """End the connections; a later count opens new ones."""
-        for session in (self._listing, self._session):
-            await asyncio.wrap_future(aside(session.aclose()))
+        await asyncio.wrap_future(aside(self._close()))
 
     async def _count(self, text: str, *, is_framed: bool = False) -> int:
-        body: Body
-        text = scrubbed(text)
-        if (await self._kind()).tokenizes == "content":
-            # The marks of a template are tokens of their own, in a text they are letters.
-            body = {"content": text, "add_special": is_framed, "parse_special": is_framed}
-        else:
-            body = {"model": self._model, "prompt": text, "add_special_tokens": False}
-        return _n_tokens(await self._posted("/tokenize", body))
-
-    async def _frame_tokens(self) -> int:
-        messages = [{"role": "user", "content": _MESSAGE}]
-        body: Body = {"model": self._model, "messages": messages, "add_generation_prompt": True}
-        with suppress(_RefusedError):  # by older servers, and those that take no messages here
-            if (await self._kind()).tokenizes == "content":
-                shown = await self._posted("/apply-template", body)
-                if not isinstance(shown, dict) or not isinstance(shown.get("prompt"), str):
-                    raise TokenizerError("/apply-template answers something else")
-                framed = await self._count(shown["prompt"], is_framed=True)
-            else:
-                framed = _n_tokens(await self._posted("/tokenize", body))
-            return framed - await self._count(_MESSAGE)
-        return 0
-
-    async def _kind(self) -> Server:
-        if self._server is None:
-            self._listing.connect()  # the import must not count towards the timeout
-            try:
-                listed = await self._listing.listed()
-            except (StatusError, ModelError, ValueError, TimeoutError):
-                listed = []
-            its_own = [model for model in listed if model.id == self._model]
-            owners = {str(model.owned_by) for model in its_own or listed}
-            self._server = servers.by_owner(owners)
-        if self._server is None or not self._server.tokenizes:
-            raise NoTokenizerError("a server of a kind without one")
-        return self._server
-
-    async def _posted(self, path: str, body: Body) -> Any:
-        wire = self._session.connect()
+        """Tokens of a text, or those that the template adds to it."""
         try:
+            session, server = await self._connected()
+            how = (server.tokenizes, session.endpoint, session.post)
             async with asyncio.timeout(TIMEOUT_S):
-                return json.loads(await wire.post(path, body))
-        except StatusError as error:
-            raise _RefusedError(f"{path}: status {error.status}") from None
+                n_framed = 0
+                if is_framed:
+                    messages = [{"role": "user", "content": text}]
+                    n_framed = len(await prompt_tokens(messages, *how))
+                n = len(await text_tokens(text, *how))
         except TimeoutError:
-            raise TokenizerError(f"{path}: no answer within {TIMEOUT_S:g} s") from None
-        except (ValueError, RecursionError):
-            raise TokenizerError(f"{path} answers no JSON") from None
+            raise TokenizerError(f"no answer within {TIMEOUT_S:g} s") from None
         except ModelError as error:
-            raise TokenizerError(f"{path}: {error.message}") from None
+            if (
+                is_framed and error.kind == "bad_request"
+            ):  # an older server does not accept messages
+                return 0
+            raise TokenizerError(error.message) from None
+        return n_framed - n if is_framed else n
 
+    async def _connected(self) -> tuple[HttpSession, Server]:
+        """The session and the kind of the server."""
+        if self._server is None:
+            listed = await self._session.listed_if_possible()
+            self._server = servers.by_listing(listed, self._session.endpoint.model)
+        if self._server is None or not self._server.tokenizes:
+            raise NoTokenizerError("servers of this kind have no tokenizer")
+        return self._session, self._server
 
-class _RefusedError(TokenizerError):
-    """The server answers with a status of failure."""
-
-
-def _n_tokens(said: object) -> int:
-    """The number of tokens in an answer, which lists them."""
-    tokens = said.get("tokens") if isinstance(said, dict) else None
-    if not isinstance(tokens, list):
-        raise TokenizerError("/tokenize answers without tokens")
-    return len(tokens)
+    async def _close(self) -> None:
+        await self._session.aclose()

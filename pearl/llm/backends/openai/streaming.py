@@ -1,6 +1,6 @@
-"""A streamed reply → its body as without streaming, which `replies` validates.
+"""A streamed reply → the body of the same reply without streaming, which `replies` validates.
 
-Meanwhile progress is reported, and a repetitive reply is stopped by closing the connection.
+Progress is reported, and closing the connection stops a repetitive reply.
 
 Only llama.cpp in our own child process is streamed: servers and gateways differ in how they end a
 stream and report errors, and some omit the usage, which budgets need.
@@ -38,8 +38,8 @@ class _StreamedChoice(BaseModel):
 class _Prompt(BaseModel):
     """Progress on the prompt, as reported by llama.cpp."""
 
-    total: int
-    processed: int
+    total: int = 0
+    processed: int = 0
     cache: int = 0
 
 
@@ -51,81 +51,67 @@ class _Chunk(BaseModel):
 
 
 async def post(wire: Wire, path: str, body: dict[str, Any], endpoint: Endpoint) -> bytes:
-    """Post a body with streaming; returns the body of the reply as without."""
-    asked = {
+    """Post a body with streaming; returns the body of the same reply without streaming."""
+    body = {
         **body,
         "stream": True,
         "stream_options": {"include_usage": True},
         "return_progress": True,
     }
-    reply = _StreamedReply(endpoint)
+    reply = _StreamedReply(endpoint.model)
     try:
-        async with aclosing(wire.stream(path, asked)) as chunks:
+        async with aclosing(wire.stream(path, body)) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, dict) and chunk.get("error"):
                     raise faults.reported(chunk["error"], endpoint)
-                reply.add(chunk)
-    except (ValueError, RecursionError):
-        raise _broken(endpoint) from None
+                reply.add(_Chunk.model_validate(chunk))
+    except (ValidationError, ValueError, RecursionError):
+        reply.finish_reason = None
+    if reply.finish_reason is None:
+        raise ModelError(f"the stream of {endpoint.shown} ends early", kind="transport")
     return reply.body()
 
 
 class _StreamedReply:
     """An incomplete reply."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-        self._said: list[str] = []
-        self._hidden: list[str] = []
-        self._tail = ""
-        self._finish_reason: str | None = None
-        self._usage: dict[str, Any] | None = None
+    def __init__(self, model: str) -> None:
+        self.finish_reason: str | None = None
+        self._requested_model = model
         self._model: str | None = None
-        self._prompt = _Prompt(total=0, processed=0)
-        self._n_tokens = 0
+        self._texts: list[str] = []
+        self._reasoning: list[str] = []
+        self._tail = ""
+        self._usage: dict[str, Any] | None = None
+        self._prompt = _Prompt()
         self._watch = Watch()
 
-    def add(self, data: object) -> None:
-        """Append a chunk."""
-        try:
-            chunk = _Chunk.model_validate(data)
-        except ValidationError as error:
-            raise ValueError("no chunk of a chat completion") from error
+    def add(self, chunk: _Chunk) -> None:
+        """Append a chunk; raises `ModelError` if the reply repeats itself."""
         self._usage = chunk.usage or self._usage
         self._model = chunk.model or self._model
         if chunk.prompt_progress is not None:
             self._prompt = prompt = chunk.prompt_progress
             report(CallProgress("reading", prompt.processed, prompt.total))
         for choice in chunk.choices[:1]:
-            self._finish_reason = choice.finish_reason or self._finish_reason
-            self._write(choice.delta.content or "", choice.delta.reasoning_content or "")
+            self.finish_reason = choice.finish_reason or self.finish_reason
+            text, reasoning = choice.delta.content or "", choice.delta.reasoning_content or ""
+            if text or reasoning:
+                self._write(text, reasoning)
 
-    def _write(self, shown: str, hidden: str) -> None:
-        if not shown and not hidden:
-            return
-        self._said.append(shown)
-        self._hidden.append(hidden)
-        self._n_tokens += 1
-        self._tail = (self._tail + shown)[-MAX_TAIL:]
-        report(CallProgress("writing", self._n_tokens, text=self._tail))
-        loop = self._watch.add(hidden + shown)
-        if loop is not None:
-            usage = Usage(self._prompt.total, self._n_tokens, self._prompt.cache)
-            raise repeats(self._endpoint.model, loop, usage, "".join(self._said))
+    def _write(self, text: str, reasoning: str) -> None:
+        self._texts.append(text)
+        self._reasoning.append(reasoning)
+        n_tokens = len(self._texts)
+        self._tail = (self._tail + text)[-MAX_TAIL:]
+        report(CallProgress("writing", n_tokens, text=self._tail))
+        if (loop := self._watch.add(reasoning + text)) is not None:
+            usage = Usage(self._prompt.total, n_tokens, self._prompt.cache)
+            raise repeats(self._requested_model, loop, usage, "".join(self._texts))
 
     def body(self) -> bytes:
         """The body of the whole reply."""
-        if self._finish_reason is None:
-            raise _broken(self._endpoint)
-        message = {
-            "role": "assistant",
-            "content": "".join(self._said),
-            "reasoning_content": "".join(self._hidden),
-        }
-        choice = {"index": 0, "message": message, "finish_reason": self._finish_reason}
+        message = {"content": "".join(self._texts), "reasoning_content": "".join(self._reasoning)}
+        choice = {"message": message, "finish_reason": self.finish_reason}
         reply = {"model": self._model, "choices": [choice], "usage": self._usage}
         return json.dumps(reply).encode()
-
-
-def _broken(endpoint: Endpoint) -> ModelError:
-    return ModelError(f"the stream of {endpoint.shown} ends early", kind="transport")

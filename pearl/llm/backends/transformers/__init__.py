@@ -1,7 +1,7 @@
 """Weights in a folder, run in this process by transformers: `transformers:PATH`.
 
-Replies can be constrained by a grammar, or by a new one after every line (`masks`). The state of a
-common prefix of prompts is reused (`prefixes`). Requests are processed sequentially, in a worker
+Replies can be constrained by a grammar, or by a new one after every line (`Masks`). The state of a
+common prefix of prompts is reused (`Prefixes`). Requests are processed sequentially, in a worker
 thread.
 
 Without a chat template in the tokenizer, the prompt is the contents of the messages, separated by
@@ -11,7 +11,7 @@ blank lines and ended by a line break.
 from __future__ import annotations
 
 import asyncio
-import threading
+import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -59,7 +59,7 @@ def create(name: str, settings: ModelSettings) -> TransformersModel:
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"is no folder: {error}", path=ascii(name)) from None
+        raise DataError(f"is not a folder: {error}", path=ascii(name)) from None
     require_extra("transformers", "a model in this process", "torch", "transformers", "llguidance")
     return TransformersModel(folder, name, settings.window or window, settings.timeout_s)
 
@@ -80,9 +80,8 @@ class TransformersModel:
         self.window = window
         self.tokenizer = FolderTokenizer(folder, f"the tokenizer of {folder.name}")
         self._folder = folder
-        self._timeout_s = timeout_s
-        self._weights: LoadedWeights | None = None
-        self._prefixes: Prefixes | None = None
+        self.timeout_s = timeout_s
+        self._state: tuple[LoadedWeights, Prefixes] | None = None
         self._worker: ThreadPoolExecutor | None = None
 
     def __repr__(self) -> str:
@@ -92,129 +91,29 @@ class TransformersModel:
         """Send one request, after those before it."""
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="transformers")
-        is_cancelled = threading.Event()
-        loop, context = asyncio.get_running_loop(), copy_context()
-
-        def on_progress(progress: CallProgress) -> None:
-            with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(report, progress, context=context)
-
+        call = _Call(self, request)
         try:
-            reply = self._worker.submit(self._reply, request, is_cancelled, on_progress)
-            return await asyncio.wrap_future(reply)
+            return await asyncio.wrap_future(self._worker.submit(call.run))
         finally:
-            is_cancelled.set()  # the thread stops at the next token
+            call.is_cancelled = True  # the thread stops at the next token
 
     async def aclose(self) -> None:
         """Release the weights; the next request loads them again."""
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.shutdown(wait=False, cancel_futures=True)
-        self._weights = self._prefixes = None
+        self._state = None
 
-    def _reply(
-        self,
-        request: Request,
-        is_cancelled: threading.Event,
-        on_progress: Callable[[CallProgress], None],
-    ) -> Completion:
-        """Compute a reply, in the worker thread."""
-        if self._weights is None:
-            on_progress(CallProgress("loading"))
-        weights, prefixes = self._loaded()
-        prompt = self._encoded(request, weights.tokenizer)
-        if request.candidates:
-            return self._rated(request.candidates, prompt, weights, prefixes, is_cancelled)
-        limit = self._limit(len(prompt), request.max_output_tokens)
-        masks = None
-        if request.constraint is not None:
-            masks = Masks(request.constraint, request.constrain_by, weights.vocabulary)
-        check_time = self._timer(is_cancelled)
+    def loaded(self, on_load: Callable[[], None]) -> tuple[LoadedWeights, Prefixes]:
+        """The weights, loaded by the first call, and the prefixes cached with them."""
+        if self._state is None:
+            on_load()
+            weights = load(self._folder)
+            self._state = weights, Prefixes(weights.model.config)
+        return self._state
 
-        def before_call() -> None:
-            check_time()
-            if n_cached <= len(prefix.tokens) < len(prompt):
-                on_progress(CallProgress("reading", len(prefix.tokens), len(prompt)))
-
-        def after_token(tokens: Sequence[int]) -> None:
-            # A letter of several tokens is none before the last of them.
-            said = weights.tokenizer.decode(tokens[-TAIL_TOKENS:]).strip("\ufffd")
-            on_progress(CallProgress("writing", len(tokens), text=said[-MAX_TAIL:]))
-            if len(tokens) % CHECKED_EVERY:
-                return
-            text = weights.tokenizer.decode(tokens[-CHECKED:])
-            loop = loop_in(text)
-            if loop is not None:
-                raise repeats(self.name, loop, Usage(len(prompt), len(tokens), n_cached), text)
-
-        prefix = prefixes.take(prompt)
-        n_cached = len(prefix.tokens)
-        before_call()
-        try:
-            tokens = write(
-                weights, prefix, prompt, limit, request.temperature or 0.0, request.seed, masks,
-                before_call, after_token,
-            )  # fmt: skip
-        except RuntimeError as error:
-            # The prefix is not cached, because its tokens and its cache may differ.
-            raise self._not_computed(error) from error
-        except ModelError:
-            prefixes.give(prefix)
-            raise
-        prefixes.give(prefix)
-        usage = Usage(len(prompt), len(tokens), n_cached)
-        text = self._usable(tokens, masks, weights, usage)
-        return Completion(text, self.name, usage)
-
-    def _rated(
-        self,
-        candidates: Sequence[str],
-        prompt: list[int],
-        weights: LoadedWeights,
-        prefixes: Prefixes,
-        is_cancelled: threading.Event,
-    ) -> Completion:
-        """Compute log-likelihoods, in the worker thread."""
-        paths = [_tokens(weights.tokenizer, each, is_whole=False) for each in candidates]
-        self._limit(len(prompt) + max(map(len, paths)), None)
-        check_time = self._timer(is_cancelled)
-        try:
-            values, n_cached = rate(weights, prefixes, prompt, paths, check_time)
-        except RuntimeError as error:
-            raise self._not_computed(error) from error
-        usage = Usage(len(prompt) + sum(map(len, paths)), 0, n_cached)
-        return Completion(write_numbers(values), self.name, usage)
-
-    def _timer(self, is_cancelled: threading.Event) -> Callable[[], None]:
-        """A check that raises when a call times out or is cancelled."""
-        until = time.monotonic() + self._timeout_s
-
-        def check() -> None:
-            if is_cancelled.is_set() or time.monotonic() > until:
-                raise ModelError(
-                    f"no complete reply from {self.name} within {self._timeout_s:g} s",
-                    kind="deadline",
-                    help="allow more with --timeout-s",
-                )
-
-        return check
-
-    def _not_computed(self, error: RuntimeError) -> ModelError:
-        """The error of a failed computation: out of memory, most of all."""
-        reason = " ".join(str(error).split())[:200]
-        return ModelError(
-            f"{self.name} failed: {reason}",
-            kind="bad_request",
-            help="a smaller --window takes less memory",
-        )
-
-    def _loaded(self) -> tuple[LoadedWeights, Prefixes]:
-        if self._weights is None or self._prefixes is None:
-            self._weights = load(self._folder)
-            self._prefixes = Prefixes(self._weights.model.config)
-        return self._weights, self._prefixes
-
-    def _encoded(self, request: Request, tokenizer: Any) -> list[int]:
+    def encoded(self, request: Request, tokenizer: Any) -> list[int]:
+        """The tokens of the prompt, in the chat template of the model if it has one."""
         if not tokenizer.chat_template:
             contents = "\n\n".join(message.content for message in request.messages)
             return _tokens(tokenizer, f"{contents}\n", is_whole=True)
@@ -229,45 +128,132 @@ class TransformersModel:
                     shown, tokenize=False, add_generation_prompt=True
                 )
             except TemplateError as error:
-                reason = " ".join(str(error).split())[:200]
+                reason = _on_one_line(error)
             else:
                 return _tokens(tokenizer, text, is_whole=False)
         raise ModelError(
-            f"the chat template of {self.name} refuses the messages: {reason}", kind="bad_request"
+            f"the chat template of {self.name} rejects the messages: {reason}", kind="bad_request"
         )
 
-    def _limit(self, n_prompt: int, limit: int | None) -> int:
-        """Maximum tokens of the reply."""
-        limit = MAX_OUTPUT_TOKENS if limit is None else limit
-        if self.window is None:
-            return limit
-        if n_prompt >= self.window:
-            raise ModelError(
-                f"the prompt has {n_prompt:,} tokens, the window of {self.name} {self.window:,}",
-                kind="bad_request",
-                help="use --context map-reduce or retrieve, or a model with a larger window",
-            )
-        return min(limit, self.window - n_prompt)
 
-    def _usable(
-        self, tokens: list[int], masks: Masks | None, weights: LoadedWeights, usage: Usage
-    ) -> str:
-        """The text of a reply. Truncation is checked first, because a cut reply may be blank."""
+class _Call:
+    """One request, which the worker thread computes."""
+
+    def __init__(self, model: TransformersModel, request: Request) -> None:
+        self.is_cancelled = False
+        self._model = model
+        self._request = request
+        self._loop, self._context = asyncio.get_running_loop(), copy_context()
+        self._until = math.inf
+
+    def run(self) -> Completion:
+        """Compute the reply, or the log-likelihoods of candidates."""
+        weights, prefixes = self._model.loaded(lambda: self._report(CallProgress("loading")))
+        prompt = self._model.encoded(self._request, weights.tokenizer)
+        self._until = time.monotonic() + self._model.timeout_s
+        try:
+            if self._request.candidates:
+                return self._rated(prompt, weights, prefixes)
+            return self._written(prompt, weights, prefixes)
+        except RuntimeError as error:  # out of memory, most of all
+            raise ModelError(
+                f"{self._model.name} failed: {_on_one_line(error)}",
+                kind="bad_request",
+                help="a smaller --window takes less memory",
+            ) from error
+
+    def _rated(self, prompt: list[int], weights: LoadedWeights, prefixes: Prefixes) -> Completion:
+        candidates = self._request.candidates
+        paths = [_tokens(weights.tokenizer, each, is_whole=False) for each in candidates]
+        self._limit(len(prompt) + max(map(len, paths)))
+        values, n_cached = rate(weights, prefixes, prompt, paths, self._check_time)
+        usage = Usage(len(prompt) + sum(map(len, paths)), 0, n_cached)
+        return Completion(write_numbers(values), self._model.name, usage)
+
+    def _written(self, prompt: list[int], weights: LoadedWeights, prefixes: Prefixes) -> Completion:
+        request, tokenizer = self._request, weights.tokenizer
+        limit = self._limit(len(prompt))
+        masks = None
+        if request.constraint is not None:
+            masks = Masks(request.constraint, request.constrain_by, weights.vocabulary)
+        prefix = prefixes.take(prompt)
+        n_cached = len(prefix.tokens)
+
+        def before_call() -> None:
+            self._check_time()
+            if len(prefix.tokens) < len(prompt):
+                self._report(CallProgress("reading", len(prefix.tokens), len(prompt)))
+
+        tokens: list[int] = []
+        sampling = (request.temperature or 0.0, request.seed)
+        # After any other error its tokens and its cache may differ, so it is not given back.
+        try:
+            for token in write(weights, prefix, prompt, *sampling, masks, before_call):
+                tokens.append(token)
+                if token in weights.ends:
+                    break
+                # A letter of several tokens is incomplete until the last of them.
+                tail = tokenizer.decode(tokens[-TAIL_TOKENS:]).strip("\ufffd")
+                self._report(CallProgress("writing", len(tokens), text=tail[-MAX_TAIL:]))
+                if len(tokens) % CHECKED_EVERY == 0:
+                    text = tokenizer.decode(tokens[-CHECKED:])
+                    if (loop := loop_in(text)) is not None:
+                        usage = Usage(len(prompt), len(tokens), n_cached)
+                        raise repeats(self._model.name, loop, usage, text)
+                if len(tokens) == limit:
+                    break
+        except ModelError:
+            prefixes.give(prefix)
+            raise
+        prefixes.give(prefix)
+        usage = Usage(len(prompt), len(tokens), n_cached)
+        # Truncation is checked first, because a cut reply may be blank.
         if tokens[-1] not in weights.ends:
             raise ModelError(
-                f"the reply of {self.name} was cut off after {len(tokens):,} tokens",
+                f"the reply of {self._model.name} was cut off after {len(tokens):,} tokens",
                 kind="truncated",
                 help="allow more with --max-output-tokens, or use a model with a larger window",
                 usage=usage,
             )
         if masks is not None:
             text = masks.text
-        else:
-            decoded: str = weights.tokenizer.decode(tokens[:-1], skip_special_tokens=True)
-            text = decoded.replace("\ufffd", "")  # invalid bytes
+        else:  # without invalid bytes
+            decoded: str = tokenizer.decode(tokens[:-1], skip_special_tokens=True)
+            text = decoded.replace("\ufffd", "")
         if is_blank(text):
-            raise ModelError(f"the reply of {self.name} is blank", kind="empty", usage=usage)
-        return text
+            message = f"the reply of {self._model.name} is blank"
+            raise ModelError(message, kind="empty", usage=usage)
+        return Completion(text, self._model.name, usage)
+
+    def _limit(self, n_prompt: int) -> int:
+        """Maximum tokens of the reply."""
+        limit, window = self._request.max_output_tokens, self._model.window
+        limit = MAX_OUTPUT_TOKENS if limit is None else limit
+        if window is None:
+            return limit
+        if n_prompt >= window:
+            raise ModelError(
+                f"the prompt has {n_prompt:,} tokens; the window of {self._model.name} has {window:,}",
+                kind="bad_request",
+                help="use --context map-reduce or retrieve, or a model with a larger window",
+            )
+        return min(limit, window - n_prompt)
+
+    def _check_time(self) -> None:
+        if self.is_cancelled or time.monotonic() > self._until:
+            raise ModelError(
+                f"no complete reply from {self._model.name} within {self._model.timeout_s:g} s",
+                kind="deadline",
+                help="allow more with --timeout-s",
+            )
+
+    def _report(self, progress: CallProgress) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(report, progress, context=self._context)
+
+
+def _on_one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 def _without_system(messages: Sequence[Message]) -> list[Message]:

@@ -1,8 +1,8 @@
-"""Tokens of a prompt to tokens of a reply, or to log-likelihoods: cached prefixes, masks, the loop."""
+"""Tokens of a prompt → tokens of a reply or log-likelihoods, with cached prefixes and masks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,7 @@ class Prefixes:
             self._cached.remove(best)
             best.crop(n)
             return best
-        # The rest may be another document, which is needed again.
+        # The rest may be another document of which a later prompt asks.
         return self._copied(best, n)
 
     def give(self, prefix: Prefix) -> None:
@@ -101,7 +101,7 @@ class Masks:
         self._next_line = constraint.next_line if by == "line" else None
         if by != "grammar" and self._next_line is None:
             raise ModelError(
-                f"the language '{constraint.name}' has no form '{by}' that weights in this process take",
+                f"the backend transformers cannot constrain '{constraint.name}' in the form '{by}'",
                 kind="unconstrained",
             )
         self._written = bytearray()
@@ -149,7 +149,7 @@ class Masks:
         if matcher.is_error():
             reason = matcher.get_error().strip().partition("\n")[0]
             raise ModelError(
-                f"llguidance cannot hold a reply to '{self._constraint.name}': {reason[:200]}",
+                f"llguidance cannot enforce the grammar of '{self._constraint.name}': {reason[:200]}",
                 kind="unconstrained",
             )
 
@@ -161,14 +161,12 @@ def write(
     weights: LoadedWeights,
     prefix: Prefix,
     prompt: Sequence[int],
-    limit: int,
     temperature: float,
     seed: int | None,
     masks: Masks | None,
     before_call: Callable[[], None],
-    after_token: Callable[[Sequence[int]], None],
-) -> list[int]:
-    """Generate a reply."""
+) -> Iterator[int]:
+    """Generate the tokens of a reply, the last of which is an end token."""
     import torch
 
     generator = torch.Generator()
@@ -176,40 +174,50 @@ def write(
         generator.seed()
     else:
         generator.manual_seed(seed % 2**63)
-    tokens: list[int] = []
-    with torch.inference_mode():
-        logits = _read(weights, prefix, prompt[len(prefix.tokens) :], before_call)
-        while True:
-            token = _chosen(logits, weights, temperature, generator, masks)
-            tokens.append(token)
-            if token in weights.ends:
-                return tokens
-            after_token(tokens)
-            if masks is not None:
-                masks.take(token)
-            if len(tokens) == limit:
-                return tokens
-            logits = _read(weights, prefix, [token], before_call)
+    (logits,) = _read(weights, prefix, prompt[len(prefix.tokens) :], before_call)
+    while True:
+        token = _chosen(logits, weights, temperature, generator, masks)
+        yield token
+        if token in weights.ends:
+            return
+        if masks is not None:
+            masks.take(token)
+        (logits,) = _read(weights, prefix, [token], before_call)
 
 
 def _read(
-    weights: LoadedWeights, prefix: Prefix, tokens: Sequence[int], before_call: Callable[[], None]
+    weights: LoadedWeights,
+    prefix: Prefix,
+    tokens: Sequence[int],
+    before_call: Callable[[], None],
+    n_kept: int = 1,
 ) -> Tensor:
-    """Append tokens to a prefix; returns the logits of the next token, of shape `[n_tokens]`."""
+    """Append tokens to a prefix.
+
+    Returns:
+        The logits after each of the last `n_kept` tokens, of shape `[n_kept, n_tokens]`.
+    """
     import torch
 
-    model = weights.model
-    last_only = weights.keeping(1)  # the logits of a whole prompt may have gigabytes
     logits: Tensor | None = None
-    for start in range(0, len(tokens), N_READ_AT_ONCE):
+    while tokens:
         before_call()
-        part = list(tokens[start : start + N_READ_AT_ONCE])
-        inputs = torch.tensor([part], device=model.device)
-        done = model(input_ids=inputs, past_key_values=prefix.cache, use_cache=True, **last_only)
+        is_last = len(tokens) < N_READ_AT_ONCE + n_kept
+        part = list(tokens if is_last else tokens[:N_READ_AT_ONCE])
+        tokens = tokens[len(part) :]
+        inputs = torch.tensor([part], device=weights.model.device)
+        with torch.inference_mode():
+            # The logits of a whole prompt can take gigabytes.
+            done = weights.model(
+                input_ids=inputs, past_key_values=prefix.cache, use_cache=True,
+                **weights.keeping(n_kept if is_last else 1),
+            )  # fmt: skip
         prefix.tokens += part
-        logits = done.logits[0, -1]
+        logits = done.logits[0, -n_kept:, : weights.n_tokens].float().cpu()
+        if torch.isnan(logits).any():
+            raise ModelError("the model computes NaN: its weights are damaged", kind="transport")
     assert logits is not None
-    return logits[: weights.n_tokens].float().cpu()
+    return logits
 
 
 def _chosen(
@@ -218,8 +226,6 @@ def _chosen(
     import numpy as np
     import torch
 
-    if torch.isnan(logits).any():
-        raise ModelError("the model computes NaN: its weights are damaged", kind="transport")
     if masks is not None:
         bits = np.unpackbits(masks.mask().view(np.uint8), bitorder="little")[: weights.n_tokens]
         # llguidance would encode a forced text that looks like a special token as that token.
@@ -240,52 +246,20 @@ def rate(
     paths: Sequence[Sequence[int]],
     before_call: Callable[[], None],
 ) -> tuple[list[float], int]:
-    """Compute the log-likelihoods of candidates."""
+    """Compute the log-likelihoods of candidates; returns the number of cached tokens, too."""
+    import torch
+
     values: list[float] = []
     n_cached = 0
     for path in paths:
         # The whole prompt but its last token is cached after the first candidate.
         prefix = prefixes.take(prompt)
         n_cached = n_cached if values else len(prefix.tokens)
-        values.append(_rated(weights, prefix, [*prompt, *path], len(path), before_call))
+        rest = [*prompt[len(prefix.tokens) :], *path[:-1]]
+        logits = _read(weights, prefix, rest, before_call, len(path))
+        chances = torch.log_softmax(logits, dim=-1)
+        values.append(float(chances.gather(1, torch.tensor(path)[:, None]).sum()))
         if prefixes.can_be_cropped(prefix):
             prefix.crop(len(prompt))
             prefixes.give(prefix)
     return values, n_cached
-
-
-def _rated(
-    weights: LoadedWeights,
-    prefix: Prefix,
-    tokens: Sequence[int],
-    n: int,
-    before_call: Callable[[], None],
-) -> float:
-    """The log-likelihood of the last `n` of all tokens; extends the prefix."""
-    import torch
-
-    model, total = weights.model, 0.0
-    first = len(tokens) - n
-    with torch.inference_mode():
-        while (start := len(prefix.tokens)) < len(tokens) - 1:
-            before_call()
-            # Logits are kept of the candidate's tokens only: those of a prompt may have gigabytes.
-            end = min(start + N_READ_AT_ONCE, first - 1 if start < first - 1 else len(tokens) - 1)
-            part = list(tokens[start:end])
-            inputs = torch.tensor([part], device=model.device)
-            done = model(
-                input_ids=inputs, past_key_values=prefix.cache, use_cache=True,
-                **weights.keeping(1 if end < first else len(part)),
-            )  # fmt: skip
-            prefix.tokens += part
-            if end < first:
-                continue
-            logits = done.logits[0, -len(part) :, : weights.n_tokens].float()
-            if torch.isnan(logits).any():
-                raise ModelError(
-                    "the model computes NaN: its weights are damaged", kind="transport"
-                )
-            written = torch.tensor(tokens[start + 1 : end + 1], device=logits.device)
-            chances = torch.log_softmax(logits, dim=-1)
-            total += float(chances.gather(1, written[:, None]).sum())
-    return total

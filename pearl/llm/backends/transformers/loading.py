@@ -1,4 +1,4 @@
-"""Folder of weights: its model and its tokenizer."""
+"""The model and the tokenizer of a folder of weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from pearl.documents.tokens import TokenizerError
 from pearl.errors import DataError
 
-_EXPECTED = "a folder as save_pretrained writes it: config.json, *.safetensors, tokenizer.json"
+_EXPECTED = "expected files of save_pretrained: config.json, *.safetensors, tokenizer.json"
 # Names of the window in configurations.
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
 
@@ -75,13 +75,15 @@ def load(folder: Path) -> LoadedWeights:
     own: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     has_gpu = torch.cuda.is_available()
     dtype = torch.bfloat16 if has_gpu else torch.float32
-    # A broken file may raise any exception here.
+    # A damaged file may raise any exception here.
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, **own)
     except Exception as error:
         raise _broken(folder, "no tokenizer can be loaded", error) from error
     if not getattr(tokenizer, "is_fast", False) or not len(tokenizer):
-        raise DataError("it has no fast tokenizer (tokenizer.json)", path=folder, help=_EXPECTED)
+        raise DataError(
+            "the folder has no fast tokenizer (tokenizer.json)", path=folder, help=_EXPECTED
+        )
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, output_loading_info=True, **own
@@ -94,13 +96,13 @@ def load(folder: Path) -> LoadedWeights:
         if names := sorted(map(str, info.get(problem) or ())):
             count = f"{len(names)} of them, such as {names[0][:100]}"
             raise DataError(
-                f"weights are missing or do not fit: {count}", path=folder, help=_EXPECTED
+                f"weights are missing or have other shapes: {count}", path=folder, help=_EXPECTED
             )
     n_tokens = len(tokenizer)
     n_rows = model.get_input_embeddings().num_embeddings
     if n_tokens > n_rows:
         raise DataError(
-            f"the tokenizer has {n_tokens:,} tokens, the model {n_rows:,}: one is of another model",
+            f"the tokenizer has {n_tokens:,} tokens, the model has {n_rows:,}: one belongs to another model",
             path=folder,
         )
     model.eval()
@@ -146,7 +148,7 @@ class FolderTokenizer:
         return len(self._tokenizer.encode(valid, add_special_tokens=False).ids)
 
     def frame_tokens(self) -> int:
-        """0: the template is filled in with the weights, and a reply is cut where the window ends."""
+        """0: the model itself applies its template, and cuts the reply at the end of the window."""
         return 0
 
     def _loaded(self) -> Any:
@@ -154,7 +156,7 @@ class FolderTokenizer:
             from tokenizers import Tokenizer
 
             tokenizer = Tokenizer.from_file(str(self._path))
-        except Exception as error:  # tokenizers raises bare ones
+        except Exception as error:  # tokenizers raises plain exceptions
             reason = " ".join(str(error).split())[:200]
             raise TokenizerError(f"{self._path.name}: {reason}") from error
         tokenizer.no_truncation()

@@ -1,7 +1,7 @@
 """all-MiniLM-L6-v2 in this process, in numpy: English, 384 dimensions. Needs the extra `semantic`.
 
-A text has 256 tokens at most, as its makers have it; what is beyond is not read. `pearl models get
-minilm` gets its files.
+Only the first 256 tokens of a text are read, as in the original model. `pearl models get minilm`
+downloads the files.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = ["DESCRIPTION", "IS_CACHED", "MiniLM", "create"]
 
 DESCRIPTION = "all-MiniLM-L6-v2 in this process: minilm; English, 384 dimensions"
 IS_CACHED = True
-MAX_TOKENS = 256  # Of a text, the two that mark its ends included
-BATCH_TOKENS = 1_024  # Tokens that are encoded together; more make it no faster
+MAX_TOKENS = 256  # of a text, including the two that mark its ends
+BATCH_TOKENS = 1_024  # tokens that are encoded together; larger batches are not faster
 
 
 def create(name: str, settings: EmbedderSettings) -> MiniLM:

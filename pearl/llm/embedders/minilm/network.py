@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = "NDArray[np.float32]"
 
-# Elements that a function of single elements is applied to at once: they stay in the cache.
+# Elements that `_gelu` processes at once, so that they stay in the processor's cache.
 _BLOCK = 1 << 15
 
 # erf(x) = x P(x²) / Q(x²) within 4e-7 for |x| ≤ 4, beyond which it is ±1 in float32. Highest power
 # first. Source: the function `erf` of Eigen 3.
-_P = (
+_P = np.array((
     -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
     -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02,
-)  # fmt: skip
-_Q = (
+), np.float32)  # fmt: skip
+_Q = np.array((
     -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
     -1.42647390514189e-02,
-)  # fmt: skip
+), np.float32)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Encoder:
             y += x
             x = layer.norm(y)
         sums = np.add.reduceat(x, starts[:-1], axis=0, dtype=np.float64)
-        # The mean, but for its length, which becomes 1.
+        # Scaled to length 1, the sum equals the mean.
         sums /= np.linalg.norm(sums, axis=1, keepdims=True)
         vectors: Floats = sums.astype(np.float32)
         return vectors
@@ -189,31 +189,16 @@ def _runs(lengths: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 def _gelu(x: Floats) -> Floats:
     """Each x becomes x (1 + erf(x / √2)) / 2, in place."""
     flat = x.reshape(-1)
-    bounds = range(0, len(flat) + _BLOCK, _BLOCK)
-    y, square, p, q = np.empty((4, min(_BLOCK, len(flat))), dtype=np.float32)
-    for start, end in pairwise(bounds):
-        part = flat[start:end]
-        n = len(part)
-        _erf(part, y[:n], square[:n], p[:n], q[:n])
-        y[:n] += 1
-        y[:n] *= 0.5
-        part *= y[:n]
+    for start in range(0, len(flat), _BLOCK):
+        part = flat[start : start + _BLOCK]
+        y = np.clip(part * np.float32(0.5**0.5), -4, 4)
+        square = y * y
+        y *= np.polyval(_P, square)
+        y /= np.polyval(_Q, square)
+        y += 1
+        y *= 0.5
+        part *= y
     return x
-
-
-def _erf(x: Floats, y: Floats, square: Floats, p: Floats, q: Floats) -> None:
-    """Write erf(x / √2) to `y`; the others are scratch."""
-    np.multiply(x, np.float32(0.5**0.5), out=y)
-    np.clip(y, -4, 4, out=y)
-    np.multiply(y, y, out=square)
-    for out, (first, *powers) in ((p, _P), (q, _Q)):
-        np.multiply(square, np.float32(first), out=out)
-        for power in powers[:-1]:
-            out += np.float32(power)
-            out *= square
-        out += np.float32(powers[-1])
-    y *= p
-    y /= q
 
 
 _lock = threading.Lock()

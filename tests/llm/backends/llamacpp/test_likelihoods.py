@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from pathlib import Path
 
@@ -12,37 +11,29 @@ from pearl.llm import Message
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.llamacpp import LlamaCppModel, create
 from pearl.llm.messages import log_likelihoods
-from tests.llm.backends.llamacpp.gguf_models import write_random_model
+from tests.llm.backends.asking import used
 from tests.models import answer_task
 
 TASK = answer_task("Who?", "")
 CANDIDATES = ("the captain", "the boat", "the captain and the boat", "a letter")
 
 
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_random_model(tmp_path_factory.mktemp("models") / "random.gguf")
-
-
 def rated(weights: Path, *asked: tuple[str, ...]) -> list[tuple[float, ...]]:
     async def rate(model: LlamaCppModel) -> list[tuple[float, ...]]:
         prompt = [Message("user", "Who had the letter?")]
-        try:
-            return [(await log_likelihoods(model, prompt, each, TASK))[0] for each in asked]
-        finally:
-            await model.aclose()
+        return [(await log_likelihoods(model, prompt, each, TASK))[0] for each in asked]
 
-    return asyncio.run(rate(create(str(weights), ModelSettings(timeout_s=60.0))))
+    return used(create(str(weights), ModelSettings(timeout_s=60.0)), rate)
 
 
-def test_a_candidate_is_as_likely_whatever_stands_beside_it(weights: Path) -> None:
+def test_other_candidates_do_not_change_a_likelihood(weights: Path) -> None:
     together, *alone = rated(weights, CANDIDATES, *((each,) for each in CANDIDATES))
     assert together == pytest.approx([value for (value,) in alone], abs=1e-3)
     assert together[2] < together[0]  # it begins with it
     assert len(set(together)) == len(CANDIDATES)
 
 
-def test_first_tokens_share_the_whole_probability(weights: Path) -> None:
+def test_probabilities_of_first_tokens_add_up_to_one(weights: Path) -> None:
     """Bytes are tokens of every vocabulary of this kind, and the most of this one."""
     letters = tuple(map(chr, range(ord("a"), ord("z") + 1)))
     (values,) = rated(weights, letters)

@@ -30,6 +30,7 @@ from pearl.llm.backends import ModelSettings, llamacpp
 from pearl.llm.backends.llamacpp import LlamaCppModel, create
 from pearl.llm.backends.llamacpp.header import read_header
 from pearl.llm.progress import CallProgress, listening
+from tests.llm.backends import asking
 from tests.llm.backends.llamacpp.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.root import ROOT
@@ -52,27 +53,21 @@ async def n_cached(model: LlamaCppModel, text: str) -> int:
     return (await model.complete(asked(text, None))).usage.n_cached_tokens
 
 
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_random_model(tmp_path_factory.mktemp("models") / "random.gguf")
+@pytest.fixture(scope="session")
+def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that never ends a reply."""
+    path = tmp_path_factory.mktemp("models") / "endless.gguf"
+    return write_random_model(path, ending=0.0, n_context=16_384)
 
 
 def used(weights: Path, use: Callable[[LlamaCppModel], Awaitable[T]], **settings: int) -> T:
-    """What a use of a model comes to; the model is closed after it."""
-
-    async def run() -> T:
-        model = create(str(weights), ModelSettings(timeout_s=TIMEOUT_S, **settings))
-        try:
-            return await use(model)
-        finally:
-            await model.aclose()
-
-    return asyncio.run(run())
+    """The result of a use of the model in a file."""
+    return asking.used(create(str(weights), ModelSettings(timeout_s=TIMEOUT_S, **settings)), use)
 
 
 def pid_of(model: LlamaCppModel) -> int:
-    assert model._worker
-    return model._worker.pid
+    assert model._worker.process
+    return model._worker.process.pid
 
 
 def is_running(pid: int) -> bool:
@@ -98,20 +93,20 @@ def n_workers() -> int:
 
 
 def test_a_reply_says_which_model_wrote_it_and_what_it_took(weights: Path) -> None:
-    completion = used(weights, lambda model: model.complete(asked("who?", None)))
+    async def use(model: LlamaCppModel) -> Completion:
+        with pytest.raises(ModelError, match="cut off after 1 tokens") as caught:
+            await model.complete(asked("who?", 1))
+        assert caught.value.kind == "truncated"
+        return await model.complete(asked("what?", None))
+
+    completion = used(weights, use)
     assert completion.model == "random"
-    assert completion.usage.n_input_tokens > completion.usage.n_cached_tokens == 0
+    assert completion.usage.n_input_tokens > completion.usage.n_cached_tokens
     assert completion.usage.n_output_tokens > 0
 
 
-def test_a_cut_reply_is_an_error(weights: Path) -> None:
-    with pytest.raises(ModelError, match="cut off after 1 tokens") as caught:
-        used(weights, lambda model: model.complete(asked("who?", 1)))
-    assert caught.value.kind == "truncated"
-
-
 def test_a_prompt_longer_than_the_window_is_a_bad_request(weights: Path) -> None:
-    said = r"the prompt has \d+ tokens, the window of random.gguf 256\n.*--window 8192"
+    said = r"the prompt has \d+ tokens; the window of random.gguf has 256\n.*--window 8192"
     with pytest.raises(ModelError, match=said) as caught:
         used(weights, lambda model: model.complete(asked(HARBOUR)), window=256)
     assert caught.value.kind == "bad_request"
@@ -119,22 +114,15 @@ def test_a_prompt_longer_than_the_window_is_a_bad_request(weights: Path) -> None
 
 def test_the_beginning_of_a_prompt_is_read_once(weights: Path) -> None:
     async def use(model: LlamaCppModel) -> list[int]:
-        return [await n_cached(model, f"{HARBOUR}{i} who?") for i in range(3)]
-
-    first, *later = used(weights, use)
-    assert first == 0
-    assert min(later) > 300
-
-
-def test_documents_that_alternate_keep_their_state(weights: Path) -> None:
-    async def use(model: LlamaCppModel) -> list[int]:
         return [
             await n_cached(model, f"{document}{i} who?")
             for i in range(3)
             for document in (HARBOUR, STORY)
         ]
 
-    assert min(used(weights, use)[2:]) > 300
+    first, _, *later = used(weights, use)
+    assert first == 0
+    assert min(later) > 300, "documents that alternate keep their state"
 
 
 @needs_proc
@@ -165,35 +153,27 @@ def test_a_model_serves_one_event_loop_after_the_other(
 
 
 @needs_proc
-def test_closing_ends_the_process_and_a_later_request_starts_another(weights: Path) -> None:
+def test_a_process_that_was_closed_or_killed_is_started_anew(weights: Path) -> None:
     async def use(model: LlamaCppModel) -> None:
         await model.aclose()
+        pids = []
         await model.complete(asked("who?", None))
-        first = pid_of(model)
+        pids.append(pid_of(model))
         await model.aclose()
         await model.aclose()
-        assert not is_running(first)
+        assert not is_running(pids[-1])
         await model.complete(asked("who?", None))
-        assert pid_of(model) != first
+        pids.append(pid_of(model))
+        os.kill(pids[-1], signal.SIGKILL)
+        await_end(pids[-1])
+        assert (await model.complete(asked("who?", None))).text
+        assert len({*pids, pid_of(model)}) == 3
 
     used(weights, use)
 
 
 @needs_proc
-def test_a_process_killed_between_calls_is_started_anew(weights: Path) -> None:
-    async def use(model: LlamaCppModel) -> Completion:
-        await model.complete(asked("who?", None))
-        os.kill(pid_of(model), signal.SIGKILL)
-        await_end(pid_of(model))
-        return await model.complete(asked("who?", None))
-
-    assert used(weights, use).text
-
-
-@needs_proc
-def test_a_process_killed_over_a_request_is_an_error_that_says_so(tmp_path: Path) -> None:
-    endless = write_random_model(tmp_path / "endless.gguf", ending=0.0, n_context=16_384)
-
+def test_a_process_killed_during_a_request_is_an_error(endless: Path) -> None:
     async def use(model: LlamaCppModel) -> None:
         with contextlib.suppress(ModelError):
             await model.complete(asked("who?", 1))
@@ -213,8 +193,7 @@ def test_a_process_killed_over_a_request_is_an_error_that_says_so(tmp_path: Path
     used(endless, use)
 
 
-def test_a_reply_that_repeats_itself_is_cut_off_while_it_is_written(tmp_path: Path) -> None:
-    endless = write_random_model(tmp_path / "endless.gguf", ending=0.0, n_context=16_384)
+def test_a_reply_that_repeats_itself_is_cut_off_while_it_is_written(endless: Path) -> None:
     seen: list[CallProgress] = []
 
     async def use(model: LlamaCppModel) -> None:
@@ -288,9 +267,7 @@ def calling(weights: Path, *manner: str) -> Iterator[tuple[subprocess.Popen[str]
         ),
     ],
 )  # fmt: skip
-def test_a_program_that_is_ended_leaves_no_process_behind(
-    weights: Path, by: signal.Signals, manner: str
-) -> None:
+def test_no_process_survives_its_program(weights: Path, by: signal.Signals, manner: str) -> None:
     with calling(weights, manner) as (program, worker):
         assert is_running(worker)
         program.send_signal(by)
@@ -305,14 +282,16 @@ def test_a_program_that_is_ended_leaves_no_process_behind(
     [
         (b"", "is empty"),
         (b"It was a dark and stormy night.", "is not a GGUF file"),
-        (b"GGUF", "is cut off"),
+        (b"GGUF", "is truncated"),
         (b"GGUF\x00\x00\x00\x03", "version 50331648"),
-        (b"GGUF\x03\x00\x00\x00" + b"\xff" * 64, "is cut off"),
-        (b"GGUF\x03\x00\x00\x00" + b"\x00" * 16, "holds no language model"),
+        (b"GGUF\x03\x00\x00\x00" + b"\xff" * 64, "is truncated"),
+        (b"GGUF\x03\x00\x00\x00" + b"\x00" * 16, "contains no language model"),
         (b"GGUF\x03\0\0\0" + b"\0" * 8 + b"\x01" + b"\0" * 7 + b"\x01" + b"\0" * 7 + b"a" + b"\x63\0\0\0", "damaged"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_model_is_told_at_once(tmp_path: Path, content: bytes, said: str) -> None:
+def test_a_file_without_a_model_is_refused_at_once(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(content)
     with pytest.raises(DataError, match=said) as caught:
@@ -324,7 +303,7 @@ def test_a_file_that_is_no_model_is_told_at_once(tmp_path: Path, content: bytes,
 @pytest.mark.parametrize(
     ("share", "said"), [(0.9, "not within the file bounds"), (0.02, "failed to read key-value")]
 )
-def test_a_file_that_is_cut_off_is_a_model_error(
+def test_a_truncated_file_is_a_model_error(
     weights: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], share: float, said: str
 ) -> None:
     path = tmp_path / "cut.gguf"
@@ -344,8 +323,7 @@ def test_a_model_without_a_chat_template_is_given_plain_text(tmp_path: Path) -> 
         assert "base.gguf has no chat template" in model.notice
         reply = await model.complete(asked("who?", None))
         assert reply.usage.n_input_tokens < 60
-        assert model._worker
-        shown = sent(model, "/apply-template", messages=CONVERSATION)["prompt"]
+        shown = posted(model, "/apply-template", messages=CONVERSATION)["prompt"]
         assert shown == (
             "Be brief.\n\n### Instruction:\nWho?\n\n### Response:\nNils.\n\n"
             "### Instruction:\nWhy?\n\n### Response:"
@@ -387,7 +365,7 @@ def test_a_model_larger_than_memory_is_refused_before_it_is_loaded(
     assert help in str(caught.value)
     assert caught.value.kind == "bad_request"
     assert len(str(caught.value).splitlines()) <= 3
-    assert model._worker is None
+    assert model._worker.process is None
     monkeypatch.setattr(llamacpp, "has_gpu", lambda: True)
     model._check_memory()  # who knows what a GPU has
 
@@ -401,7 +379,7 @@ def test_the_header_tells_the_memory_of_the_window(weights: Path, tmp_path: Path
     assert not read_header(bare).has_template
 
 
-def test_the_window_is_what_the_model_was_trained_on_within_reason(tmp_path: Path) -> None:
+def test_the_window_is_that_of_the_training_up_to_a_maximum(tmp_path: Path) -> None:
     short = write_random_model(tmp_path / "short.gguf", n_context=2_048)
     long = write_random_model(tmp_path / "long.gguf", n_context=131_072)
     assert create(str(short), ModelSettings()).window == 2_048
@@ -413,10 +391,7 @@ def test_the_window_is_what_the_model_was_trained_on_within_reason(tmp_path: Pat
 
 def test_a_model_that_is_too_slow_to_load_is_a_timeout(weights: Path) -> None:
     model = create(str(weights), ModelSettings(timeout_s=0.001))
-    with pytest.raises(ModelError, match="was not loaded within") as caught:
-        asyncio.run(model.complete(asked("who?")))
-    assert caught.value.kind == "deadline"
-    asyncio.run(model.aclose())
+    assert "was not loaded within" in str(asking.failure(model, "deadline"))
 
 
 def test_without_xllamacpp_the_error_says_how_to_get_it(
@@ -437,29 +412,15 @@ CONVERSATION = [
 ]
 
 
-def sent(model: LlamaCppModel, path: str, **body: object) -> dict[str, Any]:
+def posted(model: LlamaCppModel, path: str, **body: object) -> dict[str, Any]:
     """What the process of a model answers at a path."""
-    assert model._worker
     request = urllib.request.Request(
         f"{model._worker.address}{path}",
-        json.dumps(body).encode() if body else None,
+        json.dumps(body).encode(),
         {"content-type": "application/json", "authorization": f"Bearer {model._key}"},
     )
     with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
         return dict(json.load(reply))
-
-
-def posted(model: LlamaCppModel, key: str, **parameters: object) -> str:
-    """The reply to a request that is sent as it stands."""
-    assert model._worker
-    body = {"messages": [{"role": "user", "content": "Plan it."}], "temperature": 1, **parameters}
-    request = urllib.request.Request(
-        f"{model._worker.address}/v1/chat/completions",
-        json.dumps(body).encode(),
-        {"content-type": "application/json", "authorization": f"Bearer {key}"},
-    )
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
-        return str(json.load(reply)["choices"][0]["message"]["content"])
 
 
 @pytest.mark.parametrize("form", ["llguidance", "gbnf"])
@@ -471,17 +432,22 @@ def test_a_model_of_random_weights_writes_valid_plans_under_a_constraint(
 
     async def use(model: LlamaCppModel) -> list[str]:
         await model.complete(asked("who?", None))
-        return [posted(model, model._key, grammar=grammar, seed=i) for i in range(5)]
+        body = {"messages": [{"role": "user", "content": "Plan it."}], "temperature": 1}
+        replies = [
+            posted(model, "/v1/chat/completions", grammar=grammar, seed=i, **body) for i in range(5)
+        ]
+        return [reply["choices"][0]["message"]["content"] for reply in replies]
 
     for text in used(weights, use):
         compile_plan(text, library)
 
 
-def test_others_on_the_machine_are_not_served(weights: Path) -> None:
+def test_the_process_requires_its_key(weights: Path) -> None:
     async def use(model: LlamaCppModel) -> None:
         await model.complete(asked("who?", None))
+        model._key = "none"
         with pytest.raises(urllib.error.HTTPError, match="401") as refused:
-            posted(model, "none")
+            posted(model, "/tokenize", content="who?")
         refused.value.close()
 
     used(weights, use)

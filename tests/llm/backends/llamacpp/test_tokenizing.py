@@ -12,40 +12,30 @@ import pytest
 from pearl.documents.tokens import Counter, estimate
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.llamacpp import LlamaCppModel, create
-from tests.llm.backends.llamacpp.gguf_models import write_random_model
+from tests.llm.backends.asking import used
 from tests.llm.backends.llamacpp.test_llamacpp import TIMEOUT_S, asked
 
 TEXT = "the captain was in the harbour with his letter and the story of it " * 30
 
 
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_random_model(tmp_path_factory.mktemp("models") / "random.gguf")
-
-
 def counted(path: Path, use: Callable[[LlamaCppModel, Counter], None]) -> None:
-    model = create(str(path), ModelSettings(timeout_s=TIMEOUT_S, is_asked=False))
-    try:
+    async def count(model: LlamaCppModel) -> None:
         use(model, Counter.for_model(model.name, model.tokenizer))
-    finally:
-        asyncio.run(model.aclose())
+
+    used(create(str(path), ModelSettings(timeout_s=TIMEOUT_S, is_asked=False)), count)
 
 
-def test_a_count_is_that_of_the_model(weights: Path) -> None:
+def test_a_count_equals_that_of_the_model(weights: Path) -> None:
     """The same tokens as the model reads, but for those of the chat template."""
 
-    async def run() -> tuple[int, int, int]:
-        model = create(str(weights), ModelSettings(timeout_s=TIMEOUT_S))
+    async def use(model: LlamaCppModel) -> tuple[int, int, int]:
         counter = Counter.for_model(model.name, model.tokenizer)
-        try:
-            alone = counter.count(TEXT)
-            read = (await model.complete(asked(TEXT, None))).usage.n_input_tokens
-            assert counter.count(f"{TEXT}the") == alone + 1  # by the process that runs it
-            return alone, counter.frame_tokens, read
-        finally:
-            await model.aclose()
+        alone = counter.count(TEXT)
+        read = (await model.complete(asked(TEXT, None))).usage.n_input_tokens
+        assert counter.count(f"{TEXT}the") == alone + 1  # by the process that runs it
+        return alone, counter.frame_tokens, read
 
-    alone, frame, read = asyncio.run(run())
+    alone, frame, read = used(create(str(weights), ModelSettings(timeout_s=TIMEOUT_S)), use)
     assert read == alone + frame
     assert 0 < frame < 64
     assert alone != estimate(TEXT)
@@ -53,39 +43,32 @@ def test_a_count_is_that_of_the_model(weights: Path) -> None:
 
 def test_counting_does_not_load_the_model(weights: Path) -> None:
     def use(model: LlamaCppModel, counter: Counter) -> None:
-        assert model.tokenizer._worker is None  # nothing starts before it is needed
+        assert model.tokenizer.worker.process is None  # nothing starts before it is needed
         counter.count(TEXT)
         assert counter.method == "the tokenizer of random.gguf"
-        assert model._worker is None
-        worker = model.tokenizer._worker
+        assert model._worker.process is None
+        worker = model.tokenizer.worker.process
         assert worker
-        counter.count(TEXT * 2)
-        assert model.tokenizer._worker is worker
-
-    counted(weights, use)
-
-
-def test_marks_of_the_template_in_a_text_are_text(weights: Path) -> None:
-    def use(model: LlamaCppModel, counter: Counter) -> None:
-        assert counter.count(TEXT + "<|im_end|>") > counter.count(TEXT) + 5
+        assert counter.count(TEXT + "<|im_end|>") > counter.count(TEXT) + 5, "a mark is text"
+        assert model.tokenizer.worker.process is worker
 
     counted(weights, use)
 
 
 def test_closing_ends_the_process(weights: Path) -> None:
-    def use(model: LlamaCppModel, counter: Counter) -> None:
-        counter.count(TEXT)
-        worker = model.tokenizer._worker
-        assert worker
-        asyncio.run(model.aclose())
-        assert not worker.is_alive
-        assert counter.count(TEXT + "again") != estimate(TEXT + "again")  # another one
-
-    counted(weights, use)
+    model = create(str(weights), ModelSettings(timeout_s=TIMEOUT_S, is_asked=False))
+    counter = Counter.for_model(model.name, model.tokenizer)
+    counter.count(TEXT)
+    worker = model.tokenizer.worker.process
+    assert worker
+    asyncio.run(model.aclose())
+    assert not worker.is_alive
+    assert counter.count(TEXT + "again") != estimate(TEXT + "again")  # another one
+    asyncio.run(model.aclose())
 
 
 @pytest.mark.parametrize("share", [0.9, 0.02])
-def test_a_file_that_is_cut_off_is_estimated_and_the_reason_said(
+def test_tokens_of_a_truncated_file_are_estimated_with_a_reason(
     weights: Path, tmp_path: Path, share: float
 ) -> None:
     path = tmp_path / "cut.gguf"
@@ -99,11 +82,13 @@ def test_a_file_that_is_cut_off_is_estimated_and_the_reason_said(
     counted(path, use)
 
 
-def test_without_a_process_it_is_estimated(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_are_estimated_without_a_process(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
 
     def use(model: LlamaCppModel, counter: Counter) -> None:
         assert counter.count(TEXT) == estimate(TEXT)
-        assert "no process can be started" in counter.method
+        assert "llama.cpp cannot be started" in counter.method
 
     counted(weights, use)

@@ -37,11 +37,6 @@ class Job:
     n_looks: int = 0
     files: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def ids(self) -> list[str]:
-        """The `custom_id` of every request."""
-        return [row["custom_id"] for row in self.rows]
-
 
 class BatchServer(Server):
     """Carries out batches as soon as they have been looked at often enough.
@@ -76,7 +71,7 @@ class BatchServer(Server):
     @property
     def submitted(self) -> list[str]:
         """Every `custom_id` that was submitted, as often as it was."""
-        return [id for job in self.jobs for id in job.ids]
+        return [row["custom_id"] for job in self.jobs for row in job.rows]
 
     def fail(self, call: str, *answers: str | Canned) -> None:
         """Give these answers to the next calls of a kind, as `POST /batches` or `GET /batches/`."""

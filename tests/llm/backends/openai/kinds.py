@@ -7,10 +7,11 @@ does not know, as such servers do. Written from the servers' documentation, not 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
+from tests.llm.backends.asking import REQUEST
 from tests.server import Canned, Seen, called, completion, error, response, said, tool_call
 
 SENTENCE = "Seven umbrellas hum in quartz"
@@ -36,25 +37,16 @@ CONSTRAINT = Constraint(
 )
 
 
-def _custom_tool(body: Body) -> str | None:
-    (tool,) = body.get("tools") or [None]
-    if tool is None:
-        return None
-    assert tool["type"] == body["tool_choice"]["type"] == "custom"
-    assert tool["custom"]["name"] == body["tool_choice"]["custom"]["name"]
-    form = tool["custom"]["format"]
-    assert (form["type"], form["grammar"]["syntax"]) == ("grammar", "lark")
-    return str(form["grammar"]["definition"])
+ASKED = replace(REQUEST, max_output_tokens=900, seed=5, constraint=CONSTRAINT)
+JSON = replace(ASKED, constrain_by="json")
 
 
-def _responses_tool(body: Body) -> str | None:
-    (tool,) = body.get("tools") or [None]
-    if tool is None:
-        return None
-    assert body["tool_choice"] == {"type": "custom", "name": tool["name"]}
-    assert (tool["type"], tool["format"]["type"]) == ("custom", "grammar")
-    assert tool["format"]["syntax"] == "lark"
-    return str(tool["format"]["definition"])
+def _tool(body: Body, *path: str) -> Any:
+    """A part of the only tool of a body."""
+    part: Any = next(iter(body.get("tools", ())), {})
+    for name in path:
+        part = part.get(name, {})
+    return part or None
 
 
 def _response_format(body: Body) -> Any:
@@ -83,9 +75,11 @@ def _structured(body: Body) -> Any:
 
 
 KINDS: Mapping[str, Kind] = {
-    "openai": Kind(_custom_tool, takes=("start:",)),
+    "openai": Kind(
+        lambda body: _tool(body, "custom", "format", "grammar", "definition"), takes=("start:",)
+    ),
     "responses": Kind(
-        _responses_tool,
+        lambda body: _tool(body, "format", "definition"),
         lambda body: body.get("text", {}).get("format", {}).get("schema"),
         takes=("start:",),
     ),

@@ -17,16 +17,16 @@ FOREIGN = ("https://example.org/v1", "http://8.8.8.8/v1", "http://169.254.169.25
 
 
 @pytest.mark.parametrize("url", LOCAL)
-def test_what_is_local(url: str) -> None:
+def test_local_addresses(url: str) -> None:
     assert Endpoint(url, "", "").is_local
 
 
 @pytest.mark.parametrize("url", FOREIGN)
-def test_what_is_not(url: str) -> None:
+def test_foreign_addresses(url: str) -> None:
     assert not Endpoint(url, "", "").is_local
 
 
-def test_a_key_for_openai_goes_elsewhere_only_where_that_is_named(
+def test_other_servers_get_the_key_of_openai_only_if_it_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert key_variable("https://api.openai.com/v1") == ""
@@ -40,7 +40,7 @@ def test_a_key_for_openai_goes_elsewhere_only_where_that_is_named(
     assert key_variable(FOREIGN[0], is_named=False) == "PEARL_API_KEY"
 
 
-def test_the_variable_that_is_named_is_the_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_variable_replaces_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     monkeypatch.setenv("VLLM_KEY", "k-2")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +9,11 @@ from typing import Any
 import pytest
 
 from pearl.errors import ModelError
-from pearl.llm import Message
+from pearl.llm import Message, Model
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
 from pearl.llm.messages import log_likelihoods
+from tests.llm.backends.asking import used
 from tests.models import answer_task
 from tests.server import Canned, Seen, Server
 
@@ -73,91 +73,74 @@ def vllm(seen: Seen) -> dict[str, Any]:
 
 
 def rated(
-    server: Server,
-    kind: str | None,
-    reply: Callable[[Seen], dict[str, Any]],
+    server: Server, kind: str | None, reply: Callable[[Seen], dict[str, Any]]
 ) -> tuple[float, ...]:
     server.answer = lambda seen: Canned(reply(seen))
     model = create("m", ModelSettings(base_url=server.url, server=kind))
 
-    async def ask() -> tuple[float, ...]:
-        try:
-            values, _ = await log_likelihoods(model, [Message("user", "Who?")], CANDIDATES, TASK)
-            return values
-        finally:
-            await model.aclose()
+    async def ask(model: Model) -> tuple[float, ...]:
+        return (await log_likelihoods(model, [Message("user", "Who?")], CANDIDATES, TASK))[0]
 
-    return asyncio.run(ask())
+    return used(model, ask)
 
 
 @pytest.mark.parametrize(
     ("kind", "reply"), [("llamacpp", llamacpp), ("llguidance", llamacpp), ("vllm", vllm)]
 )
-def test_they_are_the_sums_of_their_tokens(
+def test_likelihoods_are_the_sums_of_their_tokens(
     openai_server: Server, kind: str, reply: Callable[[Seen], dict[str, Any]]
 ) -> None:
     assert rated(openai_server, kind, reply) == pytest.approx(WANTED)
 
 
-def test_what_was_told_is_not_asked_again(openai_server: Server) -> None:
+def test_known_likelihoods_are_not_requested_again(openai_server: Server) -> None:
     rated(openai_server, "llamacpp", lambda seen: llamacpp(seen, n_told=10))
     # "abc" takes three; "d" and "b" were told beside its letters.
     assert sum(seen.path == "/v1/completions" for seen in openai_server.requests) == 3
 
 
 @pytest.mark.parametrize("kind", ["sglang", "ollama", "generic", "openai", None])
-def test_other_servers_are_not_asked(openai_server: Server, kind: str | None) -> None:
+def test_other_kinds_get_no_request_for_likelihoods(
+    openai_server: Server, kind: str | None
+) -> None:
     with pytest.raises(ModelError, match="does not report likelihoods"):
         rated(openai_server, kind, llamacpp)
     assert not openai_server.requests
 
 
-def _ignores_bias(seen: Seen) -> dict[str, Any]:
-    reply = llamacpp(seen)
-    if "choices" in reply:
-        reply["choices"][0]["logprobs"]["content"][0]["id"] = 106
-    return reply
+def spoilt(
+    reply: Callable[[Seen], dict[str, Any]], spoil: Callable[[dict[str, Any]], object]
+) -> Callable[[Seen], dict[str, Any]]:
+    """A server whose choices are changed."""
 
+    def changed(seen: Seen) -> dict[str, Any]:
+        data = reply(seen)
+        for choice in data.get("choices", ()):
+            spoil(choice)
+        return data
 
-def _no_logprobs(seen: Seen) -> dict[str, Any]:
-    reply = llamacpp(seen)
-    if "choices" in reply:
-        reply["choices"][0]["logprobs"] = None
-    return reply
-
-
-def _too_few(seen: Seen) -> dict[str, Any]:
-    reply = vllm(seen)
-    for choice in reply.get("choices", ()):
-        del choice["prompt_logprobs"][-1]
-    return reply
-
-
-def _other_tokens(seen: Seen) -> dict[str, Any]:
-    reply = vllm(seen)
-    for choice in reply.get("choices", ()):
-        choice["prompt_logprobs"][-1] = {"7": {"logprob": -1.0}}
-    return reply
-
-
-def _nonsense(seen: Seen) -> dict[str, Any]:
-    reply = vllm(seen)
-    for choice in reply.get("choices", ()):
-        choice["prompt_logprobs"][-1] = {str(k): {"logprob": 5.0} for k in range(97, 107)}
-    return reply
+    return changed
 
 
 @pytest.mark.parametrize(
     ("kind", "reply"),
     [
-        ("llamacpp", _ignores_bias),
-        ("llamacpp", _no_logprobs),
-        ("vllm", _too_few),
-        ("vllm", _other_tokens),
-        ("vllm", _nonsense),
+        ("llamacpp", spoilt(llamacpp, lambda c: c["logprobs"]["content"][0].update(id=106))),
+        ("llamacpp", spoilt(llamacpp, lambda c: c.update(logprobs=None))),
+        ("vllm", spoilt(vllm, lambda c: c["prompt_logprobs"].pop())),
+        ("vllm", spoilt(vllm, lambda c: c["prompt_logprobs"][-1].clear())),
+        (
+            "vllm",
+            spoilt(
+                vllm,
+                lambda c: c["prompt_logprobs"][-1].update(
+                    {str(token): {"logprob": 5.0} for token in range(97, 107)}
+                ),
+            ),
+        ),
     ],
 )
-def test_a_server_that_tells_something_else_is_not_believed(
+def test_likelihoods_of_other_tokens_are_malformed(
     openai_server: Server, kind: str, reply: Callable[[Seen], dict[str, Any]]
 ) -> None:
     with pytest.raises(ModelError) as caught:

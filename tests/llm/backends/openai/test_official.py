@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,15 +13,16 @@ from openai import AsyncAzureOpenAI, AsyncOpenAI, OpenAI
 
 from pearl import Pearl
 from pearl.errors import ModelError, UsageError
-from pearl.llm import Completion, Message, Request
+from pearl.llm import Completion, Message
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.client import Client, ClientSettings
-from tests.models import answer_task
+from tests.llm.backends import asking
+from tests.llm.backends.asking import complete
 from tests.server import Seen, Server
 
-REQUEST = Request(
-    (Message("system", "Be brief."), Message("user", 'Who is "é \U0001f600"?')),
-    answer_task("Who?", ""),
+REQUEST = replace(
+    asking.REQUEST,
+    messages=(Message("system", "Be brief."), Message("user", 'Who is "é \U0001f600"?')),
     max_output_tokens=7,
     seed=5,
 )
@@ -33,7 +35,7 @@ class Own(AsyncOpenAI):
     """A subclass, as for a gateway."""
 
 
-def complete(settings: ClientSettings) -> Completion:
+def answered(settings: ClientSettings) -> Completion:
     async def main() -> Completion:
         client = Client(settings)
         try:
@@ -76,13 +78,8 @@ def test_our_requests_are_those_of_the_official_client(
                 seed=5,
             )
 
-    async def ours() -> None:
-        model = create_model("openai:m", ModelSettings(openai_server.url, window=1_000))
-        await model.complete(REQUEST)
-        await model.aclose()
-
     asyncio.run(theirs())
-    asyncio.run(ours())
+    complete(create_model("openai:m", ModelSettings(openai_server.url, window=1_000)), REQUEST)
     one, other = openai_server.requests
     assert (one.path, one.data) == (other.path, other.data)
     assert meaningful(one) == meaningful(other)
@@ -111,7 +108,7 @@ def test_organization_and_project_go_to_openai_alone(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("kind", [AsyncOpenAI, Own])
 def test_an_official_client_is_a_model(kind: type[AsyncOpenAI], openai_server: Server) -> None:
     client = kind(api_key="sk-0123456789", base_url=openai_server.url)
-    reply = complete(ClientSettings(client, model_name="m"))
+    reply = answered(ClientSettings(client, model_name="m"))
     assert reply.text == "ok"
     (seen,) = openai_server.requests
     assert (seen.path, seen.body["model"]) == ("/v1/chat/completions", "m")
@@ -134,7 +131,7 @@ def test_azure_has_urls_of_deployments(
     )  # fmt: skip
     name = None if of_client else "m"
     openai_server.next("429")
-    reply = complete(ClientSettings(client, model_name=name, first_wait_s=0.01))
+    reply = answered(ClientSettings(client, model_name=name, first_wait_s=0.01))
     assert reply.text == "ok"
     refused, seen = openai_server.requests  # one retry, which is ours
     assert (refused.path, seen.path) == (f"{path}?api-version=2024-10-21",) * 2
@@ -154,34 +151,27 @@ def test_faults_are_those_of_our_own_transport(
     client = AsyncOpenAI(api_key="sk-0123456789", base_url=openai_server.url)
     settings = ClientSettings(client, model_name="m", attempts=1, timeout_s=1.0)
     if kind is None:
-        assert complete(settings).text
+        assert answered(settings).text
         return
     with pytest.raises(ModelError) as caught:
-        complete(settings)
+        answered(settings)
     assert caught.value.kind == kind
     assert "sk-0123456789" not in str(caught.value)
 
 
-def test_a_name_is_needed_and_a_synchronous_client_refused() -> None:
+def test_a_client_without_a_model_or_a_synchronous_client_is_refused() -> None:
     with pytest.raises(UsageError, match="needs the name of a model"):
         Pearl(AsyncOpenAI(api_key="k"))
     with pytest.raises(UsageError, match="synchronous"):
         Client(ClientSettings(OpenAI(api_key="k"), model_name="m"))  # type: ignore[arg-type]
-    assert Pearl(AsyncOpenAI(api_key="k"), model_name="gpt-4o").client.name == "openai:gpt-4o"
 
 
 def test_our_own_transport_does_not_import_the_official_package(openai_server: Server) -> None:
     code = f"""
-import asyncio, sys
-from pearl.llm import Message, Request
+import sys
 from pearl.llm.backends import ModelSettings, create_model
-from tests.models import answer_task
-model = create_model("openai:m", ModelSettings({openai_server.url!r}))
-async def main():
-    request = Request((Message("user", "Who?"),), answer_task("Who?", ""))
-    assert (await model.complete(request)).text == "ok"
-    await model.aclose()
-asyncio.run(main())
+from tests.llm.backends.asking import complete
+assert complete(create_model("openai:m", ModelSettings({openai_server.url!r}))).text == "ok"
 sys.exit("openai" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

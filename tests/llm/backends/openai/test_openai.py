@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from pearl.errors import ModelError, ModelErrorKind, UsageError
-from pearl.llm import Completion, Message, Model, Request, Usage
+from pearl.llm import Completion, Message, Model, Usage
 from pearl.llm.backends import ModelSettings, create_model
 from tests.conftest import PROXIES
-from tests.models import answer_task
+from tests.llm.backends.asking import REQUEST, complete, failure, used
 from tests.server import PAGE, Canned, Server, completion, error
 
 KEY = "sk-very-secret-0123456789"
-
-REQUEST = Request(
-    (Message("system", "Be brief."), Message("user", "Who?")), answer_task("Who?", "")
-)
 
 
 @pytest.fixture(autouse=True)
@@ -28,40 +24,20 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
-def ask(
-    server: Server | str,
-    name: str = "test-model",
-    *,
-    request: Request = REQUEST,
-    timeout_s: float = 5.0,
-) -> Completion:
+def model_of(server: Server | str, name: str = "test-model") -> Model:
     url = server if isinstance(server, str) else server.url
-    model = create_model(f"openai:{name}", ModelSettings(url, timeout_s))
-    return asyncio.run(_ask(model, request))
-
-
-async def _ask(model: Model, request: Request) -> Completion:
-    try:
-        return await model.complete(request)
-    finally:
-        await model.aclose()
-
-
-@contextmanager
-def fails(kind: ModelErrorKind) -> Iterator[pytest.ExceptionInfo[ModelError]]:
-    with pytest.raises(ModelError) as caught:
-        yield caught
-    assert caught.value.kind == kind
-    assert len(str(caught.value).splitlines()) <= 2
+    return create_model(f"openai:{name}", ModelSettings(url, 5.0))
 
 
 def test_a_reply_comes_with_its_usage(openai_server: Server) -> None:
     openai_server.on("Who", "Ada it was")
-    assert ask(openai_server) == Completion("Ada it was", "test-model-2026", Usage(100, 3, 64))
+    assert complete(model_of(openai_server)) == Completion(
+        "Ada it was", "test-model-2026", Usage(100, 3, 64)
+    )
 
 
-def test_messages_go_out_as_they_are(openai_server: Server) -> None:
-    ask(openai_server)
+def test_messages_are_sent_unchanged(openai_server: Server) -> None:
+    complete(model_of(openai_server))
     (seen,) = openai_server.requests
     assert seen.body == {
         "model": "test-model",
@@ -73,70 +49,52 @@ def test_messages_go_out_as_they_are(openai_server: Server) -> None:
     assert seen.headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_limits_go_out_under_the_name_that_other_servers_know(openai_server: Server) -> None:
-    request = Request(REQUEST.messages, REQUEST.task, max_output_tokens=7, temperature=None)
-    ask(openai_server, request=request)
+def test_limits_are_sent_as_max_tokens(openai_server: Server) -> None:
+    request = replace(REQUEST, max_output_tokens=7, temperature=None)
+    complete(model_of(openai_server), request)
     body = openai_server.requests[0].body
     assert body["max_tokens"] == 7
     assert "temperature" not in body
     assert "max_completion_tokens" not in body
 
 
-def test_lone_surrogates_do_not_go_out(openai_server: Server) -> None:
-    request = Request((Message("user", "a\ud800b"),), REQUEST.task)
-    assert ask(openai_server, request=request).text == "ok"
+def test_lone_surrogates_are_not_sent(openai_server: Server) -> None:
+    request = replace(REQUEST, messages=(Message("user", "a\ud800b"),))
+    assert complete(model_of(openai_server), request).text == "ok"
     assert openai_server.requests[0].prompt == "a\ufffdb"
 
 
-def test_lone_surrogates_do_not_come_in(openai_server: Server) -> None:
-    openai_server.next("surrogate")
-    assert ask(openai_server).text == "a\ufffdb \U0001f600"
-
-
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "kind", "words"),
     [
-        ("401", "check the key in OPENAI_API_KEY"),
-        ("quota", "add credit"),
-        ("429", "--concurrency"),
-        ("500", "internal"),
-        ("503", "overloaded"),
-        ("error", "an error instead of a reply: upstream failed"),
-        ("page", "usually ends in /v1"),
-        ("422", "field required"),
-        ("413", "--window"),
-        ("refusal", "I can't help with that"),
-        ("cut", "--max-output-tokens"),
-        ("wrong choices", "'choices.0.message'"),
+        ("401", "auth", "check the key in OPENAI_API_KEY"),
+        ("quota", "quota", "add credit"),
+        ("429", "rate_limited", "--concurrency"),
+        ("500", "transport", "internal"),
+        ("503", "transport", "overloaded"),
+        ("502", "transport", "answered 502\n"),  # a web page is not quoted
+        ("error", "malformed", "an error instead of a reply: upstream failed"),
+        ("page", "malformed", "usually ends in /v1"),
+        ("404", "bad_request", "answered 404: Not Found"),
+        ("422", "bad_request", "field required"),
+        ("413", "bad_request", "--window"),
+        ("refusal", "refused", "I can't help with that"),
+        ("cut", "truncated", "--max-output-tokens"),
+        ("wrong choices", "malformed", "'choices.0.message'"),
+        (Canned(error("test-model: max_tokens is too large"), 400), "bad_request", "is too large"),
     ],
 )
-def test_a_message_says_what_to_do(fault: str, said: str, openai_server: Server) -> None:
+def test_a_message_says_what_to_do(
+    fault: str | Canned, kind: ModelErrorKind, words: str, openai_server: Server
+) -> None:
     openai_server.next(fault)
-    with pytest.raises(ModelError) as caught:
-        ask(openai_server)
-    assert said in str(caught.value)
-
-
-def test_a_web_page_is_not_quoted(openai_server: Server) -> None:
-    openai_server.next("502")
-    with fails("transport") as caught:
-        ask(openai_server)
-    assert "<" not in str(caught.value)
-
-
-def test_a_request_that_is_too_long_names_the_window(openai_server: Server) -> None:
-    said = "This model's maximum context length is 8192 tokens."
-    openai_server.next(Canned(error(said, code="context_length_exceeded"), 400))
-    with fails("bad_request") as caught:
-        ask(openai_server)
-    assert said in str(caught.value)
-    assert "--window" in str(caught.value)
+    assert words in str(failure(model_of(openai_server), kind))
 
 
 def test_the_key_is_in_no_message_trace_or_repr(openai_server: Server) -> None:
-    model = create_model("openai:test-model", ModelSettings(openai_server.url, 5.0))
+    model = model_of(openai_server)
     assert KEY not in repr(model) + repr(vars(model))
-    bodies: list[Canned] = [
+    for body in (
         Canned(error(f"Incorrect API key provided: {KEY}"), 401),
         Canned(error(f"who is {KEY}?"), 403),
         Canned(error(f"who is {KEY}?"), 500),
@@ -144,48 +102,39 @@ def test_the_key_is_in_no_message_trace_or_repr(openai_server: Server) -> None:
         Canned(error(f"what is {KEY}")),
         Canned(completion(None, refusal=f"not with {KEY}")),
         Canned({"message": f"sk-other-key and {KEY}"}, 400),
-    ]
-    for body in bodies:
+    ):
         openai_server.next(body)
         with pytest.raises(ModelError) as caught:
-            asyncio.run(_ask(model, REQUEST))
+            complete(model)
         shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
         assert KEY not in shown
         assert "sk-other-key" not in shown
 
 
-def test_an_unknown_model_is_named_and_the_right_one_proposed(openai_server: Server) -> None:
-    said = error("The model `tset-model` does not exist", code="model_not_found")
-    openai_server.next(Canned(said, 404))
-    with fails("bad_request") as caught:
-        ask(openai_server, "tset-model")
-    assert "has no model 'tset-model'" in str(caught.value)
-    assert "did you mean 'openai:test-model'?" in str(caught.value)
-    assert f"{openai_server.url}/models" in str(caught.value)
-
-
-def test_an_unknown_model_with_no_namesake_gets_the_list(openai_server: Server) -> None:
-    openai_server.models = ["llama3.1:8b", "qwen3", "a", "b", "c", "d"]
-    openai_server.next(Canned({"error": "model 'gpt' not found, try pulling it first"}, 400))
-    with fails("bad_request") as caught:
-        ask(openai_server, "gpt")
-    assert "it has llama3.1:8b, qwen3, a, b, c, ...;" in str(caught.value)
-
-
-def test_a_wrong_address_is_not_taken_for_an_unknown_model(openai_server: Server) -> None:
-    openai_server.models = None
-    openai_server.next("404")
-    with fails("bad_request") as caught:
-        ask(openai_server)
-    assert "answered 404: Not Found" in str(caught.value)
-    assert "usually ends in /v1" in str(caught.value)
-
-
-def test_a_bad_request_for_a_known_model_is_quoted(openai_server: Server) -> None:
-    openai_server.next(Canned(error("test-model: max_tokens is too large"), 400))
-    with fails("bad_request") as caught:
-        ask(openai_server)
-    assert "max_tokens is too large" in str(caught.value)
+@pytest.mark.parametrize(
+    ("name", "models", "answer", "words"),
+    [
+        (
+            "tset-model",
+            ["test-model"],
+            Canned(error("The model `tset-model` does not exist", code="model_not_found"), 404),
+            "has no model 'tset-model' (404)\n  help: did you mean 'openai:test-model'? http",
+        ),
+        (
+            "gpt",
+            ["llama3.1:8b", "qwen3", "a", "b", "c", "d"],
+            Canned({"error": "model 'gpt' not found, try pulling it first"}, 400),
+            "it has llama3.1:8b, qwen3, a, b, c, ...;",
+        ),
+        ("m", None, Canned({"detail": "Not Found"}, 404), "usually ends in /v1"),
+    ],
+)
+def test_an_unknown_model_is_named_with_those_of_the_server(
+    name: str, models: list[str] | None, answer: Canned, words: str, openai_server: Server
+) -> None:
+    openai_server.models = models
+    openai_server.next(answer)
+    assert words in str(failure(model_of(openai_server, name), "bad_request"))
 
 
 @pytest.mark.parametrize(
@@ -198,121 +147,91 @@ def test_a_bad_request_for_a_known_model_is_quoted(openai_server: Server) -> Non
 def test_a_model_without_temperature_is_asked_without(
     refusal: dict[str, object], openai_server: Server
 ) -> None:
-    model = create_model("openai:test-model", ModelSettings(openai_server.url))
+    model = model_of(openai_server)
     openai_server.next(Canned(refusal, 400))
-
-    async def twice() -> None:
-        await model.complete(REQUEST)
-        await _ask(model, REQUEST)
-
-    asyncio.run(twice())
+    complete(model)
+    complete(model)
     sent = ["temperature" in seen.body for seen in openai_server.requests]
     assert sent == [True, False, False]
+    openai_server.next(*[Canned(refusal, 400)] * 3)
+    failure(model_of(openai_server), "bad_request")
+    assert len(openai_server.requests) == 5, "and not forever"
 
 
-def test_a_server_that_never_likes_the_temperature_is_not_asked_forever(
-    openai_server: Server,
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://127.0.0.1:9/v1", "no server at http://127.0.0.1:9/v1\n  help: start it"),
+        ("http://nowhere.invalid/v1", "no such host: http://nowhere.invalid/v1"),
+        ("https://{host}/v1", "no trusted connection"),
+    ],
+)
+def test_an_unreachable_server_is_an_error_with_advice(
+    url: str, words: str, openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for _ in range(3):
-        openai_server.next(Canned(error("temperature!"), 400))
-    with fails("bad_request"):
-        ask(openai_server)
-    assert len(openai_server.requests) == 2
-
-
-def test_a_server_that_is_not_there() -> None:
-    with fails("transport") as caught:
-        ask("http://127.0.0.1:9/v1")
-    assert "no server at http://127.0.0.1:9/v1" in str(caught.value)
-    assert "--base-url" in str(caught.value)
-
-
-def test_a_host_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in PROXIES:
-        monkeypatch.delenv(name)
-    with fails("transport") as caught:
-        ask("http://nowhere.invalid/v1")
-    assert "no such host: http://nowhere.invalid/v1" in str(caught.value)
-
-
-def test_a_server_without_tls(openai_server: Server) -> None:
-    with fails("transport") as caught:
-        ask(openai_server.url.replace("http:", "https:"))
-    assert "no trusted connection" in str(caught.value)
-    assert "http://" in str(caught.value)
+        monkeypatch.delenv(name, raising=False)
+    host = openai_server.url.split("/")[2]
+    caught = failure(model_of(url.format(host=host)), "transport")
+    assert words in str(caught)
+    assert caught.is_sent == ("trusted" in words), "TLS may fail after the request"
 
 
 def test_a_proxy_of_an_unknown_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in PROXIES:
         monkeypatch.setenv(name, "socks9://127.0.0.1:9")
-    with fails("bad_request") as caught:
-        ask("http://nowhere.invalid/v1")
-    assert "HTTPS_PROXY" in str(caught.value)
+    assert "HTTPS_PROXY" in str(failure(model_of("http://nowhere.invalid/v1"), "bad_request"))
 
 
-def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY")
-    with fails("auth") as caught:
+@pytest.mark.parametrize("key", ["", "two words", "line\nbreak", "schlüssel"])
+def test_openai_itself_needs_a_key_that_can_be_sent(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ModelError, match="OPENAI_API_KEY") as caught:
         create_model("openai:gpt-4o")
-    assert "OPENAI_API_KEY" in str(caught.value)
+    assert caught.value.kind == "auth"
+    assert not key or key not in str(caught.value)
 
 
-def test_other_servers_need_none(openai_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_servers_need_no_key(openai_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
+    assert complete(model_of(openai_server)).text == "ok"
     monkeypatch.delenv("OPENAI_API_KEY")
-    assert ask(openai_server).text == "ok"
-    assert openai_server.requests[0].headers["authorization"] == "Bearer none"
+    assert complete(model_of(openai_server)).text == "ok"
+    sent = [seen.headers["authorization"] for seen in openai_server.requests]
+    assert sent == [f"Bearer {KEY}", "Bearer none"]
     openai_server.next("401")
-    with fails("auth") as caught:
-        ask(openai_server)
-    assert "set OPENAI_API_KEY" in str(caught.value)
+    assert "set OPENAI_API_KEY" in str(failure(model_of(openai_server), "auth"))
 
 
 def test_the_address_may_come_from_the_environment(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", openai_server.url + "/")
-    model = create_model("openai:test-model")
-    assert asyncio.run(_ask(model, REQUEST)).text == "ok"
+    assert complete(create_model("openai:test-model")).text == "ok"
     assert openai_server.requests[0].path == "/v1/chat/completions"
-
-
-@pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel"])
-def test_what_is_no_key_is_not_sent(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-    with fails("auth") as caught:
-        create_model("openai:gpt-4o")
-    assert key not in str(caught.value)
-
-
-def test_blanks_around_a_key_are_none_of_it(
-    openai_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
-    ask(openai_server)
-    assert openai_server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize(
     "url",
     ["localhost:8000", "http://", "http://[broken/v1", "ftp://host/v1", "http://h:99999/v1",
-     "http://two words/v1", "http://host/v1\n"],
+     "http://two words/v1", "http://host/v1\n", "http://me:pass word@host/v1?api-key=hidden"],
 )  # fmt: skip
-def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(UsageError, match="is not the address of a server"):
-        create_model("openai:m", ModelSettings(url))
+def test_an_invalid_address_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="is not the address of a server") as caught:
+        model_of(url)
+    assert not {"pass", "hidden"} & set(str(caught.value).replace(":", " ").split())
 
 
 def test_a_password_in_the_address_is_not_shown(openai_server: Server) -> None:
-    url = openai_server.url.replace("//", "//me:pass-word@") + "?api-key=hidden"
     openai_server.next("500")
-    with fails("transport") as caught:
-        ask(url)
-    assert openai_server.url in str(caught.value)
-    assert "pass-word" not in str(caught.value)
-    assert "hidden" not in str(caught.value)
-    with pytest.raises(UsageError) as usage:
-        create_model("openai:m", ModelSettings("http://me:pass word@host/v1?api-key=hidden"))
-    assert "pass" not in str(usage.value)
+    url = openai_server.url.replace("//", "//me:pass-word@") + "?api-key=hidden"
+    caught = str(failure(model_of(url), "transport"))
+    assert openai_server.url in caught
+    assert "pass-word" not in caught
+    assert "hidden" not in caught
 
 
 def test_a_model_must_be_named() -> None:
@@ -320,52 +239,118 @@ def test_a_model_must_be_named() -> None:
         create_model("openai:")
 
 
-def test_the_window_is_known_or_given() -> None:
+def test_the_window_is_known_or_set() -> None:
     assert create_model("openai:gpt-4").window == 8_192
     assert create_model("openai:anything").window == 128_000
     assert create_model("openai:gpt-4", ModelSettings(window=5_000)).window == 5_000
 
 
-def test_a_model_may_be_used_in_one_event_loop_after_the_other(openai_server: Server) -> None:
-    model = create_model("openai:test-model", ModelSettings(openai_server.url))
-    for _ in range(3):
-        assert asyncio.run(_ask(model, REQUEST)).text == "ok"
-
-
-def test_calls_run_side_by_side(openai_server: Server) -> None:
+def test_calls_run_side_by_side_in_one_event_loop_after_the_other(openai_server: Server) -> None:
     openai_server.n_together, openai_server.delay_s = 5, 60.0
-    model = create_model("openai:test-model", ModelSettings(openai_server.url))
+    model = model_of(openai_server)
 
-    async def many() -> None:
+    async def many(model: Model) -> None:
         await asyncio.gather(*(model.complete(REQUEST) for _ in range(5)))
-        await model.aclose()
 
-    asyncio.run(many())
+    used(model, many)
     assert openai_server.n_at_once == 5
+    openai_server.delay_s = 0
+    assert complete(model).text == "ok"
 
 
 def test_a_cancelled_call_ends(openai_server: Server) -> None:
     openai_server.next("hang")
-    model = create_model("openai:test-model", ModelSettings(openai_server.url))
 
-    async def main() -> None:
-        task = asyncio.create_task(_ask(model, REQUEST))
+    async def use(model: Model) -> None:
+        task = asyncio.create_task(model.complete(REQUEST))
         while not openai_server.requests:  # noqa: ASYNC110  the server is in another thread
             await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    asyncio.run(main())
+    used(model_of(openai_server), use)
 
 
-def test_the_wait_comes_with_the_error(openai_server: Server) -> None:
+def test_an_error_has_the_wait_of_the_server(openai_server: Server) -> None:
     openai_server.next(Canned(error("slow down"), 429, {"Retry-After": "1m30s"}))
-    with fails("rate_limited") as caught:
-        ask(openai_server)
-    assert caught.value.retry_after_s == 90
-    assert "try again in 90 s" in str(caught.value)
+    caught = failure(model_of(openai_server), "rate_limited")
+    assert caught.retry_after_s == 90
+    assert "try again in 90 s" in str(caught)
     openai_server.next(Canned(PAGE, 503, {"retry-after": "2"}, "text/html"))
-    with fails("transport") as caught:
-        ask(openai_server)
-    assert caught.value.retry_after_s == 2
+    assert failure(model_of(openai_server), "transport").retry_after_s == 2
+
+
+# ---------------------------------------------------------------------------------------------
+# Replies and refusals as local servers document and send them, field by field
+
+
+VLLM: dict[str, Any] = {
+    "id": "chatcmpl-7c1", "object": "chat.completion", "created": 1_790_000_000, "model": "smollm2",
+    "choices": [
+        {
+            "index": 0, "finish_reason": "stop", "logprobs": None, "stop_reason": None, "token_ids": None,
+            "message": {
+                "role": "assistant", "content": "Ada did.", "refusal": None, "annotations": None,
+                "audio": None, "function_call": None, "tool_calls": [], "reasoning": None,
+                "reasoning_content": None,
+            },
+        }
+    ],
+    "service_tier": None, "system_fingerprint": None, "prompt_logprobs": None,
+    "prompt_token_ids": None, "kv_transfer_params": None,
+    "usage": {
+        "prompt_tokens": 90, "total_tokens": 97, "completion_tokens": 7, "prompt_tokens_details": None,
+    },
+}  # fmt: skip
+LLAMACPP: dict[str, Any] = {
+    "created": 1_790_000_000, "model": "smollm2", "system_fingerprint": "b6900-unknown",
+    "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": "Ada did."}, "finish_reason": "stop"}
+    ],
+    "object": "chat.completion", "id": "chatcmpl-xIdK",
+    "usage": {
+        "completion_tokens": 7, "prompt_tokens": 90, "total_tokens": 97,
+        "prompt_tokens_details": {"cached_tokens": 60},
+    },
+    "timings": {"cache_n": 60, "prompt_n": 30, "prompt_ms": 377.0, "predicted_n": 7},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("reply", "n_cached"), [(VLLM, 0), (LLAMACPP, 60)])
+def test_a_reply_of_a_local_server_is_read(
+    reply: dict[str, Any], n_cached: int, openai_server: Server
+) -> None:
+    (choice,) = reply["choices"]
+    cut = {**reply, "choices": [{**choice, "finish_reason": "length"}]}
+    openai_server.next(Canned(reply), Canned(cut))
+    usage = Usage(90, 7, n_cached)
+    assert complete(model_of(openai_server)) == Completion("Ada did.", "smollm2", usage)
+    caught = failure(model_of(openai_server), "truncated")
+    assert (caught.reply, caught.usage) == ("Ada did.", usage)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        {
+            "message": "This model's maximum context length is 512 tokens. However, your request has 900 input tokens. Please reduce the length of the input messages.",
+            "type": "BadRequestError", "param": "input_tokens", "code": 400,
+        },
+        {
+            "code": 400, "type": "exceed_context_size_error", "n_prompt_tokens": 900, "n_ctx": 512,
+            "message": "request (900 tokens) exceeds the available context size (512 tokens), try increasing it",
+        },
+        {"message": "This model's maximum context length is 8192 tokens.", "code": "context_length_exceeded"},
+    ],
+)  # fmt: skip
+def test_a_prompt_beyond_the_window_is_not_sent_again(
+    refusal: dict[str, Any], openai_server: Server
+) -> None:
+    openai_server.next(Canned({"error": refusal}, 400))
+    request = replace(REQUEST, max_output_tokens=40)
+    caught = failure(model_of(openai_server), "bad_request", request)
+    assert not caught.is_retryable
+    assert "--window" in str(caught)
+    assert refusal["message"][:40] in str(caught)
+    assert len(openai_server.requests) == 1

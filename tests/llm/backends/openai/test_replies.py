@@ -1,34 +1,297 @@
-"""Whatever a body holds, reading it ends in a completion or in a `ModelError`."""
+"""Bodies of replies: chat completions, tool calls, responses and lines of batches, as servers send them.
+
+Each case is a body, and the exact text that it is read as or the kind of its error.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.errors import ModelError
-from pearl.llm import Completion
-from pearl.llm.backends.openai import servers
+from pearl.errors import ModelError, ModelErrorKind
+from pearl.llm import Completion, Message, Request, Usage
+from pearl.llm.backends.openai import OpenAIModel, servers
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.backends.openai.replies import read_completion
-from tests.server import called, completion, response, said, tool_call
+from pearl.llm.backends.openai.replies import read_completion, read_models, within
+from tests.models import answer_task
+from tests.server import called, completion, error, response, said, tool_call
 
+ENDPOINT = Endpoint("http://localhost/v1", "m", "")
+REQUEST = Request((Message("user", "Who?"),), answer_task("Who?", ""), max_output_tokens=50)
+OK = {"type": "output_text", "text": "ok"}
 RESPONSES = servers.load("responses")
-
 READERS = {
-    "completion": (read_completion, completion("a reply")),
-    "tool call": (servers.load("openai").read_grammar, tool_call("a reply")),
-    "response's tool call": (RESPONSES.read_grammar, response(called("a reply"))),
-    "response": (RESPONSES.read_json, response(said({"type": "output_text", "text": "a reply"}))),
+    "chat": read_completion,
+    "tool": servers.load("openai").read_grammar,
+    "response": RESPONSES.read_json,
+    "response tool": RESPONSES.read_grammar,
 }
 
+Outcome = str | Usage | ModelErrorKind
+"""The text of a reply as `=text`, its usage, or the kind of the error."""
 
-def read_or_fail(body: bytes, reader: str = "completion") -> Completion | ModelError:
+Case = tuple[str, Any, Outcome]
+
+
+def read(
+    body: bytes, reader: str = "chat", endpoint: Endpoint = ENDPOINT
+) -> Completion | ModelError:
     try:
-        return READERS[reader][0](body, Endpoint("http://localhost/v1", "m", ""))
-    except ModelError as error:
-        return error
+        return within(READERS[reader](body, endpoint), REQUEST, endpoint)
+    except ModelError as failure:
+        return failure
+
+
+def is_of(found: Completion | ModelError, outcome: Outcome) -> bool:
+    if isinstance(found, ModelError):
+        return found.kind == outcome
+    return outcome in (f"={found.text}", found.usage)
+
+
+def chat(choice: Mapping[str, Any] = {}, **reply: Any) -> dict[str, Any]:
+    """A whole reply of `ok` with other fields in its choice, or in itself."""
+    whole = completion("ok")
+    return {**whole, "choices": [{**whole["choices"][0], **choice}], **reply}
+
+
+def message(**fields: Any) -> dict[str, Any]:
+    return chat({"message": {"role": "assistant", "content": "ok", **fields}})
+
+
+def endings() -> Iterator[Case]:
+    reasons: dict[Outcome, tuple[Any, ...]] = {
+        "=ok": (
+            "stop", "STOP", " stop ", "end_turn", "eos", "eos_token", "stop_sequence", "COMPLETE",
+            "completed", "endoftext", "FINISH", "finished", "normal", "REASON_STOP", None,
+        ),
+        "truncated": (
+            "length", "LENGTH", "max_tokens", "max-tokens", "max_output_tokens", "token_limit",
+            "max_completion_tokens", "model_length", "max_length", "REASON_MAX_LEN",
+            "model_context_window_exceeded", "context_length_exceeded", "FINISH_REASON_MAX_TOKENS",
+        ),
+        "filtered": (
+            "content_filter", "content_filtered", "SAFETY", "RECITATION", "BLOCKLIST", "SPII",
+            "PROHIBITED_CONTENT", "IMAGE_SAFETY", "guardrail_intervened", "ERROR_TOXIC", "sensitive",
+        ),
+        "refused": ("refusal",),
+        "repetition": ("repetition",),
+        "transport": (
+            "error", "abort", "insufficient_system_resource", "timeout", "MALFORMED_FUNCTION_CALL",
+            "tool_calls", "function_call", "banana", "null", "not_finished", "stop?", "", " ", "stop\0",
+        ),
+        "malformed": (5, True, ["stop"]),
+    }  # fmt: skip
+    for outcome, sent in reasons.items():
+        for reason in sent:
+            yield f"ends {reason!r}", chat({"finish_reason": reason}), outcome
+    for native, outcome in (
+        ("length", "truncated"), ("SAFETY", "filtered"), ("refusal", "refused"), ("stop", "=ok"), ("banana", "=ok"), (5, "=ok"),
+    ):  # fmt: skip
+        yield f"ended {native!r} behind a gateway", chat({"native_finish_reason": native}), outcome
+    yield "no reason at all", {"choices": [{"message": {"content": "ok"}}]}, "=ok"
+    for reason, n, outcome in ((None, 49, "=ok"), (None, 50, "truncated"), ("stop", 50, "=ok")):
+        used = {"prompt_tokens": 9, "completion_tokens": n}
+        yield f"{n} of 50 tokens and {reason}", chat({"finish_reason": reason}, usage=used), outcome
+
+
+def reported() -> Iterator[Case]:
+    errors: list[tuple[Any, Outcome]] = [
+        ({"code": 502, "message": "upstream"}, "transport"),
+        ({"code": 429, "message": "slow down"}, "rate_limited"),
+        ({"code": 401, "message": "who?"}, "auth"),
+        ({"code": "insufficient_quota", "message": "pay"}, "quota"),
+        ({"code": "content_filter", "message": "no"}, "filtered"),
+        ({"code": 5_000, "message": "?"}, "malformed"),
+        ({"code": True, "message": None}, "malformed"),
+        ("upstream", "malformed"), (["upstream"], "malformed"), ({}, "=ok"), (None, "=ok"), ("", "=ok"),
+    ]  # fmt: skip
+    for sent, outcome in errors:
+        yield f"error of the choice {sent}", chat({"error": sent}), outcome
+        yield f"error of the reply {sent}", chat(error=sent), outcome
+    yield "choice is an error", {"choices": [{"error": {"code": 502}}]}, "transport"
+
+
+INVISIBLE = (
+    "\u200b", "\u2800", "\u200c\u200d\u2060", "\u00ad", "\u3164", "\0\1\x1b", "\u3000\u00a0", "\u2028",
+    "\u180e", "\ufe0f", "\u034f", "\u061c", "\u202e", "\U000e0020", "\ufff9", "\x7f", "", "\n\n\u200b\n",
+)  # fmt: skip
+
+
+def contents() -> Iterator[Case]:
+    for text in INVISIBLE:
+        yield f"invisible {text!a}", message(content=text), "empty"
+    for text in ("\u200bok", "-", "0", "\U0001f44d", "ok\0", "\ufffd", "false", "\u0301a"):
+        yield f"visible {text!a}", message(content=text), f"={text}"
+    yield "lone surrogate", message(content="a\ud800"), "=a\ufffd"
+    for content in (5, True, {}, [{"type": "text", "text": "ok"}]):
+        yield f"content {content}", message(content=content), "malformed"
+    yield "only thoughts", message(content=None, reasoning_content="hm"), "empty"
+    yield "refusal and text", message(refusal="no"), "refused"
+    yield "blank refusal", message(refusal=""), "=ok"
+    yield "refusal 5", message(refusal=5), "malformed"
+    yield "nonsense beside", message(tool_calls=5, audio=[], role=7), "=ok"
+    for sent in (None, [], "ok"):
+        yield f"message {sent}", chat({"message": sent}), "malformed"
+    for choices in (None, {}, "ok", [None], [{}], [{"delta": {"content": "ok"}}], [{"text": "ok"}]):
+        yield f"choices {choices}", chat(choices=choices), "malformed"
+    yield "no choices", chat(choices=[]), "empty"
+    two = [{"message": {"content": text}, "finish_reason": "stop"} for text in ("one", "two")]
+    yield "first choice counts", chat(choices=two), "=one"
+    yield "model 5", chat(model=5), "malformed"
+    yield "no model", chat(model=None), "=ok"
+
+
+def usages() -> Iterator[Case]:
+    """A reply is paid and kept, whatever its usage is."""
+    strange = Usage(n_implausible_calls=1)
+    for sent, usage in (
+        (None, Usage()), ({}, Usage()), ([], strange), ("many", strange), (True, strange),
+        ({"prompt_tokens": 20.0, "completion_tokens": None}, Usage(20)),
+    ):  # fmt: skip
+        yield f"usage {sent}", chat(usage=sent), usage
+    for value in (-1, True, "100", 2**70, 10**9, 12.5, float("nan"), float("inf"), [5], 300_000):
+        used = {"prompt_tokens": value, "completion_tokens": 3}
+        yield f"prompt_tokens {value!r}", chat(usage=used), Usage(0, 3, 0, 1)
+        used = {"prompt_tokens": 20, "completion_tokens": value}
+        yield f"completion_tokens {value!r}", chat(usage=used), Usage(20, 0, 0, 1)
+    for details, cached, n_odd in (
+        ({"cached_tokens": 16}, 16, 0), ({"cached_tokens": None}, 0, 0), (None, 0, 0), ([], 0, 1),
+        ({"cached_tokens": 21}, 20, 1), ({"cached_tokens": -1}, 0, 1), ({"cached_tokens": 2**70}, 0, 1),
+    ):  # fmt: skip
+        used = {"prompt_tokens": 20, "completion_tokens": 3, "prompt_tokens_details": details}
+        yield f"details {details}", chat(usage=used), Usage(20, 3, cached, n_odd)
+
+
+CASES = [*endings(), *reported(), *contents(), *usages()]
+
+
+@pytest.mark.parametrize(("name", "body", "outcome"), CASES, ids=[case[0] for case in CASES])
+def test_a_chat_completion_is_read_or_refused(name: str, body: Any, outcome: Outcome) -> None:
+    found = read(json.dumps(body).encode())
+    assert is_of(found, outcome), found
+
+
+TEXT = '{"choices": [{"message": {"content": "é"}, "finish_reason": "stop"}]}'
+BYTES: dict[str, tuple[bytes | str, Outcome]] = {
+    "utf-8-sig": (TEXT.encode("utf-8-sig"), "=é"), "utf-16": (TEXT.encode("utf-16"), "=é"),
+    "latin-1": (TEXT.encode("latin-1"), "malformed"), "NaN beside": (TEXT[:-1] + ', "x": NaN}', "=é"),
+    "escapes": (TEXT.replace("é", r"\ud83d\ude00\u00e9"), "=\U0001f600é"),
+    "event stream": (f"data: {TEXT}\n\ndata: [DONE]\n\n", "malformed"), "garbage behind": (TEXT + "x", "malformed"),
+    "half": (TEXT[:40], "malformed"), "blank": ("  \n", "malformed"), "page": ("<p>é</p>", "malformed"),
+    "nothing": ("", "malformed"), "number": ("12", "malformed"), "null": ("null", "malformed"),
+    "list": (f"[{TEXT}]", "malformed"), "no reply": ('{"detail": "no"}', "malformed"),
+    "deep": (TEXT[:-1] + ', "x": ' + "[" * 99_999 + "]" * 99_999 + "}", "malformed"),
+    "long number": (TEXT[:-1] + ', "x": ' + "9" * 5_000 + "}", "malformed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "outcome"), BYTES.values(), ids=BYTES)
+def test_a_body_that_is_not_json_is_malformed(body: bytes | str, outcome: Outcome) -> None:
+    assert is_of(read(body if isinstance(body, bytes) else body.encode()), outcome)
+
+
+def incomplete(reason: Any) -> dict[str, Any]:
+    return response(said(OK), status="incomplete", incomplete_details={"reason": reason})
+
+
+def partial(status: str, part: dict[str, Any]) -> dict[str, Any]:
+    return response({**part, "status": status})
+
+
+OTHERS: dict[str, list[Case]] = {
+    "response": [
+        ("completed", response(said(OK)), Usage(100, 7, 64)),
+        ("no status", response(said(OK), status=None), "=ok"),
+        ("two parts", response(said({**OK, "text": "o"}, {**OK, "text": "k"})), "=ok"),
+        ("max_output_tokens", incomplete("max_output_tokens"), "truncated"),
+        ("content_filter", incomplete("content_filter"), "filtered"),
+        ("incomplete for an unknown reason", incomplete("banana"), "transport"),
+        ("incomplete for no reason", incomplete(None), "truncated"),
+        ("incomplete by a stop", incomplete("stop"), "truncated"),
+        ("incomplete by a tool call", incomplete("tool_calls"), "truncated"),
+        ("failed", response(said(OK), status="failed"), "transport"),
+        ("queued", response(said(OK), status="queued"), "transport"),
+        ("blank status", response(said(OK), status=""), "transport"),
+        ("status 5", response(said(OK), status=5), "malformed"),
+        ("part incomplete", partial("incomplete", said(OK)), "transport"),
+        ("error", response(error={"code": 502, "message": "x"}), "transport"),
+        ("error and text", response(said(OK), error={"code": "server_error"}), "malformed"),
+        ("refusal", response(said({"type": "refusal", "refusal": "no"})), "refused"),
+        ("invisible", response(said({**OK, "text": "\u200b\ufeff"})), "empty"),
+        ("nothing", response(), "empty"),
+        ("output null", response(output=None), "malformed"),
+        ("text 5", response(said({**OK, "text": 5})), "malformed"),
+        ("usage below 0", response(said(OK), usage={"input_tokens": -1, "output_tokens": 7}), Usage(0, 7, 0, 1)),
+    ],
+    "response tool": [
+        ("call", response(called("ok")), "=ok"),
+        ("part incomplete", partial("incomplete", called("ok")), "transport"),
+        ("words", response(said(OK)), "unconstrained"),
+        ("blank", response(called(" ")), "empty"),
+        ("incomplete by a tool call", {**incomplete("tool_calls"), "output": [called("ok")]}, "truncated"),
+    ],
+    "tool": [
+        *((f"ends {reason}", {**tool_call("ok"), "choices": [{**tool_call("ok")["choices"][0], "finish_reason": reason}]}, "=ok")
+          for reason in ("stop", "tool_calls", "function_call", "tool_use", None)),
+        ("invisible", tool_call("\u2800"), "empty"),
+        ("words", completion("Hello!"), "unconstrained"),
+        ("cut words", completion("Hel", finish_reason="length"), "truncated"),
+        ("no list", completion(None, tool_calls=5), "malformed"),
+        ("lone surrogate", tool_call("a\ud800b"), "=a\ufffdb"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reader", "case"),
+    [pytest.param(r, case, id=f"{r} {case[0]}") for r, cases in OTHERS.items() for case in cases],
+)
+def test_replies_of_other_apis_are_read_or_refused(reader: str, case: Case) -> None:
+    _, body, outcome = case
+    found = read(json.dumps(body).encode(), reader)
+    assert is_of(found, outcome), found
+
+
+def line(row: Mapping[str, Any]) -> Completion | ModelError:
+    key = bytes(32)
+    data = json.dumps({"custom_id": key.hex(), **row}).encode()
+    batches = OpenAIModel(ENDPOINT, 1.0, None).batches()
+    (found,) = dict(batches._read(data, {key: REQUEST})).values()
+    return found
+
+
+def answered(body: Any, status: Any = 200) -> dict[str, Any]:
+    return {"error": None, "response": {"status_code": status, "body": body}}
+
+
+LINES: list[Case] = [
+    ("ok", answered(completion("ok")), "=ok"),
+    ("400", answered(error("no"), 400), "bad_request"),
+    ("429", answered(error("no"), 429), "rate_limited"),
+    ("500", answered(error("no"), 500), "transport"),
+    ("200 and no reply", answered(None), "malformed"),
+    ("cut", answered(completion("o", finish_reason="length")), "truncated"),
+    ("invisible", answered(message(content="\u200b")), "empty"),
+    ("too many tokens", answered(chat(usage={"prompt_tokens": 10**9})), Usage(0, 0, 0, 1)),
+    ("status null", answered(completion("ok"), None), "malformed"),
+    ("status true", answered(completion("ok"), True), "malformed"),
+    ("status '200'", answered(completion("ok"), "200"), "=ok"),
+    ("no response", {"error": None, "response": None}, "malformed"),
+    ("error beside", {**answered(completion("ok")), "error": {"code": 503}}, "transport"),
+    ("expired", {"error": {"code": "batch_expired"}, "response": None}, "deadline"),
+]
+
+
+@pytest.mark.parametrize(("name", "row", "outcome"), LINES, ids=[case[0] for case in LINES])
+def test_a_line_of_a_batch_is_read_as_a_direct_reply(name: str, row: Any, outcome: Outcome) -> None:
+    found = line(row)
+    assert is_of(found, outcome), found
 
 
 @given(
@@ -46,20 +309,26 @@ def read_or_fail(body: bytes, reader: str = "completion") -> Completion | ModelE
     st.sampled_from(sorted(READERS)),
 )  # fmt: skip
 def test_every_shape_is_a_completion_or_a_model_error(data: object, reader: str) -> None:
-    assert len(str(read_or_fail(json.dumps(data).encode(), reader)).splitlines()) <= 2
+    assert len(str(read(json.dumps(data).encode(), reader)).splitlines()) <= 3
 
 
 def test_a_key_that_a_server_repeats_is_in_no_reply() -> None:
     key = "sk-0123456789abcdef"
     endpoint = Endpoint("http://me:a-long-password-1@localhost/v1", "m", key)
-    for reader, template in READERS.values():
-        body = json.dumps(template).replace("a reply", f"It is {key}, a-long-password-1")
-        body = body.replace("test-model-2026", f"m {key}")
-        completion = reader(body.encode(), endpoint)
-        assert completion.text == "It is ***, ***"
-        assert completion.model == "m ***"
+    text = f"It is {key}, a-long-password-1"
+    bodies = {
+        "chat": completion(text), "tool": tool_call(text), "response tool": response(called(text)),
+        "response": response(said({**OK, "text": text})),
+    }  # fmt: skip
+    for reader, body in bodies.items():
+        found = read(json.dumps({**body, "model": f"m {key}"}).encode(), reader, endpoint)
+        assert isinstance(found, Completion)
+        assert (found.text, found.model) == ("It is ***, ***", "m ***")
+    word = json.dumps(completion("EMPTY")).encode()
+    assert read_completion(word, replace(endpoint, key="EMPTY")).text == "EMPTY"
 
 
-def test_a_key_that_is_a_word_leaves_replies_as_they_are() -> None:
-    body = json.dumps(completion("EMPTY")).encode()
-    assert read_completion(body, Endpoint("http://localhost/v1", "m", "EMPTY")).text == "EMPTY"
+def test_a_listing_may_be_a_list_or_an_object() -> None:
+    assert [each.id for each in read_models(b' [{"id": "a"}]')] == ["a"]
+    with pytest.raises(ValueError, match="data"):
+        read_models(b'{"models": []}')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -10,24 +9,14 @@ import llguidance
 import pytest
 
 from pearl.dsl.decoding.constraint import Constraint
-from pearl.llm import Completion, Message, Request, Usage
+from pearl.llm import Completion, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.openai import servers
-from tests.llm.backends.openai.kinds import CONSTRAINT, PLAN, SCHEMA, SENTENCE, Fake
-from tests.models import answer_task
-from tests.server import Canned, Server, called, completion, response, tool_call
+from tests.llm.backends.asking import complete
+from tests.llm.backends.openai.kinds import ASKED, CONSTRAINT, JSON, KINDS, PLAN, SCHEMA, Fake
+from tests.server import Server
 
 MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who?"}]
-
-ASKED = Request(
-    (Message("system", "Be brief."), Message("user", "Who?")),
-    answer_task("Who?", ""),
-    max_output_tokens=900,
-    seed=5,
-    constraint=CONSTRAINT,
-)
-
-JSON = replace(ASKED, constrain_by="json")
 
 CHAT = {
     "model": "test-model",
@@ -87,7 +76,7 @@ GRAMMARS: dict[str, dict[str, Any]] = {
 }
 
 SCHEMAS: dict[str, dict[str, Any]] = {
-    "openai": {**CHAT, "response_format": FORMAT},
+    **{kind: {**CHAT, "response_format": FORMAT} for kind in KINDS},
     "responses": {
         **RESPONSE,
         "text": {
@@ -95,50 +84,33 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         },
     },
     "vllm": {**CHAT, "structured_outputs": {"json": SCHEMA}},
-    "sglang": {**CHAT, "response_format": FORMAT},
-    "llamacpp": {**CHAT, "response_format": FORMAT},
-    "llguidance": {**CHAT, "response_format": FORMAT},
-    "ollama": {**CHAT, "response_format": FORMAT},
-    "generic": {**CHAT, "response_format": FORMAT},
 }
 
 
 def ask(server: Server, kind: str, request: Request = ASKED) -> Completion:
     model = create_model("openai:test-model", ModelSettings(server.url, 20.0, server=kind))
-
-    async def main() -> Completion:
-        try:
-            return await model.complete(request)
-        finally:
-            await model.aclose()
-
-    return asyncio.run(main())
+    return complete(model, request)
 
 
-def test_every_kind_is_tried_here() -> None:
+def test_the_tables_have_every_kind() -> None:
     assert set(SCHEMAS) == set(servers.names())
     assert set(GRAMMARS) == {name for name in SCHEMAS if servers.load(name).renderings}
 
 
-@pytest.mark.parametrize("kind", GRAMMARS)
-def test_a_grammar_over_the_wire(kind: str, openai_server: Server) -> None:
+@pytest.mark.parametrize(
+    ("kind", "by"),
+    [*((kind, "grammar") for kind in GRAMMARS), *((kind, "json") for kind in SCHEMAS)],
+)
+def test_the_body_of_a_constrained_request(kind: str, by: str, openai_server: Server) -> None:
     openai_server.answer = Fake(kind)
-    assert ask(openai_server, kind).text == PLAN
+    request, text = (ASKED, PLAN) if by == "grammar" else (JSON, "the plan")
+    assert ask(openai_server, kind, request).text == text
     seen = openai_server.requests[-1]
-    assert seen.body == GRAMMARS[kind]
+    assert seen.body == (GRAMMARS if by == "grammar" else SCHEMAS)[kind]
     assert seen.path == ("/v1/responses" if kind == "responses" else "/v1/chat/completions")
 
 
-@pytest.mark.parametrize("kind", SCHEMAS)
-def test_a_schema_over_the_wire(kind: str, openai_server: Server) -> None:
-    openai_server.answer = Fake(kind)
-    assert ask(openai_server, kind, JSON).text == "the plan"
-    seen = openai_server.requests[-1]
-    assert seen.body == SCHEMAS[kind]
-    assert seen.path == ("/v1/responses" if kind == "responses" else "/v1/chat/completions")
-
-
-def test_vllm_finds_no_mark_of_gbnf_in_lark(openai_server: Server) -> None:
+def test_lark_for_vllm_has_no_mark_of_gbnf(openai_server: Server) -> None:
     openai_server.answer = Fake("vllm")
     odd = Constraint("odd", 'start: "a ::= " B\nB: /[::=]+/\n')
     ask(openai_server, "vllm", replace(ASKED, constraint=odd))
@@ -152,24 +124,3 @@ def test_a_limit_that_is_not_set_is_not_sent(openai_server: Server) -> None:
     bare = replace(ASKED, max_output_tokens=None, temperature=None)
     ask(openai_server, "responses", bare)
     assert not {"max_output_tokens", "temperature"} & set(openai_server.requests[-1].body)
-
-
-def test_usage_counts_alike(openai_server: Server) -> None:
-    openai_server.next(Canned(response(called(SENTENCE))), Canned(response(called(PLAN))))
-    expected = Completion(PLAN, "test-model-2026", Usage(100, 7, 64))
-    assert ask(openai_server, "responses") == expected
-    openai_server.answer = Fake("openai")
-    usage = ask(openai_server, "openai").usage
-    assert (usage.n_input_tokens, usage.n_cached_tokens) == (100, 64)
-
-
-def test_lone_surrogates_do_not_come_in(openai_server: Server) -> None:
-    openai_server.next(Canned(tool_call(SENTENCE)), Canned(tool_call("a\ud800b")))
-    assert ask(openai_server, "openai").text == "a\ufffdb"
-    openai_server.next(Canned(response(called(SENTENCE))), Canned(response(called("a\ud800b"))))
-    assert ask(openai_server, "responses").text == "a\ufffdb"
-
-
-def test_a_usual_reply_may_have_odd_tool_calls(openai_server: Server) -> None:
-    openai_server.next(Canned(completion("Ada", tool_calls="odd")))
-    assert ask(openai_server, "openai", replace(ASKED, constraint=None)).text == "Ada"

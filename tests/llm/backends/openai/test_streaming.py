@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from pearl.errors import ModelError
-from pearl.llm import Completion, Message, Request, Usage
+from pearl.errors import ModelErrorKind
+from pearl.llm import Usage
 from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.progress import MAX_TAIL, CallProgress, listening
-from tests.models import answer_task
+from tests.llm.backends.asking import REQUEST, complete, failure
 from tests.server import Canned, Server
 
 END = "data: [DONE]\n\n"
@@ -35,30 +35,20 @@ def stream(*chunks: object, end: str = END, **how: Any) -> Canned:
     return Canned(body, content_type="text/event-stream", **how)
 
 
-def ask(server: Server, answer: Canned, seen: list[CallProgress] | None = None) -> Completion:
-    async def once() -> Completion:
-        endpoint = Endpoint(server.url, "test-model", "")
-        model = OpenAIModel(endpoint, 10.0, 128_000, is_streamed=True)
-        try:
-            return await model.complete(
-                Request((Message("user", "who?"),), answer_task("who?", ""), 99)
-            )
-        finally:
-            await model.aclose()
-
+def model_of(server: Server, answer: Canned) -> OpenAIModel:
     server.next(answer)
-    with listening((seen if seen is not None else []).append):
-        return asyncio.run(once())
+    return OpenAIModel(Endpoint(server.url, "test-model", ""), 10.0, 128_000, is_streamed=True)
 
 
-def test_a_stream_is_the_reply_that_comes_at_once(openai_server: Server) -> None:
+def test_a_stream_is_read_as_the_whole_reply(openai_server: Server) -> None:
     seen: list[CallProgress] = []
     prompt = {**chunk(), "prompt_progress": {"total": 9, "processed": 5, "cache": 4}}
     answer = stream(
         prompt, chunk(reasoning_content="Hm."), chunk("Ada"), chunk(" did."), chunk(None, "stop"),
         COUNTED,
     )  # fmt: skip
-    found = ask(openai_server, answer, seen)
+    with listening(seen.append):
+        found = complete(model_of(openai_server, answer), replace(REQUEST, max_output_tokens=99))
     assert (found.text, found.model) == ("Ada did.", "test-model-2026")
     assert found.usage == Usage(9, 3, 4)
     assert seen == [
@@ -67,11 +57,9 @@ def test_a_stream_is_the_reply_that_comes_at_once(openai_server: Server) -> None
         CallProgress("writing", 2, text="Ada"),
         CallProgress("writing", 3, text="Ada did."),
     ]
-    ask(
-        openai_server,
-        stream(chunk("a " * MAX_TAIL), chunk("end"), chunk(None, "stop"), COUNTED),
-        seen,
-    )
+    long = stream(chunk("a " * MAX_TAIL), chunk("end"), chunk(None, "stop"), COUNTED)
+    with listening(seen.append):
+        complete(model_of(openai_server, long))
     assert len(seen[-1].text) == MAX_TAIL
     assert seen[-1].text.endswith(" end")
     body = openai_server.requests[0].body
@@ -79,7 +67,7 @@ def test_a_stream_is_the_reply_that_comes_at_once(openai_server: Server) -> None
     assert body["max_tokens"] == 99
 
 
-WRONG: dict[str, tuple[Canned, str]] = {
+WRONG: dict[str, tuple[Canned, ModelErrorKind]] = {
     "no reason why it ends": (stream(chunk("Ada"), COUNTED), "transport"),
     "no end at all": (stream(chunk("Ada"), end=""), "transport"),
     "nothing": (stream(), "transport"),
@@ -89,6 +77,7 @@ WRONG: dict[str, tuple[Canned, str]] = {
     "hidden words alone": (stream(chunk(reasoning_content="Hm."), chunk(None, "stop")), "empty"),
     "an error in its midst": (stream(chunk("Ada"), {"error": {"message": "out of memory"}}), "malformed"),
     "no JSON": (stream(chunk("Ada"), end="data: {\n\n"), "transport"),
+    "no JSON after the reply": (stream(chunk("Ada"), chunk(None, "stop"), end="data: {\n\n"), "transport"),
     "no object": (stream([1]), "transport"),
     "a text of another type": (stream(chunk(), {"choices": [{"delta": {"content": 5}}]}), "transport"),
     "a loop": (stream(*[chunk("and so on, ")] * 500), "repetition"),
@@ -99,19 +88,19 @@ WRONG: dict[str, tuple[Canned, str]] = {
 
 
 @pytest.mark.parametrize(("answer", "kind"), WRONG.values(), ids=WRONG)
-def test_what_is_no_whole_reply(answer: Canned, kind: str, openai_server: Server) -> None:
-    with pytest.raises(ModelError) as caught:
-        ask(openai_server, answer)
-    assert caught.value.kind == kind, caught.value
-    assert len(str(caught.value).splitlines()) <= 3
+def test_an_incomplete_stream_is_an_error(
+    answer: Canned, kind: ModelErrorKind, openai_server: Server
+) -> None:
+    failure(model_of(openai_server, answer), kind)
 
 
-def test_a_loop_costs_what_was_seen_of_it(openai_server: Server) -> None:
+def test_the_usage_of_a_repetitive_reply_is_counted_until_it_is_stopped(
+    openai_server: Server,
+) -> None:
     prompt = {**chunk(), "prompt_progress": {"total": 9, "processed": 9, "cache": 4}}
-    with pytest.raises(ModelError) as caught:
-        ask(openai_server, stream(prompt, *[chunk("and so on, ")] * 500))
-    usage = caught.value.usage
-    assert usage is not None
-    assert (usage.n_input_tokens, usage.n_cached_tokens) == (9, 4)
-    assert 90 < usage.n_output_tokens < 200
-    assert caught.value.reply.startswith("and so on, and so on")
+    answer = stream(prompt, *[chunk("and so on, ")] * 500)
+    caught = failure(model_of(openai_server, answer), "repetition")
+    assert caught.usage is not None
+    assert (caught.usage.n_input_tokens, caught.usage.n_cached_tokens) == (9, 4)
+    assert 90 < caught.usage.n_output_tokens < 200
+    assert caught.reply.startswith("and so on, and so on")

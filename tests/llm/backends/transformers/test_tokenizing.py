@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_tokens_of_a_text_are_counted_and_no_marks(folder: Path) -> None:
+def test_special_tokens_are_not_counted(folder: Path) -> None:
     counter = Counter(tokenizer=TransformersModel(folder, "m", None).tokenizer)
     assert counter.count(TEXT) == 9 * 20
     assert counter.count(f"{TEXT} \ud800") == 9 * 20 + 1
@@ -36,7 +36,9 @@ def test_all_tokens_of_a_text_are_counted_and_no_marks(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{}", b"\xff\x00"])
-def test_without_one_that_can_be_read_it_is_estimated(folder: Path, content: bytes | None) -> None:
+def test_tokens_are_estimated_without_a_readable_tokenizer(
+    folder: Path, content: bytes | None
+) -> None:
     path = folder / "tokenizer.json"
     path.unlink() if content is None else path.write_bytes(content)
     counter = Counter(tokenizer=TransformersModel(folder, "m", None).tokenizer)

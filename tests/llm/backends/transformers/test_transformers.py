@@ -14,13 +14,13 @@ from pearl.dsl.checker import compile_plan
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.decoding.forms import header_constraint, line_constraint, steps_constraint
 from pearl.dsl.parser import parse
-from pearl.errors import ModelError
+from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.transformers import TransformersModel, create, decoding
-from pearl.llm.backends.transformers.decoding import n_common
 from pearl.llm.progress import CallProgress, listening
-from tests.llm.backends.transformers.asking import LIBRARY, asked, reply
+from tests.llm.backends.asking import complete, failure, used
+from tests.llm.backends.transformers.asking import LIBRARY, asked
 from tests.llm.backends.transformers.tiny_models import (
     END,
     save_saying,
@@ -46,16 +46,14 @@ async def outcome(model: TransformersModel, request: Request) -> Completion | Mo
 
 
 def drawn(model: TransformersModel, constraint: Constraint, by: str, n: int) -> list[str]:
-    async def ask() -> list[str]:
+    async def ask(model: TransformersModel) -> list[str]:
         requests = (
             replace(asked(), constraint=constraint, constrain_by=by, temperature=1.0, seed=seed)  # type: ignore[arg-type]
             for seed in range(n)
         )
-        replies = [await model.complete(request) for request in requests]
-        await model.aclose()
-        return [completion.text for completion in replies]
+        return [(await model.complete(request)).text for request in requests]
 
-    return asyncio.run(ask())
+    return used(model, ask)
 
 
 def test_every_plan_that_is_written_line_by_line_is_valid(model: TransformersModel) -> None:
@@ -65,16 +63,25 @@ def test_every_plan_that_is_written_line_by_line_is_valid(model: TransformersMod
     assert len(set(texts)) == 8
 
 
-def test_every_plan_of_the_indexed_grammar_is_valid(model: TransformersModel) -> None:
-    for text in drawn(model, steps_constraint(LIBRARY, max_steps=4, max_text=16), "grammar", 8):
-        compile_plan(text, LIBRARY)
-
-
-def test_new_actions_are_written_by_a_grammar_of_their_own(model: TransformersModel) -> None:
-    for text in drawn(model, header_constraint(LIBRARY, max_text=16), "grammar", 4):
-        assert text.startswith("New actions:\n- ")
-        assert text.endswith("\n\n")
-        parse(f"{text}1. a = FIND(CTX, CTX) : f")
+@pytest.mark.parametrize(
+    ("constraint", "n", "prefix", "suffix"),
+    [
+        (steps_constraint(LIBRARY, max_steps=4, max_text=16), 8, "", ""),
+        (
+            header_constraint(LIBRARY, max_text=16),
+            4,
+            "New actions:\n- ",
+            "1. a = FIND(CTX, CTX) : f",
+        ),
+    ],
+)
+def test_every_plan_of_a_grammar_is_valid(
+    model: TransformersModel, constraint: Constraint, n: int, prefix: str, suffix: str
+) -> None:
+    for text in drawn(model, constraint, "grammar", n):
+        assert text.startswith(prefix)
+        parse(text + suffix)
+        assert suffix or compile_plan(text, LIBRARY)
 
 
 def test_a_grammar_may_have_characters_of_many_bytes(model: TransformersModel) -> None:
@@ -84,7 +91,7 @@ def test_a_grammar_may_have_characters_of_many_bytes(model: TransformersModel) -
         assert "\ufffd" not in text
 
 
-def test_one_sentence_only_is_what_is_written(model: TransformersModel) -> None:
+def test_a_grammar_of_one_sentence_yields_it(model: TransformersModel) -> None:
     constraint = Constraint("yes", 'start: "yes ☂"')
     assert drawn(model, constraint, "grammar", 1) == ["yes ☂"]
 
@@ -119,7 +126,7 @@ def test_lines_follow_one_another_without_a_break_at_the_end(model: Transformers
         (Constraint("lines", 'start: "a"', next_line=lambda _: "start: missing"), "line"),
     ],
 )
-def test_what_a_reply_cannot_be_held_to_is_said(
+def test_an_impossible_constraint_is_an_error(
     model: TransformersModel, constraint: Constraint, by: str
 ) -> None:
     with pytest.raises(ModelError) as caught:
@@ -134,7 +141,7 @@ def test_what_a_reply_cannot_be_held_to_is_said(
 
 def test_a_reply_ends_where_the_model_ends_it(tmp_path: Path) -> None:
     save_saying(tmp_path, "it leaked")
-    completion = reply(create(str(tmp_path), ModelSettings()), asked())
+    completion = complete(create(str(tmp_path), ModelSettings()), asked())
     assert completion.text == "it leaked"
     assert completion.model == f"transformers:{tmp_path}"
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
@@ -143,11 +150,11 @@ def test_a_reply_ends_where_the_model_ends_it(tmp_path: Path) -> None:
     assert completion.usage.n_output_tokens == len(tokenizer("it leaked")["input_ids"]) + 1
 
 
-def test_how_far_a_reply_is_is_told_token_by_token(tmp_path: Path) -> None:
+def test_progress_is_reported_token_by_token(tmp_path: Path) -> None:
     save_saying(tmp_path, "it leaked")
     seen: list[CallProgress] = []
     with listening(seen.append):
-        reply(create(str(tmp_path), ModelSettings()), asked("\n".join(["who?"] * 400)))
+        complete(create(str(tmp_path), ModelSettings()), asked("\n".join(["who?"] * 400)))
     phases = [p.phase for p in seen]
     assert list(dict.fromkeys(phases)) == ["loading", "reading", "writing"]
     assert phases == sorted(phases), "one after the other, which is in the order of the alphabet"
@@ -168,48 +175,39 @@ def test_a_reply_that_repeats_itself_is_cut_off(tmp_path: Path) -> None:
         heads[end, last] = 0.0
         heads[tokenizer("\nit leaked")["input_ids"][1], last] = 1.0
     weights.save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="leaked") as caught:
-        reply(create(str(tmp_path), ModelSettings()), asked(limit=3_000))
-    assert caught.value.kind == "repetition"
-    assert caught.value.usage is not None
-    assert 100 < caught.value.usage.n_output_tokens < 1_500
+    caught = failure(create(str(tmp_path), ModelSettings()), "repetition", asked(limit=3_000))
+    assert "leaked" in str(caught)
+    assert caught.usage is not None
+    assert 100 < caught.usage.n_output_tokens < 1_500
 
 
-def test_a_reply_that_reaches_its_limit_is_truncated(model: TransformersModel) -> None:
-    constraint = Constraint("long", "start: /[a-z]{50,60}/")
-    with pytest.raises(ModelError) as caught:
-        reply(model, replace(asked(limit=5), constraint=constraint))
-    assert caught.value.kind == "truncated"
-
-
-def test_a_reply_that_fills_the_window_is_truncated(folder: Path) -> None:
-    model = create(str(folder), ModelSettings(window=40))
+@pytest.mark.parametrize(
+    ("window", "limit", "text", "kind"),
+    [
+        (None, 5, "who?", "truncated"),
+        (40, 3_000, "who?", "truncated"),  # it fills the window
+        (20, 3_000, DOCUMENT, "bad_request"),  # the prompt alone is longer than the window
+    ],
+)
+def test_a_reply_has_limits(
+    folder: Path, window: int | None, limit: int, text: str, kind: ModelErrorKind
+) -> None:
+    model = create(str(folder), ModelSettings(window=window))
     constraint = Constraint("long", "start: /[a-z]{500}/")
-    with pytest.raises(ModelError) as caught:
-        reply(model, replace(asked(), constraint=constraint))
-    assert caught.value.kind == "truncated"
-
-
-def test_a_prompt_longer_than_the_window_is_refused(folder: Path) -> None:
-    model = create(str(folder), ModelSettings(window=20))
-    with pytest.raises(ModelError) as caught:
-        reply(model, asked(DOCUMENT))
-    assert caught.value.kind == "bad_request"
-    assert "window" in str(caught.value)
+    caught = failure(model, kind, replace(asked(text, limit), constraint=constraint))
+    assert "--max-output-tokens" in str(caught) or "window" in str(caught)
 
 
 def test_a_blank_reply_is_empty(model: TransformersModel) -> None:
-    with pytest.raises(ModelError) as caught:
-        reply(model, replace(asked(), constraint=Constraint("blank", 'start: "  "')))
-    assert caught.value.kind == "empty"
+    failure(model, "empty", replace(asked(), constraint=Constraint("blank", 'start: "  "')))
 
 
-def test_bytes_that_are_no_characters_are_left_out(tmp_path: Path) -> None:
+def test_invalid_bytes_are_removed(tmp_path: Path) -> None:
     save_saying(tmp_path, "it", "Ã", "Ġthe", "â", "ĺ")
-    assert reply(create(str(tmp_path), ModelSettings()), asked()).text == "it the"
+    assert complete(create(str(tmp_path), ModelSettings()), asked()).text == "it the"
 
 
-def test_the_window_is_the_models_own_unless_it_is_said(folder: Path) -> None:
+def test_the_window_is_that_of_the_model_unless_it_is_set(folder: Path) -> None:
     assert create(str(folder), ModelSettings()).window == 4_096
     assert create(str(folder), ModelSettings(window=77)).window == 77
 
@@ -220,12 +218,12 @@ def test_the_same_seed_draws_the_same_reply(model: TransformersModel) -> None:
     assert first == second
 
 
-def test_half_a_character_in_a_prompt_does_no_harm(tmp_path: Path) -> None:
+def test_a_lone_surrogate_in_a_prompt_is_replaced(tmp_path: Path) -> None:
     save_saying(tmp_path, "it leaked")
-    assert reply(create(str(tmp_path), ModelSettings()), asked("a \ud800 b")).text == "it leaked"
+    assert complete(create(str(tmp_path), ModelSettings()), asked("a \ud800 b")).text == "it leaked"
 
 
-def test_a_template_makes_the_prompt(tmp_path: Path) -> None:
+def test_the_prompt_is_built_by_the_chat_template(tmp_path: Path) -> None:
     save_saying(tmp_path, "it leaked")
     template = (
         "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}"
@@ -233,23 +231,21 @@ def test_a_template_makes_the_prompt(tmp_path: Path) -> None:
     )
     save_tokenizer(tmp_path, chat_template=template)
     messages = Message("system", "Be brief."), Message("user", "why?")
-    completion = reply(create(str(tmp_path), ModelSettings()), replace(asked(), messages=messages))
+    completion = complete(
+        create(str(tmp_path), ModelSettings()), replace(asked(), messages=messages)
+    )
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     expected = tokenizer("[user] Be brief.\n\nwhy?\n")["input_ids"]
     assert completion.usage.n_input_tokens == len(expected)
     save_tokenizer(tmp_path, chat_template="{{ raise_exception('never') }}")
-    with pytest.raises(ModelError, match="never") as caught:
-        reply(create(str(tmp_path), ModelSettings()), asked())
-    assert caught.value.kind == "bad_request"
+    assert "never" in str(failure(create(str(tmp_path), ModelSettings()), "bad_request", asked()))
 
 
 # ---------------------------------------------------------------------------------------------
 # Prompts that begin alike
 
 
-def test_what_is_known_of_a_document_is_not_read_again(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cached_document_is_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Greedy replies are the same with and without it, whichever document was asked about last."""
     constraint = steps_constraint(LIBRARY, max_steps=2, max_text=12)
     other = DOCUMENT.replace("boat", "ship")
@@ -291,11 +287,6 @@ def test_the_same_prompt_again_reads_one_token(tmp_path: Path) -> None:
         assert one.usage.n_cached_tokens == one.usage.n_input_tokens - 1
 
 
-def test_common_beginnings() -> None:
-    assert n_common([], [1]) == 0
-    assert n_common([1, 2], [1, 2]) == 2
-
-
 # ---------------------------------------------------------------------------------------------
 # Time
 
@@ -320,7 +311,9 @@ def test_a_call_that_takes_too_long_is_a_timeout(folder: Path) -> None:
     assert isinstance(after, Completion)
 
 
-def test_who_is_cancelled_makes_way_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_call_stops_at_the_next_token(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = create(str(folder), ModelSettings(window=20_000))
     threads = watched(monkeypatch)
 
@@ -340,6 +333,8 @@ def test_who_is_cancelled_makes_way_at_once(folder: Path, monkeypatch: pytest.Mo
 
     assert asyncio.run(ask()) == "yes"
     assert len(threads) < 3_000  # the whole of it has more than twice as many tokens
+    assert len(set(threads)) == 1
+    assert threads[0] != threading.get_ident()
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -354,18 +349,3 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(transformers.LlamaForCausalLM, "forward", seen)
     return threads
-
-
-def test_calls_are_made_one_after_the_other_in_one_thread(
-    model: TransformersModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    threads = watched(monkeypatch)
-
-    async def ask() -> None:
-        await asyncio.gather(
-            *(model.complete(replace(asked(), constraint=BRIEF)) for _ in range(4))
-        )
-
-    asyncio.run(ask())
-    assert len(set(threads)) == 1
-    assert threads[0] != threading.get_ident()

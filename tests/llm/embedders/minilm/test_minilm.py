@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from pearl.errors import DataError, UsageError
 from pearl.llm.embedders import create_embedder
-from pearl.llm.embedders.minilm import MAX_TOKENS, MiniLM
+from pearl.llm.embedders.minilm import MiniLM
 from pearl.llm.embedders.minilm.network import Encoder, _gelu
 from pearl.llm.weights import find_weights
 from tests.llm.embedders.minilm.tiny_encoder import N_POSITIONS, write_encoder
@@ -85,7 +85,7 @@ def test_gelu_is_exact_to_float32() -> None:
     np.testing.assert_allclose(_gelu(x.copy()), exact, atol=2e-6, rtol=2e-6)
 
 
-def test_files_that_are_no_model_are_said(folder: Path, tmp_path: Path) -> None:
+def test_damaged_model_files_are_data_errors(folder: Path, tmp_path: Path) -> None:
     for name, data in (
         ("model.safetensors", b"\xff" * 64),
         ("tokenizer.json", b"{"),
@@ -123,11 +123,7 @@ def test_another_file_of_weights_is_not_used() -> None:
         create_embedder("minilm")
 
 
-def test_texts_are_cut_where_its_makers_cut_them() -> None:
-    assert MAX_TOKENS == 256
-
-
-def test_products_have_their_threads_again_when_the_last_is_done(folder: Path) -> None:
+def test_thread_limits_are_restored_after_the_last_call(folder: Path) -> None:
     def threads() -> set[int]:
         # Of NumPy's own: that of another package may count threads by thread, and is not used.
         return {pool["num_threads"] for pool in threadpool_info()

@@ -1,8 +1,8 @@
 """A Ray cluster: one worker per node, many concurrent units in each; tolerates the loss of nodes.
 
-Actors of Ray Core and nothing above it. A task whose worker is lost runs again elsewhere, and the
-first outcome that comes of a task is the only one. The driver keeps no state that it would need
-again: who wants to survive its end records the outcomes, and leaves out those tasks next time.
+It uses actors of Ray Core only. A task whose worker is lost runs again on another worker; the first
+outcome of a task counts. The driver has no state to save: its caller stores the outcomes, and leaves out
+these tasks when it starts again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import pickle
+import platform
 import sys
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import aclosing, chdir, contextmanager, nullcontext
@@ -19,21 +21,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl.errors import PearlError, UsageError
+from pearl.llm.client import Client, ClientSettings
 from pearl.pipeline import Pearl
 from pearl.plugins.extras import require_extra
 from pearl.runs.executors import Listener, Outcome, Task, Unit
 from pearl.runs.executors.local import AHEAD, UNDER_WAY, document_of, in_order, perform
-from pearl.runs.executors.ray.worker import (
-    RayWorker,
-    WorkerConfig,
-    unpacked_error,
-    unpacked_outcome,
-)
 from pearl.runs.identity import version
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
-
-__all__ = ["DESCRIPTION", "KEEPS_LIMITS", "UNITS", "run"]
 
 DESCRIPTION = "on a Ray cluster whose nodes come and go"
 KEEPS_LIMITS = False
@@ -59,7 +54,7 @@ async def run(
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Outcome[U], None]:
-    """Run the units on the cluster of $RAY_ADDRESS, or on one that is started on this machine."""
+    """Run the units on the cluster of $RAY_ADDRESS, or start one on this machine."""
     if not isinstance(pearl.client.settings.model, str):
         raise UsageError("a model object cannot be sent to a cluster", help="pass its name instead")
     n_places = pearl.client.settings.concurrency
@@ -70,13 +65,13 @@ async def run(
         async def one(unit: U) -> Outcome[U]:
             if isinstance(unit, Task) and (unit.problem is not None or unit.document is None):
                 return await perform(unit, here, listener)
-            found = await crew.run(unit)
-            if isinstance(found.halted, PearlError):
-                pearl.client.breaker.throw(found.halted)
+            outcome, halted = await crew.run(unit)
+            if halted is not None:
+                pearl.client.breaker.throw(halted)
             if listener is not None:
-                for event in found.outcome.trace:
+                for event in outcome.trace:
                     listener(unit.id, event)
-            return found.outcome
+            return outcome
 
         outcomes = in_order(
             units,
@@ -98,9 +93,9 @@ async def run(
 
 @contextmanager
 def _cluster() -> Iterator[None]:
-    """Connected to a cluster; one that was started here is ended, as is a connection made here."""
+    """Connect to a cluster; at the end, disconnect, or stop a cluster that was started here."""
     require_extra("ray", "the executor 'ray'", "ray")
-    # Nothing of what runs here is told to anybody, unless the user says so.
+    # No usage statistics, unless the user turns them on.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     import ray
@@ -111,7 +106,7 @@ def _cluster() -> Iterator[None]:
     address = os.environ.get("RAY_ADDRESS")
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE}
-    # Workers import from the folder in which Ray is started, before any other.
+    # Workers import from the folder in which Ray is started first, even if the driver would not.
     is_searched = bool({"", os.getcwd()} & set(sys.path))  # noqa: PTH109
     try:
         with nullcontext() if is_searched else chdir(os.path.abspath(os.sep)):  # noqa: PTH100
@@ -132,7 +127,7 @@ def _cluster() -> Iterator[None]:
 def _divert() -> None:
     """Log Ray's reports of lost workers, one line each.
 
-    It writes pages of it to stdout, whatever is asked of it, and stdout is for data.
+    Ray writes pages of them to stdout, which is for data, and has no setting for that.
     """
     worker: Any = import_module("ray._private.worker")
 
@@ -147,17 +142,12 @@ def _divert() -> None:
 class _Slot:
     """A slot for a worker: its current actor and number of tasks."""
 
-    setup: WorkerConfig
+    setup: tuple[Any, ...]
+    """Arguments of its `RayWorker`."""
     actor: Any
     n_tasks: int = 0
     reviving: asyncio.Task[None] | None = None
     """The pending restart of the worker; None while it is alive."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    outcome: Outcome[Any]
-    halted: Exception | None = None
 
 
 class _Crew:
@@ -169,7 +159,7 @@ class _Crew:
         n_places = settings.concurrency
         n = min(n_workers or len(nodes), n_places)
         rate, tokens = settings.requests_per_minute, settings.tokens_per_minute
-        self._most = UNDER_WAY * n_places  # tasks under way, all of which one may have to take
+        self._most = UNDER_WAY * n_places  # running tasks; one worker may have to take all of them
         self._share = -(-self._most // n)
         self.workers: list[_Slot] = []
         for i in range(n):
@@ -180,7 +170,7 @@ class _Crew:
                 requests_per_minute=rate and rate / n,
                 tokens_per_minute=tokens and tokens / n,
             )
-            setup = WorkerConfig(version(), pearl.settings, own, str(Path.cwd()))
+            setup = (pearl.settings, own, str(Path.cwd()))
             self.workers.append(_Slot(setup, self._hired(setup, nodes[i % len(nodes)])))
         self._document: Hashable = None
         self._last = self.workers[0]
@@ -194,28 +184,27 @@ class _Crew:
                 slot.reviving.cancel()
             ray.kill(slot.actor)
 
-    async def run(self, unit: Unit) -> _Found:
-        """Execute a unit on any worker, retrying elsewhere if the worker is lost."""
+    async def run(self, unit: U) -> tuple[Outcome[U], PearlError | None]:
+        """The outcome of a unit, and the error that halted its worker; a lost worker is replaced."""
         from ray import exceptions
 
         for _ in range(ATTEMPTS):
             slot = await self._slot(unit)
             slot.n_tasks += 1
             try:
-                said = await slot.actor.work.remote(unit, version())
-            except (exceptions.RayTaskError, TypeError) as error:  # it cannot even be sent
+                outcome, halted = await slot.actor.work.remote(unit, version())
+            except (exceptions.RayTaskError, TypeError) as error:  # the unit cannot be pickled
                 reason = str(getattr(error, "cause", error)).strip().partition("\n")[0]
-                return _Found(_failed(unit, f"it cannot be run on a cluster: {reason}"))
-            except exceptions.RayError:  # the worker is lost, or its node with what it said
+                return _failed(unit, f"it cannot be run on a cluster: {reason}"), None
+            except exceptions.RayError:  # the worker or its node is lost
                 self._lose(slot)
                 continue
             finally:
                 slot.n_tasks -= 1
-            if "refused" in said:
-                raise unpacked_error(said["refused"])
-            halted = unpacked_error(said["halted"]) if said["halted"] else None
-            return _Found(unpacked_outcome(unit, said["outcome"]), halted)
-        return _Found(_failed(unit, f"{ATTEMPTS} workers were lost while they ran it"))
+            if outcome is None:
+                raise halted
+            return replace(outcome, unit=unit), halted
+        return _failed(unit, f"{ATTEMPTS} workers were lost while they ran it"), None
 
     async def _slot(self, unit: Unit) -> _Slot:
         """The slot with units over the same document, else the least loaded one."""
@@ -243,29 +232,29 @@ class _Crew:
                 await slot.actor.is_there.remote()
                 break
             except exceptions.ActorDiedError:
-                ray.kill(slot.actor)  # lest there be two, should it be on its way after all
+                ray.kill(slot.actor)  # or there would be two, if Ray restarts it after all
                 slot.actor = self._hired(slot.setup, None)
             except exceptions.RayError:
                 await asyncio.sleep(REVIVE_S)
         slot.reviving = None
 
-    def _hired(self, setup: WorkerConfig, node: Mapping[str, Any] | None) -> Any:
+    def _hired(self, setup: tuple[Any, ...], node: Mapping[str, Any] | None) -> Any:
         worker = _actor(RayWorker, node, max_concurrency=self._most + 1)
-        return worker.remote(setup)
+        return worker.remote(*setup)
 
 
 def _nodes() -> list[Mapping[str, Any]]:
-    """The slots whose worker is alive."""
+    """The nodes that are alive."""
     import ray
 
-    listed: Any = ray.nodes  # it says nothing of its types
+    listed: Any = ray.nodes  # it has no type hints
     return [node for node in listed() if node["Alive"]]
 
 
 def _actor(kind: type, node: Mapping[str, Any] | None, **options: Any) -> Any:
-    """A kind of actor that is restarted as often as need be, on this node if it is there.
+    """A class of actors that Ray restarts without limit, on this node if it is alive.
 
-    What it was doing when it was lost is not repeated by Ray but by `_Crew`, elsewhere and at once.
+    Ray does not repeat calls of a lost actor: `_Crew` does, at once and on another node.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -280,5 +269,50 @@ def _actor(kind: type, node: Mapping[str, Any] | None, **options: Any) -> Any:
     )
 
 
-def _failed(unit: Unit, message: str) -> Outcome[Unit]:
+def _failed(unit: U, message: str) -> Outcome[U]:
     return Outcome(unit, None, PearlError(f"task {unit.id}: {message}"), Trace(unit.id))
+
+
+class RayWorker:
+    """Executes many units on a node concurrently, like `local`, with its own `Pearl`."""
+
+    def __init__(self, settings: Mapping[str, Any], client: ClientSettings, folder: str) -> None:
+        # Nothing here may fail: Ray would not report why to the driver.
+        self._settings = settings
+        self._client = client
+        self._folder = folder
+        self._resources: Resources | None = None
+
+    async def is_there(self) -> None:
+        """Return once the worker is ready."""
+
+    async def work(self, unit: Unit, driver: str) -> tuple[Outcome[Any] | None, Exception | None]:
+        """The outcome without its unit, and the error that halted the model; or None, and why it cannot run."""
+        try:
+            resources = self._ready(driver)
+        except PearlError as error:
+            return None, error
+        outcome = await perform(unit, resources)
+        outcome = replace(outcome, unit=None, error=_portable(outcome.error))  # type: ignore[arg-type]
+        return outcome, resources.pearl.client.breaker.error
+
+    def _ready(self, driver: str) -> Resources:
+        if driver != version():
+            raise UsageError(
+                f"the node {platform.node()} runs {version()}, the driver {driver}",
+                help="install the same on every node of the cluster",
+            )
+        if self._resources is None:
+            if Path(self._folder).is_dir():
+                os.chdir(self._folder)
+            self._resources = Resources(Pearl(Client(self._client), **self._settings))
+        return self._resources
+
+
+def _portable(error: Exception | None) -> Exception | None:
+    """The error; one with the same text if it cannot be pickled, as many classes cannot."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001 - whatever a class of another library does
+        return PearlError(f"{type(error).__name__}: {error}")
+    return error
