@@ -55,7 +55,6 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             "tests/actions",
             "tests/contracts/test_native.py",
-            "tests/contracts/test_calculators.py",
             "tests/interpreter",
         ),
     ),
@@ -81,7 +80,6 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "pearl/replies",
         (
             "tests/replies",
-            "tests/actions/test_garbage.py",
             "tests/interpreter",
             "tests/contracts/test_reply_limits.py",
         ),
