@@ -208,7 +208,7 @@ class Pearl:
     async def understand(
         self, question: str, *, history: Sequence[Turn] = (), trace: Trace | None = None
     ) -> Understood:
-        """Make a question clear by itself, with absolute periods.
+        """Rewrite a question to be clear on its own, with dates in place of relative periods.
 
         Raises:
             UsageError: The question is blank.
@@ -377,7 +377,7 @@ class Pearl:
         Args:
             seed: Seed of replies.
             temperature: Temperature of all calls, if there is a seed.
-            scope: Name of the work; replies of the same work are found again, with their cost.
+            scope: Name of the work; replies of the same work are reused, with their original cost.
         """
         other = self.asking(self.client)
         other.draws = Draws(self.draws.n, seed, temperature)

@@ -39,9 +39,9 @@ class Setting:
     above: float | None = None
     most: float | None = None
     set_by: Literal["anyone", "trusted", "user"] = "anyone"
-    """Who may set it: `trusted` allows a pearl.toml of the working folder if the user trusts that file,
-    because the setting decides where documents are sent, what the planner is told of them, or which files
-    and plug-ins are used. `user` never allows that file."""
+    """Who may set it: `trusted` allows a pearl.toml of the working folder if the user trusts that
+    file, because the setting decides where documents are sent, what the planner is told about them,
+    or which files and plug-ins are used. `user` never allows that file."""
     is_kept: bool = True
     """Whether `pearl runs resume` takes it from the run; else the user has to repeat it."""
     is_first: bool = False
@@ -96,7 +96,7 @@ _ROWS, _LIMITS, _SEARCH = "Rows", "Limits", "Search"
 
 @dataclass
 class Places:
-    """Settings that do not decide results: addresses, names of files, speed."""
+    """Settings that do not affect results: addresses, names of files, speed."""
 
     # fmt: off
     model: Annotated[Text, Setting(
@@ -158,7 +158,7 @@ class Places:
 
 @dataclass
 class Deciding:
-    """Settings that decide results: runs that differ in one of them are different runs."""
+    """Settings that affect results: runs that differ in one of them are different runs."""
 
     # fmt: off
     window: Annotated[int | None, Setting(
@@ -190,7 +190,7 @@ class Deciding:
         _PLAN, "answering",
     )] = None
     shape: Annotated[Literal["none", "counts", "fields"], Setting(
-        "What the planner is told of a document: counts, or also field names (trusted documents only).",
+        "What the planner is told about a document: counts, or also field names (trusted documents only).",
         _PLAN, "answering", set_by="trusted",
     )] = "none"
     planned_by: Annotated[Literal["auto", "model", "rule"], Setting(
@@ -214,7 +214,7 @@ class Deciding:
         _DOCUMENT, "reading", metavar="STRATEGY",
     )] = "auto"
     apart: Annotated[bool | None, Setting(
-        "Show tables to models apart from the text [default: the domain's].",
+        "Show tables to models separately from the text [default: the domain's].",
         _DOCUMENT, "reading",
     )] = None
     sql_engine: Annotated[Literal["sqlite", "duckdb"], Setting(
@@ -239,7 +239,7 @@ class Deciding:
         _ROWS, "reading", metavar="N", least=1,
     )] = 32
     max_item_tokens: Annotated[int, Setting(
-        "Maximum tokens of the line about one row.",
+        "Maximum tokens of the reply for one row.",
         _ROWS, "reading", metavar="TOKENS", least=1,
     )] = 64
     max_reasks: Annotated[int, Setting(
@@ -257,7 +257,7 @@ class Deciding:
         _ROWS, "reading",
     )] = False
     recheck: Annotated[int, Setting(
-        "Ask again about N rows of each such step, one per call, and report how many replies agree.",
+        "Repeat N rows of each step with yes/no or label replies, one per call, and report how many agree.",
         _ROWS, "reading", metavar="N", least=0,
     )] = 0
     embeddings: Annotated[Text | None, Setting(

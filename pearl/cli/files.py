@@ -80,8 +80,8 @@ def found_documents(named: Sequence[str]) -> list[str]:
     """
     found = Counter(path for name in named for path in _documents(name))
     if again := [path for path, n in found.items() if n > 1]:
-        told = f"{counted(len(again), 'document')} {'is' if len(again) == 1 else 'are'} named again"
-        notice(f"{told}, and read once: {again[0]}")
+        told = f"{counted(len(again), 'document')} {'is' if len(again) == 1 else 'are'} named twice"
+        notice(f"{told}, but read only once: {again[0]}")
     return list(found)
 
 
@@ -133,14 +133,14 @@ def _expanded(name: str, *, is_folder: bool) -> list[str]:
 data_options = grouped(
     option(
         "--data", PATH, metavar="FILE|NAME",
-        help="Samples: JSONL, CSV, Parquet or a dataset, read as the domain reads them.",
+        help="Samples in a format of the domain: JSONL, CSV, Parquet or a dataset.",
     ),
     option("--split", str, "Split of a dataset.", metavar="NAME"),
     option(
         "--column columns", str, metavar="FIELD=COLUMN", multiple=True,
-        help="Column of a field of a sample, as question=text.",
+        help="Column that holds a field of the samples, such as question=text.",
     ),
-    option("--subset", str, "Only samples of this subset, as hard.", metavar="NAME"),
+    option("--subset", str, "Only samples of this subset, such as hard.", metavar="NAME"),
     option("--limit", AT_LEAST_1, "Only the first N samples.", metavar="N"),
     option(
         "--allow-outside", bool, help="Allow rows to name documents outside the folder of their file.",

@@ -308,12 +308,12 @@ def report_refused(limits: LimiterStatus | None, concurrency: int) -> None:
         return
     held = []
     if limits.requests_per_s is not None:
-        held.append(f"{limits.requests_per_s:.3g} calls a second")
+        held.append(f"{limits.requests_per_s:.3g} calls per second")
     if limits.n_places < concurrency:
         held.append(f"{limits.n_places:,} at once")
     notice(
-        f"the server refused {limits.n_refused:,} of {limits.n_sent:,} calls for their rate (429)"
-        + (f"; in the end it was sent at most {', '.join(held)}" if held else "")
+        f"the server refused {limits.n_refused:,} of {limits.n_sent:,} calls because of its rate limit (429)"
+        + (f"; the final limit was {', '.join(held)}" if held else "")
     )
 
 
@@ -358,7 +358,7 @@ budget_options = grouped(
     limit_options,
     option(
         "--seconds-per-call", click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-        help="Duration of a call, for the time that --dry-run estimates.",
+        help="Duration of a call, for the time estimate of --dry-run.",
     ),
 )  # fmt: skip
 """`--dry-run` and the options of `limit_options`."""
@@ -366,7 +366,7 @@ budget_options = grouped(
 
 run_options = grouped(
     store_option,
-    option("--fresh", bool, "Start a new run and ignore kept replies."),
+    option("--fresh", bool, "Start a new run and ignore stored replies."),
     click.option("--run", hidden=True),
 )
 """`--store`, `--fresh` and, for `pearl runs resume` alone, the hidden `--run`."""

@@ -264,7 +264,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The lines around evidence."""
+    """Finds the lines around evidence."""
 
     document: Document
     n: int

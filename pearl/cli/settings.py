@@ -121,7 +121,7 @@ def _refuse(file: SettingsFile) -> Callable[[], None]:
         names = [name for name in file.values if not file.may_set(name)]
         raise UsageError(
             f"{file.path} sets {', '.join(names)}, but you have not trusted this file",
-            help="read it, then 'pearl config trust'; or set them yourself, as with --model",
+            help="read it, then run 'pearl config trust'; or set them yourself, for example with --model",
         )
 
     return refuse

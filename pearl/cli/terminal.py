@@ -77,7 +77,7 @@ def new_console(
 ) -> Console:
     """A console that escapes all text, without markup or emoji codes.
 
-    A reader that leaves is no error here; Rich would exit with 1.
+    A closed pipe is not an error here; Rich would exit with 1.
     """
     from rich.console import Console
     from rich.segment import Segment

@@ -278,7 +278,7 @@ def report_reasons(reasons: Iterable[str | None], n: int = 3) -> None:
 def no_reply(n: int, what: str, first: str | None) -> ModelError:
     """The error of a run in which no call got a reply."""
     return ModelError(
-        f"none of {n} {what} got a reply; the first: {first or 'no reason given'}",
+        f"none of {n} {what} got a reply; the first error: {first or 'no reason given'}",
         kind="transport",
         help="no work is lost: run the command again when the model can be reached",
     )
@@ -491,7 +491,7 @@ def _refuse_unfit(name: str) -> None:
 
     if load_executor(name).UNITS is not Unit:
         raise UsageError(
-            f"the executor '{name}' runs questions and plans over documents only",
+            f"the executor '{name}' runs only questions and plans over documents",
             help="use --executor local; 'pearl execute' supports this executor",
         )
 

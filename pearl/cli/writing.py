@@ -51,7 +51,7 @@ class OutputWriter:
 
     @contextmanager
     def open(self, path: str | None) -> Iterator[IO[str]]:
-        """A file to write, as `new_file`."""
+        """Open a file to write, as `new_file` does."""
         self.check(path)
         # Another program may create the file meanwhile.
         with new_file(path, before=lambda: self._check_free(str(path))) as file:

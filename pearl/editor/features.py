@@ -130,9 +130,9 @@ def _used(name: str, span: Span, plan: Outline) -> Hover | None:
         return None
     users = [str(other.number) for other in plan.steps if name in plan.references(other)]
     used = (
-        f"Taken by step {', '.join(users)}."
+        f"Used by step {', '.join(users)}."
         if users
-        else "Taken by no step: it is part of the answer."
+        else "Used by no step: it is part of the answer."
     )
     return Hover(span, plan.text[step.span.start : step.span.end], used)
 

@@ -1,4 +1,4 @@
-"""A Pygments lexer for plan files and action files, made from the grammar: `pygmentize -l plan`."""
+"""A Pygments lexer for plan and action files, generated from the grammar: `pygmentize -l plan`."""
 
 from __future__ import annotations
 

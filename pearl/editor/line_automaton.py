@@ -1,4 +1,4 @@
-"""An automaton that reads one line of a plan or of an action file: a lexer and a TextMate grammar are made from it.
+"""An automaton that reads one line of a plan or of an action file: a lexer and a TextMate grammar are generated from it.
 
 A state is a terminal of the grammar at one of its places, with the states that may follow it. Lines are read one by one,
 so a broken line leaves the others as they are.

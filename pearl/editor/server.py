@@ -2,7 +2,7 @@
 
 Requests are answered from the current text. Findings are computed in a separate thread after a pause in typing,
 and are published only if the text has not changed since. Markdown is escaped: editors load its pictures and
-follow its links, and a plan or an action file may come from a stranger.
+follow its links, and a plan or an action file may come from an untrusted author.
 """
 
 from __future__ import annotations
@@ -456,7 +456,7 @@ def _rename(
         raise _refused("only outputs of steps and new actions of the plan can be renamed here")
     name, plan = params.new_name, outline(file.text)
     if not terminal("NAME").fullmatch(name) or len(name) > MAX_NAME:
-        raise _refused(f"'{name}' is no name: letters, digits and _, at most {MAX_NAME}")
+        raise _refused(f"'{name}' is not a name: letters, digits and _, at most {MAX_NAME}")
     word = word_at(file.text, at)
     is_action = word is not None and word.role in ("action", "declaration")
     taken = plan.declaration_of(name) if is_action else plan.step_of(name, 0)
@@ -505,7 +505,9 @@ async def _code_action(
     if found and (wanted is None or any(_FIX_ALL.value.startswith(each) for each in wanted)):
         mended = fixed(file.text, file.kind, ls.known_or_none(file).library)
         edit = lsp.WorkspaceEdit(changes={file.uri: file.replaced(mended)})
-        actions.append(lsp.CodeAction("Fix all that has one obvious fix", _FIX_ALL, edit=edit))
+        actions.append(
+            lsp.CodeAction("Fix all errors that have one obvious fix", _FIX_ALL, edit=edit)
+        )
     return actions
 
 

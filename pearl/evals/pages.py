@@ -115,7 +115,7 @@ def _svg(picture: Picture) -> Any:
         named = re.sub(r'\bid="|url\(#|href="#', prefix, found[0])
         return re.sub(r' style="([^"]*)"', _attributes, named)
 
-    bare = re.sub(r"<style\b.*?</style>", "", svg, flags=re.S)  # report.css has what it says
+    bare = re.sub(r"<style\b.*?</style>", "", svg, flags=re.S)  # report.css defines these styles
     return Markup(re.sub(r"<[^>]+>", tag, bare))
 
 

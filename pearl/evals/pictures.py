@@ -48,7 +48,7 @@ _STYLE = {
     "grid.color": "#e6e6e6",
     "grid.linewidth": 0.6,
     "legend.frameon": False,
-    "svg.fonttype": "none",  # text stays text: searched, selected, read aloud
+    "svg.fonttype": "none",  # text stays text, to be searched, selected and read aloud
     "text.parse_math": False,  # names are data: a $ in one starts no formula
     "xtick.labelsize": 8.5,
     "ytick.labelsize": 8.5,
@@ -340,7 +340,9 @@ def _library_size(rows: Sequence[Series]) -> Figure:
     rows = [row for row in rows if row.header.library]  # existing results have no library
     sizes = sorted({row.header.n_actions for row in rows})
     if len(sizes) < 2:
-        raise _NoDataError("all logs have libraries of one size; give several logs")
+        raise _NoDataError(
+            "all logs have libraries of the same size; give logs with different libraries"
+        )
     headers = [row.header for row in rows]
     lines: dict[str, list[Series]] = {}
     for row, variant in zip(rows, variants(headers, without=("n_actions", "library")), strict=True):
@@ -403,7 +405,7 @@ def _reliability(rows: Sequence[Series]) -> Figure:
         if (calibration := of_records(row.label, row.records)) is not None
     }
     if not calibrated:
-        raise _NoDataError("no answer has a confidence; give --plans to pearl eval")
+        raise _NoDataError("no answer has a confidence; run pearl eval with --plans")
     drawn, axes = _figure(rows, 4.0)
     axes.plot([0, 100], [0, 100], color=GREY, linestyle=(0, (4, 3)), linewidth=1)
     handles, labels = [], []
@@ -419,7 +421,9 @@ def _reliability(rows: Sequence[Series]) -> Figure:
             )  # fmt: skip
     axes.set_xlim(-2, 104)
     axes.set_ylim(-2, 104)
-    axes.set_xlabel("confidence (%): share of different plans that agree; numbers are answers")
+    axes.set_xlabel(
+        "confidence (%): share of different plans that agree; labels: numbers of answers"
+    )
     axes.set_ylabel(ACCURACY)
     _legend(drawn, handles, labels, max_columns=1)
     return drawn

@@ -151,7 +151,7 @@ class _Writer:
                 continue
             found = figure(self._text(argument))
             if found is None:
-                raise ValueError(f"{operand.name} is no number")
+                raise ValueError(f"{operand.name} is not a number")
             given[operand.name] = found
         scales = {each.scale for each in given.values() if isinstance(each, Quantity)}
         common = scales.pop() if len(scales) == 1 else 0
@@ -185,7 +185,7 @@ class _Writer:
             case Reference():
                 return _value(self._results[argument.name])
             case _:
-                raise ValueError("a list is no operand")
+                raise ValueError("a list is not an operand")
 
 
 def _value(result: StepResult) -> str:

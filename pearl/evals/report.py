@@ -29,8 +29,9 @@ MOSTLY = 0.5
 def baseline_records(records: Iterable[EvalRecord]) -> tuple[EvalRecord, ...]:
     """Records of the baselines for the samples of other records; empty unless all of them have options.
 
-    `longest` chooses the option with the most characters. `majority` chooses the most frequent letter of the
-    right options, which nobody knows beforehand: its score may be a little too high. Ties count in part.
+    `longest` chooses the option with the most characters. `majority` chooses the most frequent
+    letter of the right options, which is unknown beforehand, so its score may be a little too high.
+    Ties count in part.
     """
     samples = {record.sample: record for record in records}
     if not samples or not all(r.options and r.gold is not None for r in samples.values()):
@@ -476,13 +477,13 @@ def calibration(
     n_tried: int | None = None,
     n_alone: int = 0,
 ) -> Calibration:
-    """Compare confidences with what is right.
+    """Compare confidences with correctness.
 
-    With B bins of n_b of the n answers, of mean confidence c_b and accuracy a_b, the expected calibration
-    error is the sum of n_b / n * |a_b - c_b|. The Brier score is the mean of (confidence - correct)².
-    The first is 0 where shares are right; the second is not, unless they are all 0 or 1. Both treat
-    answers as independent, as Wilson's intervals do: several seeds of a sample
-    are not.
+    With B bins of n_b of the n answers, of mean confidence c_b and accuracy a_b, the expected
+    calibration error is the sum of n_b / n * |a_b - c_b|. The Brier score is the mean of
+    (confidence - correct)². The first is 0 for calibrated confidences; the second is 0 only if
+    these are also all 0 or 1. Both treat answers as independent, as Wilson's intervals do: several
+    seeds of a sample are not.
 
     Source:
         Naeini, Cooper and Hauskrecht, Obtaining Well Calibrated Probabilities Using Bayesian Binning

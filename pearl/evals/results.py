@@ -98,7 +98,7 @@ async def _record(resources: Resources, sample: Sample, trace: Trace) -> EvalRec
     try:
         result = _Result.model_validate(sample.extra)
     except ValidationError as error:
-        return record.model_copy(update={"error": f"no row of a result: {first_reason(error)}"})
+        return record.model_copy(update={"error": f"not a row of results: {first_reason(error)}"})
     answer = result.answer or ""
     usage = Usage(result.usage.input_tokens, result.usage.output_tokens, result.usage.cached_tokens)
     n_calls = sum(step.calls for step in result.steps)
@@ -145,8 +145,8 @@ def describe(
 ) -> Header:
     """The header of a log.
 
-    For existing results only their rows tell the model: the library and the bank of the model that maps answers
-    to options do not belong to them.
+    For existing results, only their rows name the model; the library and the bank of the model that
+    maps answers to options are left out, because the results were made without them.
     """
     if evaluation.methods == (EXECUTED,):
         said = {model for each in samples if isinstance(model := each.extra.get("model"), str)}

@@ -92,7 +92,7 @@ def read_judgments(path: str | Path) -> Judgments:
 
 
 def _rows(path: Path, *names: tuple[str, ...]) -> Iterator[Row]:
-    """The rows of a file; columns of lines without a header are called by the first of `names`."""
+    """The rows of a file; columns of lines without a header get the first of their `names`."""
     is_rows = path.suffix.lower() in _ROWS
     for row in read_file(path) if is_rows else _lines(path, names):
         if isinstance(row, DataError):
@@ -186,14 +186,14 @@ class Coverage:
     n_conflicting: int = 0
 
     def remarks(self) -> list[str]:
-        """What differs from a complete evaluation, a line each."""
+        """What differs from a complete evaluation, one line each."""
         said = (
             ("queries without judgments, left out", self.n_without_judgments),
             ("queries without a relevant document, left out", self.n_without_relevant),
             ("judged queries that are not among the queries", self.n_unknown_topics),
-            ("relevant documents that the corpus does not have", self.n_unknown_documents),
-            ("judgments given again", self.n_repeated),
-            ("judgments given again otherwise, the highest stands", self.n_conflicting),
+            ("relevant documents missing from the corpus", self.n_unknown_documents),
+            ("repeated judgments", self.n_repeated),
+            ("conflicting judgments, of which the highest counts", self.n_conflicting),
         )
         return [f"{what}: {n:,}" for what, n in said if n]
 
@@ -308,7 +308,7 @@ async def evaluate_retrieval(
     depth: int = DEPTH,
     with_oracle: bool = False,
 ) -> RetrievalEvaluation:
-    """Search every topic by every searcher and measure what is found.
+    """Run every searcher on every topic and measure the rankings.
 
     Example:
         >>> import asyncio

@@ -68,7 +68,7 @@ def score(record: EvalRecord, scorer: str = EXACT) -> float:
     except Exception as error:  # a scorer may be a plug-in
         raise UsageError(
             f"the scorer '{scorer}' failed: {reason(error)}",
-            help="fix it, or name another --scorer: replies are kept",
+            help="fix it, or name another --scorer: replies are stored",
         ) from error
 
 
@@ -441,7 +441,7 @@ class EvalUnit(RecordUnit):
         return record.model_copy(update=update)
 
     async def _history(self, resources: Resources) -> tuple[Turn, ...]:
-        """The turns before it, as the method sees them."""
+        """The earlier turns of the conversation, as the method sees them."""
         history = self.sample.history
         if self.evaluation.history == "none":
             return ()
@@ -462,7 +462,7 @@ class EvalUnit(RecordUnit):
 
 
 class _Turns:
-    """The records of turns, each made once: later turns use their answers."""
+    """The records of turns, each computed once: later turns use their answers."""
 
     def __init__(self) -> None:
         self._made: dict[Key, EvalRecord] = {}
@@ -540,6 +540,6 @@ def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
 
 
 def _coverage(trace: Trace) -> float | None:
-    """The share of the document in the request for a choice."""
+    """The share of the document that the request for a choice contains."""
     shown = [event.coverage for event in trace if isinstance(event, OptionChosen)]
     return next((share for share in shown if share is not None), None)

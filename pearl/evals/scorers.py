@@ -61,10 +61,10 @@ class _ShippedScorer:
 
 
 def exact(answer: str, reference: str) -> float:
-    """1 where the words and signs are the same.
+    """1 if both have the same words and signs, else 0.
 
     Source:
-        Rajpurkar et al., SQuAD (2016), exact match; without dropping signs.
+        Rajpurkar et al., SQuAD (2016), exact match, but signs are kept.
     """
     from pearl.documents.words import words
 
@@ -72,7 +72,7 @@ def exact(answer: str, reference: str) -> float:
 
 
 def f1(answer: str, reference: str) -> float:
-    """The harmonic mean of the shares of the answer's and the reference's words that are shared.
+    """The harmonic mean of precision and recall of the answer's words.
 
     Source:
         Rajpurkar et al., SQuAD (2016), F1.
@@ -86,7 +86,7 @@ def rouge_l(answer: str, reference: str) -> float:
     """The F-measure of the longest common subsequence of words, without stemming.
 
     Source:
-        Lin, ROUGE (2004), ROUGE-L with beta 1, as `rouge-score` has it, over the words of all scripts.
+        Lin, ROUGE (2004), ROUGE-L with beta 1, as in `rouge-score`, over the words of all scripts.
 
     Example:
         >>> rouge_l("the old man sold his boat", "his old boat")  # old boat, or his boat
@@ -101,7 +101,7 @@ def rouge_l(answer: str, reference: str) -> float:
 
 
 def numeric(answer: str, reference: str) -> float:
-    """1 where they match by a rule other than `Rule.ONE_PERCENT`, else 0.
+    """1 if they match by a rule other than `Rule.ONE_PERCENT`, else 0.
 
     Example:
         >>> numeric("It grew by 9.474%.", "9.5%"), numeric("0.0947", "9.5%"), numeric("9.6%", "9.5%")
@@ -113,7 +113,7 @@ def numeric(answer: str, reference: str) -> float:
 
 
 def execution(answer: str, reference: str) -> float:
-    """1 where both are the same number to 5 decimals; a percentage counts as a share.
+    """1 if both are the same number to 5 decimals; a percentage counts as a share.
 
     Source:
         Chen et al., ConvFinQA (2022), execution accuracy.
@@ -144,7 +144,7 @@ def executed_answer(record: EvalRecord) -> tuple[str, str] | None:
 
 
 def program(answer: str, reference: str) -> float:
-    """1 where both programs compute the same in the same way, or are the same text.
+    """1 if both programs compute the same in the same way, or are the same text.
 
     Source:
         Chen et al., FinQA (2021), program accuracy; without algebra: `(a - b) / b` is not `a / b - 1`.
@@ -165,7 +165,7 @@ def _programs(record: EvalRecord) -> tuple[str, str] | None:
 
 
 PLUGINS = {
-    EXACT: _ShippedScorer("1 where answer and reference are the same words, else 0", exact),
+    EXACT: _ShippedScorer("1 if answer and reference are the same words, else 0", exact),
     "f1": _ShippedScorer("token F1: the words that answer and reference share, in any order", f1),
     "rouge-l": _ShippedScorer(
         "ROUGE-L: the longest common subsequence of words, for notes and summaries",
@@ -173,16 +173,16 @@ PLUGINS = {
         require=lambda: require_extra("eval", "the scorer 'rouge-l'", "rapidfuzz"),
     ),
     "numeric": _ShippedScorer(
-        "1 where answer and reference are the same number as far as it is shown, 9.47% and 0.0947 included",
+        "1 if answer and reference are the same number as far as it is shown, 9.47% and 0.0947 included",
         numeric,
     ),
     "execution": _ShippedScorer(
-        "1 where answer and reference are the same number to 5 decimals, as ConvFinQA counts",
+        "1 if answer and reference are the same number to 5 decimals, as ConvFinQA counts",
         execution,
         executed_answer,
     ),
     "program": _ShippedScorer(
-        "1 where the plan carried out the gold program, up to the order of what is added",
+        "1 if the plan carried out the gold program, up to the order of operands of sums",
         program,
         _programs,
     ),

@@ -118,18 +118,18 @@ class ActionTask:
 class ItemsTask:
     """Carry out one step for several items, each on its own.
 
-    It has nothing of the plan but the call, so equal steps of different plans are one request.
+    It contains only the call, not the plan, so equal steps of different plans share one request.
 
     Attributes:
         output: Name of the step's output; not shown.
         arguments: Parameter name and value of every argument except the items and their labels.
-        kind: What is asked of every item.
+        kind: The kind of decision about each item.
         labels: The values allowed for `label`.
         n_picks: Items to choose for `pick`.
         round: 0 for the first request, n for the n-th after a reply that left items undecided.
         inputs: Names of those arguments that are outputs of earlier steps.
         is_echoed: Whether the reply repeats the first words of each item after its number.
-        why: What was wrong with the reply before.
+        why: The error in the previous reply.
     """
 
     output: str
@@ -158,7 +158,8 @@ class TableColumn:
 class LookupTask:
     """Write the query of a table that answers a question; `round` n follows n rejected replies.
 
-    `mentions` says what the words of the question name in the table, whose file and caption are `table`.
+    `mentions` lists what words of the question refer to in the table; `table` is its file and
+    caption.
     """
 
     output: str
@@ -240,7 +241,7 @@ class Request:
         seed: Sampling seed for servers that support one; None for the backend's default.
         constraint: Only for models that support it; the caller still validates the reply.
         constrain_by: Its form; a JSON reply is converted to a sentence of the language.
-        candidates: Beginnings of a reply whose log-likelihoods are asked for in place of a reply
+        candidates: Beginnings of a reply whose log-likelihoods are requested instead of a reply
             (`pearl.llm.messages`); only for models that compute them.
     """
 
@@ -263,7 +264,7 @@ class Request:
 
     @property
     def document(self) -> str | None:
-        """The document, or the part of it, that stands in the messages; None for no document."""
+        """The document, or the part of it, in the messages; None for no document."""
         if isinstance(self.task, ActionTask) and self.task.parts is not None:
             return None
         document: str | None = getattr(self.task, "document", None)
@@ -282,7 +283,7 @@ class Usage:
     Attributes:
         n_input_tokens: Tokens of prompts.
         n_output_tokens: Tokens of replies, hidden ones included.
-        n_cached_tokens: Those of the input tokens that a cache served.
+        n_cached_tokens: Input tokens that were served from a cache.
         n_implausible_calls: Calls with impossible reported usage (negative, more cached than input
             tokens, not a number), which was dropped or capped.
     """
@@ -341,7 +342,7 @@ class Completion:
         finish_reason: `stop`, or None if the server reports none; a truncated reply is an error.
         is_remembered: Whether it is a cache hit, whose usage is 0.
         prefix: How the call used the server's prefix cache, if the warm-up middleware is active.
-        reasoning: What the model reasoned before its reply, as far as it is sent; for the trace.
+        reasoning: The reasoning before the reply, as far as the server sends it; for the trace.
     """
 
     text: str

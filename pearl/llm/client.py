@@ -226,7 +226,7 @@ class Client(Wrapper):
     ) -> Model:
         """The model with the same limits and budget, without shared replies.
 
-        Replies cached by the same work (`scope`) are reused, and count as what they cost.
+        Replies cached by the same work (`scope`) are reused, and count with their original cost.
 
         Args:
             seed: Sampling seed.

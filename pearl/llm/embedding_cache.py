@@ -152,7 +152,7 @@ class EmbeddingCache:
 
 
 class CachedEmbedder:
-    """An embedder that computes only vectors that are not cached, and equal texts once."""
+    """An embedder that computes only vectors that are not cached, and each text only once."""
 
     def __init__(self, embedder: Embedder, cache: EmbeddingCache, concurrency: int) -> None:
         self.name = embedder.name
@@ -176,7 +176,7 @@ class CachedEmbedder:
         return np.stack([vectors[key] for key in keys]) if keys else np.zeros((0, 0), np.float32)
 
     async def _made(self, texts: Mapping[bytes, str], kind: TextKind) -> dict[bytes, Vector]:
-        """Vectors of texts, made and kept in batches."""
+        """Vectors of texts, computed and stored in batches."""
         places = asyncio.Semaphore(self._concurrency)
         items = list(texts.items())
 

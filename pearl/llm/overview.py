@@ -139,7 +139,7 @@ def server_kind_rows() -> list[ServerKindRow]:
 
 
 def plug_in_rows(package: str) -> list[PlugInRow]:
-    """The plug-ins of `pearl.llm.embedders` or `pearl.llm.rerankers`, with what they are."""
+    """The plug-ins of `pearl.llm.embedders` or `pearl.llm.rerankers`, with their descriptions."""
     names = plugins.names(package)
     return [PlugInRow(name, plugins.load(package, name).DESCRIPTION) for name in names]
 

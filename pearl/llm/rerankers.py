@@ -230,7 +230,7 @@ def read_scores(reply: bytes, n: int, endpoint: Endpoint) -> list[float]:
     if len(scores) < len(results) or scores.keys() != set(range(n)):
         numbers = ", ".join(str(result.index) for result in results[:n])
         raise ModelError(
-            f"{endpoint.shown} sent scores of the texts {numbers} in place of 0 to {n - 1}",
+            f"{endpoint.shown} sent scores for the texts {numbers} in place of 0 to {n - 1}",
             kind="malformed",
         )
     return [scores[i] for i in range(n)]

@@ -1,4 +1,4 @@
-"""A completion as a model sends it → one that may be read and kept, or a `ModelError`."""
+"""Raw completion of a model → usable completion, or a `ModelError`."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def usable(
         message = f"{completion.model} {problem.why}"
         raise ModelError(message, kind=problem.kind, usage=usage, reply=text)
     if request is not None and _is_echo(split.text, request):
-        message = f"{completion.model} repeats what it was sent in place of a reply"
+        message = f"{completion.model} repeats its prompt instead of replying"
         raise ModelError(message, kind="refused", usage=usage, reply=text)
     reasoning = "\n".join(filter(None, (completion.reasoning, split.reasoning)))
     return replace(completion, text=split.text, reasoning=reasoning)
 
 
 def trimmed(error: ModelError, model: str) -> ModelError:
-    """The error of a failed call, with the part of the reply that came without reasoning."""
+    """The error of a failed call, with the partial reply, without its reasoning."""
     loop = loop_in(error.reply) if error.kind == "truncated" else None
     error.reply = without_reasoning(error.reply).text
     return error if loop is None else repeats(model, loop, error.usage, error.reply)
@@ -78,10 +78,10 @@ def _is_for_reader(problem: Unusable, request: Request | None) -> bool:
 
 
 def _is_echo(text: str, request: Request) -> bool:
-    """Whether the reply to a step only has words of its instructions.
+    """Whether the reply to a step consists only of words of its instructions.
 
-    What it has of the document, or of the results of earlier steps, is no echo: to quote them may
-    be its task.
+    Words of the document, or of results of earlier steps, are not an echo: quoting them may be the
+    task.
     """
     step = request.task
     if not isinstance(step, ActionTask) or says_nothing(text):

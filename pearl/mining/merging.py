@@ -140,8 +140,8 @@ class Rules:
     def for_embedder(cls, embed: Embedder) -> Rules:
         """For embeddings, whose cosines are higher.
 
-        With all-MiniLM-L6-v2 the most similar pair of the published drafts that differs has 0.86, the
-        most similar one that does not, 0.89: below 0.9 the model decides.
+        Among the published drafts, with all-MiniLM-L6-v2, two different actions have at most 0.86,
+        two equivalent ones at most 0.89: below 0.9 the model decides.
         """
         return cls(by_embedding(embed), same=0.9, close=0.5)
 
@@ -315,7 +315,7 @@ def _closeness(entries: Sequence[LibraryEntry], rules: Rules) -> Matrix:
 def shards(
     entries: Sequence[LibraryEntry], size: int, likeness: Likeness
 ) -> list[list[LibraryEntry]]:
-    """Split the leaves of a hierarchical clustering in optimal leaf order, at most `size` (from 2) a shard."""
+    """Split a hierarchical clustering in optimal leaf order, at most `size` (from 2) leaves a shard."""
     n_shards = -(-len(entries) // size)
     if n_shards <= 1:
         return [list(entries)]

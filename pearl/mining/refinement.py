@@ -93,7 +93,7 @@ class LibraryComparison(Frozen):
 
 
 class Refinement(Frozen):
-    """The result of refining."""
+    """The result of refining drafts into a library."""
 
     kind: Literal["pearl-refinement"] = "pearl-refinement"
     v: Literal[1] = REFINEMENT_VERSION
@@ -130,7 +130,7 @@ class Refinement(Frozen):
 
     @property
     def figures(self) -> list[tuple[str, int, str]]:
-        """The counts that people are shown: label, number and note."""
+        """The counts shown to users: label, number and note."""
         n_seeds, n_rounds = sum(draft.is_seed for draft in self.drafts), len(self.rounds)
         theirs, usage, count = self.comparison, self.usage, self.count
         draft_notes = {

@@ -48,7 +48,7 @@ from pearl.retrieval import Embedder
 
 _NAME = lazy_pattern(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\Z")
 _BEST_FIRST = ("mined", "unreadable", "failed")
-_FORMAT_HELP = "`pearl mine` writes one; or one action a line: NAME(CTX, X) : definition"
+_FORMAT_HELP = "`pearl mine` writes one; or write one action per line: NAME(CTX, X) : definition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def read_drafts(text: str, source: str) -> Drafts:
 
 
 def _numbered(found: Iterable[tuple[str, str | None, bool]]) -> tuple[Draft, ...]:
-    """Drafts from (text, question, is_seed)."""
+    """Numbered drafts, from tuples (text, question, is_seed)."""
     drafts: list[Draft] = []
     for number, (text, question, is_seed) in enumerate(found):
         action, flaw = _draft_action(text)
@@ -109,7 +109,7 @@ def _mined(text: str, source: str) -> Drafts:
                 rows.append(MinedRow.model_validate_json(line))
         except ValidationError as error:
             cut = number == len(lines) + 1 and not line.rstrip().endswith("}")
-            problem = "the line is cut" if cut else reason(error)
+            problem = "the line is truncated" if cut else reason(error)
             unread.append(f"line {number}: {problem}")
     rows.sort(key=lambda row: (row.index, row.id, _BEST_FIRST.index(row.status), row.reply))
     drafts: list[tuple[str, str | None, bool]] = [(seed, None, True) for seed in seeds]
@@ -158,7 +158,7 @@ _REASON = "the model gave no reason"
 
 @dataclass(frozen=True, slots=True)
 class MergeReply:
-    """A parsed reply; numbers are from 1, each in at most one place."""
+    """A parsed reply; drafts are numbered from 1, and each number occurs at most once."""
 
     merges: tuple[tuple[Action, tuple[int, ...]], ...] = ()
     drops: tuple[tuple[int, str], ...] = ()
@@ -212,7 +212,7 @@ def _bare(line: str) -> str:
 
 
 def _read(numbers: str) -> list[int]:
-    """`1, 4-6` → 1, 4, 5, 6."""
+    """Parse numbers and ranges: `1, 4-6` → 1, 4, 5, 6."""
     numbers_read: list[int] = []
     for part in re.findall(r"\d+(?:\s*[–-]\s*\d+)?", numbers):
         first, _, last = part.replace("–", "-").partition("-")

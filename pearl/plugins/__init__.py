@@ -72,9 +72,9 @@ def _load_foreign(package: str, name: str) -> Any:
     entry, *others = _foreign(package)[name]
     if others:
         raise UsageError(
-            f"{package} has several plug-ins '{name}': of {_distribution(entry)} and of "
+            f"{package} has several plug-ins '{name}': from {_distribution(entry)} and "
             f"{', '.join(map(_distribution, others))}",
-            help="uninstall all of them but one",
+            help="uninstall all but one of them",
         )
     try:
         plugin = entry.load()

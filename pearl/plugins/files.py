@@ -63,5 +63,5 @@ def why_unsafe(path: Path) -> str:
     if found.st_uid != os.geteuid():
         return f"it belongs to another user ({found.st_uid})"
     if stat.S_IMODE(found.st_mode) & 0o022:
-        return f"other users may write to it (rights {stat.S_IMODE(found.st_mode):04o})"
+        return f"other users may write to it (permissions {stat.S_IMODE(found.st_mode):04o})"
     return ""

@@ -28,18 +28,18 @@ FAILURES = (sqlite3.Error, OSError, UnicodeDecodeError)
 """Errors of using a database. Python cannot decode messages of SQLite that quote damaged text."""
 
 _REASONS = {
-    sqlite3.SQLITE_FULL: ("the disk is full", "make room; what was committed stays"),
+    sqlite3.SQLITE_FULL: ("the disk is full", "free disk space; committed data is kept"),
     sqlite3.SQLITE_IOERR: (
         "cannot be read or written",
-        "check the disk and its room; what was committed stays",
+        "check the disk and its free space; committed data is kept",
     ),
-    sqlite3.SQLITE_READONLY: ("cannot be written", "check its rights, or {elsewhere}"),
-    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "check its rights, or {elsewhere}"),
-    sqlite3.SQLITE_PERM: ("cannot be opened", "check its rights, or {elsewhere}"),
+    sqlite3.SQLITE_READONLY: ("cannot be written", "check its permissions, or {elsewhere}"),
+    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "check its permissions, or {elsewhere}"),
+    sqlite3.SQLITE_PERM: ("cannot be opened", "check its permissions, or {elsewhere}"),
     sqlite3.SQLITE_BUSY: ("another program has locked it", "wait for it to end, and try again"),
     sqlite3.SQLITE_CORRUPT: (
         "the file is damaged",
-        "put a copy back, or move the file away and give the command again",
+        "restore a copy, or move the file away and run the command again",
     ),
     sqlite3.SQLITE_NOTADB: ("not a store of pearl, or damaged", "move the file away"),
 }

@@ -116,7 +116,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "corpus-qa": Preset(
             SearchSettings(method="bm25+", k1=1.2, b=0.5, delta=1.0, idf="lucene", free_words=15),
             60,
-            "questions about a corpus of books: long paragraphs preferred, short ones free",
+            "questions about a corpus of books: long paragraphs preferred, short ones given in addition",
         ),
     }
 )

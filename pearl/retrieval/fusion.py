@@ -120,8 +120,8 @@ async def reranked(
     scores = np.array(await reranker.rerank(query, texts), np.float64)
     if len(scores) != len(best) or not np.isfinite(scores).all():
         raise ModelError(
-            f"{reranker.name} gave {len(scores):,} scores for {len(best):,} passages, or one that is "
-            "not a number",
+            f"{reranker.name} returned {len(scores):,} scores for {len(best):,} passages, or a score "
+            "that is not a number",
             kind="malformed",
         )
     order = np.argsort(-scores, kind="stable")  # those with equal scores keep their order

@@ -87,7 +87,7 @@ def contextual_query(question: str, history: Sequence[str] = ()) -> WeightedQuer
 def years_in(text: str) -> tuple[int, ...]:
     """The years from 1800 that a text names, calendar or fiscal, in ascending order.
 
-    Ranges name the years between their ends, too. Amounts and percents are no years.
+    Ranges name the years between their ends, too. Amounts and percentages are not years.
 
     Example:
         >>> years_in("Sales in fiscal 2008 and FY09, not $2010 or 2,011")

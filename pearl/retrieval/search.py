@@ -114,7 +114,7 @@ SUB_QUERIES = "sub-queries"
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found."""
+    """The result of a search."""
 
     hits: tuple[Hit, ...]
     notes: tuple[str, ...] = ()
@@ -231,7 +231,7 @@ class Searcher:
         before = vectors.shape[1] if searched.vectors is None else searched.vectors.shape[1]
         if before != vectors.shape[1]:
             raise ModelError(
-                f"{self.embedder.name} now makes vectors of another dimension; before {before:,}, now "
+                f"{self.embedder.name} now returns vectors of another dimension: before {before:,}, now "
                 f"{vectors.shape[1]:,}",
                 kind="malformed",
                 help="the name now stands for another model: remove pearl/embeddings.sqlite of the cache "
@@ -248,7 +248,7 @@ class Searcher:
     def explain(
         self, index: Index, query: str | Sequence[str], passage: int, history: Sequence[str] = ()
     ) -> dict[str, tuple[TermScore, ...]]:
-        """What each term of each query adds to the lexical score of a passage."""
+        """The contribution of each term of each query to the lexical score of a passage."""
         lexical = self._lexical_method()
         explain = getattr(find_method(lexical) if lexical else self.method, "explain", None)
         if explain is None:
@@ -259,7 +259,7 @@ class Searcher:
         }
 
     def _lexical_method(self) -> str | None:
-        """The method that replaces this one where vectors cannot be had; None if the method names none."""
+        """The method that replaces this one if vectors are not available; None if there is none."""
         fallback: Callable[[SearchSettings], str] | None
         fallback = getattr(self.method, "without_vectors", None)
         return fallback(self.settings) if fallback else None

@@ -224,7 +224,7 @@ class Forecaster:
         return build_graph(self._pearl.compile(plan, question=question))
 
     def _run(self, graph: PlanGraph, document: Document) -> None:
-        """Add a plan over a document."""
+        """Add the estimate of a plan over a document."""
         walk = CostEstimator(
             RequestBuilder(graph, document, self._pearl.limits, self._pearl.searcher)
         )
@@ -260,7 +260,7 @@ class Forecaster:
         return self._steps.setdefault(name, StepForecast(name))
 
     def _plan(self, question: str, card: str, kind: DocumentKind) -> None:
-        """Add the planning of a question; equal questions with equal cards are planned once."""
+        """Add the estimate of planning; equal questions with equal cards are planned once."""
         pearl = self._pearl
         if pearl.planner.settings.planned_by == "rule":  # rules make no call
             self._n_unplanned += 1

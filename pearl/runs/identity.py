@@ -32,7 +32,7 @@ SAMPLED_BYTES = 2**20
 
 
 class RunConfig(Frozen, Deciding):
-    """The base of a header; a file with another value of one of these fields is not continued."""
+    """The base of a header; a file is continued only if all of these fields are equal."""
 
     kind: str
     v: int

@@ -672,7 +672,7 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
         if store.is_mended:
             on_notice(f"{store.folder / FILE}: a damaged index of the store was rebuilt")
         if n := store.n_bad_replies:
-            on_notice(f"{n} kept replies were damaged and asked for again")
+            on_notice(f"{n} stored replies were damaged and are requested again")
 
 
 def _known(

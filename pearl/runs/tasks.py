@@ -153,7 +153,7 @@ def over_files(
         documents: Read when their tasks are run.
         question: The question.
         plan: The text of a plan.
-        is_named: Whether a single task has its path as id, too, and not "".
+        is_named: Whether the id of a single task is its path, too, instead of "".
 
     Raises:
         UsageError: `documents` is a single path.

@@ -25,7 +25,7 @@ EventListener = Callable[[str, Event], None]
 class Telemetry:
     """Creates spans of questions, plans, steps and calls.
 
-    An error of telemetry ends the telemetry with a notice, and not the work.
+    An error in telemetry ends the telemetry with a notice, but not the work.
 
     Example:
         >>> import pearl

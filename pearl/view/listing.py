@@ -70,7 +70,7 @@ class Totals:
 
 
 def text_of(value: Any, most: int) -> str:
-    """A text of a row, cut to a length; "" if it is no text."""
+    """A text of a row, cut to a length; "" if it is not text."""
     if value is None or isinstance(value, dict | list):
         return ""
     text = value if isinstance(value, str) else str(value)

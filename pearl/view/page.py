@@ -188,7 +188,7 @@ def _told(plan: Plan, needs: Sequence[Sequence[int]]) -> str:
         taken = ", ".join(plan.steps[j].output for j in needs[i])
         reads = any(reference.is_context for reference in step.references())
         of = " and ".join(filter(None, ["the document" if reads else "", taken])) or "nothing"
-        told.append(f"Step {i + 1}, {step.output}, {step.action}, takes {of}.")
+        told.append(f"Step {i + 1}, {step.output}, {step.action}, uses {of}.")
     return " ".join(told)
 
 

@@ -31,7 +31,7 @@ STATUSES = (
 
 _DOUBTS = {
     "missing": "not in the document",
-    "given": "not in the document, but in what the step was given",
+    "given": "not in the document, but in the input of the step",
     "short": "too short to verify",
     "apart": "pieces of the document that do not belong together",
     "negation": "leaves out a negation",

@@ -59,7 +59,7 @@ def record_of_answer(answer: Answer, document: Document | None = None) -> Result
 
 
 def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
-    """The fields of a row that a trace knows.
+    """The fields of a row that a trace contains.
 
     A run without an end is `unfinished`. Traces do not contain the rows behind computed answers.
     """

@@ -123,8 +123,8 @@ def test_the_graph_is_told_in_words(show: Show) -> None:
     described = page.evaluate(
         "document.getElementById(document.querySelector('svg').getAttribute('aria-describedby')).textContent"
     )
-    assert "Step 3, ans, CONCAT, takes reason, buyer." in described
-    assert "Step 1, reason, FIND_REASON, takes the document." in described
+    assert "Step 3, ans, CONCAT, uses reason, buyer." in described
+    assert "Step 1, reason, FIND_REASON, uses the document." in described
 
 
 @pytest.mark.parametrize("kind", [kind for kind in SOURCES if kind != "a_list"])

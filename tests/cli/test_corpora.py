@@ -107,7 +107,7 @@ def test_rows_over_a_corpus_are_kept_and_it_is_one_document_when_they_are_made_a
     assert (row["id"], row["answer"]) == ("reports", "2")
     assert "retrieved" in Path("t.jsonl").read_text()
     pearl(*asked)
-    assert "1 of them from before" in pearl.talk
+    assert "1 of them from earlier runs" in pearl.talk
     (run,) = json.loads(pearl("runs", "list", "--json"))
     Path("out.jsonl").unlink()
     pearl("runs", "resume", run["id"], "--yes")
@@ -162,7 +162,7 @@ def test_what_passages_were_sent_to_is_named_again_by_the_user(
     pearl(*again, *words[2:], "--reranker", "tei", "--reranker-url", openai_server.url, code=2)
     assert "leave out --reranker" in pearl.talk
     pearl(*again, *words[2:])
-    assert "1 of them from before" in pearl.talk
+    assert "1 of them from earlier runs" in pearl.talk
     assert len(openai_server.requests) == n_asked
 
 

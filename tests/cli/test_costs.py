@@ -144,7 +144,7 @@ def test_a_limit_ends_the_run_and_keeps_what_is_done(
     }
     pearl(*args)
     assert len(openai_server.requests) == 4
-    assert "2 rows in out.jsonl, 1 of them from before" in pearl.talk
+    assert "2 rows in out.jsonl, 1 of them from earlier runs" in pearl.talk
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ def test_what_a_server_refused_for_its_rate_is_told_once(
     told = [line for line in pearl.talk.splitlines() if "(429)" in line]
     assert len(told) == 1
     n_calls = len(openai_server.requests)
-    assert f"the server refused 1 of {n_calls} calls for their rate (429)" in told[0]
-    assert "at most 9.7 calls a second, 3 at once" in told[0]
+    assert f"the server refused 1 of {n_calls} calls because of its rate limit (429)" in told[0]
+    assert "the final limit was 9.7 calls per second, 3 at once" in told[0]
 
     pearl(*args)
     assert "(429)" not in pearl.talk

@@ -86,7 +86,7 @@ def test_every_row_of_a_tasks_file_has_one_of_the_results(pearl: Terminal) -> No
     for _ in range(2):
         pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl")
         assert [row["id"] for row in rows_of("rows.jsonl")] == ["a", "b", "a", "a"]
-    assert "4 of them from before" in pearl.talk
+    assert "4 of them from earlier runs" in pearl.talk
 
 
 def test_the_longest_are_as_many_as_were_asked_for(pearl: Terminal) -> None:
@@ -156,7 +156,7 @@ def test_tasks_that_do_not_say_a_library_run_and_it_is_noted(pearl: Terminal) ->
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
-        (["ask", "why.plan", "story.txt"], 2, "a plan is run: pearl execute why.plan story.txt"),
+        (["ask", "why.plan", "story.txt"], 2, "to run a plan: pearl execute why.plan story.txt"),
         (["ask", "story.txt", QUESTION], 2, f'pearl ask "{QUESTION}" story.txt'),
         (["ask", "story.txt"], 2, "'story.txt' is a file, not a question"),
         (["ask", QUESTION, "https://example.org/a?b=c"], 2, 'curl -sL ADDRESS | pearl ask "..." -'),
@@ -192,7 +192,7 @@ def test_a_document_named_twice_is_read_once(pearl: Terminal) -> None:
     assert told == ""
     assert len(Path("told.txt").read_text().splitlines()) > 1  # one answer, over several lines
     assert json.loads(Path("told.txt").read_text())["question"] == QUESTION
-    assert "1 document is named again, and read once: story.txt" in pearl.talk
+    assert "1 document is named twice, but read only once: story.txt" in pearl.talk
 
 
 def test_folders_and_patterns_are_documents(pearl: Terminal) -> None:

@@ -97,7 +97,7 @@ def test_the_same_command_again_makes_no_call(
     assert ids(folder) == DOCUMENTS
     said = execute(openai_server)
     assert len(openai_server.requests) == 2 * N
-    assert f"{N} rows in out.jsonl, {N} of them from before" in said
+    assert f"{N} rows in out.jsonl, {N} of them from earlier runs" in said
     assert (folder / "out.jsonl").read_bytes() == first
 
 
@@ -189,7 +189,7 @@ def test_a_server_that_wants_to_be_left_alone_for_long_pauses_the_run(
     slow = FAULTS["429"]
     openai_server.next(*[Canned(slow.body, 429, {"retry-after": "7200"})] * 9)
     said = execute(openai_server, code=75)
-    assert "the server wants 120 minutes before the next call" in said
+    assert "the server asks for a pause of 120 minutes before the next call" in said
     assert "resume it: pearl runs resume " in said
     assert len(openai_server.requests) <= 2
 

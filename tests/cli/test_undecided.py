@@ -42,7 +42,7 @@ def test_rows_say_what_they_are(pearl: Terminal, folder: Path) -> None:
     assert "  1 answer undecided: the rows have the reasons\n" in pearl.talk
     assert "nothing found" not in pearl.talk
     pearl("execute", "count.plan", *documents, *args, code=1)
-    assert "3 of them from before" in pearl.talk
+    assert "3 of them from earlier runs" in pearl.talk
     run = pearl.talk.partition("run ")[2].partition(":")[0]
     assert "2 answered, 1 undecided" in pearl("runs", "show", run)
     pearl("execute", "list.plan", "empty.txt", *args[:2], "--out", "other.jsonl")

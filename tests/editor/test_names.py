@@ -36,8 +36,8 @@ def cursor(before: str, line: int) -> tuple[str, int]:
         ("COUN", 5, "COUNT(ITEMS) -> Number", "Return how many entries ITEMS has, as a number\n\nAn action of library seed, computed in Python."),
         ("COUNT(", 5, '1. key = LOOK(CTX, "key 🔑") : the key', "Output of step 1. It is a List."),
         ("[n", 6, "2. n = COUNT(key) : b", "Output of step 2. It is a Number."),
-        ("1. key", 4, '1. key = LOOK(CTX, "key 🔑") : the key', "Taken by step 2, 3."),
-        ("3. an", 6, "3. ans = CONCAT(key, [n, key]) : c", "Taken by no step: it is part of the answer."),
+        ("1. key", 4, '1. key = LOOK(CTX, "key 🔑") : the key', "Used by step 2, 3."),
+        ("3. an", 6, "3. ans = CONCAT(key, [n, key]) : c", "Used by no step: it is part of the answer."),
         ("LOOK(CT", 4, "CTX", "The document: whatever the plan is run over."),
     ],
 )  # fmt: skip

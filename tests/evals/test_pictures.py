@@ -37,8 +37,8 @@ def test_one_log_gives_three_pictures() -> None:
     pictures, skipped = drawn(log(12))
     assert set(pictures) == {"accuracy-cost", "subsets", "plan-shape"}
     assert skipped == {
-        "library-size": "all logs have libraries of one size; give several logs",
-        "reliability": "no answer has a confidence; give --plans to pearl eval",
+        "library-size": "all logs have libraries of the same size; give logs with different libraries",
+        "reliability": "no answer has a confidence; run pearl eval with --plans",
     }
     for picture in pictures.values():
         assert "quality-dev · openai:gpt-x · n = 12" in words(picture)

@@ -140,9 +140,9 @@ def test_topics_that_cannot_be_evaluated_are_counted() -> None:
         "queries without judgments, left out: 1",
         "queries without a relevant document, left out: 1",
         "judged queries that are not among the queries: 1",
-        "relevant documents that the corpus does not have: 1",
-        "judgments given again: 2",
-        "judgments given again otherwise, the highest stands: 1",
+        "relevant documents missing from the corpus: 1",
+        "repeated judgments: 2",
+        "conflicting judgments, of which the highest counts: 1",
     ]
     # What the corpus does not have stays in the denominator.
     assert found.scores[0].values["R@10"] == {"sale": 1.0, "barn": 0.5}

@@ -60,7 +60,7 @@ def test_an_echo_of_the_instructions_is_refused() -> None:
 
     answer = asyncio.run(Pearl(Scripted(echo)).execute(PLAN, Document(TEXT, "story")))
     assert answer.status == "refused"
-    assert "repeats what it was sent" in answer.why
+    assert "repeats its prompt" in answer.why
     assert len(seen) == 2, "it is asked again once, and no step goes on from it"
 
 

@@ -289,7 +289,7 @@ def test_folders_of_others_stay_as_they_are(bank: Bank) -> None:
     Path("bank").mkdir()
     Path("bank/mine.plan").write_text("mine", encoding="utf-8")
     for option in ((), ("--dry-run",)):
-        assert "not empty and was not made by" in bank.make(*option, code=3)
+        assert "not empty and was not created by" in bank.make(*option, code=3)
     assert bank.files == {"mine.plan": "mine"}
     Path("bank/mine.plan").unlink()
     Path("bank/curation.jsonl").write_text("Dear diary\n", encoding="utf-8")

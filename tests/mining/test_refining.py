@@ -95,7 +95,7 @@ def test_a_cut_last_line_and_broken_lines_are_forgiven() -> None:
     text = mined(row(0, FIND_A), {"odd": 1}) + json.dumps(row(1, FIND_B))[:40]
     found = read_drafts(text, "x")
     assert [draft.text for draft in found.drafts][1:] == [FIND_A]
-    assert found.unread[1] == "line 4: the line is cut"
+    assert found.unread[1] == "line 4: the line is truncated"
     assert found.unread[0].startswith("line 3: ")
 
 

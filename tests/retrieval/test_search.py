@@ -203,7 +203,7 @@ def test_vectors_of_another_model_than_the_index_are_not_used(index: Index) -> N
     asked = found(index, "iron mined", settings=SearchSettings("hybrid"), embedder=Other())
     assert asked.hits == found(index, "iron mined").hits
     assert asked.notes == (
-        "ranked by words alone (bm25), without vectors: down now makes vectors of another dimension; "
+        "ranked by words alone (bm25), without vectors: down now returns vectors of another dimension: "
         "before 4, now 3",
     )
     with pytest.raises(ModelError, match="before 4, now 3"):

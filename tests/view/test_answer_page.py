@@ -276,8 +276,8 @@ def test_steps_stand_below_what_they_take() -> None:
     assert y["one"] == y["three"] < y["two"] < y["ans"]
     assert len(drawn.lines) == 4  # one-two, and three to ans
     assert drawn.height == y["ans"] + HEIGHT
-    assert drawn.text.endswith("Step 4, ans, CONCAT, takes one, two, three.")
-    assert "Step 2, two, FIND, takes the document and one." in drawn.text
+    assert drawn.text.endswith("Step 4, ans, CONCAT, uses one, two, three.")
+    assert "Step 2, two, FIND, uses the document and one." in drawn.text
 
 
 def test_the_longest_chain_is_by_seconds_not_by_steps() -> None:

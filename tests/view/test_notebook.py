@@ -122,7 +122,7 @@ def test_a_graph_is_drawn_and_told() -> None:
         "1. one", "FIND", "2. two", "FIND", "3. ans", "JOIN",
     ]  # fmt: skip
     assert tree.find("./svg/path").get("d").count("M") == 2
-    assert "Step 3, ans, JOIN, takes one, two." in tree.findtext("./svg/desc")
+    assert "Step 3, ans, JOIN, uses one, two." in tree.findtext("./svg/desc")
     assert PLAN in "".join(tree.find("details").itertext())
 
 

@@ -47,9 +47,9 @@ def command(
 ) -> int:
     """Write a plan for QUESTION and run it over each DOC (text, HTML, PDF, Word; - is stdin).
 
-    A DOC may be a folder or a pattern, as reports/*.txt. With --together they are a corpus: a step for
-    which it is too long is shown the passages that match, from an index that is kept. The store keeps
-    every reply: repeating a question about the same document makes no call.
+    A DOC may be a folder or a pattern, such as reports/*.txt. With --together they are one corpus:
+    a step for which it is too long is shown the matching passages, from a stored index. The store
+    keeps every reply: repeating a question about the same document makes no call.
     """
     from pearl.cli.work import run_tasks
 
@@ -72,7 +72,7 @@ def _refuse_swapped(question: str, documents: tuple[str, ...]) -> None:
         return
     rest = " ".join(documents)
     if question.endswith(".plan"):
-        help = f"a plan is run: pearl execute {question} {rest or 'DOC'}"
+        help = f"to run a plan: pearl execute {question} {rest or 'DOC'}"
     elif documents and not Path(documents[0]).exists():
         help = f'the question comes first: pearl ask "{documents[0]}" {question}'
     else:

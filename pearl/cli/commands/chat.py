@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("documents", nargs=-1, metavar="DOC...")
 @together_option
-@option("-o --out", PATH, "Keep the conversation in FILE, as JSON lines.")
+@option("-o --out", PATH, "Save the conversation to FILE, as JSON lines.")
 @option(
-    "--continue continued", PATH, metavar="FILE", help="Continue the conversation of FILE, and keep it there.",
+    "--continue continued", PATH, metavar="FILE", help="Continue the conversation in FILE, and save it there.",
 )  # fmt: skip
 @option("-v --verbose", bool, "Show the plan and every step, too.")
 @context_lines_option
@@ -64,7 +64,7 @@ def command(
     continued: str | None,
     **options: Any,
 ) -> int:
-    """Answer questions about DOC, one a line; a question may refer to earlier ones.
+    """Answer questions about DOC, one per line; a question may refer to earlier ones.
 
     Several DOCs, or a folder, are a corpus, as with `pearl ask --together`. Questions from a pipe are
     echoed, so that the output reads as a conversation. /help lists commands: /plan, /evidence, /undo, ...
@@ -168,8 +168,8 @@ class KeptFile:
         path, before = Path(self._path), self._text
         if before is not None and path.is_file() and path.read_bytes() != before.encode():
             raise DataError(
-                "another program has written to the file, so this conversation is not kept there",
-                path=path, help="/save FILE keeps it elsewhere",
+                "another program has written to the file, so this conversation is no longer saved there",
+                path=path, help="/save FILE saves it elsewhere",
             )  # fmt: skip
         with new_file(self._path) as file:
             file.write(text if is_plain(self._path) else text.removeprefix(before or ""))

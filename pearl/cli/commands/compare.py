@@ -36,7 +36,7 @@ _FACTS = (
 def command(first: str, second: str, by_document: bool, as_json: bool) -> int:
     """Compare two logs of `pearl eval`, sample by sample.
 
-    Methods of the same name are compared; if the logs share none, each method with each.
+    Methods of the same name are compared; if the logs share none, all pairs of methods.
     """
     from pearl.cli.scores import print_comparisons
     from pearl.evals import report

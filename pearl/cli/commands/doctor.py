@@ -182,7 +182,7 @@ def _files() -> Iterator[Check]:
         if file.is_trusted:
             yield Check("settings", "ok", f"{file.path} sets {', '.join(file.values)}")
         else:
-            help = "read it, then pearl config trust"
+            help = "read it, then run pearl config trust"
             yield Check("settings", "missing", f"{file.path} is not trusted", help)
     changed = [row for row in settings_in_force(context, files) if row["from"]]
     for row in changed:

@@ -80,9 +80,9 @@ retrieval_options = grouped(
     ),
     option(
         "-k --k cutoffs", AT_LEAST_1, metavar="N", default=(10,), multiple=True,
-        help="Measure the best N documents; may be repeated.",
+        help="Compute the measures for the best N documents; may be repeated.",
     ),
-    option("--oracle", bool, "Add an oracle that ranks the right documents first."),
+    option("--oracle", bool, "Add an oracle that ranks the relevant documents first."),
     corpus_options,
 )  # fmt: skip
 """`--retrieval` and what belongs to it."""
@@ -106,7 +106,7 @@ retrieval_options = grouped(
     "of the log].",
 )  # fmt: skip
 @option(
-    "-o --out", PATH, metavar="LOG", help="Write the log to LOG; methods and seeds of the same run that it already has stay.",
+    "-o --out", PATH, metavar="LOG", help="Write the log to LOG; methods and seeds of the same run that are already in it are kept.",
 )  # fmt: skip
 @option(
     "--seeds", AT_LEAST_1, "Run everything N times, with seeds 0 to N-1.", metavar="N", default=1
@@ -114,7 +114,7 @@ retrieval_options = grouped(
 @option("--temperature", click.FloatRange(0, 2), "Temperature of every call [default: 0].")
 @option(
     "--token-budget", click.IntRange(min=256), metavar="TOKENS",
-    help="Maximum input tokens of every method on a sample's document.",
+    help="Maximum input tokens that each method may spend on a sample's document.",
 )  # fmt: skip
 @option(
     "--part-tokens", click.IntRange(min=256), metavar="TOKENS", default=4_096,
@@ -126,7 +126,7 @@ retrieval_options = grouped(
     "the author of a document may decide what it does.",
 )  # fmt: skip
 @option(
-    "--rotate", bool, help="Ask every question with each rotation of its options, to measure the bias for letters.",
+    "--rotate", bool, help="Ask every question with each rotation of its options, to measure letter bias.",
 )  # fmt: skip
 @option(
     "--by-document", bool,
@@ -209,7 +209,8 @@ def _rescore(
 def _check_corpus(options: dict[str, Any], *, is_over_data: bool) -> None:
     corpora = [f"--{name}" for name in ("together", "corpus") if options[name]]
     refuse(
-        (len(corpora) > 1, "--together is the corpus of --data's documents", "leave out --corpus"),
+        (len(corpora) > 1, "--together makes a corpus of the documents of --data",
+         "leave out --corpus"),
         (corpora and not is_over_data, f"{' '.join(corpora)} without --data", "--data FILE"),
         (corpora and options["executor"] != "local",
          "a corpus needs --executor local", "leave out --executor, or use --shard I/N"),

@@ -82,7 +82,7 @@ def command(
 
     The documents are each DOC (- is stdin), or those of --data, each once. With --tasks every
     argument is a document, for rows that name none. With --together all DOCs are one corpus, over
-    which the plan runs once: a step for which it is too long is shown the passages that match.
+    which the plan runs once: a step for which it is too long is shown the matching passages.
 
     The store keeps every reply, and with --out every row, too: the same command, or `pearl runs
     resume`, resumes a run that was stopped.
@@ -269,7 +269,7 @@ def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
     known, cut_off = summary.n_known, summary.n_unfinished
     notice(
         f"run {summary.id}: {counted(summary.n_rows, 'row')} in {out}"
-        + (f", {known:,} of them from before" if known else "")
+        + (f", {known:,} of them from earlier runs" if known else "")
         + (f", {cut_off:,} of them unfinished" if cut_off else "")
     )
     for status, told in (

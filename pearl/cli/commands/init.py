@@ -36,5 +36,5 @@ def command(folder: Path) -> int:
     trust(settings, settings.read_bytes())
     for path in paths:
         click.echo(folder / path)
-    notice(f"next: cd {folder}, then what its README.md shows")
+    notice(f"next: cd {folder}, then follow its README.md")
     return 0

@@ -81,6 +81,6 @@ def _actions_for(
     if "library" in said and not is_inside(path, folder):
         raise UsageError(
             f"the editor names a library outside the project: {library}",
-            help="start the server with it: pearl lsp --library FILE",
+            help="name it when the server starts: pearl lsp --library FILE",
         )
     return known_actions(str(path))

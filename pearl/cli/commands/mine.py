@@ -43,7 +43,7 @@ N_COMMON = 15
 @unit_options
 @as_json
 def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
-    """Draft actions from the questions of --data, one prompt a question.
+    """Draft actions from the questions of --data, one prompt per question.
 
     The prompt shows the actions of --seed-library and the domain's examples; --library defines the
     actions that those examples call. The store keeps every reply and every row: the same command
@@ -95,7 +95,7 @@ def _code(rows: Sequence[MinedRow], *, n_bad: int, is_over: bool) -> int:
     if failures and len(failures) == len(rows) and is_over:
         raise no_reply(len(failures), "questions", failures[0])
     if is_over and not any(row.status == "mined" for row in rows):
-        notice("no reply could be read as actions; --again asks those questions again")
+        notice("no reply could be read as actions; --again repeats those questions")
         return 1
     return 1 if n_bad or failures else 0
 

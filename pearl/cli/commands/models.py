@@ -62,9 +62,9 @@ def command() -> None:
 def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: Any) -> None:
     """List backends, servers, prices, windows and local models; or the models of a SERVER.
 
-    SERVER is a backend or a short name with its colon: vllm:, openai:, anthropic:. Listing its models
-    costs nothing; NAME selects models whose names contain it. A window is the server's, else the one
-    that is known for the name.
+    SERVER is a backend or a short name with its colon: vllm:, openai:, anthropic:. Listing its
+    models costs nothing; NAME selects models whose names contain it. A window is that reported by
+    the server, else the known one of a model of that name.
     """
     from pearl.llm.backends import ModelSettings
     from pearl.llm.overview import running_servers, served_models
@@ -238,7 +238,7 @@ def overview_lines(data: dict[str, Any]) -> Iterator[str]:
         window = known_window(name)
         told = "" if window is None else f"window {window:,}"
         yield f"  {name:<{width}}  {Price(**price)!s:<14} {told}"
-    yield "\nWhat a server has: pearl models NAME: [--base-url URL]; those of this machine: --ask"
+    yield "\nModels of a server: pearl models NAME: [--base-url URL]; those of this machine: --ask"
 
 
 def _abilities(row: dict[str, Any]) -> Iterator[str]:
@@ -257,13 +257,13 @@ def _abilities(row: dict[str, Any]) -> Iterator[str]:
     else:
         told.append(_able(row))
     if row["embeddings"]:
-        told.append("by meaning, too, with --embeddings")
+        told.append("also by meaning, with --embeddings")
     yield "; ".join(told)
 
 
 def _able(row: dict[str, Any]) -> str:
     held = " and ".join(row["constrains"])
-    told = [f"held to a form by {held}" if held else "no constraints"]
+    told = [f"replies constrained by {held}" if held else "no constraints"]
     told += ["likelihoods"] if row["likelihoods"] else []
     return ", ".join([*told, *(["its own tokenizer"] if row["tokenizes"] else [])])
 

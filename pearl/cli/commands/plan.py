@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @data_options
 @setting_options("shape", stages=("calling", "drafting", "planning"))
-@option("--fresh", bool, "With --data, ignore kept replies.")
+@option("--fresh", bool, "With --data, ignore stored replies.")
 @store_option
 @trace_option
 @force_option
@@ -75,7 +75,7 @@ def command(question: str | None, document: str | None, **options: Any) -> int:
         (data is None and (document is None) != (options["shape"] == "none"),
          "--shape counts and --shape fields need a DOC to describe, and a DOC needs one of them",
          'pearl plan "How many ...?" log.txt --shape counts'),
-        (data is None and fresh, "--fresh needs --data", "replies for one question are never kept"),
+        (data is None and fresh, "--fresh needs --data", "replies for one question are never stored"),
     )  # fmt: skip
     keep_inputs([out, trace], [each for each in (data, document) if each])
     writer = OutputWriter(is_forced=options["force"])
@@ -228,5 +228,5 @@ def _failure(type: str, message: str) -> str:
     """The error and help of a failed row."""
     reason, _, help = message.partition("\n")
     if type != DataError.__name__:
-        help = "  help: replies are kept; --fresh asks for all of them anew"
+        help = "  help: replies are stored; --fresh requests all of them again"
     return f"{reason}\n{help}" if help else reason

@@ -295,7 +295,7 @@ def _folder(out: str, *, is_made: bool) -> Path:
     folder = Path(out)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / JOURNAL).is_file():
         raise DataError(
-            "the folder is not empty and was not made by `pearl refine fewshot`",
+            "the folder is not empty and was not created by `pearl refine fewshot`",
             path=folder,
             help="name another folder",
         )
@@ -304,15 +304,15 @@ def _folder(out: str, *, is_made: bool) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"cannot be made: {error.strerror}", path=folder) from None
+        raise DataError(f"cannot be created: {error.strerror}", path=folder) from None
     return folder
 
 
 def _write(folder: Path, bank: Sequence[Example], rows: Iterable[CurationRow]) -> int:
     """Replace the plan files of earlier runs; files that a person wrote or edited stay.
 
-    A file is from an earlier run if its text is exactly that of a row of the journal. A person's file
-    is the only plan for its question. Returns the number of persons' files.
+    A file is from an earlier run if its text is exactly that of a row of the journal. A file that a
+    person wrote or edited is the only plan for its question. Returns the number of such files.
     """
     own = {_text(example) for example in choose_bank(rows, sys.maxsize)}
     by_hand: set[tuple[str, ...]] = set()

@@ -85,7 +85,7 @@ def list_(store: str | None, as_json: bool) -> None:
 @store_option
 @as_json
 def show(run: str, store: str | None, as_json: bool) -> None:
-    """Show one run. RUN is its id, or how that begins with its day or without."""
+    """Show one run. RUN is its id or a prefix of it, with or without the day."""
     with _read(store) as opened:
         info = opened.run(run)
         tally, usage = opened.tally(info.id), opened.usage(info.id)
@@ -123,7 +123,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
 @click.argument("run")
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTION...]")
 @option("-o --out", PATH, "File for the rows [default: the run's].", metavar="FILE")
-@option("-y --yes", bool, "Resume a run of a store that you name.")
+@option("-y --yes", bool, "Confirm resuming a run of a store that you name.")
 @store_option
 @click.pass_context
 def resume(
@@ -132,10 +132,10 @@ def resume(
 ) -> int:  # fmt: skip
     """Resume RUN, in its folder.
 
-    Each OPTION replaces one of the command that began RUN: pearl runs resume a3f9 --max-cost 5. Of a
-    store that you name by --store or PEARL_STORE, the command first shows what the run will do, and
-    does it with --yes only; OPENAI_API_KEY goes to the server of such a run only if that is OpenAI's,
-    local, or named by you, as with --base-url.
+    Each OPTION replaces one of the command that started RUN: pearl runs resume a3f9 --max-cost 5.
+    For a store that you name by --store or PEARL_STORE, the command first shows what the run will
+    do, and requires --yes; OPENAI_API_KEY is sent to the server of such a run only if that is
+    OpenAI's, local, or named by you, as with --base-url.
     """
     from pearl.runs.request import request_of
     from pearl.runs.store import refuse_others
@@ -274,7 +274,7 @@ def prune(
 
     if keep is None and older_than is None and not replies:
         raise UsageError(
-            "missing selection of what to remove", help="--keep 10, --older-than 30d, --replies"
+            "no option selects what to remove", help="--keep 10, --older-than 30d, --replies"
         )
     with _read(store) as opened:
         runs = chosen(opened.runs(), older_than_s=older_than, keep=keep)
@@ -424,7 +424,7 @@ def _params_of(
     }
     if fixed := [name for name in _FIXED if name in flags and said.params[name]]:
         raise UsageError(
-            f"{fixed[0].replace('_', ' ')}: changing it would begin another run",
+            f"{fixed[0].replace('_', ' ')}: changing it would start another run",
             help="run the command itself; 'pearl runs resume' accepts limits, rates and paths",
         )
     params = {**dict(request), **{name: said.params[name] for name in flags}}
@@ -487,8 +487,8 @@ def _show_work(
             _keep_others(name)
     if not is_yes:
         raise UsageError(
-            "somebody else may have written this store: resuming its run needs --yes",
-            help="read what the run will do, above; --yes confirms it",
+            "another user may have written this store: resuming its run requires --yes",
+            help="check above what the run will do; --yes confirms it",
         )
 
 
@@ -514,7 +514,7 @@ def _refuse_other_corpus(info: RunInfo, request: Any) -> None:
     if info.inputs.get("corpus") != request.worked_on["corpus"]:
         raise StoreError(
             f"the corpus of run {info.id} has changed since",
-            help="run the command itself again: that begins another run",
+            help="run the command itself again: that starts another run",
         )
 
 

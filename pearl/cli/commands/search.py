@@ -77,7 +77,7 @@ def _number(name: str, help: str) -> Callable[[Options], Options]:
     "--thesaurus", PATH, metavar="FILE", help="Synonyms to add to queries, one group per line.",
 )  # fmt: skip
 @_number("synonym_weight", "Weight of a synonym relative to its term")
-@_number("year_boost", "Factor for passages with a year of the query")
+@_number("year_boost", "Factor for passages that contain a year of the query")
 @_number("k1", "Saturation of term frequency")
 @_number("b", "Normalisation by length, 0 to 1")
 @_number("delta", "Constant that bm25+ adds for each matching term")
@@ -127,7 +127,7 @@ def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
     if found.hits:
         return 0
     if not k:
-        notice("-k 0 asks for no passage")
+        notice("-k 0 requests no passages")
         return 0
     notice("no passage matches the query" + (" and the filters" if options["filters"] else ""))
     return 1

@@ -164,7 +164,9 @@ def _draw(logs: tuple[str, ...], out: str | None, *, force: bool) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(
-            f"cannot be made: {error.strerror}", path=folder, help="name another folder with --out"
+            f"cannot be created: {error.strerror}",
+            path=folder,
+            help="name another folder with --out",
         ) from None
     writer.check(*files)
     with writer.open(str(index)) as file:

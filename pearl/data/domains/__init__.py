@@ -30,8 +30,8 @@ class Domain:
         description: One line, shown to users.
         library: Name of the action library.
         examples: Name of the bank of examples.
-        formats: Sets of fields that identify its rows, one set per kind of row. The error of another
-            domain that is given such a row names this domain.
+        formats: Sets of fields that identify its rows, one set per kind of row. If another domain
+            is given such a row, its error names this one.
     """
 
     description: str

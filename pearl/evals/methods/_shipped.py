@@ -70,11 +70,13 @@ _retrieve = _reading(
 async def _oracle(
     pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
 ) -> Prediction:
-    """`direct` over the right passages, or over the sample's own document if it names no passage."""
+    """`direct` over the gold passages, or over the sample's own document if it has none."""
     from pearl.documents.document import from_text
     from pearl.retrieval.index import IndexedDocument
 
-    if isinstance(document, IndexedDocument):  # a corpus is asked, and one document of it is right
+    if isinstance(
+        document, IndexedDocument
+    ):  # over a corpus, the sample's own document is the right one
         document = await asyncio.to_thread(sample.load)
     if sample.gold_passages:
         shown = "\n\n".join(_with_heads(sample.gold_passages, document.text))
@@ -198,7 +200,7 @@ PLUGINS = {
         NEEDS_OPTIONS=True,
     ),
     "oracle": _ShippedMethod(
-        "one call over the passages that the sample names as right, answer in words, then mapped",
+        "one call over the gold passages of the sample, answer in words, then mapped",
         _oracle,
         NEEDS_PASSAGES=True,
     ),

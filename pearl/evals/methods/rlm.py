@@ -49,7 +49,7 @@ def require() -> None:
 async def predict(
     pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
 ) -> Prediction:
-    """Answer one sample; without a turn left, by dspy's forced answer."""
+    """Answer one sample; when no turn is left, dspy forces an answer."""
     if isinstance(pearl.client.model, ExtractiveModel):
         raise UsageError(
             f"method 'rlm' needs a model that writes code; '{pearl.client.name}' does not",

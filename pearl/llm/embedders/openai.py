@@ -1,7 +1,7 @@
 """Any server that speaks OpenAI's `/embeddings`: OpenAI itself, vLLM, Ollama, TEI, llama.cpp, ...
 
-Texts are sent as strings and vectors asked for as floats: arrays of tokens and base64 break several
-servers. Batches that are too large for a server are halved, and stay so.
+Texts are sent as strings and vectors requested as floats, because several servers fail on arrays of
+tokens and base64. Batches that are too large for a server are halved, and stay so.
 """
 
 from __future__ import annotations

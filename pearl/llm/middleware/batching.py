@@ -159,7 +159,7 @@ class BatchProgress:
         batches = f"{self.n_batches:,} batch{'' if self.n_batches == 1 else 'es'}"
         found = f" ({self.n_found:,} submitted before)" if self.n_found else ""
         if self.is_left:
-            state = "left under way at the server; run the same command again to read the replies"
+            state = "still running at the server; run the same command again to read the replies"
         else:
             state = f"{self.n_done:,} done" if self.n_done else "waiting"
         return f"round {self.round}: {requests}{found} in {batches}, {state}"
@@ -238,7 +238,7 @@ class Batched(Wrapper):
     def leave(self) -> None:
         """End the run; submitted batches continue at the server."""
         n = self._n_batches
-        left = f"{n:,} batch{'' if n == 1 else 'es'} left under way at the server"
+        left = f"{n:,} batch{'' if n == 1 else 'es'} still running at the server"
         self.breaker.throw(
             PausedError(
                 left if n else "stopped before anything was submitted",
@@ -420,7 +420,7 @@ class Batched(Wrapper):
                 await self._batch_ended.wait()
                 continue
             if batch is None or len(asked) == 1:
-                message = f"{self._batches.server} knows nothing of a batch it has created"
+                message = f"{self._batches.server} does not know a batch that it created"
                 problem = batch and self._batches.problem(batch)
                 self._fail(asked, problem or ModelError(message, kind="bad_request"))
                 return
@@ -515,7 +515,7 @@ class Batched(Wrapper):
             message = f"the batch expired at {server} before it processed this request"
             return ModelError(message, kind="deadline")
         return ModelError(
-            f"the batch came back from {server} without this request", kind="malformed"
+            f"the batch from {server} has no result for this request", kind="malformed"
         )
 
     def _fail(self, keys: Collection[bytes], error: Exception) -> None:

@@ -25,7 +25,7 @@ MAX_STRETCH = 16.0
 # Kinds of failure before any token is read; all others may be billed.
 UNBILLED = frozenset({"rate_limited", "auth", "quota", "bad_request", "unconstrained"})
 # Help text for a run that a limit has stopped.
-GO_ON = "what is finished is kept; raise the limit and run the same command again to go on"
+GO_ON = "finished work is kept; raise the limit and run the same command again to continue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ class Budget:
             self._changed = asyncio.Event()
 
     def out_of_time(self) -> BudgetError:
-        """The error of a call that was under way at the deadline."""
+        """The error of a call that was in progress at the deadline."""
         self.n_refused += 1
         return self._refusal("time", self.max_time_s or 0.0, monotonic() - self._began)
 

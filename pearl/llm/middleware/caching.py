@@ -38,12 +38,11 @@ class Replies(Protocol):
 def request_key(request: Request, identity: str) -> bytes:
     """Cache key of a request: a digest of everything that its reply depends on.
 
-    These are the model's `identity`, the messages, which hold the document, the action, the inputs and the
-    wording of the prompt, the limit of the reply, the temperature, the seed, the constraint and the
-    candidates.
-    `request.task` is left out: it says the same to backends that read no prompts, and holds names
-    that make no difference to the reply of one that does. Of a constraint told line by line its
-    whole text is taken: the lines are made from the same.
+    These are the model's `identity`, the messages (which contain the document, the action and the
+    inputs), the limit of the reply, the temperature, the seed, the constraint and the candidates.
+    `request.task` is left out: it is the same request as data, with names that do not affect
+    replies to the messages. For a constraint that changes line by line, the whole grammar counts,
+    because the lines are derived from it.
     """
     return digest(_parts(request, identity))
 

@@ -61,7 +61,7 @@ class PrefixWarmup(Wrapper):
         self, model: Model, mode: PrimingMode = "auto", n_places: int | None = None
     ) -> None:
         if mode not in PRIMING_MODES:
-            raise UsageError(f"unknown priming mode '{mode}'", help="auto or off")
+            raise UsageError(f"unknown warm-up mode '{mode}'", help="auto or off")
         super().__init__(model)
         self._n_places = n_places
         self._off = "" if mode == "auto" else "priming is off"

@@ -30,7 +30,7 @@ def fatal_error(error: ModelError) -> PearlError | None:
     wait_s = error.retry_after_s or 0.0
     if error.is_retryable and wait_s > LONGEST_WAIT_S:
         return PausedError(
-            f"the server wants {ceil(wait_s / 60):,} minutes before the next call: {error.message}",
+            f"the server asks for a pause of {ceil(wait_s / 60):,} minutes before the next call: {error.message}",
             help="run the same command again then: finished work is kept",
         )
     return None

@@ -106,7 +106,7 @@ class Sampling(Wrapper):
 class AttemptReporter(Wrapper):
     """Reports each request over the wire and its outcome.
 
-    Put it next to the model: cache hits, waits and calls refused by a limit are no attempts.
+    Put it next to the model: cache hits, waits and calls refused by a limit are not attempts.
     """
 
     async def complete(self, request: Request) -> Completion:

@@ -1,7 +1,8 @@
 """Files → the documents in them: folders, patterns and files → the files of a corpus, and the sources that read them.
 
-Reading is lazy, and documents that an index has are not made again: a source computes a digest of the material of each
-document, and makes the document only if the index does not know the digest.
+Reading is lazy, and documents that are already in an index are not created again: a source computes
+a digest of the material of each document, and creates the document only if its digest is not in the
+index.
 
 A file of rows (JSON Lines, JSON, CSV, TSV, Parquet) has a document in each row. Its name is the column `id` or `_id`, else
 the number of its line; its text is the column `text`, `contents` or `document`, below the `title` if there is one; other
@@ -110,11 +111,11 @@ class CorpusFiles:
 
 
 def find_files(named: Sequence[str | Path]) -> CorpusFiles:
-    """The files of a corpus; a file that is named twice is taken once.
+    """The files of a corpus; a file that is named twice is included once.
 
-    Of a folder and the folders in it, files with the suffix of a document or of rows are taken. Hidden
-    files are not, nor links to files outside of the folder: what is read may be sent to a model. A label
-    is the path within the folder if one folder is named, else the path as it is named.
+    In a folder and its subfolders, files with the suffix of a document or of rows are included, but
+    neither hidden files nor links to files outside the folder: what is read may be sent to a model.
+    A label is the path within the folder if one folder is named, else the path as it is named.
     """
     if not named:
         raise UsageError("missing corpus", help="name a folder or files")
@@ -247,7 +248,7 @@ def read_rows(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
 
 
 def _raw_rows(rows: Iterable[Row | DataError]) -> Iterator[tuple[int, bytes, Row] | DataError]:
-    """Rows that have to be parsed to tell them apart, as JSON."""
+    """The rows of a file whose rows can be separated only by parsing, as JSON."""
     for row in rows:
         if isinstance(row, DataError):
             yield row

@@ -1,4 +1,4 @@
-"""Documents → an index: their passages, the terms of the passages, and vectors if an embedder made them."""
+"""Documents → an index: passages, their terms, and vectors if an embedder computed them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Index:
     """Passages that can be searched.
 
     Attributes:
-        passages: Each is made on access.
-        documents: In the order of the corpus, each made on access.
-        vectors: One for each passage, shape (passages, dimension), where an embedder made them.
-        opened: What opening the index's folder did; None for an index in memory.
+        passages: Each is created on access.
+        documents: In the order of the corpus, each created on access.
+        vectors: One for each passage, shape (passages, dimension), if an embedder computed them.
+        opened: The result of opening the index's folder; None for an index in memory.
     """
 
     contents: Contents
@@ -136,7 +136,7 @@ class Index:
         return list(known), found[contents.document_of] if by_document else found
 
     def document(self, name: str = "documents") -> IndexedDocument:
-        """All documents joined to one, as `pearl.documents.document.join` does."""
+        """All documents joined into one, as `pearl.documents.document.join` does."""
         if not len(self.documents):
             raise DataError("the corpus has no document", path=name)
         joined = join((Document(d.text, d.name, pages=d.pages) for d in self.documents), name)

@@ -1,7 +1,7 @@
 """Documents and their passages in arrays, which are in memory or mapped from a file.
 
 Contents are never changed. A passage is a range in the text of its document, so overlapping passages
-need no extra space. Documents stand in the order of the corpus.
+need no extra space. Documents are in the order of the corpus.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class Record:
 
 @dataclass(frozen=True)
 class State:
-    """An index at one moment. The documents stand in the order of the records of their files."""
+    """An index at one moment. The documents are in the order of the records of their files."""
 
     contents: Contents = field(default_factory=lambda: ContentsBuilder().finish("none"))
     records: tuple[Record, ...] = ()
@@ -154,7 +154,7 @@ class IndexFolder:
             return None
         if about["key"] != self._key:
             raise DamagedError(
-                "it was built by another version, with other settings or of other files"
+                "it was built by another version, with other settings or from other files"
             )
         records = _records(arrays.pop("records"))
         return State(Contents.of_arrays(arrays, about["field_names"]), records)

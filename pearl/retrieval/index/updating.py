@@ -42,7 +42,7 @@ MAX_BYTES = 64_000_000
 """Bytes of new texts that are held in memory while an index is built."""
 
 SURE_NS = 2_000_000_000
-"""Age of a file from which a change gives it another stamp: coarse clocks tick once in two seconds."""
+"""Minimum age of a file at which any change alters its stamp: coarse clocks tick every two seconds."""
 
 MAX_PROBLEMS = 5
 """Reasons that are kept for each file."""
@@ -118,7 +118,7 @@ def open_state(
     notes: list[str] = []
     if n := found.n_outside:
         links = "a link leads" if n == 1 else f"{n:,} links lead"
-        notes.append(f"left out: {links} out of the folder; name the files to have them read")
+        notes.append(f"left out: {links} out of the folder; name these files to include them")
     folder = _place(named, cutting, stem, at)
     state = None if is_fresh or folder is None else _read(folder, notes)
     n_changed = 0 if state is None else _n_changed_files(state, found)
@@ -164,7 +164,7 @@ def _writing(folder: IndexFolder, lock: WriteLock) -> Iterator[None]:
         raise StoreError(
             f"the index cannot be written: {error.strerror}",
             path=folder.path,
-            help="make room, or name another folder with --at",
+            help="free disk space, or name another folder with --at",
         ) from None
     finally:
         lock.close()

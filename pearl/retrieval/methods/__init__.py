@@ -1,7 +1,7 @@
 """Query + index → a ranking of passages. Every other module of this folder is one method, or holds several in `PLUGINS`.
 
-Only passages that match are in a ranking, the best first; those with equal scores stand in the
-order of the corpus. A query without known terms gives an empty ranking.
+Only passages that match are in a ranking, the best first; those with equal scores are in the order
+of the corpus. A query without known terms gives an empty ranking.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class RankingMethod(Protocol):
 
     A method whose scores are sums over the terms of the query may have `explain(query, index, settings, passage) ->
     tuple[TermScore, ...]`; one that needs vectors may have `without_vectors(settings) -> str`, the method that
-    replaces it where vectors cannot be had.
+    replaces it if vectors are not available.
     """
 
     NEEDS_VECTORS: bool
@@ -124,7 +124,7 @@ def find_method(name: str) -> RankingMethod:
     """The method of a name; `+` is written `-plus` in file names.
 
     Raises:
-        UsageError: There is none.
+        UsageError: No method has that name.
     """
     spelled = name.replace("+", "-plus")
     if not plugins.exists(__name__, spelled):
@@ -150,7 +150,7 @@ def top(
         numbers: Different numbers of passages.
         scores: Their scores.
         k: Maximum number of passages that are not free.
-        free: Which passages of the index are given beside the `k` best; None for none.
+        free: Which passages of the index are returned besides the `k` best; None for none.
     """
     import numpy as np
 
@@ -167,7 +167,7 @@ def top(
 
 
 def first(ranking: Ranking, k: int, free: NDArray[np.bool_] | None = None) -> Ranking:
-    """The first `k` of a ranking, and the free passages beside them; arguments as of `top`."""
+    """The first `k` of a ranking, and the free passages besides them; arguments as of `top`."""
     import numpy as np
 
     if free is None:

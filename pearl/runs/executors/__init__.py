@@ -237,7 +237,7 @@ class Outcome(Generic[U]):
 
     @property
     def is_failed(self) -> bool:
-        """Whether its row is a failure that should be retried."""
+        """Whether the unit failed and should be retried."""
         return self.error is not None or self.unit.is_failure(self.result)
 
     @property

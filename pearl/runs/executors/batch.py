@@ -102,7 +102,7 @@ async def run(
     async def perform(unit: Unit) -> Outcome[Task]:
         if not isinstance(unit, Task):
             raise UsageError(
-                "the executor 'batch' runs questions and plans over documents",
+                "the executor 'batch' runs only questions and plans over documents",
                 help="for other work: --executor local",
             )
         return await local.perform(unit, resources, heard)

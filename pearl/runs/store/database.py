@@ -265,7 +265,7 @@ class StoreWriter:
         with self._mutex:
             self._waiting.append(_Write(work, done))
             is_first = len(self._waiting) == 1
-        if is_first:  # the others come along
+        if is_first:  # the other works share this commit
             self._executor.submit(self._commit_group)
         await done
 

@@ -70,8 +70,9 @@ def merge(store: Store, folders: Sequence[Path]) -> Merged:
 def _merge(store: Store, source: Store, merged: Merged) -> None:
     """Import another store.
 
-    A run goes into the run with its id, else into the latest with its spec, else becomes a run of
-    its own. A shard goes into the run of all the work, so the shards of one command become one run.
+    A run is merged into the run with the same id, else into the latest one with the same spec, else
+    added as a new run. Shards are merged into the run of the whole work, so the shards of one
+    command become one run.
     """
     for page in _replies(source):
         store.writer.transact(partial(_keep, page=page, merged=merged))

@@ -216,7 +216,7 @@ def test_an_executor_that_cannot_run_it_is_refused_before_a_run_is_begun(
     args = ("eval", "--data", "data.jsonl", *online(served), "--store", "s", "-o", "l")
     for more in ((), ("--dry-run",)):
         pearl(*args, "--executor", "batch", *more, code=2)
-        assert "the executor 'batch' runs questions and plans over documents" in pearl.talk
+        assert "the executor 'batch' runs only questions and plans over documents" in pearl.talk
     assert not Path("s").exists()
     assert not Path("l").exists()
     assert served.requests == []
@@ -397,7 +397,7 @@ def test_scoring_anew_asks_no_model(
 def test_a_run_without_a_single_reply_is_an_error(pearl: Terminal) -> None:
     dead = ("--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
     pearl("eval", "--data", "data.jsonl", "--methods", "mcq", "-o", "l", *dead, code=5)
-    assert "none of 4 records got a reply; the first: ModelError" in pearl.talk
+    assert "none of 4 records got a reply; the first error: ModelError" in pearl.talk
     assert {one.status for one in read_log("l").records} == {"failed"}
 
 

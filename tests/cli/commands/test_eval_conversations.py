@@ -91,7 +91,7 @@ def test_searches_are_measured_where_the_corpus_does_not_fit(pearl: Terminal) ->
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ((*ARGS, "--together", "--corpus", "pages"), "--together is the corpus of --data's"),
+        ((*ARGS, "--together", "--corpus", "pages"), "--together makes a corpus"),
         ((*ARGS, "--unit", "sentence"), "--unit needs a corpus"),
         ((*ARGS, "--together", "--at", "x"), "--at applies to --corpus"),
         ((*ARGS, "--together", "--executor", "ray"), "a corpus needs --executor local"),

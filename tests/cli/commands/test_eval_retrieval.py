@@ -69,9 +69,9 @@ def test_what_was_left_out_is_said(pearl: Terminal) -> None:
     assert pearl.talk.splitlines() == [
         "pearl: queries without judgments, left out: 1",
         "pearl: judged queries that are not among the queries: 1",
-        "pearl: relevant documents that the corpus does not have: 1",
-        "pearl: judgments given again: 1",
-        "pearl: judgments given again otherwise, the highest stands: 1",
+        "pearl: relevant documents missing from the corpus: 1",
+        "pearl: repeated judgments: 1",
+        "pearl: conflicting judgments, of which the highest counts: 1",
     ]
 
 

@@ -326,7 +326,7 @@ def test_a_merged_run_goes_on_with_what_no_shard_has_done(pearl: Terminal) -> No
     pearl("runs", "resume", whole["id"], "--store", "all", code=2)
     assert f"pearl runs resume {whole['id']} -o rows.jsonl" in pearl.talk
     pearl("runs", "resume", whole["id"], "--store", "all", "-o", "whole.jsonl", "--yes")
-    assert f"{whole['results']} of them from before" in pearl.talk
+    assert f"{whole['results']} of them from earlier runs" in pearl.talk
     assert ids("whole.jsonl") == [task["id"] for task in TASKS]
     assert Path("part.jsonl").read_bytes() == before
     pearl("runs", "merge", "store", "--into", "all")  # what is done stays done

@@ -35,8 +35,8 @@ def test_pictures_lie_beside_the_log(folder: Path, pearl: Terminal) -> None:
     assert sorted(names) == sorted(f"dev-pictures/{p.name}" for p in Path("dev-pictures").iterdir())
     assert len(names) == 7
     assert pearl.talk.splitlines() == [
-        "skipped library-size: all logs have libraries of one size; give several logs",
-        "skipped reliability: no answer has a confidence; give --plans to pearl eval",
+        "skipped library-size: all logs have libraries of the same size; give logs with different libraries",
+        "skipped reliability: no answer has a confidence; run pearl eval with --plans",
     ]
 
 
@@ -65,7 +65,7 @@ def test_a_log_without_records_gives_a_page(folder: Path, pearl: Terminal) -> No
         (["absent.jsonl"], 3, "absent.jsonl: cannot be read"),
         (["bad.jsonl"], 3, "not a file of this kind"),
         ([], 2, "Missing argument"),
-        (["a.jsonl", "--out", "a.jsonl"], 3, "a.jsonl: cannot be made"),
+        (["a.jsonl", "--out", "a.jsonl"], 3, "a.jsonl: cannot be created"),
         (["index.html", "--out", "."], 2, "'index.html' is an input"),
     ],
 )
@@ -105,8 +105,8 @@ def test_a_home_that_cannot_be_written_is_not_talked_about(folder: Path) -> None
     )  # fmt: skip
     assert done.returncode == 0
     assert done.stderr.decode().splitlines() == [
-        "skipped library-size: all logs have libraries of one size; give several logs",
-        "skipped reliability: no answer has a confidence; give --plans to pearl eval",
+        "skipped library-size: all logs have libraries of the same size; give logs with different libraries",
+        "skipped reliability: no answer has a confidence; run pearl eval with --plans",
     ]
 
 

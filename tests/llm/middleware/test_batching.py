@@ -118,7 +118,7 @@ def test_leaving_ends_what_waits_and_what_comes(server: BatchServer) -> None:
         await submitted(server)
         await asyncio.sleep(0.1)
         batched.leave()
-        with pytest.raises(PausedError, match="1 batch left under way"):
+        with pytest.raises(PausedError, match="1 batch still running"):
             await waiting
         with pytest.raises(PausedError):
             await batched.complete(asking("b?"))

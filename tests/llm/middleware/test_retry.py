@@ -96,7 +96,9 @@ def test_the_wait_named_by_the_server_is_obeyed(monkeypatch: pytest.MonkeyPatch)
 def test_a_wait_that_is_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     model = failing(ModelError("tomorrow", kind="rate_limited", retry_after_s=601.0))
     with computed(monkeypatch) as runner:
-        with pytest.raises(PausedError, match="wants 11 minutes before the next call: tomorrow"):
+        with pytest.raises(
+            PausedError, match="asks for a pause of 11 minutes before the next call: tomorrow"
+        ):
             runner.run(Retrying(model).complete(REQUEST))
         assert runner.get_loop().time() == 0
     assert len(model.requests) == 1

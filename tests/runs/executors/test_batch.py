@@ -450,7 +450,7 @@ def test_server_that_forgets_every_batch_is_an_error(server: BatchServer) -> Non
     server.fail("GET /batches", *[nothing] * 100)
     found = outcomes(server, tasks_of(3, 1))
     assert {o.error is not None for o in found} == {True}
-    assert "knows nothing of a batch" in cause(found[0]).message
+    assert "does not know a batch" in cause(found[0]).message
     assert [len(job.rows) for job in server.jobs] == [3, 3]
 
 

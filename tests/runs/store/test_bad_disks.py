@@ -173,8 +173,8 @@ def check_full(folder: Path, out: str, err: str) -> None:
     kept = [int(line) for line in out.split()]
     assert len(kept) > 5
     assert err.startswith("StoreError ")
-    assert "make room" in err or "check the disk and its room" in err
-    assert "what was committed stays" in err
+    assert "free disk space" in err or "check the disk and its free space" in err
+    assert "committed data is kept" in err
     assert len(err.splitlines()) <= 3
 
 

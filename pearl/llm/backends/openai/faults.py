@@ -136,7 +136,7 @@ def refuses_probe(error: StatusError) -> bool:
 
 
 def may_be_unknown_model(error: StatusError, endpoint: Endpoint) -> bool:
-    """Whether the server may not have the model, which its listing would tell."""
+    """Whether the server may lack the model; its listing would show that."""
     is_named = error.code == "model_not_found" or endpoint.model in _message(error.body)
     return error.status == 404 or (error.status == 400 and is_named)
 

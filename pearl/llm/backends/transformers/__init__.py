@@ -155,7 +155,7 @@ class _Call:
             if self._request.candidates:
                 return self._rated(prompt, weights, prefixes)
             return self._written(prompt, weights, prefixes)
-        except RuntimeError as error:  # out of memory, most of all
+        except RuntimeError as error:  # mostly out of memory
             raise ModelError(
                 f"{self._model.name} failed: {_on_one_line(error)}",
                 kind="bad_request",
@@ -192,7 +192,7 @@ class _Call:
                 tokens.append(token)
                 if token in weights.ends:
                     break
-                # A letter of several tokens is incomplete until the last of them.
+                # A character of several tokens is incomplete until the last of them.
                 tail = tokenizer.decode(tokens[-TAIL_TOKENS:]).strip("\ufffd")
                 self._report(CallProgress("writing", len(tokens), text=tail[-MAX_TAIL:]))
                 if len(tokens) % CHECKED_EVERY == 0:

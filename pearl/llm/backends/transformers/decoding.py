@@ -53,7 +53,7 @@ class Prefixes:
             self._cached.remove(best)
             best.crop(n)
             return best
-        # The rest may be another document of which a later prompt asks.
+        # The rest may be another document that a later prompt asks about.
         return self._copied(best, n)
 
     def give(self, prefix: Prefix) -> None:

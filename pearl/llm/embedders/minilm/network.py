@@ -1,8 +1,8 @@
 """Tokens → vectors by a BERT encoder in numpy: post-norm, exact GELU, mean pooling.
 
 Texts are not padded: the dense layers take the tokens of all texts of a batch as one matrix, and
-attention takes together the texts that have the same number of tokens. So a text's vector depends
-on the batch by the order of float32 sums alone (about 1e-7).
+attention handles texts with the same number of tokens together. So the batch affects a text's
+vector only through the order of float32 sums (about 1e-7).
 
 Source: Devlin et al., BERT (2019); Reimers and Gurevych, Sentence-BERT (2019).
 """
@@ -100,7 +100,7 @@ class Encoder:
 
     def _build(self, config: Mapping[str, object], tensors: Mapping[str, Floats]) -> None:
         if config["hidden_act"] != "gelu" or config["model_type"] != "bert":
-            raise ValueError("this is no BERT with GELU")
+            raise ValueError("the model is not a BERT with GELU")
         epsilon = float(str(config["layer_norm_eps"]))
         self._n_heads = int(str(config["num_attention_heads"]))
 
