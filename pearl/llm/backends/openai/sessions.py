@@ -225,9 +225,8 @@ class ServerTokenizer:
         except TimeoutError:
             raise TokenizerError(f"no answer within {TIMEOUT_S:g} s") from None
         except ModelError as error:
-            if (
-                is_framed and error.kind == "bad_request"
-            ):  # an older server does not accept messages
+            # An older server does not accept messages, or it cannot apply the template.
+            if is_framed and error.kind not in ("malformed", "deadline"):
                 return 0
             raise TokenizerError(error.message) from None
         return n_framed - n if is_framed else n
