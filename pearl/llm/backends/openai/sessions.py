@@ -104,7 +104,8 @@ class HttpSession:
                     return await streaming.post(wire, path, body, self.endpoint)
                 return await wire.post(path, body)
             except StatusError as error:
-                if error.status in (400, 422):
+                # A request for likelihoods makes no sense without its parameters.
+                if error.status in (400, 422) and path != "/completions":
                     mended = self.parameters.mended(body, str(error.body), error.param)
                     if mended is not None:
                         body = mended
