@@ -228,7 +228,7 @@ def read_scores(reply: bytes, n: int, endpoint: Endpoint) -> list[float]:
     results = read_as(_Reply, reply, endpoint, "list of results").root
     scores = {result.index: result.score for result in results}
     if len(scores) < len(results) or scores.keys() != set(range(n)):
-        numbers = ", ".join(str(result.index) for result in results[:n])
+        numbers = endpoint.quote(", ".join(str(result.index) for result in results[:n]))
         raise ModelError(
             f"{endpoint.shown} sent scores for the texts {numbers} in place of 0 to {n - 1}",
             kind="malformed",

@@ -417,7 +417,7 @@ async def _save(response: ClientResponse, part: _Part, progress: Progress) -> No
             f"{redacted(url)} answers {response.status}: {reason.get(response.status, 'no file')}",
             help="check the address; where a licence has to be accepted, download it in a browser",
         )
-    _check_encrypted(url, response.url.scheme, response.url.host or "")
+    _check_encrypted(url, response.url.scheme, response.url.host or "", DataError)
     if response.headers.get("content-encoding", "identity") != "identity":
         raise DataError(f"{redacted(url)} sends the file compressed, which was not requested")
     n, total = 0, response.content_length
@@ -482,10 +482,12 @@ def _place(url: str) -> Path:
     return Path(host if port is None else f"{host}.{port}", *names)
 
 
-def _check_encrypted(url: str, scheme: str, host: str) -> None:
+def _check_encrypted(
+    url: str, scheme: str, host: str, error: type[UsageError | DataError] = UsageError
+) -> None:
     """Reject plain HTTP, except from this machine."""
     with suppress(ValueError):
         if host == "localhost" or ip_address(host).is_loopback:
             return
     if scheme == "http":
-        raise UsageError(f"{redacted(url)} is not encrypted", help="name an address with https://")
+        raise error(f"{redacted(url)} is not encrypted", help="name an address with https://")

@@ -367,8 +367,10 @@ class TaskSpans:
         else:
             parent = self._span_of(event.plan_number, event.step)
         name, attributes = call_attributes(self._names, event.model, event.replied_by, event.usage)
-        attributes |= attempt_attributes(self._names, event, has_content=self._has_content)
-        is_remote = event.server or self._replayed_with is not None
+        is_replayed = self._replayed_with is not None  # without its prompt and reply
+        has_content = self._has_content and not is_replayed
+        attributes |= attempt_attributes(self._names, event, has_content=has_content)
+        is_remote = event.server or is_replayed
         kind = SpanKind.CLIENT if is_remote else SpanKind.INTERNAL
         span = self._start(f"chat {name}", parent, began_ns, attributes, kind=kind)
         if event.error is not None:

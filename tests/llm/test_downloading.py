@@ -235,3 +235,17 @@ def test_invalid_addresses_of_model_files_are_refused(name: str) -> None:
 def test_an_invalid_digest_is_refused(remote: Remote) -> None:
     with pytest.raises(UsageError, match="64"):
         download(remote, "abc")
+
+
+def test_redirect_to_an_unencrypted_server_is_an_error_of_the_data(
+    openai_server: Server, remote: Remote
+) -> None:
+    target = openai_server.url.replace("127.0.0.1", "0.0.0.0") + "/model.gguf"
+    openai_server.answer = lambda seen: (
+        Canned(DATA)
+        if "0.0.0.0" in seen.headers["host"]
+        else Canned(b"", 302, {"location": target})
+    )
+    with pytest.raises(DataError, match="is not encrypted"):
+        download(remote)
+    assert not remote.is_there

@@ -301,7 +301,11 @@ def test_spans_are_created_from_a_finished_trace(server: Server) -> None:
         return trace
 
     spans = Spans()
-    Telemetry(spans.provider).run().finished("a", asyncio.run(ask()), status="answered")
+    Telemetry(spans.provider, content=True).run().finished(
+        "a", asyncio.run(ask()), status="answered"
+    )
+    for span in spans.named("chat test-model"):  # the prompts and replies are not known
+        assert not [name for name in span.attributes or {} if "messages" in name]
     assert (
         spans.tree()
         == """\

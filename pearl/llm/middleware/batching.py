@@ -299,11 +299,13 @@ class Batched(Wrapper):
             async with asyncio.TaskGroup() as group:
                 for record in records:
                     asked = {key: requests[key] for key in record.keys & requests.keys()}
-                    group.create_task(self._see_through(asked, record, progress))
+                    group.create_task(self._see_through(asked, record, progress, is_new=False))
                 rest = {key: request for key, request in requests.items() if key not in found}
                 for asked, data in self._files(rest):
                     if submitted := await self._submitted(asked, data):
-                        group.create_task(self._see_through(asked, submitted, progress))
+                        group.create_task(
+                            self._see_through(asked, submitted, progress, is_new=True)
+                        )
         except asyncio.CancelledError:
             self._report(progress, is_left=progress.n_batches > 0)
             raise
@@ -375,12 +377,17 @@ class Batched(Wrapper):
             raise
 
     async def _see_through(
-        self, asked: Mapping[bytes, Request], record: PendingBatch, progress: BatchProgress
+        self,
+        asked: Mapping[bytes, Request],
+        record: PendingBatch,
+        progress: BatchProgress,
+        *,
+        is_new: bool,
     ) -> None:
         """Wait for a batch and deliver its results; submit again what was rejected or lost."""
         self._n_batches += 1
         try:
-            is_delivered, _ = await self._delivered(asked, record, progress)
+            is_delivered, _ = await self._delivered(asked, record, progress, is_new=is_new)
         finally:
             self._n_batches -= 1
             self._batch_ended.set()
@@ -389,11 +396,16 @@ class Batched(Wrapper):
                 await self._once_more(asked, progress)
 
     async def _delivered(
-        self, asked: Mapping[bytes, Request], record: PendingBatch, progress: BatchProgress
+        self,
+        asked: Mapping[bytes, Request],
+        record: PendingBatch,
+        progress: BatchProgress,
+        *,
+        is_new: bool,
     ) -> tuple[bool, Batch | None]:
         """Wait for a batch and deliver its results."""
         try:
-            batch = await self._ended(record, progress)
+            batch = await self._ended(record, progress, is_new=is_new)
             if batch is not None and not batch.is_too_much:
                 await self._read(asked, record, batch)
                 return True, batch
@@ -412,7 +424,7 @@ class Batched(Wrapper):
         """
         data = b"".join(self._batches.line(key, asked[key]) for key in asked)
         while record := await self._submitted(asked, data):
-            is_delivered, batch = await self._delivered(asked, record, progress)
+            is_delivered, batch = await self._delivered(asked, record, progress, is_new=True)
             if is_delivered:
                 return
             if self._n_batches:
@@ -430,7 +442,9 @@ class Batched(Wrapper):
                 await self._once_more({key: asked[key] for key in half}, progress)
             return
 
-    async def _ended(self, record: PendingBatch, progress: BatchProgress) -> Batch | None:
+    async def _ended(
+        self, record: PendingBatch, progress: BatchProgress, *, is_new: bool
+    ) -> Batch | None:
         """The batch of a record when it is over; None if the server has none."""
         if record.batch_id is None:
             found = await self._patiently(lambda: self._find(record.file_id))
@@ -443,6 +457,8 @@ class Batched(Wrapper):
         self._report(progress, n_batches=1)
         wait_s, n_done = self._pace.poll_s, 0
         known_at = monotonic()
+        if is_new:  # a server may not find it at once, and it would be submitted again
+            await asyncio.sleep(wait_s)
         while True:
             batch = await self._patiently(lambda: self._batches.retrieve(id))
             if batch is None:  # checked twice, because another submission is paid again

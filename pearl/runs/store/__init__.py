@@ -85,10 +85,20 @@ _SUPERSEDE = "DELETE FROM results WHERE run_id = ? AND seq = ? AND task_id = ? A
 _PAGE = 200
 """Rows per read: a bound for the memory, and for the time that a reader blocks a checkpoint of the log."""
 
+_BY_SEQ, _BY_KEY = "results_by_seq", "sqlite_autoindex_results_1"
+
+_COUNT = "SELECT count(*) FROM results AS a INDEXED BY {} WHERE a.run_id = ?1"
+_COUNT_IN_BOTH = """
+SELECT count(*) FROM results AS a INDEXED BY {} CROSS JOIN results AS b INDEXED BY {}
+ON b.run_id = a.run_id AND b.rowid = a.rowid AND b.key = a.key AND b.seq = a.seq WHERE a.run_id = ?1
+"""
 _COUNTS = " UNION ALL ".join(
-    f"SELECT count(*) FROM results INDEXED BY {index} WHERE run_id = ?1"
-    for index in ("results_by_seq", "sqlite_autoindex_results_1")
-)
+    [
+        _COUNT.format(_BY_SEQ), _COUNT.format(_BY_KEY),
+        _COUNT_IN_BOTH.format(_BY_SEQ, _BY_KEY), _COUNT_IN_BOTH.format(_BY_KEY, _BY_SEQ),
+    ]
+)  # fmt: skip
+"""Rows of a run by each index, and rows by each index that the other index has, too."""
 
 _MAX_COUNT = 2**63
 """Upper bound of a token count; larger values are damaged."""
@@ -403,7 +413,7 @@ class Store:
 
     def _pages(self, run_id: str, columns: str) -> Iterator[list[tuple[Any, ...]]]:
         seq, rowid = -(1 << 62), 0
-        how = "" if self._is_indexed(run_id) else "NOT INDEXED"
+        how = f"INDEXED BY {_BY_SEQ}" if self._is_indexed(run_id) else "NOT INDEXED"
         while True:
             found = self.all(
                 f"SELECT seq, rowid, {columns} FROM results {how} WHERE run_id = ? "
@@ -425,7 +435,7 @@ class Store:
         return row
 
     def _is_indexed(self, run_id: str) -> bool:
-        """Whether both indexes have the same number of rows of a run; a damaged index hides rows."""
+        """Whether both indexes have the same rows of a run; a damaged index hides rows or swaps them."""
         try:
             return len(set(self.all(_COUNTS, (run_id,)))) == 1
         except StoreError:

@@ -266,7 +266,10 @@ class StoreWriter:
             self._waiting.append(_Write(work, done))
             is_first = len(self._waiting) == 1
         if is_first:  # the other works share this commit
-            self._executor.submit(self._commit_group)
+            try:
+                self._executor.submit(self._commit_group)
+            except RuntimeError:  # Python is exiting, and has ended the thread
+                self._commit_group()
         await done
 
     def transact(self, work: Work[Result]) -> Result:
@@ -274,7 +277,7 @@ class StoreWriter:
         self._check_open()
         try:
             committed = self._executor.submit(self._commit, work)
-        except RuntimeError:  # Python is exiting, and has ended the thread
+        except RuntimeError:  # as above
             return self._commit(work)
         return committed.result()
 

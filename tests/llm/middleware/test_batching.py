@@ -37,7 +37,7 @@ def asking(question: str) -> Request:
 def using(server: BatchServer, work: Callable[[Batched], Awaitable[Any]], **options: Any) -> None:
     async def main() -> None:
         model = create("test-model", ModelSettings(server.url, server="vllm"))
-        batched = Batched(model, model.batches(), pace=PACE, **options)
+        batched = Batched(model, model.batches(), **{"pace": PACE, **options})
         try:
             await work(batched)
         finally:
@@ -73,6 +73,19 @@ def test_cancelling_one_of_two_equal_calls_keeps_the_other(server: BatchServer) 
 
     using(server, work)
     assert len(server.submitted) == 1
+
+
+def test_new_batch_is_asked_for_after_a_while(server: BatchServer) -> None:
+    """Right after its creation some servers do not find it, and it would be submitted again."""
+
+    async def work(batched: Batched) -> None:
+        call = asyncio.create_task(batched.complete(asking("a?")))
+        await submitted(server)
+        await asyncio.sleep(0.2)
+        call.cancel()
+
+    using(server, work, pace=replace(PACE, poll_s=3600.0))
+    assert [job.n_looks for job in server.jobs] == [0]
 
 
 @pytest.mark.parametrize(("address", "name"), [("s", "other"), ("other", "m")])

@@ -208,3 +208,26 @@ def test_store_is_closed_at_exit(tmp_path: Path) -> None:
     assert err == ""
     with Store.open(tmp_path, read_only=True) as store:
         assert store.runs()[0].state == "stopped"
+
+
+IN_A_THREAD = """
+import asyncio, sys, threading, time
+from pathlib import Path
+from pearl.llm import Completion
+from pearl.runs.store import Store
+store = Store.open(Path(sys.argv[1]))
+async def keep():
+    while threading.main_thread().is_alive():
+        time.sleep(0.01)
+    for n in range(2):
+        await asyncio.wait_for(store.keep(bytes([n]) * 32, Completion("ok", "m")), 60)
+    store.close()
+threading.Thread(target=lambda: asyncio.run(keep())).start()
+"""
+
+
+def test_thread_writes_after_the_end_of_the_main_thread(tmp_path: Path) -> None:
+    _, err = child("-c", IN_A_THREAD, str(tmp_path)).communicate()
+    assert err == ""
+    with Store.open(tmp_path, read_only=True) as store:
+        assert store.all("SELECT count(*) FROM replies") == [(2,)]

@@ -11,6 +11,7 @@ import pytest
 
 from pearl.errors import StoreError
 from pearl.llm import Completion, Usage
+from pearl.plugins.persistence import connect
 from pearl.runs.store import FILE, Run, RunSpec, Store, default_folder
 from pearl.runs.store.database import create_database
 from pearl.runs.store.merging import merge
@@ -178,6 +179,37 @@ def test_a_store_of_version_2_is_read_and_converted(tmp_path: Path) -> None:
         run = store.begin(SPEC)
         record(run, 1)
         assert list(run.rows()) == [row(0), row(1)]
+
+
+@pytest.mark.parametrize("index", ["results_by_seq", "sqlite_autoindex_results_1"])
+def test_flipped_bit_of_an_index_loses_no_row(tmp_path: Path, index: str) -> None:
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        record(run, *range(8))
+    file = tmp_path / FILE
+    whole = file.read_bytes()
+    with closing(connect(file, "ro")) as connection:
+        (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = ?", (index,)
+        ).fetchone()
+    n_mended = 0
+    begin = (page - 1) * page_size
+    for place in [i for i in range(begin, begin + page_size) if whole[i]][::3]:
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place % 8
+        file.write_bytes(damaged)
+        with Store.open(tmp_path, read_only=True) as store:
+            assert list(store.rows(run.id)) == [row(i) for i in range(8)], place
+        with Store.open(tmp_path) as store:
+            try:
+                run = store.begin(SPEC)
+            except StoreError:
+                continue
+            assert all(run.has(key(i)) for i in range(8)), place
+            assert list(run.rows()) == [row(i) for i in range(8)], place
+            n_mended += store.is_mended
+    assert n_mended
 
 
 def test_runs_are_found_by_prefix(tmp_path: Path) -> None:

@@ -280,7 +280,7 @@ class Batches:
         said = body.get("error", body) if isinstance(body, dict) else body
         if not isinstance(status, int) or not 400 <= status < 600:
             raise ModelError(f"a line from {self.server} has no status", kind="malformed")
-        if status == 400 and "temperature" in str(said):
+        if status == 400 and isinstance(said, dict) and _is_about_temperature(said):
             self._session.parameters.takes_temperature = False
             message = (
                 f"{self._endpoint.model} rejects a temperature; the request is repeated without it"
@@ -292,3 +292,8 @@ class Batches:
 def _mark(key: bytes) -> str:
     """Six letters that identify a request within its file; digits could be read as figures."""
     return key.hex()[:6].translate(_LETTERS)
+
+
+def _is_about_temperature(error: dict[str, Any]) -> bool:
+    # Other fields may quote the request.
+    return error.get("param") == "temperature" or "temperature" in str(error.get("message"))

@@ -104,7 +104,8 @@ class HttpSession:
                     return await streaming.post(wire, path, body, self.endpoint)
                 return await wire.post(path, body)
             except StatusError as error:
-                if error.status in (400, 422):
+                # A request for likelihoods makes no sense without its parameters.
+                if error.status in (400, 422) and path != "/completions":
                     mended = self.parameters.mended(body, str(error.body), error.param)
                     if mended is not None:
                         body = mended
@@ -225,9 +226,8 @@ class ServerTokenizer:
         except TimeoutError:
             raise TokenizerError(f"no answer within {TIMEOUT_S:g} s") from None
         except ModelError as error:
-            if (
-                is_framed and error.kind == "bad_request"
-            ):  # an older server does not accept messages
+            # An older server does not accept messages, or it cannot apply the template.
+            if is_framed and error.kind not in ("malformed", "deadline"):
                 return 0
             raise TokenizerError(error.message) from None
         return n_framed - n if is_framed else n

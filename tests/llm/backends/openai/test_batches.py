@@ -16,7 +16,7 @@ from pearl.llm.backends.openai import create
 from pearl.llm.backends.openai.batches import Batch, Batches
 from tests.llm.backends import asking
 from tests.llm.backends.openai.batch_server import BatchServer, answered, serving_batches
-from tests.server import completion
+from tests.server import completion, error
 
 Result = TypeVar("Result")
 
@@ -100,6 +100,18 @@ def test_two_different_replies_to_one_request_are_an_error(
     server.edit = lambda rows: [*rows, json.dumps(rows[0]).replace("Ada", other).encode() + b"\n"]
     result = using(server, lambda batches: carried_out(batches, KEY))[KEY]
     assert getattr(result, "kind", None) == kind
+
+
+def test_refused_line_that_quotes_its_request_keeps_the_temperature(server: BatchServer) -> None:
+    refused = error("the prompt is too long", input={"temperature": 0.0})
+    server.line = lambda row: answered(refused, 400)
+
+    async def work(batches: Batches) -> tuple[Completion | ModelError, bytes]:
+        return (await carried_out(batches, KEY))[KEY], batches.line(KEY, REQUEST)
+
+    result, line = using(server, work)
+    assert getattr(result, "kind", None) == "bad_request"
+    assert b'"temperature"' in line
 
 
 CALLS: dict[str, Callable[[Batches], Awaitable[Any]]] = {

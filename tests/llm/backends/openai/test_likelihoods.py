@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from pearl.errors import ModelError
-from pearl.llm import Message, Model
+from pearl.llm import Message, Model, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
 from pearl.llm.messages import log_likelihoods
 from tests.llm.backends.asking import used
 from tests.models import answer_task
-from tests.server import Canned, Seen, Server
+from tests.server import Canned, Seen, Server, completion, error
 
 TASK = answer_task("Who?", "")
 CANDIDATES = ("abc", "abd", "b")
@@ -97,6 +97,28 @@ def test_known_likelihoods_are_not_requested_again(openai_server: Server) -> Non
     rated(openai_server, "llamacpp", lambda seen: llamacpp(seen, n_told=10))
     # "abc" takes three; "d" and "b" were told beside its letters.
     assert sum(seen.path == "/v1/completions" for seen in openai_server.requests) == 3
+
+
+def test_refused_likelihoods_change_no_parameter(openai_server: Server) -> None:
+    """The error may quote the request, and names its temperature then."""
+
+    def refuse(seen: Seen) -> Canned:
+        if seen.path == "/v1/completions":
+            return Canned(error(f"prompt_logprobs is not supported: {seen.body}"), 400)
+        return Canned(vllm(seen) if seen.path == "/tokenize" else completion())
+
+    openai_server.models, openai_server.answer = ["m"], refuse
+    settings = ModelSettings(base_url=openai_server.url, server="vllm")
+
+    async def ask(model: Model) -> None:
+        with pytest.raises(ModelError, match="prompt_logprobs is not supported"):
+            await log_likelihoods(model, [Message("user", "Who?")], CANDIDATES, TASK)
+        await model.complete(Request((Message("user", "Who?"),), TASK, temperature=0.5))
+
+    used(create("m", settings), ask)
+    paths = [seen.path for seen in openai_server.requests]
+    assert paths.count("/v1/completions") == 1
+    assert openai_server.requests[-1].body["temperature"] == 0.5
 
 
 @pytest.mark.parametrize("kind", ["sglang", "ollama", "generic", "openai", None])

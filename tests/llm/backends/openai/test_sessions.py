@@ -139,6 +139,10 @@ def as_llamacpp(seen: Seen) -> Canned:
     return Canned({"tokens": words(seen.body["content"])["tokens"]})
 
 
+def as_llamacpp_without_a_template(seen: Seen) -> Canned:
+    return FAULTS["500"] if seen.path == "/apply-template" else as_llamacpp(seen)
+
+
 def counter_of(served: Server, **settings: Any) -> Counter:
     model = create("test-model", ModelSettings(served.url, api_key_env="", **settings))
     return Counter.for_model(model.name, model.tokenizer)
@@ -146,8 +150,11 @@ def counter_of(served: Server, **settings: Any) -> Counter:
 
 @pytest.mark.parametrize(
     ("owner", "answer", "frame"),
-    [("vllm", as_vllm, 5), ("sglang", as_sglang, 0), ("llamacpp", as_llamacpp, 3)],
-)
+    [
+        ("vllm", as_vllm, 5), ("sglang", as_sglang, 0), ("llamacpp", as_llamacpp, 3),
+        ("llamacpp", as_llamacpp_without_a_template, 0),
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("is_named", [False, True])
 def test_the_tokenizer_of_a_server_counts(
     openai_server: Server,
