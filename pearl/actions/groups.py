@@ -109,10 +109,10 @@ def ranking(
             [
                 RankedEntry(row.value or EMPTY, row, low, max(1, low), high)
                 for row in some
-                if row.value is not None
                 for low, high in [size_range(row, n_any)]
             ]
-            for some in (rows.rows, rows.doubtful)
+            # A group keeps its place without a name; doubtful rows without one count in `n_any`.
+            for some in (rows.rows, [row for row in rows.doubtful if row.value is not None])
         )
         if n_any:
             unsure.append(RankedEntry("", Row(None), 1, 1, n_any))

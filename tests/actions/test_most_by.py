@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pearl.actions import native
-from pearl.actions.values import Value
+from pearl.actions.values import Scalar, Value
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import Span
@@ -79,3 +79,17 @@ def test_a_row_without_a_key_may_belong_to_any() -> None:
     other = Row("b", {"Date": None, "label": "b"}, (Span(91, 92),), "row 91")
     found = most_by(Rows((*given_rows.rows, unknown, other), "label", is_answered=True))
     assert [row.value for row in found] == [None, "b"]
+
+
+def test_a_largest_group_without_a_name_leaves_the_ranking_undecided() -> None:
+    tops = most_by(rows(("x", None), ("x", None), ("x", None), ("y", "a"), ("y", "a")))
+    assert [row.value for row in tops] == [None, "a"]
+    largest = native.compute(native.known()["MOST"], [tops])
+    second = native.compute(native.known()["NTH"], [tops, 2])
+    assert isinstance(largest, Scalar)
+    assert largest.rows.undecided
+    assert isinstance(second, Scalar)
+    assert (second.value, len(second.rows.undecided)) == ("a", 0)
+    in_order = native.compute(native.known()["RANKED"], [tops])
+    assert isinstance(in_order, Rows)
+    assert [row.value for row in in_order] == [None, "a"]

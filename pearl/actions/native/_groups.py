@@ -156,8 +156,9 @@ def nth(rows: Rows, k: int | float) -> Value:
 def in_order(rows: Rows) -> Value:
     """Sort; what is equal stays in its order."""
     groups, order, _ = ranking(rows)
-    unread = (row for row in groups if row.value is None)
-    result = replace(groups, rows=(*(entry.row for entry in order), *unread))
+    ranked = tuple(entry.row for entry in order)
+    unread = (row for row in groups if row.value is None) if len(ranked) < len(groups) else ()
+    result = replace(groups, rows=(*ranked, *unread))
     return result if groups is rows else counted(result)
 
 
