@@ -117,7 +117,7 @@ def has_its_terms(question: Question, thesaurus: Thesaurus) -> bool:
     terms = thesaurus.nearest(question.text)
     known = ("Clinic name", "Clinic type", "City", "Services", "Languages")
     return all(
-        any(term.text == value for term in terms.get(column, ()))
+        value in terms.get(column, ())
         for column, value in _values(question.query.get("where"))
         if column in known
     )
