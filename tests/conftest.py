@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,11 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "")
 # What is compiled is kept, whatever the user's setting: a few hundred child processes load PEARL.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell has what runs in the background ignore Ctrl-C, its children, too: tests that send it to
+# their programs would wait until those end by themselves.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile(

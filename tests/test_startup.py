@@ -23,9 +23,11 @@ HEAVY = (
 
 OWN = (
     "pearl.documents.confinement",
+    "pearl.documents.evidence",
     "pearl.dsl.scanner",
     "pearl.llm",
     "pearl.pipeline",
+    "pearl.replies",
     "pearl.data.rows",
     "pearl.runs.store",
 )

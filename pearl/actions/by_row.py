@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pearl import plugins
 from pearl.actions.columns import stem
@@ -22,7 +22,9 @@ from pearl.actions.values import among_best
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary, Parameter, ValueType
-from pearl.replies.items import NOT_STATED, ItemKind
+
+if TYPE_CHECKING:
+    from pearl.replies.items import ItemKind
 
 
 class ByRow(Protocol):
@@ -118,6 +120,8 @@ def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> R
         >>> kept.values, [row.value for row in kept.doubtful], kept.notes
         (['a'], ['c'], ('kept: 1 yes, 1 no, 1 not stated',))
     """
+    from pearl.replies.items import NOT_STATED  # late: `pearl check` reads no reply
+
     pairs = list(zip(rows, replies, strict=True))
     n_unstated = replies.count(NOT_STATED)
     if n_unstated:

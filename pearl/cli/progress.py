@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, Self
 
-from rich.text import Text
-
 from pearl.cli.terminal import escaped_streams, new_console
 from pearl.errors.escaping import counted, escaped
 from pearl.llm import Usage
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console, OverflowMethod, RenderableType
     from rich.live import Live
     from rich.progress import Progress
+    from rich.text import Text
 
     from pearl.llm.prices import Price
     from pearl.trace import (
@@ -174,6 +173,8 @@ class Reporter:
     def _say(self, text: str) -> None:
         """Print a text that stays."""
         if self._live is not None:
+            from rich.text import Text
+
             self._live.console.print(Text(text))
         else:
             print(text, file=sys.stderr)  # noqa: T201
@@ -624,6 +625,8 @@ class Screen:
             is_bad = row.is_slow or row.state == "failed"
             lines.append(self._line(f"  {self._clean(doing)}", "yellow" if is_bad else "dim"))
         if has_tail and row.tail:
+            from rich.text import Text
+
             tail = Text(self._clean(row.tail)).wrap(self._console, max(1, self._width - 2))
             lines += [
                 self._line(f"  {each.plain}", "italic dim") for each in tail[-MAX_TAIL_LINES:]
@@ -634,6 +637,7 @@ class Screen:
         self, state: State, title: str, style: str = "", figures: str = "", right: str = ""
     ) -> RenderableType:
         from rich.table import Table
+        from rich.text import Text
 
         mark, ascii_mark, colour, _ = _LOOKS[state]
         if state == "running":
@@ -653,6 +657,8 @@ class Screen:
         return line
 
     def _line(self, text: str, style: str = "") -> Text:
+        from rich.text import Text
+
         line = Text(text, style, no_wrap=True, overflow=self._overflow)
         line.truncate(self._width)
         return line

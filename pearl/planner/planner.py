@@ -36,7 +36,6 @@ from pearl.planner.candidates import (
 from pearl.planner.material import PROFILES, PlannerMaterial, ProfileName
 from pearl.planner.periods import Calendar
 from pearl.planner.prompt import Rejected
-from pearl.planner.routing import route
 from pearl.planner.understanding import Understood, understand
 from pearl.planner.writer import MAX_REPAIRS, RepairLoop, one_line
 from pearl.trace import PlanFailed, Trace
@@ -198,6 +197,8 @@ class Planner:
         advice = ""
         with self.client.breaker.running():
             if (settings.is_routed if is_routed is None else is_routed) and not rejected:
+                from pearl.planner.routing import route  # late: `pearl execute` plans nothing
+
                 routed = await route(
                     question, actions, model, max_steps=settings.max_steps,
                     max_output_tokens=settings.max_output_tokens,

@@ -144,7 +144,6 @@ def test_without_any_plan_the_error_says_why() -> None:
 
 
 def test_only_the_first_plan_is_written_by_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pearl.planner import planner
     from pearl.planner.routing import Route
 
     by_rule = Pearl().compile('1. ans = FIND_REASON(CTX, "it") : By rule')
@@ -152,7 +151,7 @@ def test_only_the_first_plan_is_written_by_rule(monkeypatch: pytest.MonkeyPatch)
     async def route(*_: object, **__: object) -> Route:
         return Route(by_rule)
 
-    monkeypatch.setattr(planner, "route", route)
+    monkeypatch.setattr("pearl.planner.routing.route", route)
     plans, requests, _ = written({1: FIND, 2: FIND}, route=True)
     assert str(plans.different[0]) == str(by_rule)
     assert plans.written == ((1,), (2,))
