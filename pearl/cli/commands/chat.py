@@ -125,6 +125,9 @@ def _document(documents: tuple[str, ...], *, together: bool, outs: list[str | No
     return load()
 
 
+MAX_LINE = 100_000
+"""Maximum characters of a line."""
+
 PROMPT = "> "
 
 INTERRUPTED = 130
@@ -152,7 +155,12 @@ class Lines:
                 return None
         if self.is_terminal:
             click.echo(PROMPT, nl=False, err=True)  # stdout is redirected
-        line = sys.stdin.readline()
+        line = sys.stdin.readline(MAX_LINE)
+        is_cut = len(line) == MAX_LINE and not line.endswith("\n")
+        while is_cut and (more := sys.stdin.readline(MAX_LINE)) and not more.endswith("\n"):
+            pass
+        if is_cut:
+            raise UsageError(f"the line has more than {MAX_LINE:,} characters", help="ask shorter")
         return line.strip() if line else None
 
 

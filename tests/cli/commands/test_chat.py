@@ -94,10 +94,10 @@ def test_an_answer_that_is_refused_or_degraded_is_told_by_the_exit_code(
 
 
 def test_a_line_that_cannot_be_asked_is_one_failure(pearl: Terminal) -> None:
-    bad = [b"\xff\xfe?\n", b"/nonsense\n", b"/undo now\n", b"/save\n"]
+    bad = [b"\xff\xfe?\n", b"x" * 250_000 + b"\n", b"/nonsense\n", b"/undo now\n", b"/save\n"]
     said = pearl("chat", "story.txt", stdin=b"".join(bad) + lines(WHO), code=1)
     assert said.count("because the hull was rotten") == 1
-    for told in ("not valid text", "no command '/nonsense'",
+    for told in ("not valid text", "more than 100,000", "no command '/nonsense'",
                  "/undo takes nothing more", "/save needs FILE"):  # fmt: skip
         assert told in pearl.talk
 
