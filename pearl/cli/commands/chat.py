@@ -29,7 +29,15 @@ from pearl.cli.options import (
 from pearl.cli.output import Surroundings, print_answer, print_evidence, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import notice
-from pearl.cli.writing import STDOUT, GrowingFile, OutputWriter, is_plain, new_file, told_too
+from pearl.cli.writing import (
+    STDOUT,
+    GrowingFile,
+    OutputWriter,
+    is_plain,
+    new_file,
+    told_too,
+    unwritable,
+)
 from pearl.errors import BudgetError, DataError, PausedError, PearlError, UsageError, suggest
 from pearl.errors.escaping import counted, escaped, to_json
 
@@ -174,7 +182,13 @@ class KeptFile:
     def write(self, text: str) -> None:
         """Update the file; a pipe or a device receives only the new lines."""
         path, before = Path(self._path), self._text
-        if before is not None and path.is_file() and path.read_bytes() != before.encode():
+        try:
+            is_changed = (
+                before is not None and path.is_file() and path.read_bytes() != before.encode()
+            )
+        except OSError as error:
+            raise unwritable(self._path, error) from None
+        if is_changed:
             raise DataError(
                 "another program has written to the file, so this conversation is not kept there",
                 path=path, help="/save FILE keeps it elsewhere",
