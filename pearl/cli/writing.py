@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -81,11 +83,13 @@ def new_file(path: str | None, *, before: Callable[[], None] | None = None) -> I
         with _os_errors_reported(path), target.open("w", encoding="utf-8") as device:
             yield device
         return
-    # Beside the target: a rename does not cross file systems. Rights are those of any new file.
+    # Beside the target: a rename does not cross file systems.
     new = target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
     try:
         with _os_errors_reported(path):
-            with new.open("x", encoding="utf-8", errors="backslashreplace") as file:
+            rights = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666
+            number = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, rights)
+            with open(number, "w", encoding="utf-8", errors="backslashreplace") as file:  # noqa: PTH123
                 yield file
             if target.exists():
                 shutil.copymode(target, new)

@@ -21,7 +21,7 @@ from pearl.errors import PearlError
 from pearl.errors.diagnostics import Diagnostic, excerpt
 from pearl.errors.escaping import escaped
 from pearl.errors.patterns import lazy_pattern
-from pearl.interpreter.answer import Answer
+from pearl.interpreter.answer import Answer, StepResult
 from pearl.llm import Usage
 from pearl.trace import Event, Trace
 from pearl.view.page import TEMPLATES, bars, draw_plan, environment, n_at_once
@@ -36,6 +36,9 @@ MAX_DRAWN, MAX_LINES = 60, 400
 
 MAX_TEXT = 4_000
 """Maximum characters of an answer."""
+
+MAX_STEPS, MAX_VALUES = 8, 2_500
+"""Maximum steps of an answer, and characters of their values together."""
 
 FIRST, LAST = 1_200, 400
 """Maximum characters of the beginning and of the end of a document."""
@@ -173,7 +176,12 @@ def answer_html(answer: Answer) -> str:
         room -= len(text)
         if room <= 0:
             break
-    return str(_macros().answer(answer, pieces, notes))
+    steps: list[tuple[StepResult, str]] = []
+    room = MAX_VALUES
+    for step in answer.steps[:MAX_STEPS]:
+        steps.append((step, shortened(step.preview, room)))
+        room = max(0, room - len(step.preview))
+    return str(_macros().answer(answer, pieces, notes, steps))
 
 
 _DRAWN: dict[type, Callable[[Any], str]] = {

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pearl.cli import run
+from pearl.cli.writing import new_file
 from tests.cli.terminal import PLAN, STORY, Terminal, child
 from tests.skips import needs_full_device
 
@@ -147,6 +148,14 @@ def test_a_file_that_is_replaced_keeps_its_rights(pearl: Terminal) -> None:
     Path("o.jsonl").touch(mode=0o600)
     pearl("execute", "why.plan", "story.txt", "--out", "o.jsonl")
     assert Path("o.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_private_file_is_private_while_it_is_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "o.jsonl"
+    target.touch(mode=0o600)
+    with new_file(str(target)) as file:
+        file.write("A secret.")
+        assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
 
 def test_bytes_that_are_no_text_spoil_one_row_only(pearl: Terminal) -> None:

@@ -29,7 +29,15 @@ from pearl.cli.options import (
 from pearl.cli.output import Surroundings, print_answer, print_evidence, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import notice
-from pearl.cli.writing import STDOUT, GrowingFile, OutputWriter, is_plain, new_file, told_too
+from pearl.cli.writing import (
+    STDOUT,
+    GrowingFile,
+    OutputWriter,
+    is_plain,
+    new_file,
+    told_too,
+    unwritable,
+)
 from pearl.errors import BudgetError, DataError, PausedError, PearlError, UsageError, suggest
 from pearl.errors.escaping import counted, escaped, to_json
 
@@ -125,6 +133,9 @@ def _document(documents: tuple[str, ...], *, together: bool, outs: list[str | No
     return load()
 
 
+MAX_LINE = 100_000
+"""Maximum characters of a line."""
+
 PROMPT = "> "
 
 INTERRUPTED = 130
@@ -152,7 +163,12 @@ class Lines:
                 return None
         if self.is_terminal:
             click.echo(PROMPT, nl=False, err=True)  # stdout is redirected
-        line = sys.stdin.readline()
+        line = sys.stdin.readline(MAX_LINE)
+        is_cut = len(line) == MAX_LINE and not line.endswith("\n")
+        while is_cut and (more := sys.stdin.readline(MAX_LINE)) and not more.endswith("\n"):
+            pass
+        if is_cut:
+            raise UsageError(f"the line has more than {MAX_LINE:,} characters", help="ask shorter")
         return line.strip() if line else None
 
 
@@ -166,7 +182,13 @@ class KeptFile:
     def write(self, text: str) -> None:
         """Update the file; a pipe or a device receives only the new lines."""
         path, before = Path(self._path), self._text
-        if before is not None and path.is_file() and path.read_bytes() != before.encode():
+        try:
+            is_changed = (
+                before is not None and path.is_file() and path.read_bytes() != before.encode()
+            )
+        except OSError as error:
+            raise unwritable(self._path, error) from None
+        if is_changed:
             raise DataError(
                 "another program has written to the file, so this conversation is no longer saved there",
                 path=path, help="/save FILE saves it elsewhere",

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from pearl.cli.commands.chat import KeptFile
+from pearl.errors import DataError
 from tests.cli.emulator import OnTerminal
 from tests.cli.terminal import Terminal, child
 from tests.server import Canned, Seen, Server, completion
@@ -94,10 +96,10 @@ def test_an_answer_that_is_refused_or_degraded_is_told_by_the_exit_code(
 
 
 def test_a_line_that_cannot_be_asked_is_one_failure(pearl: Terminal) -> None:
-    bad = [b"\xff\xfe?\n", b"/nonsense\n", b"/undo now\n", b"/save\n"]
+    bad = [b"\xff\xfe?\n", b"x" * 250_000 + b"\n", b"/nonsense\n", b"/undo now\n", b"/save\n"]
     said = pearl("chat", "story.txt", stdin=b"".join(bad) + lines(WHO), code=1)
     assert said.count("because the hull was rotten") == 1
-    for told in ("not valid text", "no command '/nonsense'",
+    for told in ("not valid text", "more than 100,000", "no command '/nonsense'",
                  "/undo takes nothing more", "/save needs FILE"):  # fmt: skip
         assert told in pearl.talk
 
@@ -229,6 +231,19 @@ def test_two_conversations_in_one_file_are_not_mixed(tmp_path: Path) -> None:
     assert b"2 turns in saved.jsonl" in said
     assert turns_of(str(file)) == [WHO, "Who asked?"]
     assert turns_of(str(tmp_path / "saved.jsonl")) == [WHO, WHY]
+
+
+def test_a_file_that_became_unreadable_does_not_end_the_conversation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    file = KeptFile(str(tmp_path / "talk.jsonl"))
+    file.write("one\n")
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(DataError, match="Permission denied"):
+        file.write("one\ntwo\n")
 
 
 # --- typed ------------------------------------------------------------------------------------
