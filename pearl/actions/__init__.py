@@ -1,1 +1,1 @@
-"""Action libraries, and the actions computed in Python, by a search or row by row."""
+"""Action libraries, and the actions that are computed in Python, search, or are carried out row by row."""

@@ -1,10 +1,10 @@
 """Actions that a model carries out for each row.
 
-One has `ACTION`, an `Action` whose first parameter is `ROWS`; `KIND`, the form of the reply to an
-item; `READING`, the same action for one text that is too long to be an item; and `collect`, which
-makes rows of the replies. It may have `select`, which takes the first K of those rows, and `QUERY`,
+A plug-in has `ACTION`, an `Action` whose first parameter is `ROWS`; `KIND`, the form of the reply to
+an item; `READING`, the same action for one text that is too long to be an item; and `collect`, which
+turns the replies into rows. It may have `select`, which takes the first K of those rows, and `QUERY`,
 the name of a parameter by which a reranker scores rows in place of the model. Any other action with
-`ROWS` as its first parameter is a `MAP` with a definition of its own, and `EACH_NAME(ROWS, ...)` is
+`ROWS` as its first parameter is a `MAP` with its own definition, and `EACH_NAME(ROWS, ...)` carries out
 `NAME(CTX, ...)` for each row.
 """
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 class ByRow(Protocol):
-    """An action row by row, as its users see it."""
+    """The interface of an action that a model carries out row by row."""
 
     ACTION: Action
     KIND: ItemKind
     READING: Action
 
     def collect(self, rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-        """Rows and the reply about each, None where it is undecided → the rows of the result.
+        """Rows and the reply about each (None if undecided) → the rows of the result.
 
         Args:
-            rows: The rows that were asked about.
-            replies: One each, in the same order.
+            rows: The rows that the model judged.
+            replies: One reply per row, in the same order.
             column: The name of the step's output.
         """
         ...
@@ -75,7 +75,7 @@ def query_of(how: ByRow) -> str:
 
 
 def selected(how: ByRow, rows: Rows, k: int) -> Rows:
-    """The first K of the rows of a result, where the action has such a number."""
+    """The first K rows of a result, if the action has a parameter K."""
     select: Callable[[Rows, int], Rows] | None = getattr(how, "select", None)
     return rows if select is None else select(rows, k)
 
@@ -100,7 +100,7 @@ def reading(action: Action, library: ActionLibrary) -> Action:
 def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
     """Rows with the replies as one more column, which becomes their value.
 
-    The value of doubtful rows is undecided, because the model was not asked about them.
+    The value of doubtful rows is undecided, because they were not sent to the model.
     """
     answered = tuple(
         row.with_column(column, reply) for row, reply in zip(rows, replies, strict=True)
@@ -112,7 +112,7 @@ def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
 def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
     """Keep the rows with the reply "yes"; rows without a reply become doubtful.
 
-    A note counts the rows that do not state it.
+    A note counts the rows that do not state whether the condition holds.
 
     Example:
         >>> from pearl.documents.rows import Row
@@ -157,7 +157,7 @@ def _select_rerank(rows: Rows, k: int) -> Rows:
 
 
 def _collect_top(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-    """Order the rows by their place, a number from 1; rows without a place are left out.
+    """Order the rows by their rank, a number from 1; rows without a rank are left out.
 
     Example:
         >>> from pearl.documents.rows import Row
@@ -240,14 +240,14 @@ _GENERIC = frozenset({
     "", "case", "client", "customer", "document", "entry", "item", "line", "nr", "no", "patient", "people", "person",
     "record", "report", "row", "user",
 })  # fmt: skip
-"""Names of columns that an instruction may contain without naming the column: what a row is."""
+"""Names of columns that are also words for a row: in an instruction, they do not name the column."""
 
 
 def shown_text(row: Row, instruction: str = "") -> str | None:
-    r"""The text of a row for a model: its value, or `name: value` lines for a record without names in its text.
+    r"""The text of a row for a model: its value, or `name: value` lines for a record whose text has no names.
 
-    Of these the columns that the instruction names, and others as long as there is room; all
-    columns if it names none.
+    The lines are those of the columns that the instruction names, and of others as far as space allows; of
+    all columns if it names none.
 
     Example:
         >>> row = Row("7,63,feels dizzy", {"id": "7", "age": "63", "note": "feels dizzy"}, (), "7,63,feels dizzy")

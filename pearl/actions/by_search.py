@@ -1,6 +1,6 @@
 """Actions that search.
 
-A plug-in has `ACTION`, an `Action` with `is_native=True` of which one parameter reads `passages`, and
+A plug-in has `ACTION`, an `Action` with `is_native=True` and a parameter that reads `passages`, and
 `async def run(searcher, *values) -> FoundRows`: a search may wait for an embedding. A parameter that reads
 passages gets a `SearchedDocument` for `CTX`, else `Rows`; other values are those of native actions. `run` raises `ValueError` with the reason for invalid values.
 """
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class BySearch(Protocol):
-    """An action that searches, as its users see it."""
+    """The interface of an action that searches."""
 
     ACTION: Action
 
     async def run(self, searcher: Searcher, *values: Any) -> FoundRows:
-        """Return the value of the action, and the record of the search.
+        """Return the value of the action and the record of its search.
 
         Raises:
             ValueError: The action cannot work with these values.
@@ -41,7 +41,7 @@ CONTRACT = BySearch
 
 
 def known() -> dict[str, Action]:
-    """Every action that searches, by name."""
+    """The actions that search, by name."""
     actions = [plugins.load(__name__, name).ACTION for name in plugins.names(__name__)]
     return {action.name: action for action in actions}
 
@@ -55,7 +55,8 @@ async def search(
         ValueError: A value is not of the type that the action takes, and cannot be converted.
         ModelError: An endpoint that the ranking needs is down.
     """
-    from pearl.actions.searching import SearchedDocument  # late: plans are checked without it
+    # imported on use: checking a plan does not need it
+    from pearl.actions.searching import SearchedDocument
 
     module: BySearch = plugins.load(__name__, action.name.lower())
     given: list[Any] = []
@@ -74,11 +75,12 @@ async def retrieve(
     searcher: Searcher, given: SearchedDocument | Rows, query: Value, k: int | float
 ) -> FoundRows:
     """Rank the passages of a document, or rows, best first; those without a match are left out."""
-    from pearl.actions.searching import best_passages, best_rows  # late: they search
+    # imported on use, for searches only
+    from pearl.actions.searching import best_passages, best_rows
 
     n_best = whole_number(k, "K", least=1)
     text = as_text(query)
-    # A list may also be written as a text, by a model.
+    # A model may have written a list as a text.
     is_list = isinstance(query, list | Rows) or all(
         line.startswith("- ") for line in text.split("\n")
     )

@@ -2,12 +2,12 @@
 
 A calculator has
 
-- `OPERANDS: tuple[Operand, ...]`, in the order in which a call gives them;
-- `PROGRAM: str`, in the language of `pearl.actions.arithmetic`, with the operands by their names;
+- `OPERANDS: tuple[Operand, ...]`, in the order of the arguments of a call;
+- `PROGRAM: str`, in the language of `pearl.actions.arithmetic`, with operands by name;
 - `IS_PERCENTAGE: bool`, whether the result is written as a percentage;
-- `METRICS: tuple[str, ...]`, names of the result in questions, if reports seldom state it and it is
-  computed; none for results that reports have to state (earnings per share: IAS 33, cash flow: IAS 7),
-  and for relations of any two numbers.
+- `METRICS: tuple[str, ...]`, the names that questions use for the result, if reports seldom state it and
+  it has to be computed; empty for results that reports must state (earnings per share: IAS 33, cash flow:
+  IAS 7), and for relations of any two numbers.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Operand:
     """An operand of a calculator.
 
     Attributes:
-        name: As in its program.
-        is_count: Whether it counts things, so that it has no unit: shares.
-        also: What reports may call it instead; "" for nothing.
+        name: The name in the program of the calculator.
+        is_count: Whether the operand counts things, such as shares, and so has no unit.
+        also: Another name that reports use; "" for none.
     """
 
     name: str
@@ -51,7 +51,7 @@ _BOTH = (Operand("first"), Operand("second"))
 
 # fmt: off
 PLUGINS: dict[str, Any] = {
-    # IAS 7: the net income, plus what is no cash (depreciation, amortisation), less the increase in working capital.
+    # IAS 7: net income plus non-cash expenses (depreciation, amortisation), less the increase in working capital.
     "cash-flow-from-operations": Calculator(
         (Operand("net income"), Operand("non-cash expenses"), Operand("increase in working capital")),
         "add(net income, non-cash expenses), subtract(#0, increase in working capital)",
@@ -62,7 +62,7 @@ PLUGINS: dict[str, Any] = {
         "divide(current assets, current liabilities)", METRICS=("current ratio",),
     ),
     "difference": Calculator(_BOTH, "subtract(first, second)"),
-    # IAS 33: less the dividends of preferred shares, by the weighted average of the shares outstanding.
+    # IAS 33: net income less preferred dividends, divided by the weighted average of the shares outstanding.
     "earnings-per-share": Calculator(
         (Operand("net income"), Operand("preferred dividends"), Operand("shares", is_count=True)),
         "subtract(net income, preferred dividends), divide(#0, shares)",

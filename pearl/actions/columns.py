@@ -34,7 +34,7 @@ class Column:
 
 
 def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
-    """The column that a name means: exact, else in other case or number ("user IDs" for "User").
+    """The column that a name means: exactly, else in another case or number ("user IDs" for "User").
 
     `"Date by month"` is the months of a column of dates.
     """
@@ -54,7 +54,9 @@ def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
     n_unread = values.count(None) - column.values.count(None)
     notes = [*column.notes, *([dates.note] if dates.note else [])]
     if n_unread:
-        notes.append(f"{n_unread:,} of {len(values):,} in {column.name} have no {part['part']}")
+        notes.append(
+            f"values of {column.name} without a {part['part']}: {n_unread:,} of {len(values):,}"
+        )
     return Column(f"{column.name} by {unit}", values, tuple(notes))
 
 
@@ -130,7 +132,7 @@ def wanted_by(x: Value, *, is_list: bool) -> Wanted:
 
 
 def judge(rows: Rows, name: str, operator: str, x: Value) -> tuple[list[Verdict], tuple[str, ...]]:
-    """Compare a column of rows with a value: a verdict for each of all rows, and notes.
+    """Compare a column of rows with a value: a verdict for each row, doubtful ones included, and notes.
 
     An empty value is never before, after, at least or at most anything. Values that should be dates
     or numbers and are not, and numbers in another unit, are undecided.
@@ -150,8 +152,8 @@ def judge(rows: Rows, name: str, operator: str, x: Value) -> tuple[list[Verdict]
     if kind:
         n_open = sum(counts[value] for value in different if verdicts[value] is None)
         n_empty = sum(counts[value] for value in different if not value.strip())
-        notes += [f"{n_open:,} in {column.name} cannot be compared"] if n_open else []
-        notes += [f"{n_empty:,} have no {column.name}"] if n_empty else []
+        notes += [f"values of {column.name} that cannot be compared: {n_open:,}"] if n_open else []
+        notes += [f"rows without {column.name}: {n_empty:,}"] if n_empty else []
     return [verdicts[value] for value in column.values], tuple(
         filter(None, (*column.notes, *notes))
     )

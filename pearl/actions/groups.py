@@ -1,4 +1,4 @@
-"""Rows by key and in order, and how far undecided rows may change sizes and places."""
+"""Grouping and ranking of rows, and how far undecided rows may change sizes and ranks."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def n_of_any(groups: Rows) -> int:
 
 
 def size_range(row: Row, n_any: int) -> tuple[int, int]:
-    """The least and the most rows of a group."""
+    """The minimum and the maximum number of rows of a group."""
     return len(row.members), len(row.members) + len(row.possible) + n_any
 
 
@@ -76,10 +76,10 @@ def _spelling_note(keys: Iterable[str], name: str) -> list[str]:
         return []
     pairs = "; ".join(", ".join(map(shortened, each)) for each in alike[:MAX_SPELLINGS])
     more = "; ..." if len(alike) > MAX_SPELLINGS else ""
-    return [f"{name}: different, although only in case: {pairs}{more}"]
+    return [f"{name}: keys that differ only in case are counted separately: {pairs}{more}"]
 
 
-NONE = "none"  # the result of an empty ranking
+NONE = "none"  # the result for an empty ranking
 
 
 class RankedEntry(NamedTuple):
@@ -97,8 +97,8 @@ def ranking(
 ) -> tuple[Rows, list[RankedEntry], list[RankedEntry]]:
     """Rank groups by size, rows by a model's ratings, other rows by how often their value occurs.
 
-    Returns the ranked rows, their entries in order, and entries that may be anywhere in it. Equal
-    entries are in order of first occurrence. With the least first, scores are negated.
+    Returns the ranked rows, their entries in order, and entries whose rank is unknown. Equal
+    entries are in order of first occurrence. If the least comes first, scores are negated.
     """
     sure, unsure = _rated(rows) or ([], [])
     if not sure:
@@ -125,7 +125,7 @@ def ranking(
 
 
 def _rated(rows: Rows) -> tuple[list[RankedEntry], list[RankedEntry]] | None:
-    """Entries by a model's reply about each row, if those are numbers."""
+    """Entries scored by a model's reply about each row, if the replies are numbers."""
     if not (rows.is_answered and rows.values):
         return None
     try:
@@ -145,7 +145,7 @@ def _rated(rows: Rows) -> tuple[list[RankedEntry], list[RankedEntry]] | None:
 
 
 def place(rows: Rows, k: int, *, least_first: bool = False) -> Scalar:
-    """Name the entries that share a place in the ranking."""
+    """Return the entries that share a place in the ranking."""
     rows, order, unsure = ranking(rows, least_first=least_first)
     if k > len(order):
         there = f"there are only {len(order):,}" if order else "there is nothing to rank"
@@ -154,7 +154,7 @@ def place(rows: Rows, k: int, *, least_first: bool = False) -> Scalar:
     before = [entry for entry in order if entry.score > score]
     tied = [entry for entry in order if entry.score == score]
     after = [*(entry for entry in order if entry.score < score), *unsure]
-    # Certain if the tied entries keep their places with every possible score.
+    # The place is certain if the tied entries keep it with every possible score.
     is_certain = (
         (len(tied) == 1 or all(entry.low == entry.high for entry in tied))
         and min((e.low for e in before), default=math.inf) > max(e.high for e in tied)

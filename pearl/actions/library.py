@@ -107,7 +107,7 @@ def _read(text: str) -> tuple[tuple[Action, ...], tuple[Diagnostic, ...]]:
             break
         action = _action(text, span)
         if isinstance(action, Diagnostic):
-            from pearl.dsl.scanner import scan_action  # late: needed for errors only
+            from pearl.dsl.scanner import scan_action  # imported on use: needed for errors only
 
             found += scan_action(text, span, in_library=True).found or [action]
             continue

@@ -58,7 +58,7 @@ def name_words(action: Action) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def _words_of(name: str) -> tuple[str, ...]:
-    """Cached, because every name is compared with every other one."""
+    """The words of a name, cached because every name is compared with every other one."""
     return tuple(terms(name.replace("_", " ")))
 
 
@@ -72,7 +72,7 @@ def have_same_name(one: Action, other: Action) -> bool:
 
 
 def agreement(one: Action, other: Action) -> float:
-    """Fraction of distinctive terms, 0 to 1, that the other side has, or has a synonym of."""
+    """Fraction of distinctive terms, 0 to 1, for which the other side has the term or a synonym."""
     ours, theirs = set(_telling_terms(one)), set(_telling_terms(other))
     if not ours or not theirs:
         return 0.0

@@ -1,4 +1,4 @@
-"""The actions on rows that every library has, unless it defines one of the name itself."""
+"""The actions on rows that every library has, unless it defines its own action of that name."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ REWRITE = Action(
 
 @cache
 def operators() -> ActionLibrary:
-    """All of them: computed in Python, by a search, or by a model."""
+    """All operators: computed in Python, by a search, or by a model."""
     shipped = {**native.general(), **by_search.known(), **by_row.known()}
     return ActionLibrary("operators", [*shipped.values(), SUBQUERIES, REWRITE, LOOKUP])
 
 
 @cache
 def _of_search() -> frozenset[str]:
-    """Names of the operators for corpora: they search, rank for a query, or write queries."""
+    """Names of the operators for corpora, which search, rank for a query, or write queries."""
     ranked = (
         name for name, action in by_row.known().items() if by_row.query_of(by_row.by_row(action))
     )
@@ -55,7 +55,7 @@ def with_operators(library: ActionLibrary) -> ActionLibrary:
 
 
 def without_search(library: ActionLibrary, own: ActionLibrary) -> ActionLibrary:
-    """The actions that a planner is shown for one document, which needs no search."""
+    """The actions in the planning prompt for a single document, which needs no search."""
     left_out = _of_search() - set(own)
     kept = [action for name, action in library.items() if name not in left_out]
     return ActionLibrary(library.name, kept)

@@ -28,7 +28,7 @@ from pearl.retrieval.weighting import TermRanker
 
 
 class SearchedDocument:
-    """The passages of what `CTX` stands for: of one document, or of each of a corpus."""
+    """The passages of the text of `CTX`: of one document, or of each document of a corpus."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -111,7 +111,7 @@ class SearchedDocument:
 
 
 def placed(row: Row, rank: int, score: float) -> FetchedPassage:
-    """A row that was ranked, as a passage."""
+    """A ranked row as a passage."""
     span = Span(row.spans[0].start, row.spans[-1].end) if row.spans else Span(0, 0)
     document = row.fields.get(DOCUMENT) or ""
     return FetchedPassage(row.text or row.value or "", span, document, rank, score)
@@ -135,7 +135,7 @@ async def best_passages(
     searcher: Searcher, document: SearchedDocument, queries: Sequence[str], k: int
 ) -> FoundRows:
     """The best passages of a document, or of the documents of a corpus."""
-    # One more, to know whether any that match are left out.
+    # One more, to know whether matching passages are left out.
     fetched = await document.search(searcher, queries, k + 1)
     hits = fetched.hits[:k]
     rows = (
@@ -150,7 +150,7 @@ async def best_passages(
 
 
 async def best_rows(searcher: Searcher, rows: Rows, queries: Sequence[str], k: int) -> FoundRows:
-    """The best rows: by their text if a model has answered about them, else by their value.
+    """The best rows: by their text if their value is a model's reply, else by their value.
 
     The rarity of words is counted over all rows, undecided ones included.
     """
@@ -175,7 +175,7 @@ async def best_rows(searcher: Searcher, rows: Rows, queries: Sequence[str], k: i
 
 
 def _ranked(row: Row, hit: FetchedPassage) -> Row:
-    """A row with its rank and score; fields of these names that it has are kept."""
+    """A row with its rank and score as fields; existing fields of these names are kept."""
     fields = {"rank": str(hit.rank), "score": f"{hit.score:.4g}"}
     return row.with_fields({unused_name(name, row.fields): text for name, text in fields.items()})
 
@@ -211,7 +211,7 @@ def with_tables(
 def shown_with_tables(
     hits: Sequence[FetchedPassage], query: str, searched: SearchedDocument
 ) -> str:
-    """The passages as one text, each document's under its name."""
+    """The passages as one text, grouped by document under its name."""
     pieces, name = [], None
     for hit in with_tables(hits, query, searched):
         if hit.document != name:
@@ -255,6 +255,6 @@ def _table(hit: FetchedPassage, query: str, searched: SearchedDocument) -> Fetch
 
 
 def _rows(text: str) -> list[list[Row]]:
-    """The rows of the tables of a text, as far as they have spans."""
+    """The rows of the tables of a text that have spans."""
     tables = ([row for row in each.rows if row.spans] for each in table_rows(Document(text)))
     return [table for table in tables if table]

@@ -1,4 +1,4 @@
-"""Values of steps: texts, numbers, lists, rows, and what is computed from rows.
+"""Values of steps: texts, numbers, lists, rows, and scalars computed from rows.
 
 List entries that differ only in case and blanks are equal.
 """
@@ -47,7 +47,7 @@ def wilson(n_found: int, n_drawn: int, confidence: float = 0.95) -> tuple[float,
     Source:
         Wilson, Journal of the American Statistical Association 22 (1927).
     """
-    from statistics import NormalDist  # late: takes 10 ms
+    from statistics import NormalDist  # imported on use: takes 10 ms
 
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     share, square = n_found / n_drawn, z**2 / n_drawn
@@ -66,13 +66,13 @@ def sample_note(sample: tuple[int, int], low: int, high: int) -> str:
         '95 % interval for all 1,000 rows: 55 to 174'
     """
     n_drawn, n_all = sample
-    # At least the rows found, at most these and all rows that were not drawn.
+    # From the rows found to these plus all rows that were not drawn.
     least = max(low, math.floor(wilson(low, n_drawn)[0] * n_all + 0.5))
     most = min(high + n_all - n_drawn, math.floor(wilson(high, n_drawn)[1] * n_all + 0.5))
     return f"{INTERVAL} for all {n_all:,} rows: {least:,} to {most:,}"
 
 
-FLOAT_DIGITS = 15  # significant digits that a float keeps, and that a text shows of it
+FLOAT_DIGITS = 15  # significant digits that a float keeps, and that its text has
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def as_rows(value: Value) -> Rows:
 
 
 def behind(values: Iterable[object]) -> Rows | None:
-    """The rows from which values are computed, each once; None if they are from no rows."""
+    """The rows from which values are computed, without repeats; None if there are no such rows."""
     given = [v.rows if isinstance(v, Scalar) else v for v in values if isinstance(v, Rows | Scalar)]
     if not given:
         return None
@@ -181,7 +181,7 @@ def without_repeats(items: Iterable[str]) -> list[str]:
 
 
 def number_of(value: Value) -> int | float:
-    """The number that a value is, or the only one in its text."""
+    """A numeric value, or the only number in its text."""
     if isinstance(value, Scalar):
         value = value.value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -190,7 +190,7 @@ def number_of(value: Value) -> int | float:
 
 
 def written_out(number: Decimal) -> int | float | str:
-    """A number with all of its digits: as text where a float has too few."""
+    """A number with all of its digits: a text if a float has too few."""
     if number == number.to_integral_value():
         return int(number)
     digits = number.normalize().as_tuple().digits

@@ -1,4 +1,4 @@
-"""Compares the values of a column with one value: each meets the condition, or not, or is undecided.
+"""Compares the values of a column with one value: each meets the condition, does not, or is undecided.
 
 Values are compared as texts (ignoring case and blanks), as dates or as numbers. The column decides
 which: `2023` is a year in a column of dates and a number in a column of numbers.
@@ -119,7 +119,7 @@ def _any_of(wanted: Wanted, same: Callable[[str, str], Verdict]) -> Callable[[st
 def _sameness(
     wanted: Wanted, values: Sequence[str]
 ) -> tuple[Callable[[str, str], Verdict], list[str]]:
-    """Return the test whether two texts are equal: as dates or numbers in a column of these, else as words."""
+    """Return a test of equality with a text: as dates or numbers in a column of these, else as words."""
     texts = (*wanted.sure, *wanted.possible)
     keys = {text: key_of(text) for text in (*texts, *values)}
     if any(read_period(text)[0] for text in texts) and are_mostly("date", values):
@@ -141,7 +141,7 @@ def _sameness(
             if keys[value] == keys[text] or one is None or other is None:
                 return keys[value] == keys[text]
             words = _words_beside(value, one[1]), _words_beside(text, other[1])
-            if all(words) and words[0] != words[1]:  # names that have the same year, say
+            if all(words) and words[0] != words[1]:  # for example names that contain the same year
                 return False
             return None if one[1] and other[1] and one[1] != other[1] else one[0] == other[0]
 
@@ -153,7 +153,7 @@ _Number = tuple[Decimal, str]
 
 
 def _number(text: str) -> _Number | None:
-    """A number with its unit, as a plan or a cell writes it."""
+    """A number and its unit, read from a plan or a cell."""
     read = find_quantity(text) or read_quantity(text)
     return None if read is None else (read.number, read.unit)
 
@@ -184,7 +184,7 @@ _Periods = dict[str, Period | None]
 
 
 def _periods(values: Sequence[str], texts: Sequence[str]) -> tuple[_Periods, _Periods, list[str]]:
-    """The periods of a column, and of texts in its order of day and month, with notes."""
+    """The periods of a column, and of texts read in the column's order of day and month, with notes."""
     dates = read_dates(values)
     read = {text: read_period(text, dates.is_day_first) for text in texts}
     periods = {text: period for text, (period, _) in read.items()}
@@ -222,7 +222,7 @@ def _order(
     number, unit = wanted
     read = _numbers(values)
     units = Counter(found[1] for found in read.values() if found and found[1])
-    if not unit and units:  # a number alone is in the unit of most
+    if not unit and units:  # a number without a unit is in the most frequent unit
         unit = units.most_common(1)[0][0]
 
     def meets(value: str) -> Verdict:
@@ -256,4 +256,4 @@ def _spellings(matched: Sequence[str], name: str) -> list[str]:
     for value in different:
         by_key.setdefault(key_of(value), []).append(value)
     alike = [", ".join(each) for each in by_key.values() if len(each) > 1]
-    return [f"{name}: all of {'; '.join(alike[:3])} are meant"] if alike else []
+    return [f"{name}: all spellings are included: {'; '.join(alike[:3])}"] if alike else []

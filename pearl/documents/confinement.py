@@ -87,7 +87,7 @@ def _exceeded(what: str, path: str, limits: ReaderLimits) -> DataError:
         "text": (f"{limits.text_bytes / 1_000_000:g} MB of text", "PEARL_MAX_DOCUMENT_MB"),
     }[what]
     return DataError(
-        f"reading it goes over the limit of {message}",
+        f"reading it exceeds the limit of {message}",
         path=path,
         help=f"split it, convert it to plain text, or set {setting} to a larger number",
     )
@@ -103,7 +103,7 @@ def _idle_child(limits: ReaderLimits) -> _Reader | None:
     """An idle child with the same limits and module search path, or None."""
     while True:
         try:
-            child = _idle.pop()  # atomic: threads read, too
+            child = _idle.pop()  # atomic, because several threads read documents
         except IndexError:
             return None
         if child.fits(limits):
@@ -117,7 +117,7 @@ def _end_idle() -> None:
         _idle.pop().end()
 
 
-if hasattr(os, "register_at_fork"):  # two processes must not talk to one child
+if hasattr(os, "register_at_fork"):  # two processes must not share a child
     os.register_at_fork(after_in_child=_idle.clear)
 
 
@@ -208,7 +208,7 @@ class _Reader(Child):
         if status < 0:
             reason = f"{signal.Signals(-status).name}: out of memory, or on a damaged file"
         return {
-            "error": f"its reader broke down ({reason[:200] or f'exit status {status}'})",
+            "error": f"its reader failed ({reason[:200] or f'exit status {status}'})",
             "help": "convert it to plain text, or download it again",
             "is_last": True,
         }

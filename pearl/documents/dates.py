@@ -1,12 +1,12 @@
-r"""Text → dates and periods, a whole column at once, so that its order of day and month is decided once.
+r"""Text → dates and periods. A whole column is read at once, so that its order of day and month is decided once.
 
 A closed list of forms is read and nothing is guessed: 2023-06-01 (`/` and `.` too), 1/6/2023, 1.6.23,
-Feb 02, 2023, 2 February 2023, 2-Feb-23, with a weekday before and a time behind; months, quarters, weeks
-of the ISO calendar and years. A number alone is no date.
+Feb 02, 2023, 2 February 2023, 2-Feb-23, optionally with a weekday before and a time after; months, quarters, weeks
+of the ISO calendar and years. A number alone is not a date.
 
-Libraries of dates read more than is there. python-dateutil 4 gives today's month to "5", the year 234 to "1,234",
+Date libraries guess what a text does not contain. python-dateutil 4 gives today's month to "5", the year 234 to "1,234",
 this year to "3 May", and swaps day and month silently where they do not fit. The patterns that would
-be needed to prevent this already read the dates.
+be needed to prevent this are enough to read the dates.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pearl.documents.english import MONTH, WEEKDAYS, month_number
 from pearl.errors.patterns import lazy_pattern
 
 _MAX_LENGTH = 60  # maximum characters of a date
-_FIRST_OF_TWO_DIGITS = 69  # years of two digits are 1969 to 2068, as POSIX has them
+_FIRST_OF_TWO_DIGITS = 69  # years of two digits are 1969 to 2068, as in POSIX
 
 _MONTH = rf"(?P<month>{MONTH})\b\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
@@ -79,7 +79,7 @@ class Period:
     last: date
 
     def is_before(self, other: Period) -> bool:
-        """Whether it ends before the other begins; neither is before the other if they overlap."""
+        """Whether the period ends before the other begins; of overlapping periods, neither is before the other."""
         return self.last < other.first
 
 
@@ -114,11 +114,11 @@ class _Orders:
         if self.n_open:
             order = "day first" if self.is_day_first() else "month first"
             if self.n_day_first and self.n_month_first:
-                why = f"{self.n_day_first:,} others have to be day first, {self.n_month_first:,} month first"
+                why = f"of the others, {self.n_day_first:,} must be day first, {self.n_month_first:,} month first"
             elif self.n_day_first or self.n_month_first:
-                why = "as others have to be"
+                why = "the others allow only this order"
             else:
-                why = "nothing in the column says which"
+                why = "no date of the column decides the order"
             notes.append(f"dates such as {self.example} are read {order}: {why}")
         if self.has_short_years:
             notes.append("years of two digits are read as 1969 to 2068")

@@ -47,14 +47,15 @@ def kind_by_name(name: str) -> DocumentKind:
 
 
 def is_table(text: str, path: str) -> bool:
-    r"""Whether the text of a file is a table: by its suffix, and because it begins with records.
+    r"""Whether the text of a file is a table, which its suffix suggests and records at its beginning confirm.
 
     A report that contains a table is not one.
     """
     suffix = PurePath(path).suffix.lower()
     if suffix not in _RECORDS:
         return False
-    from pearl.documents.units.record import json_lists, split  # late: most documents are none
+    # imported on use: most documents are not tables
+    from pearl.documents.units.record import json_lists, split
 
     if suffix == ".json" and json_lists(text):
         return True
@@ -62,7 +63,7 @@ def is_table(text: str, path: str) -> bool:
     if len(text) > _HEAD and "\n" in head:
         head = head[: head.rindex("\n")]
     try:
-        return len(split(head)) > (suffix == ".json")  # one object is no table
+        return len(split(head)) > (suffix == ".json")  # a single object is not a table
     except ValueError:
         return False
 
@@ -132,7 +133,7 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
 
     Args:
         path: The file; `-` reads standard input.
-        name: What to call the document; the path as given (`<stdin>`) if None.
+        name: Name of the document; the path as given (`<stdin>`) if None.
 
     Raises:
         DataError: The file is missing, unreadable, too large, binary, damaged or blank.
@@ -179,7 +180,7 @@ def read_as(reader: str, data: bytes, path: str) -> str:
     if _has(reader, "IS_BOUNDED"):
         text: str = plugins.load(READERS, reader).read(data, path)
         return text
-    from pearl.documents import confinement  # late: most commands start no child process
+    from pearl.documents import confinement  # imported on use: most commands start no child process
 
     limits = confinement.ReaderLimits(
         seconds=math.ceil(_from_environment("PEARL_MAX_READER_SECONDS", DEFAULT_READER_SECONDS)),
@@ -233,7 +234,7 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
 def heading(name: str) -> str:
     """The heading of a joined document, with the blank lines around it.
 
-    It is one line even if the name has several: one of them could look like another heading.
+    The name is put on one line, because a line of it could look like another heading.
     """
     return f"\n\n# {' '.join(name.split())}\n\n"
 
@@ -287,7 +288,7 @@ def _has(reader: str, name: str) -> bool:
 
 
 def _reader_of(data: bytes, source: str) -> str:
-    """The reader that recognises the bytes, else the one for the suffix, else plain text."""
+    """The reader that recognises the bytes, else the one for the suffix, else that for plain text."""
     if not data:
         raise DataError(
             "the file is empty", path=_label(source), help="give a document with text in it"

@@ -54,7 +54,7 @@ _FIGURE = lazy_pattern(
 _IN_BRACKETS = lazy_pattern(
     rf"([{CURRENCIES}]?)\s*\(\s*([{CURRENCIES}]?\s*(?:{_DIGITS})\s*(?:%|(?:thousand|[mbtr]+illion)s?)?)\s*\)(\s*[^()]*)"
 )
-"""A number below 0, as accounts write it."""
+"""A negative number in accounting notation."""
 _WORD = lazy_pattern(r"\s?(?P<word>[^\W\d_]+)\.?")
 _CAPTION = lazy_pattern(
     rf"\s?(?:\((?:[{CURRENCIES}]\s)?(?:in\s)?|in\s)(?:(?:[{CURRENCIES}]|USD|US\$)\s?)?"
@@ -95,7 +95,7 @@ _FOOTNOTE = lazy_pattern(r"[0-9]{1,2}")
 _BLANK_GROUPS = lazy_pattern(
     r"(?<![\d.,])\d{1,3}(?:(?:[\u00a0\u2007\u2009\u202f'’]\d{3})++|(?: 000){2,})(?!\d)"
 )
-"""Thousands that blanks or apostrophes divide; blanks of a keyboard may divide numbers."""
+"""Groups of thousands divided by blanks or apostrophes; a plain space may also separate two numbers."""
 MAX_DIGITS = 40
 """Maximum digits: longer numbers are not quantities, and Python limits the length it parses."""
 _MAX_POWER = 300
@@ -115,12 +115,12 @@ class Quantity:
 
     @property
     def amount(self) -> Decimal:
-        """The number itself: 0.125 for `12.5%`, 3200000 for `$3.2 million`."""
+        """The exact value: 0.125 for `12.5%`, 3200000 for `$3.2 million`."""
         return self.value.scaleb(-2 if self.unit == "%" else self.scale)
 
     @property
     def number(self) -> Decimal:
-        """The number as people name it: 12.5 for `12.5%`, 3200000 for `$3.2 million`."""
+        """The number as written, scaled, with percentages in percent: 12.5 for `12.5%`, 3200000 for `$3.2 million`."""
         return self.value if self.unit == "%" else self.amount
 
 
@@ -165,8 +165,8 @@ def read_number(text: str) -> int | float:
 def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
     """The only number in a text, with its unit and scale.
 
-    A minus stands directly before the digits or their currency, or is the word; a number in brackets is
-    below 0.
+    A minus is a sign directly before the digits or their currency, or the word "minus"; a number in
+    brackets is negative.
     """
     if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS:
         return Quantity(Decimal(text))
@@ -214,7 +214,7 @@ def _value(figure: re.Match[str], text: str) -> Decimal:
 
 
 def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tuple[int, int]:
-    """The power of ten named after the digits (0 if there is none), and the end of its name."""
+    """The power of ten that the words after the digits name (0 for none), and where these words end."""
     end = figure.end()
     if match := _CAPTION.match(line, end) or _WORD.match(line, end):
         word = match["word"].lower()
@@ -248,7 +248,7 @@ def _check_rest(line: str, before: str, after: str, text: str) -> None:
 
 
 def find_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
-    """As `quantity`, but None instead of an error."""
+    """Like `quantity`, but None instead of an error."""
     try:
         return quantity(text, is_point_decimal=is_point_decimal)
     except UnclearNumberError:

@@ -39,12 +39,12 @@ _FLATTENED = lazy_pattern(r"(?<=[.:;?!)]),(?=[A-Z0-9])")
 _CUT = lazy_pattern(
     r"(?<=[.,;:?!)])\s+(?=[A-Z][A-Z /&-]{3,40}:)"  # a label in capitals: `IMPRESSION: ...`
     r"|(?<=[a-z]{2}[.!?])\s+(?=[\"“][A-Z])"
-    # Whole words that the splitter takes for abbreviations of states, months and titles.
+    # Words that the splitter mistakes for abbreviations of states, months and titles.
     r"|\b(?:art|etc|fed|id|ill|[Mm]ay|me|miss|mm|no)\.\s+(?=[\"“]?(?:[A-Z][a-z]|I\b|A\b))"
 )
 _NUMBER = lazy_pattern(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")
 _TITLE = lazy_pattern(r"\bMs\.\s*\Z")
-"""A title that the splitter does not know, unlike Mr., Mrs. and Dr."""
+"""Titles that the splitter does not know, unlike Mr., Mrs. and Dr."""
 _STOP = lazy_pattern(r"[.!?…][\"'”’»)\]]{0,4}\s|[。！？।]")
 _GAP = lazy_pattern(r"\s|[。！？।]")
 _OPENING = lazy_pattern(r"\s([\"'“‘«(\[]+)\s*\Z")
@@ -230,7 +230,7 @@ def chunks(text: str, max_tokens: int, count: Callable[[str], int]) -> tuple[Spa
     if max_tokens < 1:
         raise ValueError(f"max_tokens is {max_tokens}, must be at least 1")
     done: list[Span] = []
-    taken: list[tuple[Span, int, int]] = []  # atoms of the chunk under way: span, level, tokens
+    taken: list[tuple[Span, int, int]] = []  # atoms of the current chunk: span, level, tokens
     n_taken = 0
     todo = [(Span(0, len(text)), 0)] if text else []
     while todo or taken:
@@ -291,7 +291,7 @@ _MARKS = (
     "\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u0711\u0730-\u074a"
     "\u0900-\u0963\u0970-\u0dff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 )
-"""Accents, vowel signs, soft hyphens and joiners: within a word, though `\\w` has none of them."""
+"""Accents, vowel signs, soft hyphens and joiners: part of a word, but not matched by `\\w`."""
 
 _LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
 WORD = lazy_pattern(rf"\d+(?:[.,]\d+)+|[{_UNSPACED}]+|{_LETTER}+(?:['’]{_LETTER}+)*")

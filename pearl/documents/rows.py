@@ -16,7 +16,7 @@ from pearl.errors import Span
 
 TEXT_COLUMN = "text"  # the name of the column of the rows' texts
 DOCUMENT = "Document"  # the name of the field with the document of a row
-EMPTY = "(empty)"  # how an empty field is shown
+EMPTY = "(empty)"  # text that stands for an empty field
 
 _GAP = "[...]"
 
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
     @property
     def key(self) -> object:
-        """What identifies the row apart from its value: place and text, or the key of a group."""
+        """The identity of the row, whatever its value: place and text, or the key of a group."""
         if self.spans:
             return self.spans[0].start, self.spans[-1].end, self.text
         if self.text:
@@ -46,7 +46,7 @@ class Row(NamedTuple):
         return Row(self.value, fields, self.spans, self.text, self.members, self.possible)
 
     def valued(self, value: str | None) -> Row:
-        """The row with another value."""
+        """The row with its value replaced."""
         return Row(value, self.fields, self.spans, self.text, self.members, self.possible)
 
     def with_column(self, column: str, value: str | None) -> Row:
@@ -93,7 +93,7 @@ class Rows(Sequence[Row]):
 
     @property
     def undecided(self) -> tuple[Row, ...]:
-        """Rows without a value, and rows whose membership is undecided."""
+        """Rows with an undecided value, and rows whose membership is undecided."""
         unread = (
             row
             for row in self.rows
@@ -113,7 +113,7 @@ class Rows(Sequence[Row]):
 
     @property
     def every(self) -> tuple[Row, ...]:
-        """All rows, and then the doubtful ones."""
+        """All rows, the doubtful ones last."""
         return (*self.rows, *self.doubtful)
 
     def noting(self, *notes: str) -> Rows:
@@ -168,9 +168,9 @@ def document_fields(name: str, metadata: Mapping[str, str]) -> dict[str, str | N
 
 
 def document_rows(document: Document) -> Rows:
-    r"""A document as one row; joined files as one each, with their names in the field `Document`.
+    r"""A document as one row; joined files as one row each, with their names in the field `Document`.
 
-    Those of a corpus have their metadata as fields, too.
+    Documents of a corpus also have their metadata as fields.
     """
     whole = [("", Span(0, len(document.text)))]
     spans = part_spans(document.text, document.parts) or whole

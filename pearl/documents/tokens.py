@@ -1,7 +1,7 @@
 """Text → number of tokens; model name → context window in tokens.
 
-A model's own tokenizer counts where it is at hand, else the vocabulary that
-tiktoken has for its name, else an estimate, which rather overestimates: splitting a document that
+A model's own tokenizer counts if it is available, else the vocabulary that
+tiktoken has for its name, else an estimate, which tends to overestimate: splitting a document that
 would just have fitted is cheaper than a rejected request.
 """
 
@@ -48,7 +48,7 @@ _COSTS: tuple[tuple[Iterable[int], float], ...] = (
     (b"0123456789", 1.16),  # many vocabularies have single digits only
     (b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", 1.1),
     # Only the first UTF-8 byte of a non-ASCII character counts.
-    (range(0xC2, 0xCA), 2.2),  # letters with accents: they also cut their word in pieces
+    (range(0xC2, 0xCA), 2.2),  # letters with accents: they also split their word
     (range(0xCA, 0xE0), 2.16),  # Armenian, combining accents, ...
     (b"\xce\xcf\xd7", 1.4),  # Greek, Hebrew
     (b"\xd0\xd1", 0.86),  # Cyrillic
@@ -59,7 +59,7 @@ _COSTS: tuple[tuple[Iterable[int], float], ...] = (
     (range(0xE4, 0xEA), 1.8),  # Chinese characters
     (range(0xEA, 0xEE), 1.7),  # Korean
     (range(0xEE, 0xF0), 3.0),  # full-width forms, private use
-    (range(0xF0, 0xF8), 4.0),  # emoji, rare Chinese characters: a token a byte at worst
+    (range(0xF0, 0xF8), 4.0),  # emoji, rare Chinese characters: at worst one token per byte
 )
 """Tokens per character; later rows override earlier ones."""
 
@@ -95,7 +95,7 @@ def _cost(data: bytes, table: _Table) -> int:
     for cost, group in table:
         if not data:
             break
-        rest = data.translate(None, group)  # five times as fast as to add up byte by byte
+        rest = data.translate(None, group)  # five times as fast as adding byte by byte
         total += cost * (len(data) - len(rest))
         data = rest
     return total
@@ -112,7 +112,7 @@ def _slices(text: str) -> Iterator[str]:
 
 
 def estimate(text: str) -> int:
-    """Estimate the tokens of a text for an unknown vocabulary; rather too many than too few.
+    """Estimate the tokens of a text for an unknown vocabulary, with a tendency to overestimate.
 
     Measured as estimate / count of cl100k_base: English prose 1.2 to 1.6, code 1.4 to 2.2, JSON 1.5,
     tables of numbers 1.6 to 2.4, 75 languages 0.97 (Welsh) to 1.9. Vocabularies that spell numbers
@@ -149,7 +149,7 @@ class Tokenizer(Protocol):
 
     @property
     def name(self) -> str:
-        """The name for users, as `the tokenizer of model.gguf`."""
+        """The name in messages, such as `the tokenizer of model.gguf`."""
         ...
 
     def count(self, text: str) -> int:
@@ -248,7 +248,7 @@ class Counter:
             if len(_counted) >= MAX_COUNTED:
                 _counted.clear()
             n = self._count_here(text) if own is None else self._count_by(own, text)
-            _counted[(self._key, *key)] = n  # another key, if the tokenizer failed meanwhile
+            _counted[(self._key, *key)] = n  # the key changes if the tokenizer failed meanwhile
         return n
 
     def excess(self, text: str, most: int, part: str = "") -> int:
@@ -263,7 +263,7 @@ class Counter:
         return max(0, self.count(text) + self.frame_tokens - most)
 
     def at_most(self, text: str) -> int:
-        """Maximum tokens of a text of this length."""
+        """Maximum tokens of any text of this length."""
         return ceil(len(text) * _MOST_A_CHARACTER[not text.isascii()])
 
     def bounds_with(self, text: str, part: str) -> tuple[int, int]:
@@ -277,7 +277,7 @@ class Counter:
             n = self.count(text)
             return n, n
         least, most = map(sum, zip(self.bounds(part), self.bounds(rest), strict=True))
-        # Two seams with the part, and one more that it leaves in the rest.
+        # Two seams with the part, and one more in the rest, which the part divides.
         return max(0, least - _SEAM), most + _SEAM
 
     def _count_by(self, own: Tokenizer, text: str) -> int:
@@ -303,8 +303,8 @@ class Counter:
     def bounds(self, text: str, part: str = "") -> tuple[int, int]:
         """Minimum and maximum tokens that a text contributes to a longer one.
 
-        Exact for an estimate, which is additive except for the detected language. Vocabularies are
-        not additive where texts meet and where long ones are sliced; the bounds include a margin
+        Exact for an estimate, which is additive except for the detected language. Token counts by a
+        vocabulary are not additive at seams and at slices of long texts; the bounds include a margin
         for that.
         """
         if self._is_estimate:
@@ -314,7 +314,7 @@ class Counter:
         least, most = self.bounds_with(text, part)
         slack = _SEAM * (1 + 4 * (len(text) // self._slice))
         if self._own and len(text) < LONG:
-            least //= 2  # it was not asked, and what stands in for it counts rather too many
+            least //= 2  # counted by a substitute, which tends to overestimate
         return max(0, least - slack), most + slack
 
     def most(self, n: int) -> int:

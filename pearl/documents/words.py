@@ -18,7 +18,7 @@ _LINES = r"[-‐‑‒–—−]"
 
 @cache
 def _token() -> regex.Pattern[str]:
-    import regex  # late: takes 10 ms
+    import regex  # imported on use: takes 10 ms
 
     return regex.compile(
         rf"""

@@ -103,7 +103,7 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
 
 
 def unread_outputs(plan: Plan) -> Iterator[Diagnostic]:
-    """Notes on outputs before the last one that are part of the answer, because no step reads them."""
+    """Notes on outputs that no step reads and that are therefore part of the answer, except the last one."""
     read = {reference.name for step in plan.steps for reference in step.references()}
     for step in plan.steps[:-1]:
         if step.output not in read:
@@ -149,7 +149,7 @@ def string_references(
     question: str,
 ) -> Iterator[Diagnostic]:
     """Diagnose the strings of a step."""
-    bare: set[str] = set()  # of outputs, where these are no names of fields and no labels
+    bare: set[str] = set()  # names of outputs that cannot be names of fields or labels
     if action and not (action.is_native or action.reads_rows or action.asks_table):
         bare = {name for name in above if "_" in name} - {each.name for each in step.references()}
     for argument, names in zip(step.arguments, fitting, strict=False):
@@ -354,7 +354,7 @@ class CheckedPlan(ShownInNotebooks):
         return sum(not self.action(step).is_native for step in self.plan.steps)
 
     def asking(self, question: str) -> CheckedPlan:
-        """The same plan, as that of another question."""
+        """The same plan for another question."""
         return replace(self, plan=replace(self.plan, question=question))
 
     def __str__(self) -> str:
@@ -365,7 +365,8 @@ def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> 
     """Check a plan against a library."""
     if any(found.severity == "error" for found in _diagnose(plan, library, max_steps)):
         text = print_plan(plan)
-        return _checked(parse(text), text, library, max_steps)  # for positions to point at
+        # the positions of diagnostics refer to this text
+        return _checked(parse(text), text, library, max_steps)
     return _checked(plan, "", library, max_steps)
 
 
@@ -542,7 +543,7 @@ def _unknown_action(step: Step, actions: ActionLibrary) -> Diagnostic:
 
 
 def _obvious(name: str, known: Iterable[str]) -> str | None:
-    """The only known name that differs in case, underscores or one letter too many or too few."""
+    """The only known name that differs just in case, underscores or one extra or missing letter."""
     if len(name) > MAX_SUGGESTED_LENGTH:
         return None
     bare = _bare(name)
@@ -559,7 +560,7 @@ def _bare(name: str) -> str:
 
 
 def _is_one_more(longer: str, shorter: str) -> bool:
-    """Whether one letter, not a digit, taken out of `longer` gives `shorter`."""
+    """Whether removing one letter (not a digit) from `longer` gives `shorter`."""
     return len(longer) == len(shorter) + 1 and any(
         longer[:i] + longer[i + 1 :] == shorter and not longer[i].isdigit()
         for i in range(len(longer))

@@ -92,5 +92,5 @@ def canonical_name(name: str) -> str:
 
 
 def short(text: str) -> str:
-    """The beginning of a text for a message."""
+    """A text truncated for a message."""
     return text if len(text) <= 40 else f"{text[:39]}…"

@@ -56,7 +56,7 @@ Argument = Item | ListLiteral
 
 
 def items_of(argument: Argument) -> tuple[Item, ...]:
-    """The items of a list; any other argument is its own only item."""
+    """The items of a list; any other argument is its own single item."""
     return argument.items if isinstance(argument, ListLiteral) else (argument,)
 
 

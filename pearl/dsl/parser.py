@@ -69,7 +69,7 @@ def _name(token: Token) -> str:
         end = exact.end() if exact else 0
         if end < len(token):
             raise _NameError(_no_grammar(_span(token).start + end))
-    name = canonical_name(str(token))  # else an unchanged token comes back as one
+    name = canonical_name(str(token))  # a `str`: an unchanged token would be returned as a `Token`
     if len(name) > MAX_NAME:
         message = f"a name has at most {MAX_NAME} characters"
         raise _NameError(Diagnostic("syntax", message, _span(token)))
@@ -89,7 +89,7 @@ class _Head(NamedTuple):
 
 
 class _Builder:
-    """Callbacks of the LALR parser, one a rule: children → node."""
+    """Callbacks of the LALR parser, one per rule: children → node."""
 
     def file(self, children: _Children) -> Plan:
         *question, plan = children
@@ -194,7 +194,7 @@ def _node(text: str, start: Start, span: Span) -> Any:
     if never := _NEVER.search(text, span.start, span.end):
         return _no_grammar(never.start())
     begin = _BEGIN.set(span.start)
-    try:  # a slice of lark's counts the lines above it
+    try:  # lark's own `TextSlice` counts the lines above it
         return _parser().parse(text[span.start : span.end], start=start)
     except _NameError as error:
         return error.args[0]

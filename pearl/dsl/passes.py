@@ -97,7 +97,7 @@ def pushdown(graph: PlanGraph) -> Rewritten:
         for step in graph.steps:
             steps += [select, narrowed] if step is model else [step]
         graph = _rebuilt(graph, steps, graph.checked.outputs)
-        what = f"{model.output} reads those rows only that {where.output} keeps"
+        what = f"{model.output} reads only the rows that {where.output} keeps"
         rewrites.append(Rewrite("pushdown", what))
     return Rewritten(graph, tuple(rewrites))
 
@@ -112,7 +112,7 @@ def _movable(graph: PlanGraph) -> tuple[Step, Step] | None:
             continue
         rows = where.arguments[0]
         model = by_output.get(rows.name) if isinstance(rows, Reference) else None
-        # TOP compares rows with each other: among fewer rows, other ones are the first.
+        # TOP compares rows with each other: among fewer rows, others rank first.
         if model is None or model not in by_row or model.action == "TOP":
             continue
         rows = model.arguments[0]
@@ -154,7 +154,7 @@ def _letters(name: str) -> str:
 def critical_path(graph: PlanGraph) -> Rewritten:
     """Begin the steps with the longest chain of dependent calls first."""
     lengths = n_following(graph)
-    # A step needs earlier steps only, whose chains are as long at least: the order stays valid.
+    # A step depends only on steps whose chains are at least as long, so the order stays valid.
     order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
     if order == list(range(len(order))):
         return Rewritten(graph)
@@ -176,6 +176,6 @@ def n_following(graph: PlanGraph) -> list[int]:
 
 PASSES: Mapping[str, Callable[[PlanGraph], Rewritten]] = {
     "common_steps": common_steps,
-    "pushdown": pushdown,  # when equal steps are one, which then may be the only reader
+    "pushdown": pushdown,  # after equal steps are merged: the merged step may be the only reader
     "critical_path": critical_path,  # last: other passes change chains
 }

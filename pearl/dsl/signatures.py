@@ -115,22 +115,22 @@ class Action:
 
     @property
     def reads_rows(self) -> bool:
-        """Whether a model carries it out for each row of its first argument."""
+        """Whether a model carries out the action for each row of its first argument."""
         return not self.is_native and bool(self.parameters) and self.parameters[0].name == ROWS
 
     @property
     def searches(self) -> bool:
-        """Whether it gives the best passages of a document, or of rows."""
+        """Whether the action searches: returns the best passages of a document, or the best rows."""
         return any(parameter.reads == "passages" for parameter in self.parameters)
 
     @property
     def asks_table(self) -> bool:
-        """Whether a model answers it by a query of a table."""
+        """Whether a model carries out the action by querying a table."""
         return any(parameter.reads == "table" for parameter in self.parameters)
 
     @property
     def reads_context(self) -> bool:
-        """Whether it takes a document."""
+        """Whether the action takes a document."""
         return any(p.type is ValueType.CONTEXT for p in self.parameters)
 
 

@@ -1,7 +1,7 @@
 """The embedded model: quotes the relevant passages of a document, without a language model.
 
 It computes replies from `Request.task`, not from the prompt, and is deterministic. Rules write the plan
-from the form of the question; the results of steps are sentences, ranked by words and optionally by
+from the form of the question; steps return sentences of the document, ranked by words and optionally by
 vectors.
 """
 
@@ -53,7 +53,7 @@ class ExtractiveModel:
         self.name = self.identity = "extractive"
         by = served = ""
         if embedder is not None:
-            vectors = embedder.name.partition("@")[0]  # without the address of a server
+            vectors = embedder.name.partition("@")[0]  # the name without the address of a server
             self.name, self.identity = f"extractive+{vectors}", f"extractive+{embedder.name}"
             by, served = f", ranked by words and vectors of {vectors}", f"\n{embedder.notice}"
         told = f"extractive: quotes passages of the document{by}; no language model is used"
@@ -77,7 +77,8 @@ class ExtractiveModel:
             case ItemsTask() as task:
                 text = await judge(task)
             case LookupTask() as task:
-                from pearl.embedded.tables import write_query  # late: few ask a table
+                # imported on use: few questions query a table
+                from pearl.embedded.tables import write_query
 
                 text = write_query(task)
             case ChooseTask() as task:

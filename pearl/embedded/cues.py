@@ -1,4 +1,4 @@
-"""Kinds of answers, and signs that a sentence contains one, whatever the topic of the question."""
+"""Kinds of answers, and signs that a sentence contains an answer of a kind, whatever the topic."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def sign(kind: Kind, sentence: str, asked: Set[str], common: Set[str]) -> float:
         return 0.0
     matches = list(_CUES[kind].finditer(sentence))
     match kind:
-        case "advice" | "emotion":  # one word is weak evidence, two are strong
+        case "advice" | "emotion":  # one word is weak evidence, two words are strong
             return min(1.0, 0.7 * len({match[0].lower() for match in matches}))
         case "reason":
             return 1.0 if matches else bool(_WEAK_REASON.search(sentence)) / 2
-        case "person":  # the first word of a sentence may be any word
+        case "person":  # the first word of a sentence is capitalised anyway
             names = [match for match in matches if match.start() or match[0].lower() not in common]
             return float(any(_is_new(match[0].removesuffix("'s"), asked) for match in names))
         case _:
@@ -65,6 +65,6 @@ def sign(kind: Kind, sentence: str, asked: Set[str], common: Set[str]) -> float:
 
 
 def _is_new(text: str, asked: Set[str]) -> bool:
-    """Whether a phrase has a term that the question does not have."""
+    """Whether a phrase has a term that is not in the question."""
     words = terms(text, drop_stop_words=True)
     return not words or any(term not in asked for term in words)

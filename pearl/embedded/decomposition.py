@@ -1,6 +1,6 @@
 """Question → its parts, by rule: figures, changes, sums, ratios and comparisons of named periods.
 
-If no rule matches with certainty, the whole question is one part of the kind `other`.
+If no rule matches with certainty, the result is one part of the kind `other`: the whole question.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _UNSURE = lazy_pattern(
     r"|[?!:;\"]|%",
     re.I,
 )
-"""Words that no plain figure contains: the question asks for more than a figure, or is ambiguous."""
+"""Words that are not part of a plain figure: the question asks for more than a figure, or is ambiguous."""
 
 
 class NoRuleError(Exception):
@@ -137,7 +137,7 @@ def _level(parts: list[dict[str, Any]]) -> int:
 
 
 class _Draft:
-    """The parts so far, by id, in the format of a reply."""
+    """The parts found so far, by id, in the format of a reply."""
 
     def __init__(self) -> None:
         self.parts: dict[str, dict[str, Any]] = {}
@@ -166,7 +166,7 @@ class _Draft:
             return [self._calculation("greater", *((one, two) if match["more"] else (two, one)))]
         if match := _WHICH.match(
             clause
-        ):  # the question itself says whether the greater or the lesser is asked for
+        ):  # the question itself names the greater or the lesser as the answer
             text = re.sub(rf" or (?:{_AT} )?(?!{YEAR})", " and ", match["pair"])
             return [self._calculation("greater", *_pair(self._all(text)))]
         lead = _LEAD.match(clause)
@@ -174,7 +174,7 @@ class _Draft:
         if lead is None and not _DATED.match(text):
             raise NoRuleError
         if (match := _TWO_PERIODS.match(text)) and not _is_unsure(match["what"]):
-            return self._all(text)  # two answers
+            return self._all(text)  # the question has two answers
         return [self._expression(text)]
 
     def _expression(self, text: str, depth: int = 0) -> str:
@@ -214,7 +214,7 @@ class _Draft:
         return self._calculation("percentage change" if match["rate"] else "difference", *operands)
 
     def _all(self, text: str) -> list[str]:
-        """The figures of a list: of several metrics, or of one metric for several entities or periods."""
+        """The figures of a list of metrics, or of one metric for several entities or periods."""
         text = _without_article(text)
         if (match := _TWO_PERIODS.match(text)) and " and " not in _TERMS_WITH_AND.sub(
             "", match["what"]
@@ -252,7 +252,7 @@ class _Draft:
         return self._figure(*_split(_without_article(what)), period)
 
     def _figure(self, metric: str, entity: str, period: str) -> str:
-        """The id of a figure, if its words ask for nothing but a figure."""
+        """The id of a figure, if its words contain nothing else."""
         metric, entity = metric.strip(" ,"), entity.strip(" ,")
         if not re.search(r"[^\W\d_]", metric) or len(metric) > MAX_TEXT or len(entity) > MAX_TEXT:
             raise NoRuleError
@@ -296,7 +296,7 @@ def _split(what: str) -> tuple[str, str]:
     for before, after in splits:
         if calculator_of(before) is not None:
             return before, after
-    # The last "of" before the first name that the rest has: "total value of assets of Northern Tool Company".
+    # Split at the last "of" before the first name: "total value of assets of Northern Tool Company".
     if name := re.search(r"(?<= )[A-Z][\w.&-]*", what):
         end = len(what) - name.start()
         fitting = [(before, after) for before, after in splits if len(after) >= end]

@@ -1,8 +1,8 @@
 """FIND_FIGURE and FIND_PERIODS by rule: find the table cell whose names match the question.
 
 The names of a cell are those of its row, column and section, and the text above the table; the column or
-row gives the period. A figure of another year is never returned. If no cell or several cells match,
-nothing is found, and the reply lists the candidates.
+row determines the period. A figure of another year is never returned. If no cell or several cells match,
+the reply is "Nothing found." with the candidates.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _LEAST = 0.72
 _MARGIN = 0.06
 """Cells whose scores differ by less than this are ambiguous."""
 _ELSEWHERE = 0.5
-"""Weight of a word that no table has: it may be a synonym of one that a table has."""
+"""Weight of a word that is in no table: it may be a synonym of a word in a table."""
 _AROUND = 0.8
-"""Weight of a match in the text around a row, not in the names of row and column."""
+"""Weight of a match in the text around a row rather than in the names of row and column."""
 _MAX_ABOVE = 150
 """Characters above a table that describe it."""
 _MAX_SHOWN = 4
@@ -50,11 +50,11 @@ _SAME = [
 ]  # fmt: skip
 """Names for the same thing."""
 _CONTRAST = lazy_pattern(r"\b(?:not|non|no|without|exclud\w+|except|before|after|high|low)\b", re.I)
-"""Words that turn a name into that of another figure."""
+"""Words that make a name mean another figure."""
 _FIRST = lazy_pattern(r"\b(?:beginning|opening|january 1)\b", re.I)
 """Words for the start of a period; otherwise its end is meant."""
 
-# A year that is no price, no part of a date in digits and no decimal.
+# A year that is not a price, part of a numeric date or a decimal.
 _YEAR = lazy_pattern(rf"(?<![\d.,$€£¥/-])(?<![$€£¥] )({YEAR})(?![\d%/]|[.,]\d)")
 _IN_DIGITS = lazy_pattern(rf"(?<![\d/])(\d{{1,2}})/(?:\d{{1,2}}/)?({YEAR}|\d\d)(?![\d/])")
 _MONTH = lazy_pattern(rf"\b({MONTH})\b(?=[ .]*\d|\W|\Z)", re.I)
@@ -75,7 +75,7 @@ class FigurePeriod:
     quarter: int | None = None
 
     def is_of(self, wanted: FigurePeriod) -> bool:
-        """Whether a figure of this period answers for the wanted one; a year without a month ends in December."""
+        """Whether this period is the requested one; a year without a month ends in December."""
         if not self.years or self.years != wanted.years:
             return False
         if wanted.months and (self.months or {12}).isdisjoint(wanted.months):
@@ -218,12 +218,12 @@ def _best(text: str, what: str, period: FigurePeriod) -> list[_Place]:
     ]  # fmt: skip
 
     def weight(term: str) -> float:
-        """Weight of a term: rare terms weigh more; words of questions that no table has weigh nothing."""
+        """Weight of a term: rare terms weigh more; words of questions that are in no table have weight 0."""
         rarity = math.log(1 + len(names) / max(1, n_with[term]))
         return rarity if n_with[term] else 0.0 if term in _FRAME else _ELSEWHERE * rarity
 
     def score(place: _Place, terms_: frozenset[str]) -> float:
-        """How well the names of a cell match the wanted terms, 0 to 1: an F-measure."""
+        """Score of the match between the names of a cell and the requested terms, 0 to 1: an F-measure."""
         most = sum(map(weight, terms_))
         met = sum(map(weight, place.own & terms_))
         met += _AROUND * sum(map(weight, (place.around - place.own) & terms_))
@@ -245,7 +245,7 @@ def _best(text: str, what: str, period: FigurePeriod) -> list[_Place]:
 
 
 def _wanted(what: str, period: FigurePeriod) -> frozenset[str]:
-    """The wanted terms; a year other than the period is part of a name."""
+    """The requested terms; a year other than the period is part of a name."""
     others = read_period_words(what).years - period.years
     said = terms(_without_period(what), drop_stop_words=True)
     return frozenset([*said, *map(str, others)])
@@ -287,7 +287,7 @@ def _places(table: Table, text: str) -> Iterator[_Place]:
 def _above(table: Table, text: str) -> str:
     """The end of the text before a table, without headers and rows of tables.
 
-    For a table that is shown apart from its text (`pearl.documents.table.apart`), also the text before its mark.
+    If prompts show the table apart from its text (`pearl.documents.table.apart`), also the text before its mark.
     """
     spans = table.rows[0].spans
     if not spans:
@@ -303,7 +303,7 @@ def _above(table: Table, text: str) -> str:
 
 
 def _names(name: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The terms of a name, and those in brackets."""
+    """The terms of a name, and the terms in its brackets."""
     own = frozenset(terms(_without_period(name), drop_stop_words=True))
     return own, frozenset(terms(name, drop_stop_words=True)) - own
 

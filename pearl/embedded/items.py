@@ -1,8 +1,8 @@
 """`ItemsTask` → one line for each item, decided by the words of that item alone.
 
-Most items stay undecided. An item meets a condition if one of its clauses has every word of it, not negated
-and not weakened; it does not meet it if at most half of the words occur. A label is chosen if the item
-has more of its words than of those of any other label.
+Most items stay undecided. An item meets a condition if one of its clauses has every word of the condition
+without negation or hedging; it does not meet the condition if it has at most half of the words. A label is
+chosen if the item has more of its words than of any other label's.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pearl.llm import ActionTask, ItemsTask
 from pearl.replies.items import MAX_RATING, first_words, label_line, n_first_words
 
 _OPERATORS = frozenset({"CLASSIFY", "FILTER", "MAP", "RATE", "TOP"})
-"""Actions whose names do not say what to look for."""
+"""Actions whose names do not describe what to look for."""
 _UNDECIDED = "undecided"
 _HALF = 0.5
-"""An item with at most this share of the words does not have the label or meet the condition."""
+"""Share of the words up to which an item does not have the label or meet the condition."""
 _BEARERS = frozenset(
     terms(
         "patient person people someone man woman user customer client speaker writer author sender item entry row"
@@ -33,7 +33,7 @@ _BEARERS = frozenset(
         " take use receive undergo experience subject topic content true"
     )
 )
-"""Terms of a condition that an item need not contain: its own kind, and verbs such as `mention`."""
+"""Terms of a condition that an item need not contain: its kind, and verbs such as `mention`."""
 
 _TURN = lazy_pattern(r"\s*(?:;|\b(?:but|however|although|though|whereas)\b)\s*", re.I)
 _OPEN = lazy_pattern(
@@ -47,7 +47,7 @@ _RELATING = lazy_pattern(
     r"\b(?:or|either|before|after|until|since|between|first|last|only|all|every|always|both|same|different)\b",
     re.I,
 )
-"""Words that relate the others: an item that has them all may still not meet the condition."""
+"""Words that relate other words: an item with all words may still not meet the condition."""
 _COMPARING = lazy_pattern(
     r"\b(?:more|less|fewer|\w+er than|over|under|above|below|at least|at most|most|least|exactly|about how)\b",
     re.I,

@@ -1,8 +1,8 @@
 """Question + library → plan, by rule from the form of the question.
 
 A question about a table becomes a LOOKUP; a question that counts rows uses the operators on rows. Every
-other part of a question is one step: the library's action for its form, found by the words of its name,
-else a general action of shape `(CTX, X)`, else an action that the plan declares.
+other part of a question becomes one step. Its action is the library's action for the form of the part,
+found by words in its name, else a general action with the signature `(CTX, X)`, else a new action.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_ARGUMENT = 2_000
 """Maximum characters of an argument."""
 
 _ROLES: dict[Form, tuple[str, str, str]] = {
-    # form: words of names that play the role (best first), name of the output, explanation
+    # form: words in the names of suitable actions (best first), name of the output, explanation
     "advice": ("RECOMMENDATIONS RECOMMENDED RECOMMENDATION ADVICE", "advice", "Find what is advised"),
     "claim": ("VERIFY CHECK EVIDENCE", "verdict", "Find the passage that decides it"),
     "comparison": ("COMPARE COMPARISON CONTRAST DIFFERENCE", "comparison", "Set the two findings side by side"),
@@ -49,7 +49,7 @@ ROLE_WORDS: dict[str, Form] = {
 GENERAL = ("FIND", "SEARCH", "COMPREHEND", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")
 """General actions, best first."""
 VERBS = frozenset(["ALL", "BUILD", "COMPARE", "EXPLAIN", "FIND", "GET", "IDENTIFY", "LIST", "OF", "SUMMARIZE", "VERIFY", "X", "Y"])  # fmt: skip
-"""Words of names that do not say what to look for."""
+"""Words of names that do not describe what to look for."""
 _SHAPE = (Parameter(CTX, ValueType.CONTEXT), Parameter("X"))
 _OWN = Action(
     "FIND_PASSAGE", _SHAPE, "Return the passages of CTX that say most about X, word for word"
@@ -79,7 +79,7 @@ class _Draft:
         return Reference(name)
 
     def general(self) -> Action:
-        """The most general action of shape (CTX, X)."""
+        """The most general action with the signature (CTX, X)."""
         for name in GENERAL:
             action = self.library.get(name)
             if action is not None and _has_shape(action, 1):
@@ -94,7 +94,7 @@ class _Draft:
     def playing(self, form: Form, n_texts: int) -> Action | None:
         """The action for a form that takes the document and `n_texts` texts.
 
-        With one text its name may be more specific than the form (`FIND_BEHAVIOR_REASON`).
+        With one text, its name may be more specific than the form (`FIND_BEHAVIOR_REASON`).
         """
         roles = _ROLES[form][0].split()
         fitting = [action for action in self.library.values() if _has_shape(action, n_texts)]
@@ -141,7 +141,7 @@ def build_plan(question: str, library: ActionLibrary, kind: DocumentKind = "docu
             draft.add("found", lookup, "Ask the table", _text(text))
         return draft.plan
     question, background = without_background(question)
-    if not background:  # with background, the rows that the question refers to are unknown
+    if not background:  # if the question refers to background, its rows are unknown
         rows = row_question(question)
         if rows is not None and plan_rows(rows, library, draft.add):
             return draft.plan
@@ -166,7 +166,7 @@ def _plan(part: Part, draft: _Draft) -> None:
             return
         case "number" if (
             part.is_tally
-        ):  # passages are listed, not counted: several may state one entry
+        ):  # passages are listed, not counted: several passages may state the same entry
             output, explanation = "entries", "List every one of them"
             one, about = draft.playing("list", 1) or one, part.asked
         case "summary" if part.is_about_document and (whole := draft.playing(part.form, 0)):
@@ -209,12 +209,12 @@ def _named(part: Part, draft: _Draft) -> tuple[Action, str] | None:
 
 
 def _first_role(action: Action) -> str:
-    """The word that says what an action is for: `RECOMMENDED` in `FIND_RECOMMENDED_CHANGES`."""
+    """The word that describes the purpose of an action: `RECOMMENDED` in `FIND_RECOMMENDED_CHANGES`."""
     return next((word for word in action.name.split("_") if word in ROLE_WORDS), "")
 
 
 def _specialty(action: Action) -> tuple[int, int]:
-    """Lower for a more general action, by the length of its name."""
+    """A sort key that is lower for more general actions, by the length of the name."""
     return action.name.count("_"), len(action.name)
 
 
@@ -238,7 +238,7 @@ def _text(text: str, background: str = "") -> String:
 
 _MAX_EARLIER = 6
 _MAX_BACKGROUND = 800
-"""Characters of the earlier questions."""
+"""Maximum characters of the earlier questions."""
 _REFERS = lazy_pattern(
     r"\A(?:and|so|but|or|then|what about|how about|in|for|the|including)\b|\b(?:it|its|they|them|theirs?|this"
     r"|that|these|those|such|same|both|ones?|he|him|his|she|hers?|then|again|also|previous|next|other|others"
@@ -250,7 +250,7 @@ _YEAR = lazy_pattern(r"\b(?:19|20)\d\d\b")
 _GENERIC = frozenset(terms(
     "change difference increase decrease sum total average ratio share percentage percent value amount figure number"
 ))  # fmt: skip
-"""Terms that do not say what a figure is of."""
+"""Terms that do not name the subject of a figure."""
 
 
 def make_standalone(task: StandaloneTask) -> str:
@@ -276,7 +276,7 @@ def make_standalone(task: StandaloneTask) -> str:
 
 
 def _subject(question: str) -> set[str]:
-    """The terms that say what a question is about."""
+    """The terms that name the subject of a question."""
     words = {term for term in terms(question, drop_stop_words=True) if not term.isdigit()}
     return words - _GENERIC
 
@@ -348,5 +348,5 @@ def _drafted(part: Part, library: ActionLibrary) -> Action | None:
 
 
 def refine(task: RefineTask) -> str:
-    """Every draft as it is: rules that stand in for a model would repeat those of `pearl.mining`."""
+    """Return every draft unchanged: rules in place of a model would repeat the rules of `pearl.mining`."""
     return "\n".join(f"{print_action(draft)} [{i}]" for i, draft in enumerate(task.drafts, start=1))

@@ -1,4 +1,4 @@
-"""Question → its parts, each with its form, by patterns that match only where the form is sure.
+"""Question → its parts, each with its form, by patterns that match only if the form is certain.
 
 A part of uncertain form is a `thing`, which is searched for unchanged.
 """
@@ -16,7 +16,7 @@ from pearl.errors.patterns import lazy_pattern
 MAX_LENGTH = 600
 """Maximum characters of a question with a form."""
 MAX_PARTS = 6
-"""Maximum parts; a question with more is one part."""
+"""Maximum parts; a question with more parts is not split."""
 _MAX_LEAD_INS = 4
 
 Form = Literal[
@@ -48,7 +48,7 @@ _AMOUNTS = (
     r"|temperature|size|length|fee|salary|total|speed|depth|width|population|rate|rent|budget|quantity)"
 )
 _ITSELF = rf"(?=\W*\Z| (?:{AUXILIARY}|of|in|who|that|which|when|where)\b| [\w'’-]+ed\b)"
-"""Follows the noun that is asked for; excludes the first word of a compound (`school bus`)."""
+"""Text after the requested noun; excludes the first word of a compound (`school bus`)."""
 
 _FORMS: tuple[tuple[Form, str], ...] = (
     ("summary", r"(?:summari[sz]e|sum up|(?:give )?(?:a |the )?(?:summary|gist|overview) of) ?(?P<topic>.*)"
@@ -129,17 +129,17 @@ class Part:
 
     @property
     def topic(self) -> str:
-        """Its only topic, else the whole question."""
+        """The only topic, else the whole question."""
         return self.topics[0] if len(self.topics) == 1 else self.asked
 
     @property
     def is_tally(self) -> bool:
-        """Whether it asks for a number that is counted, not stated."""
+        """Whether the part asks for a number that is counted, not stated."""
         return bool(_TALLY.match(self.text))
 
     @property
     def is_about_document(self) -> bool:
-        """Whether it is about the document as a whole."""
+        """Whether the part is about the document as a whole."""
         return not self.topics or bool(re.fullmatch(rf"(?:{_DOCUMENT}|it|this)?", self.topic, re.I))
 
     @property

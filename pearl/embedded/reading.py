@@ -30,11 +30,11 @@ from pearl.llm import ActionTask, ChooseTask
 
 MAX_QUOTES = 3
 MAX_LISTED = 12
-"""Maximum sentences quoted for one answer, for all."""
+"""Maximum sentences quoted if one answer is requested, and if all are."""
 
 _CLOSE = 0.7
 _LISTED = 0.55
-"""Minimum score of a quoted sentence as a share of the best score, for one answer and for all."""
+"""Minimum score of a quoted sentence as a share of the best score, if one answer is requested, and if all are."""
 _N_LEADING = 5
 """Number of best sentences, one of which has to cover enough of the query; otherwise nothing is found."""
 _ENOUGH = 0.12
@@ -70,7 +70,7 @@ _MAX_INPUT_TERMS = 12
 _MANY = frozenset(["ALL", "COLLECT", "ENUMERATE", "EVENTS", "EVERY", "EXTRACT", "GATHER", "INSTANCES", "LIST", "ORDER", "TIMELINE"])  # fmt: skip
 _CLAIMING = frozenset(["CHECK", "CONSISTENCY", "VERIFY"])
 _PLAIN_WORDS = ROLE_WORDS.keys() | VERBS | set(GENERAL) | _MANY | _CLAIMING | _COMPARING | _WHOLE
-"""Words of names that are no terms, unlike `ALLERGIES` in `FIND_ALLERGIES`."""
+"""Words of action names that are not search terms, unlike `ALLERGIES` in `FIND_ALLERGIES`."""
 _FRAME = frozenset(terms(
     "person people someone group name thing event fact reason cause time date place way text document story article"
     " passage author information question describe description mention accord happen following option best likely"
@@ -143,7 +143,7 @@ def _side_by_side(replies: list[str]) -> str:
 
 
 async def _quote(ranker: SentenceRanker, index: SentenceIndex, query: SentenceQuery) -> str:
-    """The sentences worth quoting, best first, or in document order where all are asked for."""
+    """The sentences worth quoting, best first, or in document order if all are requested."""
     hits = await ranker.rank(index, query)
     if not _is_stated(hits, query):
         return _nothing(query.subject)
@@ -157,7 +157,7 @@ async def _quote(ranker: SentenceRanker, index: SentenceIndex, query: SentenceQu
 
 
 def _is_stated(hits: Sequence[SentenceHit], query: SentenceQuery) -> bool:
-    """Whether the best sentences say enough of a query to be quoted as an answer."""
+    """Whether the best sentences cover enough of a query to be quoted as an answer."""
     leading = hits[:_N_LEADING]
     if any(hit.coverage >= (_ENOUGH if hit.n_terms > 1 else _ENOUGH_OF_ONE) for hit in leading):
         return True
@@ -202,7 +202,7 @@ def _centrality(index: SentenceIndex, number: int, central: dict[str, float]) ->
     if not 5 <= len(words) <= 40 or "?" in text:
         return 0.0
     share = sum(central.get(word, 0.0) for word in set(words)) / math.sqrt(len(words) + 4)
-    return share * (0.6 if text[0] in "\"'“‘«" else 1.0)  # speech summarises little
+    return share * (0.6 if text[0] in "\"'“‘«" else 1.0)  # direct speech is seldom a summary
 
 
 # Queries ------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
             other.append((" ".join(rarest), _FROM_INPUT))
         else:
             text, background = without_background(value)
-            # "Why?" asks the same of what was asked before.
+            # "Why?" refers to the preceding question.
             says_more = terms(text, drop_stop_words=True) or not background
             own.append(text if says_more else background)
             other.append((background, _FROM_BACKGROUND))
@@ -299,13 +299,13 @@ def _joined(texts: Iterable[str]) -> str:
 # Options ------------------------------------------------------------------------------------------
 
 _OPTION_QUESTION = 0.3
-"""Weight of a term of the question; those of an option have at most 1."""
+"""Weight of a term of the question; terms of an option weigh at most 1."""
 _N_SENTENCES = 3
 """Number of best sentences whose coverage counts."""
 
 
 def choose_option(task: ChooseTask, ranker: SentenceRanker) -> str:
-    """The letter of the best option, after the decisive passage if reasons are requested; "none" if unsure.
+    """The letter of the best option, preceded by the decisive passage if reasons are requested; "none" if unsure.
 
     By an answer in words: the option that shares most terms with it. By a document: the option that,
     with the question, the sentences cover best. Terms of several options have less weight.
@@ -332,7 +332,7 @@ def choose_option(task: ChooseTask, ranker: SentenceRanker) -> str:
 
 
 def weigh_own(text: str, texts: Sequence[str]) -> dict[str, float]:
-    """The terms of one of several texts: those of all texts have no weight, those of no other have 1."""
+    """The weights of the terms of one of several texts: 0 for terms of all texts, 1 for terms of no other text."""
     n_with = Counter(term for each in texts for term in set(terms(each, drop_stop_words=True)))
     n = max(len(texts), 2)
     return {

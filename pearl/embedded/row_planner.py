@@ -19,12 +19,12 @@ from pearl.embedded.questions import AUXILIARY, MAX_LENGTH, NAME, without_lead_i
 from pearl.errors.patterns import lazy_pattern
 
 Where = tuple[str, str, str]
-"""A field, an operator and what the field is compared with."""
+"""A field, an operator and the value that the field is compared with."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowQuestion:
-    """A question that is answered by counting rows; `about` are conditions."""
+    """A question that is answered by counting rows; `about` holds its conditions in words."""
 
     ask: Literal["count", "count_by", "most", "least", "compare", "share"]
     unit: str
@@ -57,7 +57,7 @@ _DATED = lazy_pattern(
     r"|reviews?|rows?|tickets?|tweets?|users?)\b",
     re.I,
 )
-"""Units with a date of their own; for others, a date in the question may refer to anything."""
+"""Units that have a date; for others, a date in the question may refer to anything."""
 
 _PLURALS = [f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s" for noun in _UNITS]
 _NOUN = rf"(?P<noun>{'|'.join(sorted([*_PLURALS, *_UNITS], key=len, reverse=True))})\b"
@@ -124,7 +124,7 @@ _SHARE = lazy_pattern(
 
 
 def row_question(question: str) -> RowQuestion | None:
-    """The count that a question asks for; None if it is not about rows.
+    """The count that a question asks for; None if the question is not about rows.
 
     Example:
         >>> row_question("How many patients had chest pain?").about
@@ -181,7 +181,7 @@ def _ranked(core: str) -> RowQuestion | None:
         field = _FIELDS.get(groups.get("field", "").lower(), groups.get("other", ""))
         noun = groups.get("noun", "")
         if groups.get("other") and _UNITS[_one(noun)] != "entry":
-            return None  # no field, but an object: the chapter with most pages
+            return None  # the object is not a field: the chapter with most pages
         of = _about(match) if noun else RowQuestion("count", "entry")
         unit = "turn" if field == "Speaker" else _UNITS[_one(noun)] if noun else "entry"
         ask: Literal["most", "least"] = "most" if groups["rank"].lower() == "most" else "least"

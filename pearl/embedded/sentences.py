@@ -2,8 +2,8 @@
 
 The score by words is the IDF-weighted coverage of the query by a sentence and those around it, plus
 signs of the kind of answer. With vectors, both scores of all sentences are standardised and added; the
-sum is in the unit of the score by words, so that shares of the best score mean the same with vectors
-and without.
+sum is rescaled to the score by words, so that shares of the best score mean the same with and without
+vectors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MIN_PREFIX = 4
 """Minimum characters of that prefix."""
 
 _NEARBY = ((0, 1.0), (-1, 0.5), (1, 0.25), (-2, 0.35), (2, 0.15), (-3, 0.25))
-"""Offset and weight of a match in the sentences around, which pronouns may refer to."""
+"""Offset and weight of a match in the neighbouring sentences, which pronouns may refer to."""
 _ANSWERING = 0.7
 _SPEAKING = 0.4
 """Weights of a match in the question that a sentence answers, and in the name of its speaker."""
@@ -55,9 +55,9 @@ _N_CANDIDATES = 200
 """Maximum number of sentences that are scored, by coverage."""
 
 _VECTOR_WEIGHT = 0.75
-"""Weight of the standardised likeness of vectors; that of the words is 1."""
+"""Weight of the standardised similarity of vectors; the weight of the words is 1."""
 _NEIGHBOUR = 0.5
-"""Share of the sentences before and after in the vector of a sentence."""
+"""Share of the neighbouring sentences in the vector of a sentence."""
 _MAX_INDEXES = 8
 """Maximum cached indexes of texts."""
 _BATCH = 256
@@ -74,7 +74,7 @@ _MARKS = lazy_pattern(r"(?:[>*•‣▪+-]\s+|>)+")
 class SentenceQuery:
     """A query: weights of terms; the kind of the answer; sentences that were quoted before.
 
-    `is_many` asks for all answers, `subject` is the query for messages.
+    `is_many` requests all answers; `subject` is the query as text for messages.
     """
 
     weights: Mapping[str, float]
@@ -88,7 +88,7 @@ class SentenceQuery:
 
 @dataclass(frozen=True, slots=True)
 class SentenceHit:
-    """A sentence with its score; `coverage` is of the query by its own words."""
+    """A sentence with its score; `coverage` is the share of the query that its own words cover."""
 
     number: int
     score: float
@@ -132,7 +132,7 @@ class SentenceIndex:
     def rank(self, query: SentenceQuery) -> list[SentenceHit]:
         """The best sentences that match a query by a word, best first."""
         gains: dict[str, float] = {}
-        qualities: dict[int, dict[str, float]] = {}  # by sentence and term, 0 to 1
+        qualities: dict[int, dict[str, float]] = {}  # match by sentence and term, 0 to 1
         asked = set(query.weights)
         missing = 0.0
         for term, weight in query.weights.items():
@@ -268,7 +268,7 @@ class SentenceRanker:
 
 
 async def _vectors(texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
-    """Vectors of sentences, each with a share of those around it; shape (len(texts), dimension)."""
+    """Vectors of sentences, mixed with those of their neighbours; shape (len(texts), dimension)."""
     import numpy as np
 
     batches = []

@@ -73,7 +73,7 @@ VAGUE = lazy_pattern(
     r"compared?|ratio|percent(?:age)?|share|why|if)\b",
     re.I,
 )
-"""Words that no column answers or no query computes."""
+"""Words that columns do not answer or queries cannot compute."""
 FRAME = frozenset((
     "list", "show", "name", "give", "tell", "find", "there", "which", "what", "who", "where",
     "when", "many", "number", "row", "entry", "record", "item", "one", "thing", "place", "see",
@@ -83,7 +83,7 @@ FRAME = frozenset((
     "information", "know", "need", "want", "look", "work", "looking", "search", "with", "that",
     "those", "these", "of", "table", "data", "file", "long", "much",
 ))  # fmt: skip
-"""Words of questions that are no condition on rows."""
+"""Words of questions that are not conditions on rows."""
 GENERIC = ("row", "record", "entry", "item", "line", "one", "place", "result")
 """General nouns for rows."""
 
@@ -126,7 +126,7 @@ class UnsureError(Exception):
 
 
 def _numbers(mentions: Iterable[Mention]) -> set[int]:
-    """The numbers of the words of mentions."""
+    """The positions of the words of mentions."""
     return {at for mention in mentions for at in range(mention.start, mention.end)}
 
 
@@ -159,7 +159,7 @@ def write_query(task: LookupTask) -> str:
 
 
 class _Reader:
-    """A question, and which of its words are explained."""
+    """A question, with the words that are explained."""
 
     def __init__(self, task: LookupTask) -> None:
         self.question = task.question
@@ -176,7 +176,7 @@ class _Reader:
         self.left = set(self.content)
         self.logical = {match.start() for match in LOGICAL.finditer(self.question)}
         subject = {*terms(task.table), *terms(" ".join(GENERIC))}
-        # Words that only say what a row is of.
+        # Words that only name the kind of rows.
         self.nouns = {i for i, w in enumerate(self.words) if subject & {w.lower(), *terms(w)}}
         self.where: list[dict[str, Any]] = []
         self.open = ""  # a column that is a condition without a value
@@ -186,11 +186,11 @@ class _Reader:
     # Places of words ------------------------------------------------------------------------------
 
     def at(self, start: int, end: int) -> set[int]:
-        """The words between two characters."""
+        """The words between two character offsets."""
         return {i for i, (at, to) in enumerate(self.places) if at < end and to > start}
 
     def span(self, mention: Mention) -> tuple[int, int]:
-        """The characters of a mention."""
+        """The character span of a mention."""
         return self.places[mention.start][0], self.places[mention.end - 1][1]
 
     def text(self, mention: Mention) -> str:
@@ -198,7 +198,7 @@ class _Reader:
         return self.question[slice(*self.span(mention))]
 
     def _use(self, start: int, end: int) -> None:
-        """Mark the words between two characters as explained."""
+        """Mark the words between two character offsets as explained."""
         words = self.at(start, end)
         self.left -= words
         self.taken |= words
@@ -243,7 +243,7 @@ class _Reader:
                 self.nouns.add(mention.start)
         for match in compared:
             self.where.append(self._comparison(match))
-        for mention in self.columns:  # `order 1003`
+        for mention in self.columns:  # a number that identifies a row: `order 1003`
             number = _ROW_NUMBER.match(self.question, self.span(mention)[1])
             if number and self.kinds[mention.column] == "number":
                 self.where.append({"column": mention.column, "op": "is", "value": number[1]})
@@ -257,7 +257,7 @@ class _Reader:
         try:
             query = self._form(shown)
         finally:
-            self._check()  # an unexplained word is the better reason
+            self._check()  # an unexplained word takes precedence as the reason
         return query
 
     # Which mentions a question means ---------------------------------------------------------------
@@ -285,7 +285,7 @@ class _Reader:
         return self.content & _numbers([mention])
 
     def _best(self, group: list[Mention], free: Sequence[Mention]) -> list[Mention]:
-        """What some words mean: one value, or columns."""
+        """The meaning of some words: one value, or columns."""
         best = min(_RANK[mention.how] for mention in group)
         values = [mention for mention in group if mention.how in VALUES]
         if best == _RANK["value"]:
@@ -301,7 +301,7 @@ class _Reader:
             ] or columns  # fmt: skip
             if values and not written:
                 raise self._unsure([mention for mention in group if mention.how not in _PHRASES])
-            # If several columns match, their kind decides later which is compared.
+            # If several columns match, their kinds decide later which one is compared.
             return [*written, *(mention for mention in group if mention.how == "column word")]
         elif best <= _RANK["alike"]:
             group = values
@@ -338,7 +338,7 @@ class _Reader:
         )
 
     def _beside(self, mention: Mention) -> list[Mention]:
-        """The columns that the same words name."""
+        """The other columns that the words of a mention name."""
         return [other for other in self.columns if other.start == mention.start]
 
     # Conditions -----------------------------------------------------------------------------------
@@ -411,7 +411,7 @@ class _Reader:
         return columns[0]
 
     def _conditions(self) -> list[str]:
-        """Add a condition for each value; return the columns whose values are asked for."""
+        """Add a condition for each value; return the columns whose values the question asks for."""
         shown: list[str] = []
         names = [m for m in self.chosen if m.column == self.first and m.how == "value"]
         asked = self._asked_rows(self.chosen)
@@ -444,9 +444,7 @@ class _Reader:
             else:
                 groups.append([(mention, condition)])
         self.where += map(self._joined, groups)
-        if (
-            asked and shown
-        ):  # the cells that are asked about are shown, so the other words select no rows
+        if asked and shown:  # the requested cells are displayed, so the other words select no rows
             self.left -= {at for at in self.left if at >= asked[-1].end}
         return shown
 
@@ -557,12 +555,12 @@ class _Reader:
             raise UnsureError("the question does not say which rows come first")
         elif not self.where and not asked:
             raise UnsureError("the question names no column and no value")
-        # A number does not tell a reader which row it is.
+        # A number does not identify its row to a reader.
         names = [self.first] if self.kinds[self.first] != "number" else list(self.kinds)
         return {"select": list(dict.fromkeys([*names, *asked])), **query}
 
     def _groups(self) -> list[str]:
-        """The columns that rows are grouped by."""
+        """The columns by which rows are grouped."""
         cue = self.cues.get("each")
         if cue is None:
             return []

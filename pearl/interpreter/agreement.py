@@ -1,4 +1,4 @@
-"""Answers of independent plans → the most frequent answer, and how far the plans agree."""
+"""Answers of independent plans → the most frequent answer, and how many plans agree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.trace import AnswerStatus
 
 MIN_SHARED = 0.8
-"""Minimum token F1 of two equal answers, of which one has additional words (`the old boat of Ada`, `the boat of
+"""Minimum token F1 at which two answers are equal if one only has additional words (`the old boat of Ada`, `the boat of
 Ada`); 0.8 allows a third of the words to be left out.
 
 Replaced or reordered words make another answer: *sold in May* is not *sold in June*. So a rephrased
@@ -95,7 +95,7 @@ def _decisive(text: str) -> tuple[list[str], list[str]]:
 
 
 MAX_SHOWN = 100
-"""Characters of an answer in a line that lists several."""
+"""Maximum characters of an answer in a line that lists several answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class PlanAnswer:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the answers of independent plans agree.
+    """The agreement of the answers of independent plans.
 
     In a group, every two answers agree. The chosen answer is the first one that all of the largest groups
     contain; without such an answer, the result is undecided.

@@ -29,7 +29,7 @@ from pearl.replies.typed import State
 from pearl.trace import AnswerStatus, StepFinished, Trace
 
 MAX_COLUMNS = 4
-"""Maximum columns displayed in the position of a row."""
+"""Maximum columns named in the displayed position of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class RowEvidence:
 
 
 def ranks_at(fetched: Iterable[tuple[str, Fetched]], start: int) -> tuple[tuple[str, int], ...]:
-    """The ranks of the passages that hold a place of the document, by the step that found them."""
+    """The ranks of the retrieved passages that contain a position of the document, by step."""
     found: dict[str, int] = {}
     for output, each in fetched:
         for hit in each.hits:
@@ -125,7 +125,7 @@ def row_evidence(
     fetched: Sequence[tuple[str, Fetched]] = (),
     cited: Sequence[Cited] = (),
 ) -> tuple[RowEvidence, ...]:
-    """The rows behind outputs, in the order of the document, each once."""
+    """The rows that outputs are computed from, in the order of the document, without repeats."""
     found: dict[object, Row] = {}
     steps: dict[object, list[str]] = {}
     is_decided: dict[object, bool] = {}
@@ -133,7 +133,7 @@ def row_evidence(
         decided: dict[object, bool] = {}
         for row, is_sure in _leaves(rows):
             found.setdefault(row.key, row)
-            # A row that is certain in one group stays decided if it is uncertain in others.
+            # A row that is certain in one group counts as decided even if it is uncertain in others.
             decided[row.key] = decided.get(row.key, False) or is_sure
         for key, is_sure in decided.items():
             steps.setdefault(key, []).append(output)
@@ -149,7 +149,7 @@ def row_evidence(
 
 
 def _leaves(rows: Rows) -> Iterator[tuple[Row, bool]]:
-    """The rows of the document that a collection consists of, and whether each is decided."""
+    """The document rows in a collection, including members of groups, and whether each is decided."""
     for row in rows:
         yield from _parts(row, is_decided=row.value is not None, shows_possible=rows.shows_possible)
     for row in rows.doubtful:
@@ -169,7 +169,7 @@ def _parts(row: Row, *, is_decided: bool, shows_possible: bool) -> Iterator[tupl
 def _evidence(
     row: Row, document: Document, fetched: Sequence[tuple[str, Fetched]], cited: Sequence[Cited]
 ) -> RowEvidence:
-    """A row with its place in the document, its ranks and the cells that steps cite."""
+    """The evidence of a row: its position in the document, its ranks and the cells that steps cite."""
     evidence = RowEvidence(row.text, row.value, row.fields, ())
     if not row.spans:
         return evidence
@@ -221,7 +221,7 @@ MAX_TRACED_ROWS = 20
 """Maximum rows of a value in a trace event."""
 
 MAX_SHOWN = 5
-"""Rows displayed of an answer, and at each end of a step's rows."""
+"""Number of rows displayed of an answer, and at the beginning and the end of a step's rows."""
 
 MAX_LINE = 120
 """Maximum displayed characters of a row."""
@@ -231,7 +231,7 @@ MAX_LINE = 120
 class StepResult:
     """The result of a step.
 
-    A result that is computed from rows has a value where some of them are undecided, too.
+    A result that is computed from rows has a value even if some of the rows are undecided.
     """
 
     output: str
@@ -271,12 +271,12 @@ class StepResult:
 
     @property
     def rows(self) -> Rows | None:
-        """The rows behind the value; None if it is computed from no rows."""
+        """The rows that the value is computed from; None if there are no such rows."""
         return behind([self.value])
 
     @property
     def is_void(self) -> bool:
-        """Whether it has no value that later steps can use."""
+        """Whether the result has no value that later steps can use."""
         return self.state in ("undecided", "refused") and self.rows is None
 
     @property
@@ -323,7 +323,7 @@ class StepResult:
 def computed(
     step: Step, action: Action, value: Value, why: str = "", state: State = "found"
 ) -> StepResult:
-    """The result of a computed step; an empty value is "nothing", a found one with a reason undecided."""
+    """The result of a computed step: `nothing` for an empty value, undecided for a value with a reason."""
     rows = behind([value])
     if rows is not None:
         why = why or rows_undecided(rows)
@@ -341,14 +341,14 @@ def void(step: Step, action: Action, why: str) -> StepResult:
 
 
 def rows_undecided(rows: Rows, n_asked: int = 0) -> str:
-    """How many rows are undecided; "" for none."""
+    """A note on the number of undecided rows; "" for none."""
     n = len(rows.undecided)
     n_rows = max(n_asked, n + len(rows.values))
     return f"{n:,} of {n_rows:,} rows are undecided" if n else ""
 
 
 def _plain(value: Value) -> str | int | float | bool | list[str]:
-    """A value as JSON data; only the first rows, because the answer's evidence has all that matter."""
+    """A value as JSON data; only its first rows, because the answer's evidence has every relevant row."""
     match value:
         case Rows():
             return value.lines(MAX_TRACED_ROWS)
@@ -359,7 +359,7 @@ def _plain(value: Value) -> str | int | float | bool | list[str]:
 
 
 MAX_TOLD = 80
-"""Characters of a quote in the reason for a status."""
+"""Maximum characters of a quote in the reason for a status."""
 
 UNSURE = frozenset({"undecided", "degraded", "refused"})
 """Statuses of missing, incomplete or possibly wrong answers."""
@@ -435,12 +435,12 @@ class Answer(ShownInNotebooks):
 
     @property
     def why(self) -> str:
-        """Why it is refused, undecided or degraded, with the first step that is; else ""."""
+        """Why the answer is refused, undecided or degraded, with the first step concerned; else ""."""
         return self._judged[1]
 
     @property
     def has_answer(self) -> bool:
-        """Whether its text answers the question; "nothing found" is an answer, too."""
+        """Whether the text answers the question; "nothing found" counts as an answer."""
         return self.status not in ("undecided", "refused")
 
     @property
@@ -469,7 +469,7 @@ class Answer(ShownInNotebooks):
         return ("degraded", flaw) if flaw else ("answered", "")
 
     def _flaw(self) -> str:
-        """The flaw of an answer that was found; "" for none."""
+        """The flaw of an answer whose status would otherwise be `answered`; "" for none."""
         for quote in self.unverified:
             if quote.reason in ("missing", "apart", "negation"):
                 return f"step '{quote.step}': {quote.why}: '{shortened(quote.text, MAX_TOLD)}'"
@@ -479,7 +479,7 @@ class Answer(ShownInNotebooks):
         if (asked := _HOW_MANY.search(self.question)) and not _says_number(
             self.text, self.question[asked.end() :]
         ):
-            return "the question asks how many, and the answer says no number"
+            return "the question asks for a number, but the answer has no number"
         return ""
 
     @property
@@ -491,9 +491,9 @@ class Answer(ShownInNotebooks):
 
     @property
     def coverage(self) -> float | None:
-        """The smallest fraction of the document that a reading step was shown, or None.
+        """The smallest fraction of the document in the prompts of a reading step, or None.
 
-        Steps that read row by row count as one: a later one reads the rows that an earlier one has kept.
+        Steps carried out row by row count as one, because later ones read the rows that earlier ones kept.
         """
         read = [(s.context == "rows", s.coverage) for s in self.steps if s.coverage is not None]
         by_row = [coverage for is_by_row, coverage in read if is_by_row]
@@ -528,7 +528,7 @@ class Answer(ShownInNotebooks):
                 "input_tokens": self.usage.n_input_tokens,
                 "output_tokens": self.usage.n_output_tokens,
                 "cached_tokens": self.usage.n_cached_tokens,
-                # Calls whose reported usage was implausible, and replaced by our own count.
+                # Calls whose reported usage was implausible and was replaced by a count.
                 **({"implausible_calls": n} if (n := self.usage.n_implausible_calls) else {}),
             },
             "duration_s": round(self.duration_s, 3),
@@ -536,7 +536,7 @@ class Answer(ShownInNotebooks):
 
 
 def _says_number(text: str, counted: str) -> bool:
-    """Whether a text contains a number; "a dog" counts if dogs are asked for, citation marks and years do not.
+    """Whether a text contains a number; "a dog" counts if the question counts dogs, citation marks and years do not.
 
     Example:
         >>> _says_number("He has a dog.", " dogs has he?"), _says_number("He ran a mile in 1957.", " dogs has he?")
@@ -605,7 +605,7 @@ def compose(
 
 
 def _given(step: Step, results: Mapping[str, StepResult]) -> tuple[str, ...]:
-    """Inputs of a step other than the document: texts of the plan and earlier outputs."""
+    """The inputs of a step other than the document: texts of the plan and earlier outputs."""
     items = [item for argument in step.arguments for item in items_of(argument)]
     texts = [item.value for item in items if isinstance(item, String)]
     outputs = [

@@ -1,4 +1,4 @@
-"""The requests of a step → the model's reply: constrained, repeated, merged or truncated."""
+"""The requests of a step → the reply of the model: constrained, repeated, merged or truncated."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ MIN_WORDS = 8
 MIN_TIMES = 4
 
 MIN_COPIED = 60
-"""Minimum words of a copy of the document's beginning."""
+"""Minimum words of a reply that counts as a copy of the document's beginning."""
 
 _WORD = lazy_pattern(r"\w+")
 
 
 def why_hollow(text: str, request: Request) -> str:
-    """The reason why a reply to a step has no content of its own; "" for none."""
+    """Why a reply to a step has no content of its own; "" if it has content."""
     words = _words(text)
     task = request.task
     if len(words) < MIN_WORDS or not isinstance(task, ActionTask):
@@ -60,7 +60,7 @@ _UNREAD = Reply("undecided", "")
 
 @dataclass(frozen=True, slots=True)
 class TextReply:
-    """The reply to a request and to its repetitions, and its value where that has been read."""
+    """The reply to a request and its repetitions, with its value if the reply has been parsed."""
 
     text: str
     usage: Usage
@@ -70,7 +70,7 @@ class TextReply:
 
 
 def why_short(error: ModelError, text: str) -> str:
-    """The note on a reply of which only the beginning is kept."""
+    """The note on a reply if only its beginning is kept."""
     what = "was cut off at its limit" if error.kind == "truncated" else "repeated itself"
     kept = "its beginning is kept" if text else "it has no whole sentence"
     return f"the reply {what}; {kept}"
@@ -86,7 +86,7 @@ _ABBREVIATED = lazy_pattern(
 
 
 def kept_text(text: str) -> str:
-    r"""The beginning of a cut-off text, to the end of its last whole line or sentence; "" if none is whole.
+    r"""The beginning of a cut-off text, up to its last complete line or sentence; "" if none is complete.
 
     Of a loop at the end, only the first round is kept.
 
@@ -159,7 +159,7 @@ class Asker:
         """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
         request = self.calls.request(task)
         wanted, is_of_numbers = task.gives, task.is_of_numbers
-        source = "" if wanted is ValueType.TEXT else _source(task)  # a document is long
+        source = "" if wanted is ValueType.TEXT else _source(task)  # because a document may be long
         first = await self._ask_for(step, purpose, request, wanted)
         if not first.text:
             unread = Reply("undecided", f"undecided: {first.truncated}", why=first.truncated)

@@ -26,13 +26,13 @@ class Range:
         return Range(self.least + other.least, self.upper + other.upper)
 
     def up_to(self, cap: int | None) -> Range:
-        """The same, but nothing above a cap; None for no cap."""
+        """These bounds, limited by a cap; None for no cap."""
         upper = self.upper if cap is None else min(cap, self.upper)
         return Range(min(self.least, upper), upper)
 
     @property
     def or_nothing(self) -> Range:
-        """The same upper bound, from 0."""
+        """These bounds with a lower bound of 0."""
         return Range(0, self.most)
 
     def to_json(self) -> dict[str, float | None]:
@@ -72,7 +72,7 @@ class StepCosts:
 
     @property
     def or_nothing(self) -> StepCosts:
-        """The same upper bounds, with lower bounds of 0."""
+        """These costs with lower bounds of 0."""
         return StepCosts(
             self.calls.or_nothing,
             self.input_tokens.or_nothing,

@@ -26,7 +26,7 @@ from pearl.trace import OptionChosen, Trace
 _MARKS = lazy_pattern(r"[*_`]+")
 _QUOTES = "\"'“”‘’«»"
 _BLANKS = r"[^\S\n]*+"
-_SAYS = lazy_pattern(  # "option" alone says nothing: "Option A: it rained" weighs it
+_SAYS = lazy_pattern(  # "option" alone does not declare a choice: "Option A: it rained" discusses an option
     rf"(?:^|(?<=[\s.,:;!?]))(?:the |my )?(?:final |best |correct )?(?:answer\b{_BLANKS}(?:(?:is|would be)\b)?+|(?:option|choice)\b{_BLANKS}(?:(?:is|would be)\b|(?=[:=])))"
     rf"{_BLANKS}[:=]?+{_BLANKS}(?=(?P<rest>\S))",
     re.IGNORECASE | re.MULTILINE,
@@ -58,7 +58,7 @@ def read_choice(reply: str, options: Sequence[str]) -> int | None:
     if whole is not None:
         return whole
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith(">")]  # a quote of the document
+    lines = [line for line in lines if not line.startswith(">")]  # a quote from the document
     said: deque[str] = deque(maxlen=_MAX_SAID)
     for line in lines:
         bare = _MARKS.sub("", line)
@@ -90,7 +90,7 @@ def _named(text: str, options: Sequence[str]) -> int | None:
 
 
 def _declared(text: str, options: Sequence[str]) -> int | None:
-    """The option after "Answer:", where reasons may follow the letter."""
+    """The option after "Answer:"; reasons may follow the letter."""
     named = _named(text, options)
     index, added = _lettered(text)
     if named is not None or index is None or index >= len(options):

@@ -1,4 +1,4 @@
-"""A figure that a model found, and the company that its step names → whether they may belong together."""
+"""A figure and its sources → whether it may belong to another company than the one that the step names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ShownPassage(NamedTuple):
 def why_of_another(
     task: ActionTask, reply: Reply, shown: Sequence[ShownPassage], searched: SearchedDocument
 ) -> str:
-    """The reason to suspect that a figure belongs to another company; "" for none."""
+    """Why a figure may belong to another company than the one requested; "" if it does not seem to."""
     what = " ".join(task.arguments[0][1].split()) if task.arguments else ""
     if reply.state != "found" or len(searched.document.parts) < 2 or not what:
         return ""
@@ -103,7 +103,7 @@ def _company(what: str) -> str:
 
 
 def _sources(reply: Reply, passages: Sequence[ShownPassage]) -> Sequence[ShownPassage]:
-    """The passages with the quotes of a reply, else with its figure, else all."""
+    """The passages that contain a quote of the reply, else those that contain its figure, else all."""
     quotes = [words for line in reply.quotes if (words := _words(quoted_line(line) or line))]
     having = [each for each in passages if any(_has(each.text, quote) for quote in quotes)]
     if not having and (figure := _FIGURE.search(str(reply.value))):

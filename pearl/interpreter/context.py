@@ -1,4 +1,4 @@
-"""Document + context window → the texts that a step is shown; never truncated silently."""
+"""Document + context window → the texts in a step's prompts; never truncated silently."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PASSAGE_TOKENS = 256
 """Size of the passages that `retrieve` ranks."""
 
 DEFAULT_RETRIEVED_TOKENS = 16_384
-"""Default maximum tokens that `retrieve` shows, to spend less than the whole window."""
+"""Default maximum tokens of the passages that `retrieve` selects, less than a whole window to save cost."""
 
 GAP = "\n[...]\n"
 GAP_TOKENS = 4
@@ -98,7 +98,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How to select from a text."""
+    """The selection of a text for a prompt."""
 
     limits: ContextLimits
     query: str
@@ -203,7 +203,7 @@ async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
     await off_loop(len(text), corpus.prepare)
     fetched = await corpus.search(how.searcher, [how.query], n_most)
     beside = await off_loop(len(text), partial(with_tables, fetched.hits, how.query, corpus))
-    candidates = tuple(beside) or corpus.first(n_most)  # as if one document had no match
+    candidates = tuple(beside) or corpus.first(n_most)  # like a single document without a match
     matches: list[tuple[Span, str]] = []
     for hit in candidates:
         spans = [hit.span]

@@ -38,7 +38,7 @@ from pearl.llm.reply_limits import items_limit
 
 
 class Placeholders:
-    """Placeholders of one plan, counted apart from the texts around them."""
+    """Placeholders of one plan; their tokens are counted separately from the text around them."""
 
     def __init__(self, counter: Counter, texts: Sequence[str]) -> None:
         self._counter = counter
@@ -60,7 +60,7 @@ class Placeholders:
         return any(self._marks.search(text) for text in texts)
 
     def tokens(self, text: str, part: str = "") -> Range:
-        """Tokens of a text around a counted part; exact but for seams if it has no placeholders."""
+        """Bounds of the tokens of a text with a counted part; without placeholders, exact except at seams."""
         pieces = self._marks.split(text)
         if len(pieces) == 1:
             return Range(*self._counter.bounds_with(text, part))
@@ -74,15 +74,15 @@ class Placeholders:
 
 
 ITEMS_AGAIN_TOKENS = 64
-"""Maximum tokens added to a request that is repeated, or held to a form."""
+"""Maximum tokens added to a request that is repeated or constrained to a form."""
 
 SELECTING = frozenset({
     "WHERE", "HAVING", "RANKED", "SORT", "UNIQUE", "INTERSECT", "DIFFERENCE", "SAMPLE",
 })  # fmt: skip
-"""Native actions whose rows are rows of their first argument."""
+"""Native actions that return rows of their first argument."""
 
 MULTIPLYING = frozenset({"PAIRS", "MATCH", "NEAR"})
-"""Native actions that give rows for pairs of rows."""
+"""Native actions that return pairs of rows."""
 
 
 @dataclass(frozen=True)
@@ -177,20 +177,21 @@ class CostEstimator:
             most = self._counter.most(self._reply_tokens)
             self._texts[step.output] = self._unknown.new(most)
             if task.gives is ValueType.LIST:
-                most *= 4  # an entry may have had no bullet of its own
+                most *= 4  # an entry may have had no bullet
             self._values[step.output] = self._unknown.new(most + UNDECIDED_TOKENS)
             return costs
         return StepCosts()
 
     def _of_table(self, step: Step, action: Action) -> StepCosts:
-        """Costs of a question of a table: a query, and again where it cannot be used."""
-        from pearl.interpreter.table_steps import query_costs  # late: few plans ask a table
+        """Costs of a question about a table: one query, and its repetitions if it cannot be used."""
+        # imported on use: few plans query a table
+        from pearl.interpreter.table_steps import query_costs
 
         given, question = self._calls.values(step, self._values)
         question = as_text(question)
         known = None if self._unknown.are_in(question) else question
         n_rows = 0
-        if isinstance(given, str):  # an earlier step gives it
+        if isinstance(given, str):  # the value depends on an earlier step
             n_rows = self._possible_rows(step.arguments[0], as_rows(given)).n
         costs, most = query_costs(step.output, action, known, given, n_rows, self._limits)
         self._hold(step.output, PossibleRows(most, inf if most else 0))
@@ -204,7 +205,7 @@ class CostEstimator:
         if not marks:
             return self._known(rows)
         most = self._unknown.tokens("\n".join(marks)).upper
-        # Every entry of a text has a token at least.
+        # Every entry of a text has at least one token.
         return PossibleRows(len(rows) + (0 if most == inf else int(most)), most)
 
     def _hold(self, output: str, possible: PossibleRows) -> None:
@@ -241,7 +242,7 @@ class CostEstimator:
             self._values[step.output] = self._texts[step.output] = found.rows
             return
         n: int | None = None
-        with suppress(ValueError):  # an earlier step gives it
+        with suppress(ValueError):  # the value depends on an earlier step
             n = whole_number(number_of(known[-1]), "K", least=1)
         first = values[0]
         if isinstance(first, SearchedDocument):
@@ -299,7 +300,7 @@ class CostEstimator:
         *,
         is_open: bool,
     ) -> PossibleRows:
-        """The rows that a native action over possible rows may give."""
+        """The rows that a native action over possible rows may return."""
         first = given[0]
         if not is_open and first.rows is not None and action.name in ("FIELD", "GROUP", "WHERE"):
             known = self._computed(action, first, values)
@@ -336,7 +337,7 @@ class CostEstimator:
         return replace(first, rows=result, n=len(result), tokens=tokens)
 
     def _tokens(self, rows: Rows) -> float:
-        """Maximum tokens of rows as a text."""
+        """Maximum tokens of the text of rows."""
         text = "\n".join(row.text or row.value or "" for row in rows)
         values = "\n".join(shown_text(row) or "" for row in rows)
         gap = self._counter.bounds("\n[...]\n- undecided: ")[1] + 4 * self._seam
@@ -353,7 +354,7 @@ class CostEstimator:
         return PossibleRows(len(tokens), sum(tokens) + 4 * self._seam * len(tokens))
 
     def _by_row(self, step: Step) -> StepCosts:
-        """Costs of a step that is carried out row by row; keeps the rows that it may give."""
+        """Costs of a step that is carried out row by row; records the rows that the step may return."""
         row_step = self._row_requests.step(step, self._values)
         given = self._possible_rows(step.arguments[0], row_step.rows)
         task = row_step.task
@@ -372,7 +373,7 @@ class CostEstimator:
         return costs
 
     def _read_rows(self, step: Step, row_step: RowStep, given: PossibleRows) -> PossibleRows:
-        """The rows that a step carried out row by row may give."""
+        """The rows that a step carried out row by row may return."""
         task, unknown = row_step.task, given.unknown | {step.output}
         if task.kind == "pick":
             return replace(given, n=min(given.n, task.n_picks), is_certain=False)
@@ -451,7 +452,7 @@ class CostEstimator:
         )  # fmt: skip
 
     def _picking(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
-        """Costs of a tournament: in each round, groups are asked for their best."""
+        """Costs of selecting the best rows in rounds: each call selects the best rows of one group."""
         task, k = row_step.task, row_step.task.n_picks
         texts = given.texts(row_step)
         n = given.n if texts is None else len(texts)

@@ -88,7 +88,7 @@ class _Interpreter:
             check_numbers(step, self._graph.checked.action(step))
         if self._calls.limits.is_apart and (n := sum(map(self._calls.length, self._graph.steps))):
             await off_loop(n, lambda: self._calls.shown)
-        if len(self._graph.steps) == 1:  # nothing to run beside it
+        if len(self._graph.steps) == 1:  # no other step runs concurrently
             return (await self._when_ready(self._graph.steps[0], []),)
         tasks: list[asyncio.Task[StepResult]] = []
         try:
@@ -157,7 +157,8 @@ class _Interpreter:
             reader = RowReader(step, row_step, self._row_calls, self._asker, self._items)
             return await reader.run()
         if action.asks_table:
-            from pearl.interpreter.table_steps import read_table  # late: few plans query a table
+            # imported on use: few plans query a table
+            from pearl.interpreter.table_steps import read_table
 
             given, question = self._calls.values(step, values)
             return await read_table(step, action, as_text(question), given, self._asker)
@@ -190,7 +191,7 @@ class _Interpreter:
         before: Mapping[str, StepResult],
         context: Context | None,
     ) -> TextReply:
-        """The reading; undecided if the figure may belong to another company than the named one."""
+        """The reading of a figure; undecided if the figure may belong to another company than the named one."""
         inputs = (before[each.name].rows for each in step.references() if not each.is_context)
         shown = [
             ShownPassage(row.fields.get(DOCUMENT) or "", row.text)
@@ -219,7 +220,7 @@ class _Interpreter:
         given: Mapping[str, Value],
         why: str,
     ) -> StepResult:
-        """The result of a native action; `why` is the reason of an undecided input that it joins."""
+        """The result of a native action; `why` is the reason of an undecided input among the joined ones."""
         inputs = _inputs(step, before)
         missing = _missing(step, action, before)
         values = self._calls.values(step, given)
@@ -260,7 +261,7 @@ def _may_take(action: Action, unsure: StepResult) -> bool:
 
 
 def _missing(step: Step, action: Action, before: Mapping[str, StepResult]) -> str:
-    """The text in place of a value that an input did not find; "" if no value is missing."""
+    """The text that replaces the value of an input that found nothing; "" if no value is missing."""
     for i, argument in enumerate(step.arguments):
         if not isinstance(argument, Reference) or argument.is_context:
             continue
@@ -296,7 +297,7 @@ def _traced(result: StepResult) -> str:
 
 
 def _absent(error: NotGivenError, before: Mapping[str, StepResult]) -> str:
-    """The value of a step that lacks an operand, and the steps that found none."""
+    """The value of a step that lacks an operand, naming the steps that found nothing."""
     names = ", ".join(f"'{name}'" for name, each in before.items() if each.state == "nothing")
     return f"{NOTHING} {error}{f': nothing in {names}' if names else ''}"
 
@@ -409,7 +410,7 @@ class _Same:
 
 @lru_cache(maxsize=256)
 def _prepared(plan: _Same) -> tuple[PlanGraph, Rewritten]:
-    """The graph of a plan as written and as run, made once for all documents."""
+    """The graphs of a plan as written and as run, built once for all documents."""
     graph = build_graph(plan.checked)
     return graph, rewrite_plan(graph)
 
@@ -437,7 +438,7 @@ def direct_plan(question: str) -> CheckedPlan:
 async def answer_by(
     plans: Plans, execute: Callable[..., Awaitable[Answer]], token_budget: int | None, trace: Trace
 ) -> Answer:
-    """Run the only plan, or each of the different plans once, at the same time, and return the answer of the largest group."""
+    """Run each different plan once, concurrently, and return the answer of the largest group."""
     if plans.n_wanted == 1:
         return await execute(plans.different[0], token_budget=token_budget, trace=trace)
     began = time.monotonic()

@@ -63,7 +63,7 @@ class RequestBuilder:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """All text known before the first call: the document as it is shown, and the plan."""
+        """All text known before the first call: the document as shown in prompts, and the plan."""
         return self.shown, self.graph.text
 
     @cached_property
@@ -94,7 +94,7 @@ class RequestBuilder:
         ]  # fmt: skip
 
     def _read(self, reads: str) -> Value | Document | SearchedDocument:
-        """The document as rows, as passages, as a table or as a text."""
+        """The document in the form that a parameter reads: rows, passages, a table or a text."""
         match reads:
             case "rows":
                 return self._rows
@@ -109,13 +109,13 @@ class RequestBuilder:
         return document_rows(self.document)
 
     def length(self, step: Step) -> int:
-        """Characters of the document in a step's arguments."""
+        """Number of characters of the document in a step's arguments."""
         return len(self._text) * any(map(_is_context, step.arguments))
 
     def coverage(self, rows: Rows) -> float | None:
-        """The fraction of the document's characters that is shown of rows, 0 to 1.
+        """The fraction of the document's characters that prompts show as rows, 0 to 1.
 
-        Blanks between rows count as shown. None if no row is shown as it is in the document.
+        Blanks between rows count as shown. None if no row is shown with its original text.
         """
         if rows.is_answered or not any(row.spans for row in rows):
             return None
@@ -181,13 +181,13 @@ class RequestBuilder:
 
     def _action_messages(self, task: ActionTask) -> tuple[Message, ...]:
         """The messages of a task; the last ones are cached: they are first measured and then sent."""
-        last = self._last  # read once: threads share it
+        last = self._last  # read once, because threads share it
         if last is None or last[0] is not task:
             last = self._last = task, action_messages(task)
         return last[1]
 
     def again(self, request: Request, reply: str, why: str, wanted: ValueType) -> Request | None:
-        """The request that follows a reply that cannot be used, with the reason; None if it does not fit."""
+        """The request after an unusable reply, with the reason; None if it does not fit."""
         again = replace(request, messages=again_messages(request.messages, reply, why, wanted))
         share = self.limits.max_prompt_tokens
         if share is not None and sum(map(self._counted, (request, again))) > share:
@@ -196,7 +196,7 @@ class RequestBuilder:
         return None if self._excess(again.messages, document or "") > 0 else again
 
     def roomier(self, request: Request) -> Request | None:
-        """The same request with more room for its reply; None if it already has the maximum."""
+        """The same request with a higher reply limit; None if the limit is already the maximum."""
         limits = self.limits
         n_tokens = self._counted(request)
         share = limits.max_prompt_tokens
@@ -322,7 +322,7 @@ class RequestBuilder:
         return self.searched if self.searched.is_corpus and document == self.shown else None
 
     def is_split(self, document: str) -> bool:
-        """Whether a text that does not fit is read part by part."""
+        """Whether texts that do not fit are read in parts."""
         strategy = self.limits.strategy
         return strategy == "map-reduce" or (strategy == "auto" and self.corpus(document) is None)
 

@@ -1,4 +1,4 @@
-"""Rows + an action → rows with a model's reply about each."""
+"""Rows + an action → rows with a model's reply about each row."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class RowRequests:
         if self._builder.searcher.reranker is not None:
             query = dict(arguments).get(query_of(how), "")
         said = [value for name, value in arguments if name not in inputs]
-        if action.name not in known():  # built-in definitions only speak of rows and labels
+        if action.name not in known():  # built-in definitions mention only rows and labels
             said.append(action.definition)
         return RowStep(
             as_rows(first), task, how, reading(action, library), is_each, k, query, " ".join(said)
@@ -227,13 +227,13 @@ class RowReader:
         self._replies: list[str] = []
         self._why = ""  # why some replies about rows could not be read to the end
         self._failure: ModelError | None = None
-        # With a token budget, all prompts of the step together have its share.
+        # With a token budget, all prompts of the step together get the step's share.
         self._left = self._limits.max_prompt_tokens
         self._shown = row_step.shown(row_step.rows)
         self._texts = row_step.texts(row_step.rows)
 
     async def run(self) -> StepResult:
-        """Ask about all rows."""
+        """Request a reply about every row."""
         rows, task = self._row_step.rows, self._row_step.task
         note = ""  # why a reranker did not score them
         if self._row_step.query and self._reranker is not None:
@@ -245,7 +245,8 @@ class RowReader:
         if self._failure is not None and all(value is None for value in found.values()):
             raise self._failure
         replies = [None if text is None else found.get(text, "") for text in self._shown]
-        if task.kind in ("yes_no", "label", "rating"):  # a blank row says nothing of these
+        # a blank row contains no value of these kinds
+        if task.kind in ("yes_no", "label", "rating"):
             replies = [reply or None for reply in replies]
         is_verdict = task.kind == "yes_no"
         verdicts = Counter(filter(None, replies)) if is_verdict else {}
@@ -300,11 +301,13 @@ class RowReader:
         try:
             scores = await reranker.rerank(self._row_step.query, texts)
         except ModelError as error:
-            return dict.fromkeys(texts), f"not reranked, in the order before: {error.message}"
+            return dict.fromkeys(
+                texts
+            ), f"not reranked, the previous order is kept: {error.message}"
         return {text: repr(score) for text, score in zip(texts, scores, strict=True)}, ""
 
     async def _each(self) -> dict[str, str | None]:
-        """The reply about each different value; None where it is undecided."""
+        """The reply about each different value; None if it is undecided."""
         texts = self._texts
         found: dict[str, str | None] = {}
         if self._cache is not None:
@@ -390,7 +393,7 @@ class RowReader:
                 raise
             self._failure = error
             self._usage += error.usage or Usage()
-            text = error.reply.rpartition("\n")[0]  # the last line may end anywhere
+            text = error.reply.rpartition("\n")[0]  # the last line may be cut off anywhere
         else:
             self._usage += completion.usage
             text = completion.text
@@ -409,7 +412,7 @@ class RowReader:
         return replace(replies, values=values)
 
     async def _recheck(self, found: Mapping[str, str]) -> str:
-        """Ask about some values again, one per call; a note on how many replies agree."""
+        """Request replies about some values again, one per call, and return a note on how many replies agree."""
         draw = random.Random(text_sha256("\n".join(found)))
         texts = draw.sample(sorted(found), min(self._limits.recheck, len(found)))
         # A separate round number: otherwise a batch of one would find its own cached reply.
@@ -422,7 +425,7 @@ class RowReader:
         second = await gather([self._replies_to(task, is_kept=False) for _, task in again])
         n = sum(reply.values[0] == found[text] for text, reply in zip(texts, second, strict=True))
         low, high = (round(100 * end) for end in wilson(n, len(texts)))
-        return f"{n} of {len(texts)} rows that were asked about again, one a call, got the same reply (95 % interval: {low} to {high} %)"
+        return f"{n} of {len(texts)} rows that were rechecked, one per call, got the same reply (95 % interval: {low} to {high} %)"
 
     async def _alone(self, text: str) -> dict[str, str | None]:
         """The reply about a value that is read on its own."""
@@ -435,7 +438,7 @@ class RowReader:
         return {text: self._value(read.reply)}
 
     def _value(self, reply: Reply) -> str | None:
-        """The reply to a text that was read on its own, as one to an item."""
+        """The reply to a text that was read on its own, in the form of a reply to an item."""
         task = self._row_step.task
         if reply.state == "undecided":
             return None
@@ -451,9 +454,9 @@ class RowReader:
         return read_items(f"1: {value}", 1, task.kind, task.labels).values[0]
 
     async def _pick(self) -> dict[str, str | None]:
-        """The places of the best values: groups are reduced to their best until one group is left."""
+        """The positions of the best values: groups are reduced to their best values until one group is left."""
         k = self._row_step.task.n_picks
-        size = max(self._limits.items_per_call, k + 1)  # a group of k would not get smaller
+        size = max(self._limits.items_per_call, k + 1)  # a group of k values would not shrink
         left, undecided = self._texts, set[str]()
         ordered: list[str] = left
         while left:
@@ -481,7 +484,7 @@ class RowReader:
         places: dict[str, str] = {}
         n_placed = 0
         for text in ordered[:k]:
-            if n_placed < k:  # rows with one value share a place
+            if n_placed < k:  # rows with the same value share a position
                 places[text] = str(len(places) + 1)
             n_placed += n_rows[text]
         unsure = dict.fromkeys(undecided - set(places))

@@ -30,7 +30,7 @@ def new_searcher(
 
 
 def _embedder(name: str, url: str | None, client: ClientSettings) -> Embedder:
-    from pearl.llm.embedders import embedder_beside  # late: most runs have none
+    from pearl.llm.embedders import embedder_beside  # imported on use: most runs have none
 
     return embedder_beside(
         name, url, base_url=client.base_url, api_key_env=client.api_key_env,

@@ -1,4 +1,4 @@
-"""A step that asks a table → requests for a query, and the rows and figures that the query gives."""
+"""A step that queries a table → requests for a query, and the rows and figures that the query returns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SIZES = ((3, 3, 2), (2, 1, 1), (0, 0, 0))
 """Numbers of similar rows, other rows and examples in a prompt; the first that fits is used."""
 
 LINE = "line"
-"""The name of the value of a line that has several cells."""
+"""The name of the value of a result line with several cells."""
 
 
 def tables_in(given: Value | Document) -> tuple[FoundTable, ...]:
@@ -53,7 +53,7 @@ def tables_in(given: Value | Document) -> tuple[FoundTable, ...]:
 
 
 class TableQuestion:
-    """A question of one table, and the requests that it takes."""
+    """A question about one table, and its requests."""
 
     def __init__(
         self, output: str, action: Action, question: str, found: FoundTable, limits: ContextLimits
@@ -193,19 +193,19 @@ def _value(answer: Answer, found: FoundTable) -> Value:
 
 
 def _figure(cell: str, heading: str, behind: Rows) -> Scalar:
-    """A figure: a number where it has no unit, else as it is written with one."""
+    """A figure: a number if it has no unit, else a text with the unit."""
     _, _, unit = heading.removesuffix(")").rpartition(" (")
     if heading.endswith(")") and unit:
         return Scalar(f"{unit}{cell}" if unit in "$€£¥₪" else f"{cell} {unit}", behind)
     try:
         return Scalar(number_of(cell), behind)
-    except ValueError:  # the first day of dates
+    except ValueError:  # a date
         return Scalar(cell, behind)
 
 
 def _notes(answer: Answer, found: FoundTable) -> tuple[str, ...]:
     """The notes on an answer."""
-    notes = [*found.rows.notes, f"asked of the table: {_written(answer.query)}"]
+    notes = [*found.rows.notes, f"query of the table: {_written(answer.query)}"]
     if answer.n_lines > len(answer.lines):
         notes.append(f"{len(answer.lines):,} of {answer.n_lines:,} lines, as the query limits them")
     if (
@@ -247,7 +247,7 @@ def query_costs(
     n_rows: int,
     limits: ContextLimits,
 ) -> tuple[StepCosts, int]:
-    """Bounds of a question of a table, and the maximum number of rows of its answer."""
+    """Bounds of the costs of a question about a table, and the maximum number of rows of its answer."""
     counter, cap = limits.counter, limits.prompt_tokens
     first = Range(1, None)
     hint = 0
@@ -257,7 +257,7 @@ def query_costs(
         if question is not None:
             try:
                 found = meant(question, tables)
-            except SeveralTablesError:  # nothing is asked
+            except SeveralTablesError:  # no request is sent
                 return StepCosts(), 0
             asked = TableQuestion(output, action, question, found, limits)
             first, hint = Range(*counter.bounds_with(asked.prompt, "")), asked.hint_tokens

@@ -1,4 +1,4 @@
-"""Question → candidate plans of a weak model: by rule, by the nearest example, by the model itself."""
+"""Question → candidate plans for a weak model: by rule, by the nearest example, by the model itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pearl.planner.examples import Example, select
 from pearl.trace import PlanCandidate, PlanChosen, PlanWriter
 
 DRAWN_AT = 0.7
-"""Temperature of plans after the first, where the settings have none.
+"""Temperature of plans after the first, unless the settings have one.
 
 Source:
     Wang et al., Self-Consistency Improves Chain of Thought Reasoning (2023), section 3.1.
@@ -39,14 +39,14 @@ Source:
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """How the plans of a question are drawn."""
+    """The sampling of several plans for a question."""
 
     n: int = 1
     seed: int | None = None
     temperature: float | None = None
 
     def model(self, model: Model, number: int) -> Model:
-        """The model as it writes plan `number`, from 1."""
+        """The model with the sampling settings of plan `number`, from 1."""
         if number == 1:
             return model
         seed = int.from_bytes(digest([str(self.seed or 0), str(number)])[:4]) >> 1
@@ -100,28 +100,28 @@ def _argument(argument: Argument, known: dict[str, bytes]) -> bytes:
 
 
 NULL_QUESTIONS = ("What is it?", "What does the document say?", "N/A")
-"""Questions that name nothing, so that a likelihood under them is a habit of the model."""
+"""Questions without content, which show the model's prior likelihood of an action."""
 
 N_RATINGS = 1 + len(NULL_QUESTIONS)
 """Maximum calls that rate candidates."""
 
 MARGIN = 2.0
-"""Nats by which an action has to be ahead of that of the first candidate.
+"""Minimum lead in nats of an action over that of the first candidate.
 
-Over 27 questions of the shipped banks, each planned without its own example, SmolLM2-135M at a margin
-of 0 chose a better action four times and a worse one six times, at 2 neither.
+On 27 questions of the shipped banks, each planned without its own example, SmolLM2-135M chose a better
+action four times and a worse one six times at a margin of 0, and neither at a margin of 2.
 """
 
 N_SHOWN = 6
 """Examples in the prompt that rates actions."""
 
 _UNRATED = frozenset({"bad_request", "malformed", "unconstrained"})
-"""Kinds of errors of a server that does not compute likelihoods after all."""
+"""Kinds of errors by which a server shows that it cannot compute likelihoods."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A plan, and who wrote it."""
+    """A plan and its origin."""
 
     by: PlanWriter
     plan: CheckedPlan
@@ -136,7 +136,7 @@ def by_rule(
     is_other: bool = False,
 ) -> CheckedPlan:
     """The plan of the rules (`pearl.embedded.planner`)."""
-    from pearl.embedded import planner  # late: `pearl execute` writes no plan
+    from pearl.embedded import planner  # imported on use: `pearl execute` writes no plan
 
     if is_other:
         text = planner.write_other_plan(question, library)
@@ -170,7 +170,7 @@ def by_example(
         if len(strings) > 1:
             return None
         topics = [question]
-    if len(set(topics)) < len(topics):  # some steps would be the same call
+    if len(set(topics)) < len(topics):  # some steps would make the same call
         return None
     wanted = dict(zip(strings, topics, strict=True))
     outputs = {step.output: f"v{i}" for i, step in enumerate(example.plan.steps, start=1)}
@@ -244,7 +244,7 @@ async def choose(
 
 
 class _Ratings(NamedTuple):
-    """The ratings of plans in nats, and what they took; empty if nothing is rated."""
+    """The ratings of plans in nats, with their usage; empty if no plan is rated."""
 
     of_plans: tuple[float, ...] = ()
     usage: Usage = Usage()
@@ -271,7 +271,7 @@ async def _rated(
     head = "\n\n".join(lines)
     numbers: list[tuple[float, ...]] = []
     usage, n_cached = Usage(), 0
-    for asked in (question, *NULL_QUESTIONS):  # one after the other, for the cache of the prompt
+    for asked in (question, *NULL_QUESTIONS):  # sequentially, to use the prompt cache
         prompt = Message("user", f"{head}\n\nQuestion: {asked}\nAction:")
         likelihoods, completion = await log_likelihoods(
             model, [prompt], names, PlanTask(question, library)
@@ -285,6 +285,6 @@ async def _rated(
 
 
 def _first(plan: Plan, library: ActionLibrary) -> Action | None:
-    """The first action that a model carries out, else the first one; None if none is known."""
+    """The first action of a plan that a model carries out, else its first action; None if no action is known."""
     known = [library[step.action] for step in plan.steps if step.action in library]
     return next((action for action in known if not action.is_native), known[0] if known else None)

@@ -63,7 +63,7 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
         )
     examples: list[Example] = []
     for path in sorted(folder.glob("*.plan")):
-        if not path.is_file():  # a pipe may block, a device may be endless
+        if not path.is_file():  # reading a pipe may block, and a device may be endless
             raise DataError(
                 "is not a regular file", path=path, help="remove it from the folder of examples"
             )
@@ -138,12 +138,12 @@ def _least_like(seen: Sequence[str], examples: Sequence[Example], n: int) -> lis
 
 
 def _likeness(question: str, others: Sequence[str]) -> list[float]:
-    """BM25 including question words, which are stop words elsewhere but indicate the kind of plan."""
+    """BM25 that includes question words: they are stop words elsewhere, but here indicate the kind of plan."""
     return TermRanker([terms(other) for other in others]).scores(terms(question))
 
 
 def asked_again(bank: Iterable[Example], questions: Iterable[str]) -> list[Example]:
-    """Examples whose question is among others, ignoring case, blanks and punctuation.
+    """Examples whose question is among the given ones, ignoring case, blanks and punctuation.
 
     Example:
         >>> from pearl.dsl.parser import parse

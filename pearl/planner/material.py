@@ -37,7 +37,7 @@ def question_words(question: str) -> tuple[Word, ...]:
         word = text.strip(_EDGES)
         begins = text[: len(text) - len(text.lstrip(_EDGES))]
         ends = text[len(text.rstrip(_EDGES)) :]
-        if words and set(begins) - _QUOTES:  # also at a dash that stands alone
+        if words and set(begins) - _QUOTES:  # also at a dash between blanks
             words[-1] = words[-1]._replace(is_last=True)
         if word:
             is_content = bool(terms(word, drop_stop_words=True))
@@ -87,7 +87,7 @@ def _joined(words: Sequence[Word], start: int, end: int) -> str:
 
 
 def free_output(name: str, steps: Iterable[Step]) -> str:
-    """A name for an output, numbered if one of the steps has it."""
+    """A name for an output, numbered if one of the steps already has it."""
     taken = {step.output for step in steps}
     names = (name if n == 1 else f"{name}_{n}" for n in count(1))
     return next(each for each in names if each not in taken)
@@ -101,7 +101,7 @@ def nearest_actions(
     kind: DocumentKind = "document",
 ) -> ActionLibrary:
     """The `n` reading actions nearest to a question, and the actions that combine their results."""
-    from pearl.embedded.planner import build_plan  # late: for small models only
+    from pearl.embedded.planner import build_plan  # imported on use: for small models only
 
     reading = [action for action in library.values() if n_texts(action) is not None]
     of_table = [action for action in reading if action.asks_table]
@@ -153,7 +153,7 @@ ProfileName = Literal["auto", "full", "small"]
 PROFILES: tuple[ProfileName, ...] = ("auto", "full", "small")
 
 MIN_WINDOW = 8_192
-"""Tokens that the full prompt needs: 3,800 to 4,200, the reply, and as much again for a repair."""
+"""Tokens that the full prompt needs: 3,800 to 4,200, plus the reply, and the same again for a repair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ def profile_for(
 
 
 SHORT_BANK = "short"
-"""The bank of short examples, whose strings are words of their questions."""
+"""The bank of short examples, whose strings are words from their questions."""
 
 
 class PlannerMaterial:

@@ -231,7 +231,7 @@ _NO_LEAD = frozenset((
 """Words after which a period needs no "in"."""
 
 SEVERAL = "the question asks about several years"
-"""Why "in which years did it exceed the previous year" stays as it is."""
+"""The reason why "in which years did it exceed the previous year" is left unchanged."""
 
 _NEAR = 60
 """Characters before a phrase that decide on its preposition."""
@@ -274,20 +274,21 @@ class Substitution:
     def __post_init__(self) -> None:
         own_date = _own_date.search(self.text)
         self.own_date = own_date[0] if own_date else ""
-        self.is_of_several = _for_each.search(self.text) is not None  # "in which year", "each year"
+        # the question contains "in which year" or "each year"
+        self.is_of_several = _for_each.search(self.text) is not None
         self.named = [(m.start(), m.end(), _period(m)) for m in _named.finditer(self.text)]
 
     def before(self, place: int) -> str:
-        """The words before a place."""
+        """The words before an offset."""
         return self.text[max(0, place - _NEAR) : place].rstrip()
 
     def run(self, rules: Sequence[Rule]) -> str:
-        """The question after these rules."""
+        """Apply the rules and return the question."""
         quoted = [match.span() for match in _quoted.finditer(self.text)]
         is_heading = all(word[0].isupper() for word in re.findall(r"[^\W\d_]{4,}", self.text))
         pieces, done = list[str](), 0
         matches = [(match, read) for rule, read in rules for match in rule.finditer(self.text)]
-        # Matches in one place stay in the order of their rules: the sort is stable.
+        # Matches at the same place stay in the order of their rules, because the sort is stable.
         for match, read in sorted(matches, key=lambda each: each[0].start("phrase")):
             start, end = match.span()
             is_title = match["unit"].istitle() and not is_heading
@@ -337,7 +338,7 @@ class Substitution:
         elif at:
             period = self.named[at - 1][2]
             if at > 1 and offset < 0 and _is_listed(self.text, *self.named[at - 2 : at]):
-                return "several years stand before it"
+                return "several years precede it"
         elif target or len(behind) != 1:
             return f"the {unit} to count from is ambiguous"
         else:
@@ -417,7 +418,7 @@ _year_before = pattern(rf"\b{YEAR}\s*\(?$")
 
 
 def _by_place(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
-    """As in "last year", "the current fiscal year", "next quarter"."""
+    """Read phrases such as "last year", "the current fiscal year", "next quarter"."""
     the, which = (match["the"] or "").lower(), match["which"].split()[-1].lower()
     is_of_year = unit_of(match) == "year"
     if the == "the" and (which == "next" or _which_behind.match(run.text, match.end())):
@@ -438,7 +439,7 @@ def _by_place(run: Substitution, match: re.Match[str]) -> PeriodReading | str | 
 
 
 def _ago(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
-    """As in "13 years ago", "two quarters from now"."""
+    """Read phrases such as "13 years ago", "two quarters from now"."""
     if match["vague"]:
         return None
     n = count_of(match) * (-1 if match["way"].lower() in ("ago", "back") else 1)
@@ -447,7 +448,7 @@ def _ago(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
 
 
 def _last_ones(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
-    """As in "the last three years", "the next two quarters", "the past decade"."""
+    """Read phrases such as "the last three years", "the next two quarters", "the past decade"."""
     n = count_of(match)
     is_anchored = run.named and match["which"].lower() == "next" and match["the"]
     if not n or is_anchored:  # "in 2010 and the next two years"
@@ -472,13 +473,13 @@ def _year_before_last(run: Substitution, match: re.Match[str]) -> PeriodReading:
 
 
 def _year_end(run: Substitution, match: re.Match[str]) -> PeriodReading:
-    """As in "at last year-end"."""
+    """Read phrases such as "at last year-end"."""
     period = run.current(match).later(_OFFSETS[match["which"].lower()])
     return PeriodReading(period, period, form="the end of {}", lead="at")
 
 
 def _to_date(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
-    """As in "year to date", "YTD"."""
+    """Read phrases such as "year to date", "YTD"."""
     if _year_behind.match(run.text, match.end()) or _year_before.search(run.before(match.start())):
         return None  # "YTD 2023"
     now = run.current(match)
@@ -487,7 +488,7 @@ def _to_date(run: Substitution, match: re.Match[str]) -> PeriodReading | str | N
 
 
 def _from_named(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
-    """As in "the year before", "two years prior to that", "the three years after 2010"."""
+    """Read phrases such as "the year before", "two years prior to that", "the three years after 2010"."""
     if not (match["the"] or match["count"]) or (match["vague"] and match["count"]):
         return None
     offset = _OFFSETS[match["way"].split()[0].lower()]
@@ -495,7 +496,7 @@ def _from_named(run: Substitution, match: re.Match[str]) -> PeriodReading | str 
 
 
 def _beside_named(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
-    """As in "the previous year", "the following two years"."""
+    """Read phrases such as "the previous year", "the following two years"."""
     which = match["which"].lower()
     if which in ("next", "following", "subsequent") and not match["the"]:
         return None
@@ -519,7 +520,7 @@ def _neighbours(
 
 
 def _beside_date(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
-    """As in "the previous year", where the question names no other: counted from the reference date."""
+    """Read "the previous year" from the reference date, if the question names no other year."""
     if run.named or match["which"].lower() in ("following", "subsequent"):
         return None
     if match["which"].lower() == "next" and (match["lead"] or "").lower() == "within":

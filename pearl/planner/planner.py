@@ -70,7 +70,7 @@ def shape_card(document: Document, shape: Shape, count: Callable[[str], int]) ->
     for i, name in enumerate(fields[:_MAX_FIELDS], 1):
         values = [row.fields.get(name, "") for row in records]
         kind = next((each for each in _KINDS if are_mostly(each, values)), "text")
-        # A name is text of the document, which may be hostile: only common words are told.
+        # A name is text of the document, which may be hostile, so only common words go into the prompt.
         is_common = _NAME.fullmatch(name) and set(name.lower().split()) <= _common_words()
         descriptions.append(
             kind if shape == "counts" else f"{name if is_common else f'field {i}'}: {kind}"
@@ -111,7 +111,7 @@ PlannedBy = Literal["auto", "model", "rule"]
 PLANNERS: tuple[PlannedBy, ...] = ("auto", "model", "rule")
 
 _NO_PLAN = frozenset({"repetition", "truncated", "empty", "malformed", "refused"})
-"""Kinds of errors of a reply without a plan; other kinds mean that the model was not reached."""
+"""Kinds of errors of a reply without a plan; other kinds mean that the model could not be reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +229,11 @@ class Planner:
         question, examples, most = loop.question, loop.examples, loop.max_steps
         candidates: list[Candidate] = []
         note = ""
-        with suppress(PlanError):  # too many steps
+        with suppress(PlanError):  # the plan has too many steps
             candidates.append(Candidate("rule", by_rule(question, shown, loop.kind, most)))
         if loop.kind == "document" and (near := by_example(question, examples, shown, most)):
             candidates.append(Candidate("example", near))
-        if not are_agreed(candidates):  # two that agree outvote a third
+        if not are_agreed(candidates):  # two plans that agree outvote a third
             try:
                 candidates.append(Candidate("model", await loop.write()))
             except (PlanningError, ModelError) as error:

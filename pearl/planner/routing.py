@@ -1,4 +1,4 @@
-"""A question → its parts and its difficulty → a plan by rule, where that is enough."""
+"""A question → its parts and its difficulty → a plan by rule, if the rules suffice."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MAX_LABEL = 160
 ARITHMETIC = {
     "add": "sum", "subtract": "difference", "multiply": "product", "divide": "ratio", "greater": "greater",
 }  # fmt: skip
-"""Operations of arithmetic programs, and the calculators that they are."""
+"""Operations of arithmetic programs → the names of their calculators."""
 
 Gives = Literal["text", "number", "list", "yes or no"]
 GIVES: tuple[Gives, ...] = Gives.__args__  # type: ignore[attr-defined]
@@ -69,7 +69,7 @@ _QUALIFIERS = lazy_pattern(
     r"|not|only|besides|(?:net|gross)(?!\s+(?:change|difference|increase|decrease|growth)\b))\b",
     re.I,
 )
-"""Words that make another figure: `sales excluding Brazil` are not sales."""
+"""Words that change the meaning of a figure: `sales excluding Brazil` are not sales."""
 
 
 class _Part(BaseModel):
@@ -79,7 +79,7 @@ class _Part(BaseModel):
 
 
 class Figure(_Part):
-    """One figure of one period, as the question names it; "" where it names no entity or period."""
+    """One figure of one period, as the question names it; "" for an entity or period that it does not name."""
 
     kind: Literal["figure"]
     metric: _Said
@@ -124,7 +124,7 @@ class Decomposition(BaseModel):
 
 
 def read_decomposition(reply: str) -> Decomposition:
-    r"""The parts that a reply names.
+    r"""Parse the parts in a reply.
 
     Example:
         >>> reply = '{"parts": [{"id": "p1", "kind": "figure", "metric": "sales"}], "level": 1}'
@@ -278,7 +278,7 @@ def _label(part: Part, known: dict[str, Part], depth: int = 0) -> str:
         ):  # fmt: skip
             change = "change" if name == "difference" else name
             return f"{change} in {_subject(new)} from {before} to {now}"
-    if depth > 3:  # each level may be as long as all below it
+    if depth > 3:  # each nesting level may be as long as all levels below it
         return name
     texts = [each if isinstance(each, str) else _label(each, known, depth + 1) for each in operands]
     return f"{name} of {' and '.join(texts)}"
@@ -361,7 +361,7 @@ async def decompose(
     fallback: ConstraintFallback | None = None,
     trace: Trace | None = None,
 ) -> Decomposed:
-    """Ask for the parts of a question."""
+    """Request the parts of a question."""
     fallback = fallback or reply_fallback(model.constrains)
     constraint = decomposition_constraint()
     messages = first = decompose_messages(question)
@@ -402,7 +402,7 @@ async def decompose(
 
 
 def _flaw(text: str) -> str | None:
-    """Why a reply does not have the form; None if it does."""
+    """Why a reply does not follow the form; None if it does."""
     try:
         read_decomposition(text)
     except ValueError as error:
@@ -411,7 +411,7 @@ def _flaw(text: str) -> str | None:
 
 
 def decompose_messages(question: str) -> tuple[Message, ...]:
-    """Ask for the parts; the question comes last, after the common prefix."""
+    """Request the parts; the question comes last, after the common prefix."""
     return Message("system", _HEAD), Message("user", f"{_BODY}\n\nQuestion: {question}")
 
 
@@ -500,7 +500,7 @@ def _grammar() -> str:
 
 
 N_PASSAGES = 10
-"""Passages of a corpus that are read for one figure."""
+"""Number of passages of a corpus that are read for one figure."""
 
 _ADVICE = "The question seems to consist of these parts; their ids are no names of outputs:"
 _MAX_NAME_WORDS = 4
@@ -537,7 +537,7 @@ async def route(
     if decomposition is not None:
         level = level_of(decomposition.parts)
         differs = (
-            f"level {decomposition.level} as the model sees it; its parts are of level {level}"
+            f"level {decomposition.level} according to the model; its parts have level {level}"
         )
         notes = () if level == decomposition.level else (differs,)
         lines = shown(decomposition.parts)
@@ -549,7 +549,7 @@ async def route(
                 usage=reply.usage, n_calls=reply.n_calls, n_cached=reply.n_cached,
             )
         )  # fmt: skip
-    if plan is not None or len(lines) < 2:  # one part is the question itself
+    if plan is not None or len(lines) < 2:  # a single part is the question itself
         return Route(plan)
     return Route(None, "\n".join([_ADVICE, *(f"- {line}" for line in lines)]))
 
@@ -596,7 +596,7 @@ _WHICH = lazy_pattern(
     r"|bigger|biggest|more|most)\b",
     re.I,
 )
-"""A question that asks for the name of the greater or the lesser of two."""
+"""Matches a question that asks for the name of the greater or the lesser of two."""
 
 
 class _NotPlannedError(Exception):
@@ -632,7 +632,7 @@ class _Draft:
         self.outputs[part.id] = result
 
     def metric(self, part: Figure, said: str) -> Reference:
-        """A figure, computed if a calculator has it as its result."""
+        """Add a figure, computed if a calculator has it as its result."""
         name = calculator_of(part.metric)
         if name is None:
             return self.figure(part.metric, "", part)
@@ -642,7 +642,7 @@ class _Draft:
         return self.calculate(name, said, f"{name} {part.period}", operands)
 
     def figure(self, metric: str, also: str, part: Figure) -> Reference:
-        """A figure that is looked up once for all parts that use it."""
+        """Add a step that looks up a figure, once for all parts that use it."""
         if not part.period:
             raise _NotPlannedError
         of = f" of {part.entity}" if part.entity else ""
@@ -672,7 +672,7 @@ class _Draft:
     def calculate(
         self, calculator: str, said: str, name: str, operands: Sequence[Argument]
     ) -> Reference:
-        """A step that computes."""
+        """Add a step that computes."""
         return self.step(name, "CALCULATE", f"Compute the {said}", String(calculator), *operands)
 
     def step(self, name: str, action: str, explanation: str, *arguments: Argument) -> Reference:

@@ -58,7 +58,7 @@ def filled(text: str, answers: Mapping[str, str]) -> str:
 
 
 def filled_plan(checked: CheckedPlan, answers: Mapping[str, str], question: str) -> CheckedPlan:
-    """A plan with the answers in its strings, as that of a question with the answers."""
+    """A plan with the answers in its strings, attributed to the question with the answers."""
     if not answers:
         return checked
 
@@ -115,7 +115,7 @@ question refers to it, and take all other words from the questions. Compute noth
 - Reply with the question alone, on one line."""
 
 _UNUSABLE = frozenset({"empty", "repetition", "refused", "filtered", "truncated", "malformed"})
-"""Errors that concern one reply only; after others no call can succeed."""
+"""Errors that concern one reply only; after other errors, further calls would also fail."""
 
 _LABEL = lazy_pattern(
     r"\A\W*(?:(?:standalone|rewritten|rephrased|new|clear|final)\s+)*question\W*:\W*(?=\S)", re.I
@@ -135,11 +135,11 @@ _SHIFTS = lazy_pattern(
     re.I,
 )
 _SMALL = 12
-"""Numbers up to this one may stand for number words of the conversation, if the question keeps its own numbers."""
+"""Maximum number that may replace a number word of the conversation, if the question keeps its own numbers."""
 _SPOKEN = lazy_pattern(
     r"\b(?:I|[Yy]ou|[Yy]ours?|[Mm]y|me|[Ww]e|us|[Oo]urs?|[Nn]ot|[Nn]ever|[Nn]o)\b|n['’]t\b"
 )
-"""Words of an assistant's phrases, and negations: with an added one, it is another question."""
+"""Words of assistant phrases, and negations: adding one makes it another question."""
 _ASKED_HOW = lazy_pattern(r"\b(?:who|whom|whose|when|where|why|how)\b", re.I)
 _AGAIN = lazy_pattern(r"\b(?:again|repeat|once more)\b", re.I)
 _PLAIN = frozenset(
@@ -153,7 +153,7 @@ _PLAIN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Standalone:
-    """A question of a conversation, made clear where that was possible."""
+    """A question of a conversation, rewritten to be standalone if possible."""
 
     question: str
     notes: tuple[str, ...] = ()
@@ -191,7 +191,7 @@ async def make_standalone(
         if not problem:
             return Standalone(standalone, (), usage, n_calls, n_cached)
         messages = unusable_messages(messages, completion.text, problem)
-    note = f"the question was not made clear and stays as it was asked: {problem}"
+    note = f"the question could not be made standalone and is left unchanged: {problem}"
     return Standalone(question, (note,), usage, n_calls, n_cached)
 
 
@@ -260,7 +260,7 @@ def read_reply(reply: str, question: str, history: Sequence[Turn]) -> tuple[str,
 
 
 def _differs(text: str, question: str, history: Sequence[Turn]) -> str:
-    """Why a text is not the question made clear; "" if it may be."""
+    """Why a text is not a standalone form of the question; "" if it may be one."""
     earlier = [turn.question for turn in history]
     if unknown := {*PLACEHOLDER.findall(text)} - {turn.answer for turn in history}:
         return f"there is no {min(unknown)}"
@@ -306,7 +306,8 @@ def _is_question(text: str, question: str) -> bool:
     """Whether a text is a question, in the form of the original."""
     *before, behind = _MARK.split(text)
     behind = behind.strip()
-    if before and (not behind or (behind[0] == "(" and behind[-1] == ")")):  # an aside
+    # only a remark in brackets may follow the question mark
+    if before and (not behind or (behind[0] == "(" and behind[-1] == ")")):
         return True
     if _MARK.match(question.rstrip()[-1:]):
         return False
@@ -371,7 +372,7 @@ async def understand(
     max_output_tokens: int | None = None,
     trace: Trace | None = None,
 ) -> Understood:
-    """Make a question standalone; the model is asked only if there are earlier turns."""
+    """Make a question standalone; the model is called only if there are earlier turns."""
     made = await make_standalone(question, history, model, max_output_tokens=max_output_tokens)
     alone, notes = made.question, made.notes
     if calendar is not None:

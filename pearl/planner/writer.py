@@ -70,8 +70,8 @@ _MAX_EXPLANATION = 100
 
 
 def n_reading_steps(question: str, max_steps: int) -> int:
-    """Maximum steps of a small model's plan: one per part of the question, two for a comparison."""
-    from pearl.embedded.questions import parts  # late: larger models need none of it
+    """Maximum steps that a small model writes: one per part of the question, two for a comparison."""
+    from pearl.embedded.questions import parts  # imported on use: larger models do not need it
 
     asked_for = parts(question)
     return min(max_steps, len(asked_for) + sum(part.form == "comparison" for part in asked_for))
@@ -155,7 +155,7 @@ class _Draft:
             self._step(comparing[0], [Reference(CTX), *loose], "comparison", "Compare the two")
         elif len(loose) > 1 and "CONCAT" in self.library:
             self._step("CONCAT", loose, "ans", "Put the results together")
-        # "How much of it" asks for a number that the document states: only things are counted.
+        # "How much of it" asks for a number that the document states: only countable things are counted.
         elif len(loose) == 1 and form == "number" and _COUNTED.search(self.question):
             count = self.library.get("COUNT")
             if count and count.is_native and "LIST" in self.steps[-1].action.split("_"):
@@ -222,7 +222,7 @@ _OUTPUT = lazy_pattern(r"(\w{1,80})`?+\s*+(?:=|:=)")
 
 
 def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnostic, ...]:
-    """An error for a valid plan that its reply withdraws, or gives beside another plan."""
+    """An error for a valid plan if its reply withdraws it or contains another plan too."""
     why = _why(reply.replace("\r\n", "\n").replace("\r", "\n"), checked, question)
     if not why:
         return ()
@@ -260,7 +260,8 @@ def _why(reply: str, checked: CheckedPlan, question: str) -> str:
         return "the reply says not to use this plan"
     calls = {_call(lines[i]) for i in plan}
     for number, each in enumerate(plans):
-        if number == at or calls.issuperset(_call(lines[i]) for i in each):  # the same plan again
+        # skip repetitions of the same plan
+        if number == at or calls.issuperset(_call(lines[i]) for i in each):
             continue
         if number > at:
             competes = not _is_apart(marked, lines, plan[-1], each[0], question)
@@ -295,7 +296,7 @@ def _plans(found: Sequence[Line], lines: Sequence[str]) -> Iterator[list[int]]:
 
 
 def _call(line: str) -> str:
-    """Letters and digits of a step, without its number and its explanation."""
+    """The letters and digits of a step, without its number and explanation."""
     match = _OUTPUT.search(line)
     return re.sub(r"[\W_]+", "", line[match.start() if match else 0 :].partition(")")[0])
 
@@ -391,7 +392,7 @@ class RepairLoop:
         self._n_calls = self._n_cached = 0
 
     async def write(self) -> CheckedPlan:
-        """Request a plan, and its repair for as long as it has flaws."""
+        """Request a plan, then repairs while it has flaws."""
         messages = first = (
             *first_messages(
                 self.question, self.library, self.examples, self.card, self.advice, self.kind,
@@ -427,7 +428,7 @@ class RepairLoop:
             text, fixed = self._mended(reading.text)
             checked, problems = self._checked(text, completion.text)
             if checked is not None and not problems and round == 0 < self.max_repairs:
-                # Reported once only: counting the best passages may be what the question asks for.
+                # Reported once: the question may ask for a count of the best passages.
                 problems = tuple(note for note in checked.notes if note.code == COUNTS_BEST)
                 doubted = checked if problems else None
             notes = (*reading.notes, *fixed)
@@ -461,7 +462,7 @@ class RepairLoop:
         )
 
     def _mended(self, text: str) -> tuple[str, Sequence[Diagnostic]]:
-        """The text of a plan with its obvious flaws fixed."""
+        """The text of a plan with its unambiguous flaws fixed."""
         if self.profile.is_explained:
             return mend_plan(text, self.library, max_steps=self.max_steps)
         return finish_plan(
@@ -483,7 +484,7 @@ class RepairLoop:
             self.trace.append(PlanAttempted(shape=self.card, profile=self.profile.name, **event))
 
     def _flaw(self, text: str) -> str | None:
-        """Why a reply does not keep to its constraint; steps of a short one need no explanation."""
+        """Why a reply violates its constraint; steps of a short plan need no explanation."""
         errors = read(text, tolerant=not self.profile.is_explained).errors
         return next((broken.message for broken in errors), None)
 
@@ -515,7 +516,7 @@ class RepairLoop:
     async def _in_short(
         self, messages: tuple[Message, ...], task: PlanTask, level: ConstraintLevel
     ) -> Completion:
-        """Request steps alone; of an endless reply keep the beginning, which may have them."""
+        """Request steps alone; keep the beginning of an endless reply, which may contain them."""
         if level.by == "line":  # one grammar covers all lines
             level = level._replace(by="grammar")
         constraint = weak_plan_constraint(

@@ -148,7 +148,7 @@ def _taken_json(text: str) -> tuple[list[Any], str]:
 
 
 def _json_claims(value: Any, depth: int = 0) -> Iterator[Claim]:
-    """The pairs of number and value in JSON; entries without a number are passed over."""
+    """The pairs of number and value in JSON; entries without a number are skipped."""
     if depth > 2 or not isinstance(value, list):
         return
     if not isinstance(value, _Object):
@@ -195,7 +195,7 @@ def _scalar(value: Any) -> str | None:
 
 
 def picks(text: str) -> list[int] | None:
-    """The item numbers in a reply, in order; None if it has something else."""
+    """The item numbers in a reply, in order; None if the reply contains anything else."""
     found, rest = _taken_json(text)
     if len(found) == 1:
         value = found[0]
@@ -346,7 +346,7 @@ def read_items(
     if given and is_short and not (is_cut or (is_echoed and keys)):
         return ItemReplies((None,) * n, _ENDED)
     if len(given) == n or (in_order and last == n):
-        cut = None  # it got to its end
+        cut = None  # the reply is complete
     values: list[str | None] = []
     for i in range(1, n + 1):
         replied = given.get(i, [])
@@ -535,7 +535,7 @@ def items_constraint(
     max_item_tokens: int = MAX_ITEM_TOKENS,
     max_text: int | None = None,
 ) -> Constraint:
-    """The language of the replies to an `ItemsTask`, as `read_items` takes them."""
+    """The language of the replies to an `ItemsTask`, as `read_items` accepts them."""
     allowed = _allowed(n, kind, labels)
     if kind == "line":
         text = terminal("TEXT").pattern.removesuffix("*")
@@ -582,7 +582,7 @@ def _allowed(n: int, kind: ItemKind, labels: Sequence[str]) -> list[str]:
 def _json_form(
     n: int, kind: ItemKind, allowed: Sequence[str], n_picks: int, max_text: int | None
 ) -> JsonForm:
-    """The same as an object of the pairs, or as an array of the numbers chosen."""
+    """The same language in JSON: an object of number and value pairs, or an array of the chosen numbers."""
     ids = [str(i) for i in range(1, n + 1)]
     one: dict[str, Any] = {"type": "string"}
     if kind in ("rating", "pick"):
@@ -596,7 +596,7 @@ def _json_form(
         schema = closed_object({"items": values})
         hint = '{"items": [...]}, the numbers of the items chosen, best first.'
     else:
-        # Every value by reference: an enumeration of labels a hundred times is a long schema.
+        # Values are references: repeating the labels for each of a hundred items makes a long schema.
         schema = closed_object({i: {"$ref": "#/$defs/value"} for i in ids}) | {
             "$defs": {"value": one}
         }

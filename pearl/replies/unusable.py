@@ -64,7 +64,7 @@ _FOLDED = lazy_pattern(
     r"|Thinking\.\.\.[ \t]*\n(?P<told>.*?)\n\.\.\.done thinking\.)",
     re.S | re.I,
 )
-"""Reasoning as pages and the terminal of Ollama show it."""
+"""Reasoning as web pages and Ollama's terminal display it."""
 _LAST_TOKEN = lazy_pattern(rf"\s*{_TOKEN}\s*\Z", re.I)
 _NEXT_TURN = lazy_pattern(
     r"(?:</s>|<\|(?:im_end|eot_id|end|endoftext|end_of_text|return)\|>|<end_of_turn>)\s{0,20}"
@@ -195,7 +195,7 @@ def _is_mentioned(text: str, mark: re.Match[str]) -> bool:
 
 
 def _closes_alone(text: str, mark: re.Match[str], before: str, end: int) -> bool:
-    """Whether a closing mark without an opening one ends reasoning, and is not talked about."""
+    """Whether a closing mark without an opening one ends reasoning, and is not merely mentioned."""
     if not before.strip():
         return True
     last = before[-1]
@@ -265,7 +265,7 @@ _PLACEHOLDER = lazy_pattern(
 
 
 def _is_empty(text: str, said: str) -> bool:
-    """Whether a text has nothing to read: dots, replacement characters, the word `null`."""
+    """Whether a text has no content: dots, replacement characters, the word `null`."""
     n_lost = text.count("\ufffd")
     if n_lost > 2 and 4 * n_lost > len(text):
         return True
@@ -346,7 +346,7 @@ def _error(text: str, said: str) -> Unusable | None:
 
 
 def _objects(text: str) -> Iterator[dict[str, object]]:
-    """The JSON objects that a whole text is."""
+    """The JSON objects that make up a whole text."""
     inner = text.strip().removeprefix("```json").strip("`\n ")
     if len(inner) > MAX_JSON or inner[:1] not in ("{", "["):
         return

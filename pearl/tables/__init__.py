@@ -1,9 +1,9 @@
 """Question + table → a typed query → the rows and figures it asks for, each with its row numbers.
 
-The way of a question: `lookup` (prompt and reply) → one of two notations, `specification` (JSON) or
-`sql` (run by a locked database in a child process). A specification is checked (`checking`: columns and
-values) and run (`running`). `terms` chooses what of a table is shown to the model: a table of any
-length takes a few hundred tokens.
+`lookup` builds the prompt and reads the reply, a query in one of two notations: `specification` (JSON)
+or `sql` (run by a sandboxed database in a child process). A specification is checked (`checking`:
+columns and values) and run (`running`). `terms` selects the part of a table that the prompt shows: a
+table of any length takes a few hundred tokens.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def word_form(folded: str) -> str:
 
 DAY = 24 * 60
 WEEK = 7 * DAY  # minutes; a week begins on Monday at 00:00
-ALWAYS = (1 << WEEK) - 1  # all minutes of a week, a bit each
+ALWAYS = (1 << WEEK) - 1  # all minutes of a week, one bit each
 
 _MAX_LENGTH = 300
 _DAYS = [day[:3].lower() for day in WEEKDAYS]
@@ -73,12 +73,12 @@ _moment = lazy_pattern(
 class Moment:
     """A time of the week in a query of opening hours."""
 
-    minutes: int  # a bit each, as those of `read_hours`
-    is_whole: bool  # open in all of these minutes, else in some
+    minutes: int  # one bit each, as in `read_hours`
+    is_whole: bool  # True: open in all of these minutes; False: in some of them
 
 
 def read_hours(text: str) -> int | None:
-    """The minutes of a week in opening hours, a bit each; None if they cannot be read. 0 means closed."""
+    """The minutes of a week in opening hours, one bit each; None if they cannot be read. 0 means closed."""
     if len(text) > _MAX_LENGTH:
         return None
     text = " ".join(text.split())
@@ -101,7 +101,7 @@ def read_hours(text: str) -> int | None:
 
 
 def minutes_of_week(start: int, end: int) -> int:
-    """The minutes from `start` up to `end`, which may be in the following week, a bit each."""
+    """The minutes from `start` up to `end`, which may be in the following week, one bit each."""
     bits = ((1 << (end - start)) - 1) << start
     return (bits | bits >> WEEK) & ALWAYS
 
@@ -243,10 +243,10 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
     unit = units.most_common(1)[0][0] if units else ""
     first = next((own for _, own in found.values()), "")
     if not unit and first in CURRENCIES and not units.keys() - {"", first}:
-        unit = first  # accounts write the sign in the first row and in the total only
+        unit = first  # accounts write the currency only in the first row and in the total
     # A bare number among percentages may be a share (0.3) or a percentage (30).
     alike = (unit,) if unit == "%" else ("", unit)
-    unit = unit_of(f"1 {unit}", 0, 1)  # or a word that is none
+    unit = unit_of(f"1 {unit}", 0, 1)  # "" for a word that is not a unit
     numbers = {value: number for value, (number, own) in found.items() if own in alike}
     has_bare = "" in alike and any(not own for _, own in found.values())
     notes = (f"numbers in {name} that have no unit are read as {unit}",)

@@ -1,4 +1,4 @@
-"""A question of a table, answered by a query that a model writes: prompt, reply, repair, answer.
+"""A question about a table, answered by a query that a model writes: prompt, reply, repair, answer.
 
 Nothing here calls a model: `look_up` is given a function that does, so it is the same for every
 backend. `FoundTable`s are the tables of a document, or of selected rows, that a question may mean.
@@ -39,7 +39,7 @@ _SQL = lazy_pattern(r"\s*(?:select|with)\b", re.I)
 _NEXT_QUESTION = lazy_pattern(r"\n[ \t]*Question:")
 """A model that goes on after its query invents another example."""
 _UNDECIDED = lazy_pattern(r"\s*undecided:(?P<why>.{1,500})", re.I | re.S)
-"""A reply that gives no query, and says why."""
+"""A reply that declines to write a query and gives the reason."""
 _CELL = 60  # maximum characters of a cell in a prompt
 _MAX_NAME = 500
 _MAX_COLUMNS_SHOWN = 60
@@ -48,7 +48,7 @@ MAX_FLAW = 2_000  # maximum characters of the error of a reply
 
 Turn = tuple[Literal["user", "assistant"], str]
 Ask = Callable[[Sequence[Turn]], Awaitable[str | None]]
-"""A conversation → the model's next reply; None if it may not be asked again."""
+"""A conversation → the model's next reply; None if the model may not be called again."""
 
 
 class UnansweredError(ValueError):
@@ -56,7 +56,7 @@ class UnansweredError(ValueError):
 
 
 class Lookup:
-    """Answers questions of one table; its indexes are built once."""
+    """Answers questions about one table; its indexes are built once."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class Lookup:
         )
 
     def answer(self, reply: str, engine: SqlEngine = "sqlite") -> Answer:
-        """Run what a reply asks for."""
+        """Run the query of a reply."""
         query = read_reply(reply)
         return self.sql(engine).run(query) if isinstance(query, str) else run(query, self.table)
 
@@ -172,12 +172,12 @@ async def look_up(
     max_repairs: int = MAX_REPAIRS,
     engine: SqlEngine = "sqlite",
 ) -> Answer:
-    """Answer a question; an unusable reply goes back to the model with what the table has instead.
+    """Answer a question; an unusable reply goes back to the model with similar names and values of the table.
 
     A query that finds nothing goes back once, with the condition that no row meets. If the model repeats
     the query, the empty answer stands, and a note gives the reason.
     """
-    # In a thread: other coroutines go on while rows are indexed, or SQL takes its time.
+    # In a thread: other coroutines go on while rows are indexed or SQL runs.
     if prompt is None:
         prompt = await asyncio.to_thread(lookup.prompt, question)
     turns: list[Turn] = [("user", prompt)]
@@ -284,7 +284,7 @@ PROMPT_TEXTS = (_FORM, _EMPTY)  # the constant texts of all table prompts
 
 
 def _described(column: TypedColumn) -> str:
-    """The kind of a column, and what it holds."""
+    """The kind of a column, with its range or some of its values."""
     n = len(column.values)
     if not n:
         return "empty"
@@ -308,7 +308,7 @@ def _quoted(value: str, length: int) -> str:
     return json.dumps(shortened(value, length), ensure_ascii=False)
 
 
-_MAX_NAMED = 4  # columns, or tables, that a message names
+_MAX_NAMED = 4  # maximum columns or tables named in a message
 _MAX_KEPT = 2  # documents whose tables are cached: typing 23,000 rows takes seconds
 
 
@@ -390,7 +390,7 @@ def tables_of_rows(rows: Rows) -> tuple[FoundTable, ...]:
             if row.fields:
                 groups.setdefault(tuple(row.fields), ([], []))[is_doubtful].append(row)
     if not groups:
-        raise ValueError("the rows are no table: they have no fields")
+        raise ValueError("the rows are not a table: they have no fields")
     return tuple(
         FoundTable(
             Rows(tuple(sure), doubtful=tuple(doubtful), notes=rows.notes),
@@ -401,7 +401,7 @@ def tables_of_rows(rows: Rows) -> tuple[FoundTable, ...]:
 
 
 def meant(question: str, tables: Sequence[FoundTable]) -> FoundTable:
-    """The table with most words of a question in its caption, columns or cells."""
+    """The table that has the most words of a question in its caption, columns or cells."""
     if len(tables) == 1:
         return tables[0]
     asked = set(terms(question, drop_stop_words=True))

@@ -21,8 +21,8 @@ COLUMN_WORDS = Path(__file__).with_name("column_words.txt")  # groups of words f
 
 How = Literal["value", "column", "synonym", "short", "alike", "column word", "phrase", "negated"]
 """How words match, from first to last: a whole value; the name of a column; a synonym of a value; words
-of only one value; the spelling of a value, nearly; a word of a column's name; a phrase of cells; the same
-where some cells negate it."""
+of only one value; nearly the spelling of a value; a word of a column's name; a phrase of cells; a phrase
+that some cells negate."""
 
 _MAX_WORDS = 40
 _MAX_SPAN = 6  # maximum words of a question, and of a mention
@@ -70,7 +70,7 @@ class Mentions:
         self._columns = {column.name: _stems(column.name) for column in table.columns}
 
     def of(self, question: str) -> list[Mention]:
-        """Every mention, in the order of the words, those that overlap included."""
+        """Every mention, including overlapping ones, in the order of the words."""
         words = question_words(question)
         stems = [_stems(word[0]) for word in words]
         bare = [bool(terms(fold(word[0]), drop_stop_words=True)) for word in words]

@@ -1,4 +1,4 @@
-"""Rows that can be queried: their typed columns, and the parts of their dates as more columns."""
+"""Rows that can be queried: their typed columns, and the parts of their dates as additional columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class QueryTable:
         self.columns: tuple[TypedColumn, ...] = typed_columns(rows)
         self.names = tuple(column.name for column in self.columns)
         if not self.columns:
-            raise ValueError("the rows are no table: they have no fields")
+            raise ValueError("the rows are not a table: they have no fields")
         if len(self.columns) > _MAX_COLUMNS:
             raise ValueError(f"the table has {len(self.columns):,} columns, too many for a query")
         parts = [part for column in self.columns for part in date_parts(column)]

@@ -38,7 +38,9 @@ from pearl.tables.specification import (
 )
 
 _MARKS = lazy_pattern(r"[^\w\s'.,;:/&-]")  # characters other than those that join words
-_MAX_NAMED = 5  # conditions, or values of a column, that a message about an empty answer names
+_MAX_NAMED = (
+    5  # maximum conditions, or values of a column, named in a message about an empty answer
+)
 
 _T = TypeVar("_T")
 
@@ -75,7 +77,7 @@ def run(query: Query, table: QueryTable) -> Answer:
     notes = [note for name in _named(query) for note in table.known(name).notes]
     if undecided:
         notes.append(
-            f"of {counted(len(undecided), 'row')} it is undecided whether they meet the conditions"
+            f"it is undecided for {counted(len(undecided), 'row')} whether the conditions are met"
         )
     notes += table.notes
     if query.aggregate:
@@ -187,9 +189,9 @@ def _read(column: TypedColumn, cell: str, test: Callable[[Any, Any], Verdict]) -
 
 
 def _containment(value: str) -> Test:
-    """Latin letters are found where a word begins: Urology is not in Neurology.
+    """A text in Latin letters matches only at the beginning of a word: Urology is not in Neurology.
 
-    Marks other than those that join words have to be there as well: C++ is not any word in C.
+    Marks other than those that join words must match as well: C++ does not match C.
     """
     text = fold(value)
     words = word_form(text).rstrip()
@@ -315,7 +317,7 @@ def _unplaced(
 
 
 def _named(query: Query) -> list[str]:
-    """Columns that the query reads for more than showing them."""
+    """Columns that the query uses for more than display."""
     names = [one.column for one in conditions(query.where)]
     names += [one.column for one in query.aggregate if one.column]
     figures = {one.name for one in query.aggregate}
@@ -332,7 +334,7 @@ def _shown(query: Query, table: QueryTable) -> tuple[str, ...]:
 
 
 def _unread_in(one: Aggregate, rows: Sequence[int], table: QueryTable) -> set[int]:
-    """Rows with a value that a figure leaves out."""
+    """Rows that a figure leaves out because their value is undecided or cannot be read."""
     if one.column is None:
         return set()
     if one.function in ("count", "count different"):

@@ -133,12 +133,12 @@ class Aggregate(_Model):
 
     @property
     def name(self) -> str:
-        """Its name in a result and in `Sort.by`."""
+        """The name of the figure in a result and in `Sort.by`."""
         return f"{self.function} of {self.column}" if self.column else self.function
 
 
 class Sort(_Model):
-    """An order of the result."""
+    """One sort key of the result."""
 
     by: Text
     descending: bool = False
@@ -224,7 +224,7 @@ def _depth(said: Any) -> int:
 
 
 _KINDS = lazy_pattern(r"(?:.*\b)?(?:Condition|AllOf|AnyOf|Not)\b.*")
-"""Steps of a path that name one of pydantic's alternatives, and no field."""
+"""Parts of an error path that name one of pydantic's alternatives rather than a field."""
 
 
 def _flaw(error: ValidationError) -> str:
@@ -311,7 +311,7 @@ def _schema(columns: Sequence[str]) -> dict[str, Any]:
 
 
 def _limits() -> list[int]:
-    """The limits that decoders may write: they share no keyword for ranges of numbers."""
+    """The allowed values of `limit`, listed because decoders share no keyword for numeric ranges."""
     return [*range(1, 21), 25, 30, 40, 50, 100, 200, 500, 1_000]
 
 

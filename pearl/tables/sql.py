@@ -105,8 +105,9 @@ class SqlTable:
         return Answer(written, shown, tuple(lines), len(lines), tuple(sorted(undecided)), notes)
 
     def _ask(self, sql: str, max_rows: int) -> dict[str, Any]:
-        """Run a child without environment variables, outside our folders, and kill it after its time."""
-        from pearl.documents.confinement import Child  # late: most commands start no child process
+        """Run a child without environment variables, outside the project's folders, and kill it after its time limit."""
+        # imported on use: most commands start no child process
+        from pearl.documents.confinement import Child
 
         request = {
             "table": self.table.name,
@@ -168,7 +169,7 @@ class SqlTable:
             compared &= {row for row, is_open in reply["rows"] if is_open}
         if compared:
             notes.append(
-                f"of {counted(len(compared), 'row')} it is undecided whether they meet the conditions"
+                f"it is undecided for {counted(len(compared), 'row')} whether the conditions are met"
             )
         for name, cells in used.items():
             if left := cells & rows - compared:
@@ -198,7 +199,7 @@ class SqlTable:
         return Line(shown, () if row is None else (row,))
 
     def _shown(self, column: TypedColumn, row: int) -> Stored:
-        """A cell as it appears in a result."""
+        """A cell as a result displays it."""
         value = self._stored[column.name][column.cells[row]]
         return value[: _MAX_SHOWN + 1] if isinstance(value, str) else value
 
@@ -266,7 +267,7 @@ def _text(value: Any) -> str | None:
 
 def _sqlite_data(table: str, columns: Columns) -> bytes:
     """The table as a database."""
-    import sqlite3  # late: most commands ask nothing in SQL
+    import sqlite3  # imported on use: most commands run no SQL
 
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         defined = [f"{ROW} INTEGER PRIMARY KEY"]

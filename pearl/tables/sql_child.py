@@ -2,14 +2,14 @@
 
 It runs on its own (`python -I -S sql_child.py ENGINE [FOLDER]`) and imports the standard library only;
 DuckDB is imported from FOLDER. Its parent sends the table and then the statement, each by
-`pearl.documents.confinement.Child.ask`. Before the statement is looked at, limits of the operating
-system are set: no file can be opened, nothing written, and memory and processor time are bounded.
+`pearl.documents.confinement.Child.ask`. Before the statement is read, limits of the operating
+system are set: no file can be opened or written, and memory and processor time are bounded.
 
 Each engine has locks of its own. SQLite: limits of length and depth, an authorizer that allows reads of
-one table and functions of a list, a handler that stops what takes too long (source:
+one table and calls of listed functions, a handler that stops long statements (source:
 sqlite.org/security.html). DuckDB has no authorizer, and neither its memory limit nor an interrupt binds:
 the limits of the process do. Its statement is parsed (`json_serialize_sql`), and refused unless it is one
-SELECT of one table, its own subqueries and functions of a list; it runs in a transaction that can only
+SELECT of one table, its own subqueries and listed functions; it runs in a transaction that can only
 read, without access to files, extensions and settings (source: duckdb.org/docs, "Securing DuckDB").
 """
 
@@ -70,10 +70,10 @@ def _send(reply: str) -> None:
 
 
 def _confine(memory_bytes: int, seconds: float) -> None:
-    """Forbid to open files, sockets and processes from here on, and bound memory and processor time."""
+    """Forbid opening files, sockets and processes from here on, and bound memory and processor time."""
     if resource is None:
         return
-    signal.setitimer(signal.ITIMER_PROF, seconds)  # its signal kills
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # its signal kills the process
     most = _reserved() + memory_bytes
     for kind, limit in (
         (resource.RLIMIT_AS, most),
@@ -97,7 +97,7 @@ def _reserved() -> int:
 
 
 def _shown(value: Any, max_cell: int) -> str | int | float | None:
-    """A value as JSON has it, the same for all engines; one character too many marks a longer text."""
+    """A value as JSON, the same for all engines; one character beyond the maximum marks a longer text."""
     if value is None or isinstance(value, int):
         return None if value is None else int(value)
     if isinstance(value, float):
@@ -173,7 +173,7 @@ def _open_sqlite(request: Mapping[str, Any], data: bytes) -> sqlite3.Connection:
     connection.deserialize(data)
     connection.create_function("fold", 1, _fold, deterministic=True)
     connection.create_function("as_number", 1, _as_number, deterministic=True)
-    connection.create_collation("NOCASE", _compared)  # that of SQLite knows the case of ASCII only
+    connection.create_collation("NOCASE", _compared)  # SQLite's own folds the case of ASCII only
     for pragma in (
         "query_only = ON",
         "trusted_schema = OFF",
@@ -182,7 +182,7 @@ def _open_sqlite(request: Mapping[str, Any], data: bytes) -> sqlite3.Connection:
         f"hard_heap_limit = {request['memory_bytes'] // 2 + len(data)}",
     ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
-    # The schema is parsed before the limits of statements are set: that of many columns is a long one.
+    # Parses the schema before the limits of statements are set: with many columns it exceeds them.
     connection.execute(f"SELECT 1 FROM {_quoted(request['table'])} LIMIT 0")
     return connection
 
@@ -301,9 +301,9 @@ _SETTINGS = (
     ("autoload_known_extensions", "false"),
     ("allow_community_extensions", "false"),
     ("python_enable_replacements", "false"),
-    ("enable_progress_bar", "false"),  # it would be written among the replies
+    ("enable_progress_bar", "false"),  # it would mix with the replies on standard output
     ("enable_external_access", "false"),
-    ("lock_configuration", "true"),  # the last one
+    ("lock_configuration", "true"),  # has to be the last setting
 )
 
 
@@ -443,7 +443,7 @@ def _check_part(node: Mapping[str, Any], kind: str, table: str, own: frozenset[s
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; lists and structures as text."""
+    """A value as JSON; lists and structures become text."""
     if isinstance(value, list | tuple | dict):
         return json.dumps(value, ensure_ascii=False, default=str)
     return float(value) if isinstance(value, Decimal) else value

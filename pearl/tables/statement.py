@@ -36,14 +36,14 @@ _THREE_VALUED = frozenset(
     """and or not in between like ilike true false lower upper trim fold abs round length substr substring replace
     instr year month strftime""".split()  # noqa: SIM905 - one a line is twenty lines
 )
-"""Words of conditions that give NULL where NULL may matter to them."""
+"""Words of conditions whose result is NULL wherever a NULL operand may change it."""
 
 
 _NO_CALLS = frozenset(
     """all and as between by case distinct else end exists from group having in is like limit not offset on or
     over select then when where filter""".split()  # noqa: SIM905 - one a line is twenty lines
 )
-"""Words that stand before parentheses or `*` and are no functions."""
+"""Words that may precede parentheses or `*` but are not functions."""
 
 
 class Token(NamedTuple):
@@ -88,7 +88,7 @@ Columns = Mapping[str, TypedColumn]  # columns by lower-case name
 
 
 def with_typed_values(sql: str, columns: Columns) -> str:
-    """The statement with numbers where it compares quoted numbers with columns of numbers."""
+    """The statement with quoted numbers unquoted where it compares them with columns of numbers."""
     statement = tokens(sql)
     numbers: dict[int, str] = {}
     for i, token in enumerate(statement):
@@ -118,7 +118,7 @@ def _at(statement: Sequence[Token], i: int) -> Token:
 
 
 def _operand(statement: Sequence[Token], i: int) -> Token:
-    """The token at a place; that of the column for `table.column`."""
+    """The token at a place; for `table.column`, the token of the column."""
     return _at(statement, i + 2 if _at(statement, i + 1).text == "." else i)
 
 
@@ -231,15 +231,15 @@ _NUMBER, _END_OF_NUMBER = "as_number(", "/**/)"
 
 
 def in_sql(name: str) -> str:
-    """The name of a result column as the statement has it, without the changes of `sqlite_dialect`."""
+    """The name of a result column as the original statement writes it, before `sqlite_dialect`."""
     return name.replace("*1.0/", "/").replace(_NUMBER, "").replace(_END_OF_NUMBER, "")
 
 
 def sqlite_dialect(sql: str) -> str:
-    """The statement as SQLite has to be given it to answer as DuckDB does.
+    """The statement rewritten so that SQLite answers it as DuckDB would.
 
-    A name in double quotes is never a text, a text never a number; division is not whole; texts are
-    compared without case; NULL is sorted last.
+    A name in double quotes is never a text, a text never a number; division is not integer division;
+    texts are compared without case; NULL is sorted last.
 
     Example:
         >>> sqlite_dialect('SELECT "Fee" / 2 FROM rows ORDER BY "Fee" LIMIT 1')
@@ -259,7 +259,7 @@ def sqlite_dialect(sql: str) -> str:
         elif token.text == "/":
             texts[i] = "*1.0/"
         elif token.kind == "string" and _at(statement, i - 1).text in _COMPARED:
-            behind[i] += " COLLATE NOCASE"  # what functions give has none
+            behind[i] += " COLLATE NOCASE"  # results of functions have no collation
     places = {token.start: i for i, token in enumerate(statement)}
     for end in _ends_of_terms(statement):
         behind[places[end.start]] += " NULLS LAST"
@@ -401,7 +401,7 @@ def dependence(
     order = clauses.get("order", []) if {"limit", "offset"} & clauses.keys() else []
     used |= _named(order, columns)
     if any(token.kind and token.name not in {*columns, *names, *_OF_ORDER} for token in order):
-        used |= shown  # by a place, or by another name of a column
+        used |= shown  # ordered by the number or the alias of a column
     where = clauses.get("where", [])
     compared = _named(where, columns)
     if not where:

@@ -38,7 +38,7 @@ _MAX_LENGTH = 60  # characters of a column's values in the mean; longer ones are
 _MIN_SHARE = 0.25  # minimum share of a term's weight in the question
 _WORD_WEIGHT = 3.0  # weight of a word relative to a trigram
 
-Expand = Callable[[str], Iterable[str]]  # a question → more phrases that it might have used
+Expand = Callable[[str], Iterable[str]]  # a question → other phrases with the same meaning
 
 
 class Synonyms:

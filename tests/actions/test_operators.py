@@ -82,13 +82,16 @@ def test_where(
 
 def test_notes_of_where(entries: Rows) -> None:
     dates = rows_of("WHERE", entries, "Date", "after", "2023-06")
-    assert dates.notes == ("1 in Date cannot be compared",)
+    assert dates.notes == ("values of Date that cannot be compared: 1",)
     amounts = rows_of("WHERE", entries, "Amount", "at most", 3)
-    assert amounts.notes == ("numbers in different units: mg, g", "2 in Amount cannot be compared")
+    assert amounts.notes == (
+        "numbers in different units: mg, g",
+        "values of Amount that cannot be compared: 2",
+    )
     found = rows_of("WHERE", entries, "Day", "before", "2024")
     assert found.notes[0] == "'Day' is not a field: using Date, the only field of dates"
     both = rows_of("WHERE", entries, "User", "is", "bob")
-    assert both.notes == ("User: all of Bob, bob are meant",)
+    assert both.notes == ("User: all spellings are included: Bob, bob",)
 
 
 def test_a_field_is_found_by_its_last_words_if_no_other_ends_so() -> None:
@@ -109,7 +112,7 @@ def test_an_empty_field_is_never_before_or_after() -> None:
     assert (before.values, before.doubtful, before.notes) == (
         ["2023-01-01"],
         (),
-        ("1 have no Date",),
+        ("rows without Date: 1",),
     )
     assert rows_of("WHERE", rows, "Date", "is not", "2023-01-01").values == ["", "2024-01-01"]
 
@@ -141,7 +144,7 @@ def test_reasons(entries: Rows, name: str, arguments: list[Value], reason: str) 
 def test_groups_that_differ_in_case_are_different_and_noted(entries: Rows) -> None:
     users = rows_of("COUNT_BY", entries, "user")
     assert users.lines() == ["12: 2", "7: 1", "Bob: 1", "bob: 1"]
-    assert users.notes == ("User: different, although only in case: Bob, bob",)
+    assert users.notes == ("User: keys that differ only in case are counted separately: Bob, bob",)
     assert [row.fields["count"] for row in users] == ["2", "1", "1", "1"]
     assert [member.spans for member in users[0].members] == [entries[0].spans, entries[2].spans]
 
@@ -150,7 +153,7 @@ def test_months(entries: Rows) -> None:
     months = rows_of("COUNT_BY", entries, "Date by month")
     assert months.lines() == ["2023-02: 1", "2023-06: 2", "2024-03: 1"]
     assert [row.text for row in months.doubtful] == [entries[3].text]
-    assert months.notes == ("1 of 5 in Date have no month",)
+    assert months.notes == ("values of Date without a month: 1 of 5",)
     assert as_text(scalar_of("MOST", months)).startswith("2023-06 (1 undecided)")
     assert rows_of("FIELD", entries, "Date by year").values == ["2023", "2023", "2023", "2024"]
 

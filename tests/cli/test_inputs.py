@@ -162,7 +162,7 @@ def test_tasks_that_do_not_say_a_library_run_and_it_is_noted(pearl: Terminal) ->
         (["ask", QUESTION, "https://example.org/a?b=c"], 2, 'curl -sL ADDRESS | pearl ask "..." -'),
         (["ask", QUESTION, "*.nothing"], 3, "no file matches"),
         (["ask", QUESTION, "void"], 3, "the folder has no documents"),
-        (["ask", QUESTION, "a.rtf"], 3, "RTF is not read"),
+        (["ask", QUESTION, "a.rtf"], 3, "RTF is not supported"),
         (["execute", "story.txt", "why.plan"], 2, "pearl execute why.plan story.txt"),
         (["execute", "--tasks", "why.plan", "story.txt"], 2, "pearl execute why.plan story.txt"),
         (["execute", "--tasks", "t.jsonl", "story.txt"], 2, "'story.txt' is not needed"),

@@ -106,7 +106,7 @@ def test_steps_of_many_long_rows_are_shortened(pearl: Terminal) -> None:
 def test_a_table_is_one_document_whose_rows_may_be_asked_each(pearl: Terminal) -> None:
     Path("calls.csv").write_text("id,user\n1,Ann\n2,Bob\n", encoding="utf-8")
     assert pearl("ask", "How many entries are there?", "calls.csv").startswith("2\n")
-    assert "asked of the table" in pearl("ask", "How many calls per user?", "calls.csv")
+    assert "query of the table" in pearl("ask", "How many calls per user?", "calls.csv")
     assert "calls.csv is one document; to answer a question about each row: " in pearl.talk
 
 

@@ -80,15 +80,15 @@ def test_a_child_that_keeps_much_memory_ends(package: str) -> None:
     [
         pytest.param(
             "endless",
-            "over the limit of 1 s\n  help: .*PEARL_MAX_READER_SECONDS",
+            "exceeds the limit of 1 s\n  help: .*PEARL_MAX_READER_SECONDS",
             marks=pytest.mark.slow,
         ),
-        ("greedy", "over the limit of 200 MB of memory\n  help: .*PEARL_MAX_READER_MB"),
-        ("long", "over the limit of 0.001 MB of text\n  help: .*PEARL_MAX_DOCUMENT_MB"),
+        ("greedy", "exceeds the limit of 200 MB of memory\n  help: .*PEARL_MAX_READER_MB"),
+        ("long", "exceeds the limit of 0.001 MB of text\n  help: .*PEARL_MAX_DOCUMENT_MB"),
         ("deep", "nested too deeply"),
-        ("aborts", r"its reader broke down \(SIGABRT: out of memory, or on a damaged file\)"),
-        ("fails", r"its reader broke down \(file\)"),
-        ("leaves", r"its reader broke down \(exit status 3\)"),
+        ("aborts", r"its reader failed \(SIGABRT: out of memory, or on a damaged file\)"),
+        ("fails", r"its reader failed \(file\)"),
+        ("leaves", r"its reader failed \(exit status 3\)"),
     ],
 )
 def test_a_failure_is_reported_and_the_next_document_is_read(
@@ -101,7 +101,7 @@ def test_a_failure_is_reported_and_the_next_document_is_read(
 
 def test_a_child_that_does_not_end_is_killed(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confinement, "_CLOCK_PER_PROCESSOR", 0.3)
-    with pytest.raises(DataError, match=r"over the limit of 1 s"):
+    with pytest.raises(DataError, match=r"exceeds the limit of 1 s"):
         read(package, "asleep", b"data", "a.file", ReaderLimits(1, 200_000_000, 1_000))
 
 

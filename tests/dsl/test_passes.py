@@ -299,4 +299,4 @@ def test_a_run_asks_less_and_its_answer_follows_the_plan_as_written() -> None:
     assert len(oracle.asked) == 4
     assert [step.output for step in answer.steps] == ["rows", "mood", "found", "ans"]
     said = [event.what for event in trace if isinstance(event, PlanRewritten)]
-    assert said == ["mood reads those rows only that found keeps"]
+    assert said == ["mood reads only the rows that found keeps"]

@@ -413,7 +413,7 @@ def test_some_rows_are_asked_about_again_one_a_call() -> None:
     oracle = Oracle(kind)
     answer = run(COUNTING, entries(40), oracle, recheck=10)
     assert [len(batch) for batch in oracle.asked] == [32, 8, *[1] * 10]
-    assert "10 of 10 rows that were asked about again" in answer.notes[0]
+    assert "10 of 10 rows that were rechecked" in answer.notes[0]
 
 
 def picking(request: Request) -> str:

@@ -120,7 +120,7 @@ def test_mixed_types_are_undecided_where_they_are_compared() -> None:
     assert "Cyd" in answer.text
     assert "Ada" not in answer.text
     assert answer.status == "undecided"
-    assert any("1 row it is undecided" in note for note in answer.notes)
+    assert any("undecided for 1 row" in note for note in answer.notes)
 
 
 @pytest.mark.parametrize("n_columns", [900, 1_500])

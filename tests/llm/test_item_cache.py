@@ -119,7 +119,7 @@ def test_rechecked_rows_bypass_the_cache() -> None:
     pearl = Pearl(client(model, MemoryReplies()), items_per_call=1, recheck=4)
     answer = asyncio.run(pearl.execute(FILTERING, DOCUMENT))
     assert len(model.requests) == 8
-    assert any(note.startswith("0 of 4 rows that were asked about again") for note in answer.notes)
+    assert any(note.startswith("0 of 4 rows that were rechecked") for note in answer.notes)
 
 
 @pytest.mark.parametrize("length", [255, 256])

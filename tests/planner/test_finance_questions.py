@@ -195,7 +195,7 @@ def test_the_planner_gets_the_parts_of_a_difficult_question_as_advice() -> None:
     assert "- p1: revenue of Union Pacific in 2013\n- p2: why did it fall? (text)" in prompt
     (routed,) = [event for event in trace if isinstance(event, QuestionRouted)]
     assert (routed.level, routed.by) == (5, "planner")
-    assert routed.notes == ("level 1 as the model sees it; its parts are of level 5",)
+    assert routed.notes == ("level 1 according to the model; its parts have level 5",)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ KEPT = (
 
 OPEN = {
     "In which year was it higher than the previous year?": "asks about several years",
-    "From 2010 to 2013, and the previous year?": "several years stand before it",
+    "From 2010 to 2013, and the previous year?": "several years precede it",
     "Than the year before, was it more in 2010 or in 2013?": "the year to count from is ambiguous",
     "In 2012/13 and the previous year?": "the year to count from is ambiguous",
     "In 2012 and the previous quarter?": "the quarter to count from is ambiguous",

@@ -161,7 +161,7 @@ def test_a_plan_by_rule_takes_one_request_and_is_told_to_the_trace() -> None:
     assert said.parts == (
         "p1: sales of Acme in 2012", "p2: sales of Acme in 2011", "p3: difference(p1, p2)",
     )  # fmt: skip
-    assert said.notes == ("level 2 as the model sees it; its parts are of level 3",)
+    assert said.notes == ("level 2 according to the model; its parts have level 3",)
     assert Trace.from_jsonl("", trace.to_jsonl()).to_jsonl() == trace.to_jsonl()
 
 

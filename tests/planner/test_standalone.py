@@ -87,7 +87,7 @@ def test_a_reply_that_is_not_the_question_is_requested_once_more(reply: str, pro
     found, requests = made([reply, reply, CLEAR])
     assert len(requests) == 2
     assert found.question == ASKED
-    assert "was not made clear" in found.notes[0]
+    assert "could not be made standalone" in found.notes[0]
     assert problem in found.notes[0]
 
 
@@ -246,4 +246,4 @@ def test_an_answer_says_that_its_question_was_not_made_clear() -> None:
     answer = asyncio.run(Pearl(Scripted(reply)).ask(ASKED, Document("Sales."), history=TURNS))
     assert answer.understood is not None
     assert answer.understood.question == ASKED
-    assert "was not made clear" in answer.understood.notes[0]
+    assert "could not be made standalone" in answer.understood.notes[0]

@@ -33,7 +33,7 @@ MAX_POWER = 100  # results other than 0 are between 10^-100 and 10^100
 MAX_FORMULA = 300  # maximum characters of a formula; longer ones refer to steps as `#k`
 
 _CONTEXT = Context(prec=50, Emax=10_000, Emin=-10_000, traps=[])
-_READABLE = Context(prec=12)  # for numbers in formulas
+_READABLE = Context(prec=12)  # rounds the numbers in formulas
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "exp": "^", "greater": ">"}
 _LOOSE = frozenset({"add", "subtract", "greater"})
 _PURE = frozenset({"", PERCENT, POINTS, RATIO})
@@ -50,7 +50,7 @@ class Amount:
 
     @classmethod
     def of(cls, quantity: Quantity) -> Amount:
-        """The number in a cell; without a unit, its scale is not known either."""
+        """The number in a cell; if it has no unit, its scale is unknown too."""
         if quantity.unit == PERCENT:
             return cls(quantity.amount, PERCENT)
         scale = quantity.scale if quantity.unit or quantity.scale else None
@@ -143,7 +143,7 @@ class _Run:
         return Result(last.value, last.unit, last.scale, formula_text)
 
     def operand(self, operand: Operand) -> tuple[Amount, str]:
-        """The number that an operand stands for, and how it is shown."""
+        """The number that an operand stands for, and its text in the formula."""
         match operand.kind:
             case "step":
                 found = self._done[operand.index]
@@ -178,7 +178,7 @@ class _Run:
         self._shown.append(f"{shown_a} {_SIGNS[step.operation]} {shown_b}")
 
     def _formula(self, index: int) -> str:
-        """A step within another: in brackets, or by its number if that would be long."""
+        """A step as an operand of another: in brackets, or as its number if the formula would be long."""
         text = self._shown[index]
         if len(text) <= MAX_FORMULA // 3:
             return f"({text})" if " " in text else text
@@ -225,7 +225,7 @@ def _apply(operation: str, a: Amount, b: Amount, index: int) -> Amount:
     compute = getattr(_CONTEXT, "power" if operation == "exp" else operation)
     value: Decimal = compute(a.value, b.value)
     if not value and a.value and b.value and operation in ("multiply", "divide", "exp"):
-        value = Decimal(1).scaleb(-2 * MAX_POWER)  # it was rounded to 0
+        value = Decimal(1).scaleb(-2 * MAX_POWER)  # a nonzero result that was rounded to 0
     return Amount(_checked(value, operation), unit, scale)
 
 
@@ -269,7 +269,7 @@ def _product(a: Amount, b: Amount) -> tuple[str, int | None]:
 
 def _quotient(a: Amount, b: Amount) -> tuple[str, int | None]:
     if b.is_constant and b.value != 100:
-        return a.unit, a.scale  # an average, or another scale
+        return a.unit, a.scale  # divided by a constant: an average, or a change of scale
     if a.unit == POINTS and b.is_constant:
         return PERCENT, None
     if a.unit in _PURE and b.unit in _PURE:
@@ -286,7 +286,7 @@ def _quotient(a: Amount, b: Amount) -> tuple[str, int | None]:
 
 
 def _either(a: Amount, b: Amount) -> int | None:
-    """The scale of a product: of the factor that has one."""
+    """The scale of a product: that of its scaled factor."""
     if a.scale and b.scale:
         raise UnfitUnitsError(f"multiply: both are scaled, by 10^{a.scale} and 10^{b.scale}")
     return a.scale or b.scale

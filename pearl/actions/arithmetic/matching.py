@@ -14,12 +14,12 @@ from pearl.errors.patterns import lazy_pattern
 _ANY = Decimal("0.01")  # difference that `Rule.ONE_PERCENT` allows, relative to the reference
 
 _FIRST_DIGIT = lazy_pattern(r"\W*(?:US)?\W*[0-9]")
-_MAX_UNIT_WORDS = 2  # words that a number may be followed by, as in `3 million dollars`
+_MAX_UNIT_WORDS = 2  # words that may follow a number, as in `3 million dollars`
 MAX_POWER = 100  # numbers beyond 10 to this power are equal only if they are written alike
 
 
 class Rule(StrEnum):
-    """Why an answer was taken for the reference; the strictest that holds."""
+    """The strictest rule by which an answer matches the reference."""
 
     EXACT = "exact"
     ROUNDED = "rounded"
@@ -28,14 +28,14 @@ class Rule(StrEnum):
 
 
 Form = Literal["share", "points", "number"]
-"""What a number without a unit is: 0.05 for 5%, 5 for 5%, or nothing that may be a percentage."""
+"""Meaning of a number without a unit: a share (0.05 is 5%), percentage points (5 is 5%), or not a percentage."""
 
 
 def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | None:
     """The rule by which an answer is the reference; None if it is not.
 
-    Texts without a number match if they are the same words. Signs, currencies and scales have to be the
-    same: -5 is not 5, 3.2 million not 3.2.
+    Texts without a number match if they have the same words. Signs, currencies and scales must be the
+    same: -5 is not 5, 3.2 million is not 3.2.
     """
     answered, right = _read(answer), _read(reference)
     if answered is None or right is None:
@@ -49,7 +49,8 @@ def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | No
         return None
     if right.unit == "%":
         shares = [answered.amount.scaleb(2)] if form in ("share", None) else []
-        shares += [answered.amount] if form in ("points", None) else []  # the sign was left out
+        # the answer omits the percent sign
+        shares += [answered.amount] if form in ("points", None) else []
         rules = (_compared(Quantity(share, "%"), right) for share in shares)
     else:
         rules = (_compared(Quantity(value), right) for value in (answered.amount, answered.value))
@@ -60,7 +61,7 @@ def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | No
 def are_same_number(one: str, other: str) -> bool | None:
     """Whether two answers are the same number to the digits of the shorter one.
 
-    A share is the percentage that it makes: 0.095 is 9.5%; 9.5 is not.
+    A share equals its percentage: 0.095 is 9.5%; 9.5 is not.
 
     Example:
         >>> are_same_number("9.5%", "9.47368%"), are_same_number("0.0947", "It grew by 9.5%.")
@@ -88,7 +89,7 @@ def _is_alone(text: str) -> bool:
 
 
 def _compared(said: Quantity, right: Quantity) -> Rule | None:
-    """Compare two numbers in the unit and to the digits of the second."""
+    """Compare two numbers in the unit of the second, to as many digits."""
     scale = 0 if right.unit == "%" else right.scale
     value = (said.value if said.unit == "%" else said.amount.scaleb(-scale)).normalize()
     expected = right.value

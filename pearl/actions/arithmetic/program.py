@@ -1,7 +1,7 @@
 """The text of a program → its steps, strictly by `grammars/arithmetic.lark`.
 
 The language is that of FinQA and ConvFinQA: `op(a, b), op(#0, b)`, or a number alone. Faults are
-`ValueError`s, as native actions raise them.
+`ValueError`s, like those of native actions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ProgramError(ValueError):
 
 
 class BadTokenError(ProgramError):
-    """A part of the text does not belong to the language."""
+    """A part of the text is not in the language."""
 
 
 class MissingOperandError(ProgramError):
@@ -102,7 +102,7 @@ class Program:
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        """All of them, in order."""
+        """The operands of all steps, in order."""
         alone = (self.value,) if self.value else ()
         return (*alone, *(operand for step in self.steps for operand in step.operands))
 

@@ -1,4 +1,4 @@
-"""Actions computed in Python: the files of this folder, and those that the `_` files hold.
+"""Actions computed in Python: one per file of this folder, and several in each `_` file.
 
 A plug-in has `ACTION`, an `Action` with `is_native=True` and typed parameters, and
 `run(*values) -> Value`, where each value already has the Python form of its parameter's type:
@@ -7,9 +7,9 @@ A plug-in has `ACTION`, an `Action` with `is_native=True` and typed parameters, 
 
 or of what the parameter `reads`: `Rows`, a number, or the value as it is. `run` raises `ValueError`
 with the reason for invalid values, and `EmptyListError` if the list that it selects from is empty.
-A library's action is native if its name and signature match a plug-in; its parameters may be
-named freely, except those of an operator on rows. The values are those of `pearl.actions.values`.
-Every library has all of them, except plug-ins with `IS_SPECIALISED = True`, which it has to list.
+A library's action is native if its name and signature match a plug-in; its parameters may have any
+names, except those of an operator on rows. The values are those of `pearl.actions.values`. Every
+library has all native actions, except plug-ins with `IS_SPECIALISED = True`, which it has to list.
 
 An action on lists gets the values of rows; returned entries become the rows they belong to.
 Undecided rows never make a result wrong: a result that they might change is undecided as well.
@@ -46,12 +46,12 @@ __all__ = [
 
 
 class NativeAction(Protocol):
-    """A native action, as its users see it."""
+    """The interface of a native action."""
 
     ACTION: Action
 
     def run(self, *values: Any) -> Value:
-        """The value of the action.
+        """Compute the value of the action.
 
         Raises:
             ValueError: The action cannot work with these values.
@@ -93,7 +93,7 @@ def known() -> dict[str, Action]:
 def general() -> dict[str, Action]:
     """The native actions that every library has.
 
-    The others would lengthen every planning prompt; some have a shape of their own, which adds 2 KB
+    The others would lengthen every planning prompt; some have a unique signature, which adds 2 KB
     to a grammar.
     """
     return {
@@ -110,7 +110,7 @@ def _module(name: str) -> Any:
 
 
 def bind(action: Action) -> Action:
-    """The action computed in Python, or by a search, of the same name and signature; else itself."""
+    """The native or searching action of the same name and signature; without one, the given action."""
     name = action.name.lower()
     if action.name != name.upper():
         return action
@@ -132,12 +132,12 @@ def bind(action: Action) -> Action:
 
 
 def is_operator(action: Action) -> bool:
-    """Whether it takes rows with their fields and spans."""
+    """Whether the action takes rows with their fields and spans."""
     return any(parameter.reads for parameter in action.parameters)
 
 
 def is_joining(action: Action) -> bool:
-    """Whether it only joins texts, which may contain marks of undecided values."""
+    """Whether the action only joins texts, which may contain marks of undecided values."""
     return all(p.type is ValueType.TEXT and not p.reads for p in action.parameters)
 
 
@@ -178,7 +178,7 @@ def _over_rows(
 ) -> Value:
     """Run an action on lists over the values of rows; entries that come back are rows again.
 
-    Entries that it only returns with, or only without, the undecided rows are undecided.
+    Entries that the action returns only with, or only without, the undecided rows are undecided.
     """
     collections = [value for value in values if isinstance(value, Rows)]
     certain = run(*map(argument, values, parameters))
@@ -188,7 +188,7 @@ def _over_rows(
     every += [row for each in collections for row in each.doubtful]
     known = [row for row in every if row.value is not None]
     unread = without_duplicates(row for row in every if row.value is None)
-    # An unread value may be any of the known ones; an unknown one changes no result.
+    # A value that could not be read may equal any known value; a new value would not change the result.
     anything = [row.value for row in known]
     cases: list[tuple[Any, ...]] = [
         (value.values, [*value.values, *_maybe(value, anything)])

@@ -86,7 +86,7 @@ OPERATORS = ("is", "is not", "at least", "at most")
     returns=ValueType.LIST, counts=True,
 )  # fmt: skip
 def having(rows: Rows, operator: str, n: int | float) -> Value:
-    """Select groups; those whose undecided rows might change it are doubtful."""
+    """Select groups; groups whose undecided rows might change the selection are doubtful."""
     if operator not in OPERATORS:
         raise ValueError(f"unknown operator '{operator}'; operators are {', '.join(OPERATORS)}")
     size = whole_number(n, "N", least=0)
@@ -125,7 +125,7 @@ def _meets(operator: str, size: int, low: int, high: int) -> bool | None:
     counts=True,
 )  # fmt: skip
 def most(rows: Rows) -> Value:
-    """Name the first of the ranking, and all that share its place, with "; " between."""
+    """Return the first entry of the ranking and all that share its place, joined by "; "."""
     return place(rows, 1)
 
 
@@ -135,7 +135,7 @@ def most(rows: Rows) -> Value:
     counts=True,
 )  # fmt: skip
 def least(rows: Rows) -> Value:
-    """Name the last of the ranking, and all that share its place, with "; " between."""
+    """Return the last entry of the ranking and all that share its place, joined by "; "."""
     return place(rows, 1, least_first=True)
 
 
@@ -144,7 +144,7 @@ def least(rows: Rows) -> Value:
     "Return what has place K in the ranking of ROWS, most first", counts=True,
 )  # fmt: skip
 def nth(rows: Rows, k: int | float) -> Value:
-    """Name the entries that share a place: of 5, 3, 3 and 1, two share the places 2 and 3."""
+    """Return the entries at a place: of the scores 5, 3, 3 and 1, the two 3s share the places 2 and 3."""
     return place(rows, whole_number(k, "K", least=1))
 
 
@@ -154,7 +154,7 @@ def nth(rows: Rows, k: int | float) -> Value:
     returns=ValueType.LIST,
 )  # fmt: skip
 def in_order(rows: Rows) -> Value:
-    """Sort; what is equal stays in its order."""
+    """Sort; equal entries keep their order."""
     groups, order, _ = ranking(rows)
     ranked = tuple(entry.row for entry in order)
     unread = (row for row in groups if row.value is None) if len(ranked) < len(groups) else ()
@@ -168,7 +168,7 @@ def in_order(rows: Rows) -> Value:
     returns=ValueType.LIST, counts=True,
 )  # fmt: skip
 def most_by(rows: Rows, name: str) -> Value:
-    """Group rows by a field and name the most frequent value of each group; ties are all named.
+    """Group rows by a field and return the most frequent value of each group, or all tied values.
 
     A value that undecided rows may change is undecided.
     """

@@ -52,7 +52,7 @@ _LEADING = lazy_pattern(r"\s*+([-+]?(?:\d{1,3}(?:,\d{3})++|\d++)(?:\.\d++)?)")
 
 @PLUGINS.action("SORT", _ITEMS, "Return the entries of ITEMS in ascending order", returns=_LIST)
 def sort(items: list[str]) -> Value:
-    """Sort by number if every entry begins with one, else by letter, case aside."""
+    """Sort by number if every entry begins with one, else alphabetically, ignoring case."""
     leading = [match for item in items if (match := _LEADING.match(item))]
     if len(leading) < len(items):
         return sorted(items, key=str.casefold)
@@ -100,7 +100,7 @@ def difference(a: list[str], b: list[str]) -> Value:
 def _count_bounds(rows: Rows) -> tuple[int, int]:
     """The bounds of the count over all possible values of undecided rows."""
     n = len(rows.values)
-    # A row without a value may stand for several: a pair whose key is not known.
+    # A row without a value may stand for several rows, such as a pair with an unknown key.
     return n, n + sum(
         max(1, len(row.possible)) if row.value is None else 1 for row in rows.undecided
     )

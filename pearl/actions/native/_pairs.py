@@ -20,7 +20,7 @@ MAX_PAIRS = 1_000_000  # maximum pairs: more would fill the memory
 
 
 def pair(a: Row, b: Row) -> Row:
-    """Two rows as one: their values under one another, and the fields of both."""
+    """Two rows as one: their values on separate lines, and the fields of both."""
     is_read = a.value is not None and b.value is not None
     text = f"A: {a.value}\nB: {b.value}" if is_read else None
     fields = dict(a.fields)
@@ -115,7 +115,7 @@ def _unread(rows: Rows) -> list[Row]:
 
 
 def _in_order(keys: Iterable[str]) -> list[str]:
-    """By number if all are numbers, else by letter."""
+    """Sort by number if all values are numbers, else alphabetically."""
     every = list(keys)
     try:
         return sorted(every, key=lambda key: (read_number(key), key))
@@ -175,7 +175,7 @@ def near(a: Rows, b: Rows, k: int | float) -> Value:
         for rows in (a, b)
     )
     check_n_pairs(len(lefts) * min(n_best, len(rights)))
-    from pearl.retrieval.weighting import TermRanker  # late: `pearl check` ranks nothing
+    from pearl.retrieval.weighting import TermRanker  # imported on use: `pearl check` ranks nothing
 
     index = TermRanker([_words(row) for row, _ in rights])
     n_unsure = sum(not is_sure for _, is_sure in rights)

@@ -101,7 +101,7 @@ def sample(rows: Rows, n: int | float) -> Value:
     counts=True,
 )  # fmt: skip
 def share_of(rows: Rows, name: str, x: Value) -> Value:
-    """The share among decided rows; of several values, the share that has any of them."""
+    """The share among decided rows; for several values, the share of rows that have any of them."""
     verdicts, notes = judge(rows, name, "in" if isinstance(x, list | Rows) else "is", x)
     n = len(rows)
     sure, unsure = verdicts[:n], verdicts[n:]
@@ -110,7 +110,7 @@ def share_of(rows: Rows, name: str, x: Value) -> Value:
         raise EmptyListError("there are no rows to take a share of")
     if not n_read:
         raise UnclearNumberError("no row is decided, so there is no share")
-    # Doubtful rows count for one end or the other, where they can.
+    # Each doubtful row counts for the bound that it can change.
     n_not, n_may = (len(unsure) - unsure.count(each) for each in (True, False))
     low = n_found / (n + n_not)
     high = (n_found + sure.count(None) + n_may) / (n + n_may)
@@ -131,7 +131,7 @@ def share_of(rows: Rows, name: str, x: Value) -> Value:
 def show(*columns: Rows) -> Value:
     """Join columns by row of the document; missing cells are blank.
 
-    A row is undecided if it is in none of the columns surely, or a value of it is.
+    A row is undecided if no column certainly contains it, or if one of its values is undecided.
     """
     cells: dict[str, dict[object, str | None]] = {}
     first_rows: dict[object, Row] = {}
@@ -184,10 +184,10 @@ def _word(difference: Decimal) -> str:
 
 
 def _ends(value: Value, number: Decimal) -> tuple[Decimal, Decimal]:
-    """The least and the most that a number is over all possible values of undecided rows."""
+    """The minimum and maximum of a number over all possible values of undecided rows."""
     if not (isinstance(value, Scalar) and value.rows.undecided):
         return number, number
-    # As texts, because the numbers are read from texts: a share as a float differs in its last digits.
+    # Compared as texts, because the numbers are parsed from texts: a share as a float differs in its last digits.
     low = Decimal("-inf") if value.low is None else Decimal(as_text(value.low))
     high = Decimal("inf") if value.high is None else Decimal(as_text(value.high))
     return low, high

@@ -40,15 +40,15 @@ _DENIES = lazy_pattern(
     r"\b(?:no|not|none|nothing|neither|never|without|cannot|unable|unclear|unknown|unavailable)\b|n['’]t\b",
     re.I,
 )
-"""Words of texts that deny a number, even if they contain another one: `not given for 2008`."""
+"""Words of texts that state no value, even if they contain a number: `not given for 2008`."""
 _YEAR = lazy_pattern(r"\b(?:19|20)[0-9]{2}\b")
 _ADDITIVE = frozenset({"add", "subtract"})
 
 
 def run(name: str, *values: Value) -> Value:
-    """Compute by name; units are kept, and numbers in millions and thousands brought together.
+    """Compute by name; units are kept, and numbers in millions and thousands are converted to one scale.
 
-    `greater`, called with two numbers and their names, gives the name of the greater one.
+    `greater`, called with two numbers and their names, returns the name of the greater one.
     """
     called: Sequence[Value] = ()
     if name == "greater" and len(values) == 4:
@@ -85,7 +85,7 @@ def run(name: str, *values: Value) -> Value:
 
 
 def _read(operand: Operand, value: Value) -> Quantity:
-    """The number of an operand; that of a row has the scale of its table's header."""
+    """The number of an operand; the number of a row has the scale in its table's header."""
     scale = 0
     if isinstance(value, Rows):
         if len(value) != 1 or value.undecided:
@@ -100,7 +100,7 @@ def _read(operand: Operand, value: Value) -> Quantity:
     else:
         single = value.value if isinstance(value, Scalar) else value
         if isinstance(single, list) and len(single) == 1:
-            single = single[0]  # without its bullet, which would be read as a minus
+            single = single[0]  # remove the bullet, which would be read as a minus
         text = as_text(single)
         if _DENIES.search(text):
             if re.search("[0-9]", _YEAR.sub("", text)):
@@ -130,7 +130,7 @@ def _amounts(
     read: Sequence[Quantity],
     values: Sequence[Value],
 ) -> dict[str, Amount]:
-    """The numbers themselves, without their scales."""
+    """The exact numbers, with their scales applied."""
     given = list(zip(operands, read, values, strict=True))
     if not _ADDITIVE.isdisjoint(operations) and any(each.unit == PERCENT for each in read):
         for operand, each, _ in given:
@@ -138,7 +138,7 @@ def _amounts(
                 raise UnfitUnitsError(f"{operand.name} has no unit, another operand is in %")
     scale = next((each.scale for each in read if each.scale), 0)
     for operand, each, value in given:
-        # Counts, and the factors and divisors that a plan writes, have no scale.
+        # Counts, and factors and divisors from the plan, have no scale.
         is_literal = {"multiply", "divide"}.issuperset(operations) and isinstance(
             value, int | float
         )
@@ -165,7 +165,7 @@ def _behind(
     result: Result,
     values: Sequence[Value],
 ) -> Rows:
-    """The rows behind the operands, with notes on how the result came about."""
+    """The rows that the operands come from, with notes on the computation."""
     rows = behind(values) or Rows(())
     notes = [f"{name}: {result.formula}"]
     notes += [
@@ -176,5 +176,5 @@ def _behind(
     if result.is_rounded:
         notes.append(f"rounded to {result.text}")
     if name == "percentage change" and read[1].value < 0:
-        notes.append("the old value is below 0: the sign of the change is turned around")
+        notes.append("the old value is negative: the sign of the change is reversed")
     return replace(rows, columns=()).noting(*notes)

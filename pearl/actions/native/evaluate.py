@@ -36,16 +36,16 @@ _OF_DOCUMENTS = {"Document"}
 
 
 def run(rows: Rows, program: Value) -> Value:
-    """Evaluate a program; the rows behind it are those its numbers come from."""
+    """Evaluate a program; the result refers to the rows that its numbers come from."""
     parsed = parse(as_text(program).strip())
     figures = Figures(_tables(rows))
     places_read: list[Row] = []
     notes: list[str] = []
     amounts: dict[str, Amount] = {}
     for operand in dict.fromkeys(each for each in parsed.operands if each.kind == "number"):
-        assert operand.value is not None  # it is a number
+        assert operand.value is not None  # because its kind is "number"
         value = abs(operand.value.scaleb(2) if operand.unit == PERCENT else operand.value)
-        cells = figures.cells.get(value, [])  # whatever their sign
+        cells = figures.cells.get(value, [])  # cells of either sign
         read = [row for row, _ in cells] or places(value, rows)
         places_read += read
         notes.append(_source(operand, [str(cell) for _, cell in cells], len(read)))
@@ -94,7 +94,7 @@ def _source(operand: Operand, cells: Sequence[str], n_places: int) -> str:
     if len(cells) == 1:
         return f"{operand.text}: {cells[0]}"
     if cells:
-        return f"{operand.text}: in {len(cells)} cells, {cells[0]} the first"
+        return f"{operand.text}: in {len(cells)} cells, the first is {cells[0]}"
     if n_places:
         return f"{operand.text}: in the text, {n_places} time{'s' * (n_places > 1)}"
     return f"{operand.text}: not in the document"
@@ -133,7 +133,7 @@ class Figures:
             advice = f"; did you mean '{close}'?" if close else ""
             raise UnknownRowError(f"the table has no row '{name}'{advice}")
         if len(named_rows) > 1:
-            raise AmbiguousRowError(f"the table has {len(named_rows)} rows '{name}'")
+            raise AmbiguousRowError(f"the table has {len(named_rows)} rows named '{name}'")
         ((table, number),) = named_rows
         cells = table.cells(number)[1:]
         filled = [cell for cell in cells if not is_blank(cell.text)]

@@ -1,4 +1,4 @@
-"""SPLIT(CTX, UNIT): the rows that a document consists of."""
+"""SPLIT(CTX, UNIT): a document split into rows."""
 
 from itertools import chain
 
@@ -25,7 +25,7 @@ MAX_AROUND = 0.1
 def run(rows: Rows, unit: str) -> Value:
     r"""Split every row; a document is one row, several joined documents are one each.
 
-    Rows that a model has answered about are split by what they read, others by their value.
+    Rows with a model's reply as their value are split by their own text, others by their value.
     """
     if unit not in UNITS:
         raise ValueError(f"unknown unit '{unit}'; units are {', '.join(UNITS)}")
@@ -80,7 +80,7 @@ def _part(row: Row, text: str, start: int | None, piece: Piece) -> Row:
 
 
 def _is_worth_a_note(text: str, pieces: list[Piece]) -> bool:
-    """Whether text is left out between the pieces, or much of it around them."""
+    """Whether text between the pieces is left out, or much text around them."""
     if not pieces:
         return False
     spans = left_out(text, pieces)

@@ -14,7 +14,7 @@ __all__ = ["opposites", "synonyms"]
 
 @cache
 def synonyms() -> dict[str, frozenset[str]]:
-    """Term → the terms of every group it is in.
+    """Term → the terms of every group that contains it.
 
     Not transitive: a word with two meanings is in two groups.
     """

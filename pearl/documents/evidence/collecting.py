@@ -38,7 +38,7 @@ class Evidence:
 
     @property
     def marked(self) -> str:
-        """The passage on one line, with omissions as `[left out: ...]`."""
+        """The passage on one line, with omitted text marked as `[left out: ...]`."""
         shown, at = "", 0
         for span in self.omitted:
             shown += f"{self.text[at : span.start]}[left out: {self.text[span.start : span.end]}]"

@@ -2,8 +2,8 @@
 
 A quote that omits a "not" may reverse the meaning. That cannot be decided from words alone, so
 every negation counts except those in brackets. A quote that begins right after a negation is shown
-with it. Models are shown tables in Markdown, and write rows so, whatever separates the cells of the
-document.
+with it. Prompts show tables in Markdown, so models quote rows in Markdown, whatever separates the
+cells in the document.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _PAIRS = (
         (begin, begin + end, f"[{end}]")
         for begin, end in (("“", "”"), ("„", "“”"), ("‚", "‘"), "«»", "‹›", "「」", "『』")
     ),
-    (r"(?<!\w)”(?=\w)", "”", r"”(?!\w)"),  # the same mark, or marks the other way round
+    (r"(?<!\w)”(?=\w)", "”", r"”(?!\w)"),  # the same mark at both ends, or the marks reversed
     (r"(?<!\w)»(?=\S)", "»«", "«"),
     (r"(?<!\w)›(?=\S)", "›‹", "‹"),
 )
-# Not a quotation mark: an apostrophe between letters, or in place of omitted letters.
+# Not quotation marks: apostrophes between letters or in place of omitted letters.
 _CLIPPED = r"(?i:tis|twas|twere|til|till|em|cause|bout|round|n|s|t|[0-9]0s)\b"
-_POSSESSIVE = r"(?<=s)['’](?=\s+[a-z])"  # of several, unless nothing else ends the quotation
+_POSSESSIVE = r"(?<=s)['’](?=\s+[a-z])"  # plural possessive, unless nothing else ends the quotation
 _SINGLE = "|".join(
     rf"{begin}(?!\s|{_CLIPPED})((?:{_WITHIN}(?!{begin}\w)[\s\S])+?){end}"
     for begin, mark in ((r"(?<!\w)‘", "’"), (r"(?<!\w)'", "'"))
@@ -55,7 +55,7 @@ _INLINE = lazy_pattern(
 _MARK = lazy_pattern("""["“„‚«‹「『”»›‘']""")
 """Characters that may begin an inline quotation: a fast test, since most paragraphs have none."""
 _KEY = lazy_pattern(r"[{,]\s*\Z"), lazy_pattern(r"\s*:")
-"""The text before and after a key of a JSON object: keys are no quotes."""
+"""The text before and after a key of a JSON object: keys are not quotes."""
 
 
 def quoted_line(line: str) -> str | None:
@@ -105,7 +105,7 @@ def is_passage(quote: str) -> bool:
 
 
 def _paragraphs(reply: str) -> list[tuple[bool, str]]:
-    """Paragraphs, each with whether it is a block quote; markers are removed."""
+    """The paragraphs without markers, each with a flag for block quotes."""
     runs: list[tuple[bool, list[str]]] = []
     for line in reply.splitlines():
         quoted = quoted_line(line)
@@ -204,7 +204,7 @@ class TableRowFinder:
 
     @cached_property
     def _rows(self) -> dict[str, list[tuple[Span, tuple[str, ...]]]]:
-        """Rows and headers by the letters and digits of their cells."""
+        """The rows and headers, indexed by the letters and digits of their cells."""
         found: dict[str, list[tuple[Span, tuple[str, ...]]]] = {}
         everywhere = Span(0, len(self._document.text))
         for table in TablesApart(self._document).tables(everywhere):

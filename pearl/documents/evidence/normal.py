@@ -59,10 +59,10 @@ _JOINED = lazy_pattern(
         _join(_W, "[/_@]", _W),
         _cut(rf"[.·](?:{_AT}|[\s(\[<>~≈±$€£+–−-])", r"\d"),
         _cut(rf"[-–−+±](?:{_AT}|[^\w–—-])", r"[.·]?\d"),
-        _cut(rf"{_SPACE}?(?:[<≤≥≦≧⩽⩾≠≈~±]|>[ \t]*[^\s>{_AT}])", _DECIMAL),  # `> 5` quotes, at a line's begin
+        _cut(rf"{_SPACE}?(?:[<≤≥≦≧⩽⩾≠≈~±]|>[ \t]*[^\s>{_AT}])", _DECIMAL),  # `> 5` at the start of a line is a quote
         _cut(_CURRENCY, _DECIMAL),
         _cut(r"\d", rf"(?:[%‰°]|{_CURRENCY})(?!{_SPACE}?\d)"),
-        _cut(_LETTER, rf"['’ʼ](?!s\b|[\u3040-\u9fff]){_LETTER}"),  # `the dog` may be of `the dog's`
+        _cut(_LETTER, rf"['’ʼ](?!s\b|[\u3040-\u9fff]){_LETTER}"),  # `the dog` may be quoted from `the dog's`
         _cut(r"['’ʼ][nN](?!\w)", _LETTER),  # French `n'est`; `l'homme` may lose its article
         _cut("[不没沒未勿莫]", r"\w"),
         _cut(_HAN_NUMBER, _HAN_NUMBER),
@@ -136,7 +136,7 @@ _TATWEEL = "\u0640"  # elongates an Arabic word, like letter spacing
 
 
 def _plain(character: str) -> str:
-    """The normal form of a single character."""
+    """The normal form of one character."""
     # Layout forms only: full NFKC would turn 10² into 102.
     if character == "…" or "\ufb00" <= character <= "\uffef":
         character = unicodedata.normalize("NFKC", character)
@@ -207,7 +207,7 @@ _EDITS_OR_CLUSTERS = lazy_pattern(rf"[^ zmn-][mn]+|{_EDITS.pattern}", re.VERBOSE
 
 
 class NormalText:
-    """A text in normal form, and the way back."""
+    """A text in normal form, with a map back to the original."""
 
     def __init__(self, original: str) -> None:
         self._source = original
@@ -305,7 +305,7 @@ class NormalText:
         return fixed_here <= all_there and fixed_there <= all_here
 
     def _joins(self, start: int, end: int) -> tuple[frozenset[int], frozenset[int]]:
-        """Positions of removed hyphens in a range: all, and those not at a line end."""
+        """The positions of removed hyphens in a range: all of them, and those not at the end of a line."""
         if not self._hyphens:
             return frozenset(), frozenset()
         among = range(bisect_right(self._hyphens, start), bisect_left(self._hyphens, end))

@@ -27,7 +27,7 @@ from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
 
 Match = Literal["exact", "normalised", "elided"]
-"""How a passage is quoted: literally, with typographic differences, or with omissions."""
+"""Form of a quote: literal, with typographic differences, or with omissions."""
 
 Doubt = Literal["missing", "short", "apart", "negation"]
 """Why a quote is not verified: it is not in the document; it is too short; its pieces do not form a
@@ -115,7 +115,7 @@ class Verifier:
             if spans and (len(spans) == 1 or is_passage(quote)):
                 return Quote(quote, (spans[0],), "normalised")
             doubts += [Quote(quote, (), "short")] if spans else []
-        # Prefer the reason of a match that was rejected over "missing".
+        # The reason for a rejected match is more useful than "missing".
         return next((d for d in doubts if d.result != "missing"), Quote(quote, (), "missing"))
 
     @cached_property
@@ -165,7 +165,7 @@ class Verifier:
         return None
 
     def _stands_once(self, quote: NormalText) -> bool:
-        """Whether a short quote occurs exactly once and is more than one character."""
+        """Whether a short quote of more than one character occurs exactly once."""
         at = self._normal.find(quote)
         is_said = sum(map(str.isalnum, quote.text)) > 1
         return is_said and at is not None and self._normal.find(quote, at[1]) is None

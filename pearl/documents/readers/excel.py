@@ -1,8 +1,8 @@
 """Excel workbooks → text: a heading for each sheet, its tables in Markdown, its other cells as lines.
 
 Numbers are shown in full, with the percent or currency sign of their format. A blank row ends a table,
-and so does a blank column between two headers. Merged cells: a heading stands above each of its columns,
-a value in each of its rows.
+and so does a blank column between two headers. The text of merged cells is repeated: a heading above
+each of its columns, a value in each of its rows.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _table(table: Grid) -> str:
     table = [row for row in table if any(row)]
     header, rows = table[0], table[1:]
     if any(_NUMERIC.fullmatch(cell) and not _is_year(cell) for cell in header):
-        header, rows = [""] * len(header), table  # it has none
+        header, rows = [""] * len(header), table  # a table without a header
     elif rows and _is_heading_above(header, rows[0]):
         header = [" ".join(dict.fromkeys(filter(None, pair))) for pair in zip(header, rows[0], strict=True)]  # fmt: skip
         rows = rows[1:]

@@ -77,10 +77,10 @@ def _tree(page: str, path: str) -> HtmlElement | None:
                 path=path,
                 help="convert it to plain text",
             )
-    parser = HTMLParser(huge_tree=True)  # else a nesting depth of 256 ends the page
+    parser = HTMLParser(huge_tree=True)  # otherwise libxml2 stops at a nesting depth of 256
     try:
         tree = document_fromstring(page, parser=parser)
-    except ParserError:  # nothing but comments
+    except ParserError:  # the page has only comments
         return None
     except LxmlError:
         tree = None
@@ -101,8 +101,8 @@ def _tree(page: str, path: str) -> HtmlElement | None:
 def _spread_merged_cells(tree: HtmlElement) -> None:
     """Replace merged cells by one cell for each row and column, so that columns are aligned.
 
-    A heading (`th`) is repeated in each of its columns, any cell in each of its rows; the other columns
-    of a value are blank.
+    A heading (`th`) is repeated in each of its columns, and any cell in each of its rows; the
+    other columns of a value are blank.
     """
     n_left = _MAX_SPREAD
     for table in tree.iter("table"):

@@ -47,15 +47,15 @@ def decode(data: bytes, path: str, *, declared: str | None = None) -> str:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _decode_strictly(data, encoding, path)[1:]
-    if data.startswith(b"{\\rtf"):  # text, but not prose
+    if data.startswith(b"{\\rtf"):  # RTF is text, but full of markup
         raise DataError(
-            "RTF is not read", path=path, help="save it as .docx, .pdf, .html or plain text"
+            "RTF is not supported", path=path, help="save it as .docx, .pdf, .html or plain text"
         )
     n_controls = len(data) - len(data.translate(None, _CONTROL_BYTES))
     if n_controls > len(data) * _MAX_CONTROL_SHARE:
         raise _binary(path)
     if declared and data.isascii() and (text := _decode_as_declared(data, declared)):
-        return text  # ISO-2022-JP and its like hide in ASCII
+        return text  # ISO-2022-JP and similar encodings look like ASCII
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -122,7 +122,7 @@ def _decode_as_declared(data: bytes, declared: str) -> str | None:
 
 
 def _decode_by_statistics(data: bytes, path: str) -> str:
-    from charset_normalizer import from_bytes  # late: most documents are UTF-8
+    from charset_normalizer import from_bytes  # imported on use: most documents are UTF-8
 
     # With the default of 5 samples of 512 bytes, accented French is sometimes rejected.
     matches = from_bytes(

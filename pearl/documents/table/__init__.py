@@ -1,4 +1,4 @@
-"""Tables of a document, by the forms of the unit `record`: rows of typed columns, a place for every cell.
+"""Tables of a document, in the forms of the unit `record`: rows of typed columns, with a span for every cell.
 
 `quantities` reads cells and columns; `apart` shows tables apart from the text of a document.
 """
@@ -52,7 +52,7 @@ class Table:
     source: str
     caption: str
     rows: tuple[Row, ...]
-    columns: Mapping[str, Sequence[Quantity | None]]  # the numbers of each column's cells
+    columns: Mapping[str, Sequence[Quantity | None]]  # for each column, the numbers of its cells
 
     def label(self, row: int) -> str:
         """The name of a row (from 1): its first cell, unless that is a number."""
@@ -139,7 +139,7 @@ _AGAIN = lazy_pattern(r" \([0-9]+\)\Z")
 def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:
     """Merge a second row of headings into the names of the columns: `2008 Q1`, `2008 Q2`.
 
-    The first row is one if a name spans several columns and no cell of the row is a number.
+    The first row is such a heading if a name spans several columns and no cell of the row is a number.
     """
     first, *others = rows
     if not others or not any(_AGAIN.search(name) for name in first.fields):
@@ -160,7 +160,7 @@ def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _in_row(quantity: Quantity | None, label: str, caption: str) -> Quantity | None:
-    """Remove the scale of a number per share: it is not in millions."""
+    """Remove the scale of per-share numbers: they are not in millions."""
     if quantity is None or not quantity.scale:
         return quantity
     name, exceptions = label.casefold(), caption.casefold().partition("except")[2]
@@ -180,9 +180,9 @@ MAX_CAPTION = 200  # maximum characters of a caption
 
 
 def find_tables(document: Document) -> tuple[Table, ...]:
-    r"""The tables of a document, in order; rows that follow each other with the same columns are one.
+    r"""The tables of a document, in order; consecutive rows with the same columns are one table.
 
-    Joined files are one document each.
+    Each joined file has its own tables.
     """
     return tuple(make_table(each.rows, each.source, each.caption) for each in table_rows(document))
 
@@ -196,7 +196,7 @@ class TableRows(NamedTuple):
 
 
 def table_rows(document: Document) -> Iterator[TableRows]:
-    """The rows of each table of a document; their cells are not parsed, which takes longest."""
+    """The rows of each table of a document; cells are not parsed, because that is the slowest part."""
     text = document.text
     for name, span in part_spans(text, document.parts) or [("", Span(0, len(text)))]:
         part = text[span.start : span.end]
@@ -214,7 +214,7 @@ def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row]]]:
     """The caption and the rows of each table of a text."""
     try:
         pieces = json_lists(text) or split(text)
-    except ValueError:  # nothing, or one row beside much text, which is a table all the same
+    except ValueError:  # no records, or one row in much text, which may still be a table
         pieces = find_markdown(text)
     end = 0
     for _, group in groupby(_numbered(text, pieces), key=lambda each: each[0]):

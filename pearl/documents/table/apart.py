@@ -1,8 +1,8 @@
-"""A document, or some of its passages → its tables in Markdown, then its text without them.
+"""A document or some of its passages → its tables in Markdown, followed by its text without them.
 
 Every line of the document is in one of the two parts, and rows are always shown with their header. Only
 rows below a header are a table (`pearl.documents.units.record.below_headers`). A line of the document
-that looks like one of our labels is escaped.
+that looks like one of the labels is escaped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LIKE_LABEL = lazy_pattern(r"tables|text|table\d+.*")
 
 @dataclass(frozen=True)
 class ShownTable:
-    """A table as it is shown."""
+    """A table in the form that prompts show."""
 
     label: str
     mark: str
@@ -282,7 +282,7 @@ class TablesApart:
                     atoms.append(Atom(Span(start, end), "; ".join([*heads, *named]), count(line)))
                 continue
             said = self.text[piece.start : piece.end]
-            if atoms and not said.strip():  # between tables
+            if atoms and not said.strip():  # the text between tables
                 before = atoms[-1]
                 atoms[-1] = before._replace(span=Span(before.span.start, piece.end))
                 continue

@@ -1,7 +1,7 @@
 """The cells of a column → their numbers, as financial tables write them, read together.
 
 A cell that cannot be read with certainty is None, never a guess: `1.250` may be either of two numbers,
-`12 (1)` has a footnote or a restatement. Other cells of the column resolve the ambiguity: a point with
+`12 (1)` may have a footnote or a restatement. Other cells of the column resolve the ambiguity: a point with
 two digits after it shows that `1.250` has decimals, a number without brackets that `(1,315)` is negative.
 """
 
@@ -30,7 +30,7 @@ _ASIDE = lazy_pattern(r"[^(]*[^\W_%][^(]*\((?!.*(?:thousand|[mbtr]illion)s\b)", 
 """Brackets after a number that do not hold its scale: a footnote or an earlier value."""
 
 _SMALL_IN_BRACKETS = lazy_pattern(r"\(\s*([0-9]{1,2})\s*\)")
-"""Below 0 in a cell; `read_quantities` decides whether it may be the number of a footnote."""
+"""A negative number in a cell; `read_quantities` decides whether it may be the number of a footnote."""
 
 _RESTATED = lazy_pattern(r"(?P<first>[^()]+?)\s*\(\s*(?P<again>[^()]+?)\s*\)\s*(?P<percent>%?)")
 _FOOTNOTE = lazy_pattern(r"\s*(?:\(\s*[a-z]\s*\)|[*†‡]+|\[[0-9a-z]{1,2}\])\s*\Z")
@@ -51,7 +51,7 @@ def read_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | No
     if not text or len(text) > MAX_LENGTH:
         return None
     if text.isascii() and text.isdecimal() and text[0] != "0" and len(text) <= MAX_DIGITS:
-        return Quantity(Decimal(text))  # most cells of long tables
+        return Quantity(Decimal(text))  # fast path for most cells of long tables
     text = _FOOTNOTE.sub("", text)
     if restated := _RESTATED.fullmatch(text):
         twice = _restated(restated, is_point_decimal)
@@ -94,8 +94,8 @@ _BRACKETS = lazy_pattern(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
 def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantity | None]:
     """The numbers of a column's cells, each with the scale of the column where it has none itself.
 
-    A column of dates has none. A number without a unit does not get the unit of the others: there may be
-    shares among dollars.
+    A column of dates has none. A number without a unit does not take the unit of the others, because a
+    column of dollars may contain numbers of shares.
     """
     filled = [cell for cell in cells if not is_blank(cell)]
     read = read_quantities(cells)
@@ -135,7 +135,7 @@ def numbers_of(items: Sequence[str]) -> list[Decimal]:
     ]
     units = {each.unit: item for each, item in zip(read, items, strict=True)}
     if not units.keys() & {"%"}:
-        units.pop("", None)  # that of the others
+        units.pop("", None)  # numbers without a unit take that of the others
     if len(units) > 1:
         one, other, *_ = (f"'{item[:60]}'" for item in units.values())
         raise UnclearNumberError(f"numbers in different units: {one} and {other}")

@@ -1,12 +1,12 @@
 """A text → the pieces that it consists of. Every other module of this folder is one unit; `_plain` has five.
 
-A unit has `split(text, parts=()) -> list[Piece]`. Pieces are in order, are not blank, read exactly
-what stands at their offsets, and do not overlap unless the unit says `OVERLAPS = True`. Time is
-linear in the length of the text, whatever it says: a hostile document has to be cut, too.
+A unit has `split(text, parts=()) -> list[Piece]`. Pieces are in order, are not blank, equal the text
+at their offsets, and do not overlap unless the unit has `OVERLAPS = True`. Time is linear in the
+length of any text, because documents may be hostile.
 
 Names of fields are as in the text. A name that occurs twice in a piece is numbered, `note` and
 `note (2)`; a column without a name is called `column 3`. A field called `text` or `count` takes
-precedence over what operators mean by these words.
+precedence over the meaning of these words for operators.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Piece(NamedTuple):
     Attributes:
         start: Offset of its first character in the text.
         end: Offset after its last character.
-        fields: What the text names in it, as it is written there.
+        fields: The names and values in the piece, as written in the text.
     """
 
     start: int
@@ -44,10 +44,10 @@ class DocumentUnit(Protocol):
         Args:
             text: Any text; `"\n"` is its only line break.
             parts: Names and start offsets of its parts: of files for the unit `document`, of pages
-                for `page`. Other units pay no attention to them.
+                for `page`. Other units ignore them.
 
         Raises:
-            ValueError: The text has no such pieces; the message says why.
+            ValueError: The text has no such pieces; the message gives the reason.
         """
         ...
 
@@ -63,7 +63,7 @@ def lines(text: str, start: int = 0) -> Iterator[tuple[int, str]]:
 
 
 def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = None) -> list[Piece]:
-    """A stretch of a text, without the blanks around it, as a piece; no piece if it is blank."""
+    """A range of a text as a piece without surrounding blanks; no piece if the range is blank."""
     source = text[start:end]
     stripped = source.strip()
     if not stripped:
@@ -106,5 +106,5 @@ def left_out_note(text: str, pieces: Sequence[Piece], unit: str) -> str:
     )
 
 
-UNITS = plugins.names(__name__)  # last: the units import what is above
+UNITS = plugins.names(__name__)  # last, because the units import the names above
 """Names of all units."""

@@ -1,4 +1,4 @@
-"""Entries: whatever a text lists one after the other."""
+"""Entries: the items that a text lists, in whatever form."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _ITEM = lazy_pattern(r"^([ \t]*+)(?:[-*•‣▪–]|\(?\d{1,9}[.)]|\(?[a-zA-Z][
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     r"""The entries of a text.
 
-    They are the first of these forms that the text has:
+    They have the first of these forms that the text has:
 
     1. records, two or more, that cover half of the text, or the only row below a header;
     2. turns of a conversation that cover half of it;
     3. items of lists that cover nine tenths of it;
-    4. lines, if they are not wrapped and blank lines do not group them: there are none, half of the
-       paragraphs or more have one line, or paragraphs have more than ten lines on average;
+    4. lines, if they are not wrapped and blank lines do not group them: the text has no blank lines, at
+       least half of the paragraphs have one line, or paragraphs have more than ten lines on average;
     5. paragraphs.
 
     A line that is a row below a header has its cells as fields.

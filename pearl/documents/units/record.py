@@ -9,10 +9,10 @@ The forms:
 - rows of cells with a header: CSV, TSV, semicolons, bars.
 
 A text has one form: the first in this order whose records cover nearly all of it, else the one whose
-records cover most. The text before, between and after them is no record
+records cover most. The text before, between and after the records does not belong to any
 (`pearl.documents.units.left_out` finds it). Values are as in the source, numbers and
-dates too; only what a form escapes is unescaped. A cell that is missing is "", and a row with more
-cells than the header has them all in its last field.
+dates too; only escapes of a form are removed. A missing cell is "", and the last field of a row with more
+cells than the header contains all the surplus cells.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _fits_name = lazy_pattern(r"[^\W\d_][^:|\t\n]*(?<!\s)").fullmatch
 
 
 def _key(text: str) -> str:
-    """The name of a field that stands before a colon; "" if the text begins a sentence.
+    """The name of the field before a colon; "" if the text is the beginning of a sentence.
 
     Example:
         >>> _key(" Date of birth"), _key("He said that it was so"), _key("12")
@@ -56,7 +56,7 @@ def fields_of(names: Sequence[str], values: Sequence[str]) -> dict[str, str]:
 
 
 def columns(header: Sequence[str]) -> tuple[str, ...]:
-    """The names of columns: none is blank, none occurs twice."""
+    """The names of columns, made unique and not blank."""
     names: dict[str, None] = {}
     numbers: dict[str, int] = {}
     for column, cell in enumerate(header, 1):
@@ -68,7 +68,7 @@ def columns(header: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-# JSON objects: one after the other, a line each or not, or in an array.
+# JSON objects: one after the other, each on its own line or not, or in an array.
 
 _MAX_VAIN = 4  # failed parses may scan the text this many times: time is linear
 
@@ -103,7 +103,7 @@ def find_json(text: str) -> list[Piece]:
                 n_vain += n_more
             else:
                 at += 1
-        except RecursionError:  # nested without end
+        except RecursionError:  # nested too deeply
             break
     return pieces
 
@@ -133,7 +133,7 @@ def _read_objects(source: str, start: int, offset: int, pieces: list[Piece]) -> 
     while source.startswith("{", start):
         try:
             members, reached = _decode(source, start)
-        except json.JSONDecodeError as error:  # to make one counts the lines before
+        except json.JSONDecodeError as error:  # raising it counts the preceding lines
             return reached, error.pos - start + error.pos // 16
         after = _AFTER.match(source, reached)
         if not after:
@@ -162,7 +162,7 @@ def _json_fields(
 def _json_text(value: object) -> str | None:
     """A value as text; None for a nested one."""
     match value:
-        case str():  # numbers, too: as they are written
+        case str():  # numbers also stay as written
             return _whole(value)
         case None:
             return ""
@@ -173,7 +173,7 @@ def _json_text(value: object) -> str | None:
 
 
 def _whole(text: str) -> str:
-    """Replace lone surrogates, which may be written as escapes."""
+    """Replace lone surrogates, which JSON escapes may contain."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
@@ -203,7 +203,7 @@ _OF_RULES = frozenset("|:- \t")
 def find_markdown(text: str) -> list[Piece]:
     """The rows of all tables, without blank rows."""
     pieces: list[Piece] = []
-    names: tuple[str, ...] = ()  # of the table that goes on
+    names: tuple[str, ...] = ()  # columns of the current table
     previous = ""
     for at, line in lines(text):
         if "|" not in line:
@@ -220,7 +220,7 @@ def find_markdown(text: str) -> list[Piece]:
             if len(header) == len(rules):
                 names = columns([cell.replace(r"\|", "|") for cell in header])
                 if pieces and pieces[-1].end > at - len(previous) - 1:
-                    pieces.pop()  # the row before was this header
+                    pieces.pop()  # the previous row was the header of this table
         previous = line
     return pieces
 
@@ -242,7 +242,7 @@ _BULLET = lazy_pattern(r"\s*(?:[-*•]|\(?\d{1,9}[.)])\s+")
 def find_pairs(text: str) -> list[Piece]:
     r"""The lines of at least two pairs, with the separator that most of them have.
 
-    Lines between two records, without a blank line, go on with the value that is last in the first.
+    Lines between two records, without a blank line, continue the last value of the first record.
     """
     found = (_pairs_by(text, separator) for separator in _SEPARATORS if separator in text)
     return max(found, key=len, default=[])
@@ -293,7 +293,7 @@ def _pairs_in(line: str, separator: str) -> tuple[list[str], list[str]] | None:
 
 
 def _longer(text: str, piece: Piece, end: int) -> Piece:
-    """The record with more lines at its end."""
+    """The record, extended by the lines that follow it."""
     last = next(reversed(piece.fields))
     start = piece.end - len(piece.fields[last])
     return Piece(piece.start, end, {**piece.fields, last: text[start:end]})
@@ -307,8 +307,8 @@ _KEYED = lazy_pattern(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)
 def find_blocks(text: str) -> list[Piece]:
     r"""The paragraphs that begin with a key and have at least two different keys.
 
-    Lines without a key go on with the value before. Of the keys or of the lines of a block, half or
-    more are keys that other blocks have, or lines with a key.
+    Lines without a key continue the preceding value. At least half of the keys of a block occur in other
+    blocks, or at least half of its lines have a key.
     """
     found: list[tuple[Piece, int]] = []
     for span in paragraphs(text):
@@ -354,11 +354,11 @@ class _Row(NamedTuple):
 
 
 def find_cells(text: str) -> list[Piece]:
-    r"""The rows below the first line that is a header, with the delimiter that gives most cells.
+    r"""The rows below the first line that is a header, with the delimiter that gives the most cells.
 
-    Cells may be quoted, and have line breaks then. A row of which the quotes do not close is no
-    record, nor is a line of one cell at the end. After a blank line only a row as wide as the header
-    goes on with the table; another table may begin there. At least half of the rows are as wide as the header.
+    Quoted cells may contain line breaks. A row with an unclosed quote is not a record, nor is a last line
+    of one cell. After a blank line, only a row as wide as the header continues the table; another table
+    may begin there. At least half of the rows are as wide as the header.
     """
     csv.field_size_limit(_MAX_CELL)  # process-wide
     tables = [_tables(text, delimiter) for delimiter in _DELIMITERS if delimiter in text]
@@ -367,7 +367,7 @@ def find_cells(text: str) -> list[Piece]:
 
 def _tables(text: str, delimiter: str) -> list[Piece]:
     """The rows of all tables; each but the first begins below a blank line, and all its rows are equally wide."""
-    source = StringIO(text, newline="\n")  # "\n" alone ends its lines
+    source = StringIO(text, newline="\n")  # only "\n" ends a line
     pieces: list[Piece] = []
     n_vain = end = 0
     is_after_blank = False
@@ -390,7 +390,7 @@ def _tables(text: str, delimiter: str) -> list[Piece]:
 
 def _header(line: str, delimiter: str) -> list[str]:
     """The names in a line, at least two, short and not numbers; empty if the line is not a header."""
-    if delimiter not in line or line.startswith("|"):  # of Markdown
+    if delimiter not in line or line.startswith("|"):  # a row of a Markdown table
         return []
     try:
         cells = next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
@@ -441,7 +441,7 @@ def _rows_from(
         except csv.Error:
             if is_quoted and delimiter in _UNQUOTED:
                 return _rows_from(source, begin, delimiter, width, is_quoted=False)
-            # Its quotes do not close: that line is left out, and what it took in is read anew.
+            # An unclosed quote: skip its line, and read the lines that it swallowed again.
             n_vain += source.tell() - start
             if n_vain > _MAX_VAIN * (source.tell() - begin):
                 break
@@ -491,7 +491,7 @@ def _piece(text: str, row: _Row, names: tuple[str, ...], delimiter: str) -> Piec
         last = (
             delimiter.join(cells[n - 1 :]) if '"' in source else source.split(delimiter, n - 1)[-1]
         )
-        if _GROUPED.fullmatch(last.strip()):  # 2,345 here is two cells, and no number
+        if _GROUPED.fullmatch(last.strip()):  # here, 2,345 is two cells rather than a number
             last = last.replace(",", ", ")
         cells = [*cells[: n - 1], last]
     elif len(cells) < n:
@@ -536,12 +536,12 @@ def below_headers(text: str) -> list[Piece]:
         []
     """
     form, found = _best(text)
-    # One row beside much text is a table in Markdown only.
+    # A single row in much text is a table only in Markdown.
     return found if form is find_cells and len(found) > 1 else find_markdown(text)
 
 
 def _best(text: str) -> tuple[Callable[[str], list[Piece]] | None, list[Piece]]:
-    """The form that a text has, and its records."""
+    """The form of a text, and its records in that form."""
     form, found, covered = None, list[Piece](), 0
     for find in _FORMS:
         pieces = find(text)

@@ -13,7 +13,7 @@ from pearl.errors.patterns import lazy_pattern
 _MAX_HEADING = 100  # maximum characters of a heading
 
 _MAX_SHARE_OF_CAPITALS = 0.5
-"""Where more of the lines are in capitals, capitals do not make a heading."""
+"""Maximum share of lines in capitals; beyond it, capitals do not mark headings."""
 
 _ITEM = 3  # level of `1. ...`: a heading or the item of a list
 
@@ -37,20 +37,20 @@ _SMALL = lazy_pattern(
 
 class _Heading(NamedTuple):
     start: int
-    end: int  # where the text below it begins
+    end: int  # start of the text below the heading
     title: str
-    level: int  # 1 is the outermost
+    level: int  # 1 for the outermost
     is_bare: bool = False  # a label without a title: `ARTICLE IX`
 
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     r"""Every section, with its heading in the field `Section`.
 
-    Headings are those of Markdown (`#`, underlined) or, where there are none but a title on top,
-    numbered (`1.2`, `Section 4.`, `ARTICLE IX`; the title may be the beginning of the paragraph)
-    and in capitals.
-    What stands before the first is a section without a heading. A heading with nothing below it
-    but a deeper heading belongs to the section of that one.
+    Headings are Markdown headings (`#`, underlined). In a text with none of them except a title on top,
+    they are numbered lines (`1.2`, `Section 4.`, `ARTICLE IX`; the title may begin the paragraph) and
+    lines in capitals.
+    The text before the first heading is a section without a heading. A heading directly above a deeper
+    heading belongs to the section of the deeper one.
     """
     headings = _markdown(text)
     if len(headings) < 2 and not text[: headings[0].start if headings else 0].strip():
@@ -70,7 +70,7 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
 
 
 def _merged(text: str, headings: Sequence[_Heading]) -> Iterator[_Heading]:
-    """The headings, without those that have only a deeper one below them."""
+    """The headings, without those directly above a deeper one."""
     outer: _Heading | None = None
     for heading, following in zip_longest(headings, headings[1:]):
         merged = heading
@@ -125,7 +125,7 @@ def _plain(text: str, start: int = 0) -> list[_Heading]:
 
 
 def _without_lists(text: str, headings: list[_Heading]) -> list[_Heading]:
-    """The headings, without `1. ...` where these are items of lists.
+    """The headings, without lines such as `1. ...` that are items of lists.
 
     They are items if most have no text below them, or if they are fewer than the headings in capitals and
     the text has no `1.1`.
@@ -153,7 +153,7 @@ def _numbered(line: str, at: int) -> _Heading | None:
     rest = line[label.end() :].rstrip()
     number = label[1].strip()
     if not rest:
-        if number.isdigit():  # of a page
+        if number.isdigit():  # the number of a page
             return None
         return _Heading(at, at + len(line), number, level, is_bare=True)
     if _is_title(rest):

@@ -1,4 +1,4 @@
-"""Windows: stretches of about the same size that overlap, cut between words."""
+"""Windows: overlapping ranges of about the same size, cut between words."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def split(
     start, last = _next_word(text, 0), len(text.rstrip())
     while start < last:
         end = _end(text, start, size)
-        if pieces and end <= pieces[-1].end:  # nothing new, for a long word comes next
+        if pieces and end <= pieces[-1].end:  # this window would add no text: a long word follows
             start = _next_word(text, pieces[-1].end)
             continue
         pieces.append(Piece(start, end, {}))
         if end == last:
             break
         start = max(start + 1, end - overlap)
-        if not text[start - 1].isspace():  # inside a word: on to the next one
+        if not text[start - 1].isspace():  # inside a word: go on to the next word
             while start < end and not text[start].isspace():
                 start += 1
         start = _next_word(text, start)
@@ -48,7 +48,7 @@ def _next_word(text: str, start: int) -> int:
 
 
 def _end(text: str, start: int, size: int) -> int:
-    """Where a window ends: after a word, if one ends in it."""
+    """The end of a window: the last end of a word in it, if any."""
     source = text[start : start + size + 1]
     if len(source) <= size:
         return start + len(source.rstrip())

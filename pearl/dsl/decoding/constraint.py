@@ -108,7 +108,7 @@ def _shown(value: Any) -> str:
 
 
 def literal_rule(text: str) -> str:
-    """A text as it is."""
+    """The rule that matches a text literally."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -132,7 +132,7 @@ def list_rule(rule: str, least: int = 0) -> str:
 
 
 def ordered_json(value: Any, order: Sequence[str]) -> str:
-    """JSON with the fields of every object in their order, as a grammar has it."""
+    """JSON with the fields of every object in the order that a grammar requires."""
     if isinstance(value, Mapping):
         fields = sorted(value.items(), key=lambda pair: order.index(pair[0]))
         said = (f"{json.dumps(key)}: {ordered_json(one, order)}" for key, one in fields)
@@ -150,7 +150,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
 
 @dataclass(frozen=True)
 class JsonForm:
-    """The same language as JSON."""
+    """The language of a constraint in its JSON form."""
 
     schema: Mapping[str, Any]
     text_of: Callable[[Any], str]
@@ -259,7 +259,7 @@ def to_gbnf(grammar: str) -> str:
     for kind, text in _tokens(grammar):
         match kind:
             case "define":
-                # The end of a line is no end of a rule: the next may begin with "|".
+                # A line break does not end a rule: the next line may begin with "|".
                 name = text.rstrip(": ")
                 if names.setdefault(_rule(name), name) != name:
                     raise UsageError(f"{names[_rule(name)]} and {name} are the same name in GBNF")

@@ -201,7 +201,7 @@ def _text(max_text: int | None) -> Schema:
 
 
 def _new_name(library: ActionLibrary) -> Schema:
-    # Not every converter of patterns knows groups that capture nothing.
+    # Not every converter of patterns supports non-capturing groups.
     return {"type": "string", "pattern": f"^({names_except(library).replace('(?:', '(')})$"}
 
 

@@ -41,7 +41,7 @@ def names_except(
 
 
 def _besides(node: Mapping[str, Any], depth: int, here: str, rest: str, most: int) -> str:
-    """The expression of the possible continuations of a prefix that taken names share."""
+    """A regular expression of the allowed continuations of a prefix that taken names share."""
     children = {c: child for c, child in node.items() if c and c in here}
     others = "".join(c for c in here if c not in children)
     left = most - depth - 1
@@ -68,7 +68,7 @@ def _characters(ranges: str) -> str:
 
 @cache
 def _ranges(characters: str) -> str:
-    """A class of characters, runs of three or more as ranges."""
+    """A character class in which runs of three or more characters are ranges."""
     parts: list[str] = []
     codes = sorted(map(ord, characters))
     start = 0
@@ -167,7 +167,7 @@ class States:
         self.start: Counts = (0,) * len(self._letters)
 
     def reachable(self) -> Iterator[Counts]:
-        """Every state in which a step can be written, nearer ones first; none if nothing can."""
+        """Every state in which a step can be written, nearer ones first; empty if no step can be."""
         states = {self.start: None} if self._writable(self.start) else {}
         while states:
             yield from states
@@ -186,7 +186,7 @@ class States:
         return found
 
     def shapes(self, counts: Counts, letter: str) -> list[Shape]:
-        """The calls with an output of this kind for which there is enough to pass."""
+        """The calls that return this kind and whose required arguments are available."""
         return [
             shape
             for shape in self.groups
@@ -501,7 +501,7 @@ def _new_name(library: ActionLibrary) -> str:
 
 
 def _joined(lines: Iterable[str], max_text: int | None = None) -> str:
-    """The lines of a grammar, with the terminal of labels where there are any."""
+    """The lines of a grammar, with the terminal of labels if the lines use it."""
     lines = list(lines)
     if any(_LABELS in line for line in lines):
         lines += _defined(("LABEL",), max_text)
@@ -540,7 +540,7 @@ class _Indexed:
         outputs = self._outputs(self._states.fitting(counts, slot.type))
         is_open = not (slot.choices or slot.is_labels)
         has_items = is_open and slot.type in (ValueType.TEXT, ValueType.LIST)
-        # The rule depends on the fitting outputs only, and that of choices on nothing.
+        # The rule depends only on the fitting outputs; a rule for fixed choices does not even on these.
         used = [] if slot.choices else outputs
         name = (
             self._name(slot.name[0], counts) if has_items else "_".join([slot.name, *used]).lower()

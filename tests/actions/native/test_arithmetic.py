@@ -227,7 +227,7 @@ def test_a_result_is_an_operand_with_all_of_its_digits() -> None:
 def test_a_change_from_a_negative_value_is_noted() -> None:
     result = run("CALCULATE", "percentage change", 5, -10)
     assert result.value == "-150%"
-    assert any("below 0" in note for note in result.rows.notes)
+    assert any("old value is negative" in note for note in result.rows.notes)
 
 
 def test_specialised_actions_are_only_in_libraries_that_list_them() -> None:

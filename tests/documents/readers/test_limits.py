@@ -93,7 +93,7 @@ def test_files_that_take_much_memory_are_refused_by_their_limit(
     )
     told, children_mb, own_mb = json.loads(done.stdout)
     for name in given:
-        assert "goes over the limit of 120 MB of memory" in told[str(tmp_path / name)]
+        assert "exceeds the limit of 120 MB of memory" in told[str(tmp_path / name)]
     assert children_mb <= 125
     assert own_mb <= 125
 
@@ -208,5 +208,5 @@ def test_the_limit_of_time_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PEARL_MAX_READER_SECONDS", "1")
     path = tmp_path / "a.html"
     path.write_bytes(b"<p><i>a</i> b</p>" * 200_000)
-    with pytest.raises(DataError, match=r"a\.html: reading it goes over the limit of 1 s\n"):
+    with pytest.raises(DataError, match=r"a\.html: reading it exceeds the limit of 1 s\n"):
         load(path)
