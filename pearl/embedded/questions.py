@@ -199,7 +199,12 @@ def without_lead_in(text: str) -> str:
 def _split(line: str) -> list[str]:
     """The texts of the parts of a question."""
     rows = [row for row in re.split(r"(?<=[?？])[\"”'’)]*\s*", line) if row.strip(" ?？!.")]
-    texts = [clause for row in rows for clause in _clauses(row)]
+    texts: list[str] = []
+    for row in rows:
+        if row.startswith("(") and texts:  # an aside: the words of an earlier question
+            texts[-1] += f" {row}"
+        else:
+            texts += _clauses(row)
     return texts if texts and len(texts) <= MAX_PARTS else [line]
 
 

@@ -178,6 +178,11 @@ def test_a_long_question_is_read_in_time_that_grows_as_it_does(junk: str) -> Non
     assert parts(f"{junk * (60_000 // len(junk))}who asked?")
 
 
+def test_words_of_an_earlier_question_are_no_question() -> None:
+    (part,) = parts("And in Braga? (asked with: How many live in Porto)")
+    assert part.text == "And in Braga (asked with: How many live in Porto)"
+
+
 @pytest.mark.parametrize(
     ("question", "names"),
     [
