@@ -98,7 +98,7 @@ def test_many_texts_go_in_batches_and_come_back_in_order(openai_server: Server) 
         ({"results": entries(indices=(1, 2))}, "scores for the texts 1, 2 in place of 0 to 2"),
         ({"results": [*entries(), *entries(indices=(1,))]}, "scores for the texts 1, 2, 0"),
         ({"results": [*entries(indices=(0, 1)), {"index": 3, "score": 1.0}]}, "texts 0, 1, 3"),
-        ({"results": [{"index": 10**4_000, "score": 1.0}]}, "scores of the texts 1000"),
+        ({"results": [{"index": 10**4_000, "score": 1.0}]}, "scores for the texts 1000"),
         ({"results": [{"index": True, "score": 1.0}]}, "'0.index' is missing or of the wrong type"),
         ({"results": [7]}, "'0' is missing or of the wrong type"),
         ({"results": [{"index": 0, "relevance_score": None}]}, "'0.relevance_score' is missing"),
