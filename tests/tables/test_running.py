@@ -5,7 +5,7 @@ import pytest
 from pearl.documents.rows import Row, Rows
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import run, why_empty
-from pearl.tables.specification import read_query
+from pearl.tables.specification import Query, QueryError, read_query
 from tests.tables.filtering import Record
 
 
@@ -21,6 +21,27 @@ def test_a_column_that_is_asked_about_is_shown_beside_those_that_are_filtered_on
     result = run(query, one)
     assert result.columns == ("Access", "Name")
     assert result.lines[0].cells == ("no animals", "H&C")
+
+
+def test_columns_of_alternatives_are_shown_and_must_exist() -> None:
+    boats = table([{"Name": "Skylark", "Port": "Haifa"}, {"Name": "Ada", "Port": "Acre"}])
+
+    def query(column: str) -> Query:
+        port = {"column": column, "op": "is", "value": ["Haifa"]}
+        either = [port, {"column": "Name", "op": "is", "value": ["Rex"]}]
+        return read_query({"select": ["Name"], "where": {"any": either}})
+
+    result = run(query("Port"), boats)
+    assert [line.cells for line in result.lines] == [("Skylark", "Haifa")]
+    with pytest.raises(QueryError, match="no column 'Pier'"):
+        run(query("Pier"), boats)
+
+
+def test_case_accents_and_quotes_do_not_matter() -> None:
+    cafes = table([{"Name": "Café d\u2019Été"}, {"Name": "Cafe"}])
+    found = {"column": "Name", "op": "is", "value": ["CAFE D'ETE"]}
+    result = run(read_query({"select": ["Name"], "where": found}), cafes)
+    assert [line.cells for line in result.lines] == [("Café d\u2019Été",)]
 
 
 def test_sums_are_exact() -> None:

@@ -100,6 +100,18 @@ def test_answer_and_document_lead_to_each_other() -> None:
         assert shown in page.text
 
 
+def test_a_step_shows_the_entries_of_a_list_with_links_to_their_steps() -> None:
+    plan = (
+        '1. who = IDENTIFY(CTX, "the buyer") : f\n2. why = FIND_REASON(CTX, ["the sale", who]) : f'
+    )
+    document = Document(STORY, "story.txt")
+    answer = asyncio.run(Pearl(Scripted(lambda request: "Ada")).execute(plan, document))
+    text = answer_page(answer, document)
+    link = re.search(r'\[&#34;the sale&#34;, <a href="#([^"]+)">who</a>\]', text)
+    assert link is not None
+    assert link[1] in Page(text).all("id")
+
+
 def test_it_loads_and_runs_nothing_and_its_policy_names_its_style() -> None:
     _, text = asked("Why did Nils sell the boat?", Document(STORY))
     page = Page(text)

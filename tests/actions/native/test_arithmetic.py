@@ -61,6 +61,12 @@ def test_a_result_shows_its_formula_and_the_cells_of_its_operands() -> None:
     )
 
 
+def test_notes_say_that_a_result_is_rounded_only_if_it_is() -> None:
+    exact, rounded = (run("CALCULATE", "ratio", 7, divisor) for divisor in (2, 3))
+    assert not any("rounded" in note for note in exact.rows.notes)
+    assert "rounded to 2.33333" in rounded.rows.notes
+
+
 @pytest.mark.parametrize(
     ("program", "value", "rows"),
     [
