@@ -10,9 +10,10 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -266,30 +267,29 @@ class StoreWriter:
             self._waiting.append(_Write(work, done))
             is_first = len(self._waiting) == 1
         if is_first:  # the other works share this commit
-            try:
-                self._executor.submit(self._commit_group)
-            except RuntimeError:  # Python is exiting, and has ended the thread
-                self._commit_group()
+            self._submit(self._commit_group)
         await done
 
     def transact(self, work: Work[Result]) -> Result:
         """Do work in a transaction of its own, and wait for it; an error undoes it."""
         self._check_open()
-        try:
-            committed = self._executor.submit(self._commit, work)
-        except RuntimeError:  # as above
-            return self._commit(work)
-        return committed.result()
+        return self._submit(partial(self._commit, work)).result()
 
     def close(self) -> None:
         """Finish pending work and stop; idempotent."""
         if not self._is_closed:
             self._is_closed = True
-            try:
-                self._executor.submit(self._end)
-            except RuntimeError:  # as above
-                self._end()
+            self._submit(self._end)
             self._executor.shutdown()
+
+    def _submit(self, call: Callable[[], Result]) -> Future[Result]:
+        """Call a function in the thread, or here if Python is exiting and has ended the thread."""
+        try:
+            return self._executor.submit(call)
+        except RuntimeError:
+            done: Future[Result] = Future()
+            done.set_result(call())
+            return done
 
     def _check_open(self) -> None:
         if self._is_closed:
