@@ -55,7 +55,7 @@ class SearchedDocument:
         return {name: number for number, (name, _) in enumerate(self._parts)}
 
     def text_of(self, name: str) -> str:
-        """The text of a document; "" if there is none of that name."""
+        """The text of a document; "" for an unknown name."""
         if (number := self.names.get(name)) is None:
             return ""
         span = self._parts[number][1]

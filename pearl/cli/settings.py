@@ -65,7 +65,7 @@ def read_settings(config: str | None, folder: Path = Path()) -> list[SettingsFil
 
 
 def found_in(folder: Path) -> SettingsFile | None:
-    """The settings file of a folder, as untrusted; None if there is none."""
+    """The settings file of a folder, as untrusted; None if it does not exist."""
     path = folder.resolve() / NAME
     if not path.is_file():
         return None

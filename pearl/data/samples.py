@@ -38,7 +38,7 @@ def asked_with(question: str, background: str) -> str:
 
 
 def without_background(text: str) -> tuple[str, str]:
-    """The inverse of `asked_with`: question and background; the latter is "" if there is none.
+    """The inverse of `asked_with`: question and background, "" for a question without background.
 
     Example:
         >>> without_background("Why? (asked with: Who sold the boat)")

@@ -206,7 +206,7 @@ class ModelError(PearlError):
         kind: Why there is no usable reply.
         retry_after_s: Seconds the server asked to wait, if it did.
         usage: Tokens billed for the unusable reply, a `pearl.llm.Usage`; None if unknown.
-        reply: The text received so far; "" if there is none.
+        reply: The text received so far; "" if no text arrived.
         is_sent: Whether the request was sent; False if it was rejected locally, or there is no connection.
     """
 

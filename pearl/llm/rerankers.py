@@ -45,7 +45,7 @@ class Dialect(Protocol):
 
     Attributes:
         DESCRIPTION: One line.
-        URL: Address of the vendor's own server; "" if there is none.
+        URL: Address of the vendor's own server; "" if the address must be given.
         KEYS: Hosts of vendors → the environment variables of their keys.
         MAX_TEXTS: Maximum texts of one request.
         NEEDS_MODEL: Whether a request names a model.

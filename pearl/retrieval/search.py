@@ -259,7 +259,7 @@ class Searcher:
         }
 
     def _lexical_method(self) -> str | None:
-        """The method that replaces this one if vectors are not available; None if there is none."""
+        """The method that replaces this one without vectors, or None."""
         fallback: Callable[[SearchSettings], str] | None
         fallback = getattr(self.method, "without_vectors", None)
         return fallback(self.settings) if fallback else None

@@ -288,7 +288,7 @@ class CallEvent(EventBase):
     prompt: str = ""
     """The messages, with the lengths of texts of the document in their place; "" in older traces."""
     reply: str = ""
-    """The text received; "" if there is none, and in older traces."""
+    """The text received; "" if no text arrived, and in older traces."""
 
 
 class ModelCalled(CallEvent):
