@@ -57,6 +57,8 @@ SILENT = 0.5
 # Minimum of the first guess, and of all estimates, in calls per second.
 FIRST_RATE = 10.0
 LEAST_RATE = 1 / 120
+# Calls admitted between two outages of a low limit.
+FEW_ADMITTED = 2
 # Maximum seconds between two probes of an outage, and between two checks of the queue.
 MOST_PAUSE_S = 60.0
 LOOK_S = 1.0
@@ -141,7 +143,8 @@ class LearnedLimits:
         self.n_sent = self.n_refused = 0
         self._episode = self._n_passed = self._n_outage = 0
         self._refused_at: float | None = None
-        self._idle_before_s = self._resume_at = self._began_at = 0.0
+        self._idle_before_s = self._resume_at = 0.0
+        self._began_at: float | None = None  # the last outage; None before the first
 
     @property
     def n_places(self) -> int:
@@ -236,6 +239,7 @@ class LearnedLimits:
 
     def _back_off(self, now: float, pause_s: float) -> None:
         """Delay the next probe by the length of the outage so far, at least `pause_s`."""
+        assert self._began_at is not None
         self._resume_at = now + max(pause_s, min(MOST_PAUSE_S, now - self._began_at))
 
     def _measured(self, sent: Sent, n_admitted: int) -> float:
@@ -243,6 +247,10 @@ class LearnedLimits:
         assert self._refused_at is not None
         span_s = sent.at - self._refused_at
         if self._known is None or self._bucket is None or sent.rate is None:
+            # An outage that is over for single calls only is a low limit; no guess is as low.
+            if self._began_at is not None and n_admitted <= FEW_ADMITTED:
+                self._is_guess = False
+                return n_admitted / max(SHORTEST_S, sent.at - self._began_at)
             self._is_guess = True
             return max(FIRST_RATE, 2 * (n_admitted + 1) / max(SHORTEST_S, span_s))
         self._is_guess = False

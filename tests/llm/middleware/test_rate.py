@@ -240,6 +240,7 @@ def test_a_slow_limit_is_no_storm(per_minute: float, monkeypatch: pytest.MonkeyP
     n_calls = 4 * per_minute
     seconds = work(server, loop, monkeypatch, n_calls, 4)
     assert seconds <= 2 * (n_calls - 1) * 60 / per_minute
+    assert len(server.refused) <= n_calls / 5 + 32
 
 
 # --- storms: a server that rejects every call for a while
