@@ -149,6 +149,7 @@ class Pearl:
             **{
                 **values_for(ContextLimits, chosen),
                 "strategy": chosen.context,
+                "compose": chosen.compose if self.client.reads_prompts else "off",
                 "window": self.client.window,
             },
         )

@@ -234,6 +234,11 @@ class Deciding:
         "Last day of fiscal years; requires --as-of.",
         _DOCUMENT, "planning", metavar="MM-DD", set_by="trusted",
     )] = (12, 31)
+    compose: Annotated[Literal["auto", "off"], Setting(
+        "Let the model write one answer from several results, with their quotes (auto), or show the "
+        "results, each with its label (off).",
+        _PLAN, "reading",
+    )] = "auto"
     items_per_call: Annotated[int, Setting(
         "Maximum rows per call.",
         _ROWS, "reading", metavar="N", least=1,

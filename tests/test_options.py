@@ -101,6 +101,7 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "apart": ([], ["--apart"]),
     "n_plans": ([], ["--plans", "2"]),
     "recheck": ([], ["--recheck", "1"]),
+    "compose": ([], ["--compose", "off"]),
     "concurrency": (["--prefix", "off"], ["--prefix", "off", "--concurrency", "1"]),
 }
 """Setting → what a command is given beside its own arguments, and what makes a difference to it."""

@@ -92,7 +92,7 @@ def test_unused_outputs_are_the_answer() -> None:
     plan = '1. b = FIND(CTX, "b") : f\n2. a = FIND(CTX, "a") : f\n3. c = SUMMARIZE_X(CTX, b) : s'
     model = Scripted(lambda request: getattr(request.task, "output", ""))
     answer = asyncio.run(Pearl(model).execute(plan, DOCUMENT))
-    assert answer.text == "a\n\nc"
+    assert answer.value == {"a": "a", "c": "c"}
 
 
 def test_a_plan_with_its_question_can_be_executed_again_and_again() -> None:

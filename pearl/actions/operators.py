@@ -31,12 +31,20 @@ REWRITE = Action(
     "it: say what its pronouns and left out words stand for, and change nothing else",
 )
 
+ANSWER = Action(
+    "ANSWER",
+    (Parameter("QUESTION"), *(Parameter(name, reads="results") for name in ("R1", "R2"))),
+    "Answer QUESTION in a few sentences from the results R1, R2 and any further ones; the last step of a "
+    "plan with several results",
+    is_variadic=True,
+)
+
 
 @cache
 def operators() -> ActionLibrary:
     """All operators: computed in Python, by a search, or by a model."""
     shipped = {**native.general(), **by_search.known(), **by_row.known()}
-    return ActionLibrary("operators", [*shipped.values(), SUBQUERIES, REWRITE, LOOKUP])
+    return ActionLibrary("operators", [*shipped.values(), SUBQUERIES, REWRITE, LOOKUP, ANSWER])
 
 
 @cache

@@ -8,8 +8,6 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING
 
 from pearl.cli.terminal import new_console
-from pearl.documents.evidence import Evidence, normalise, placed
-from pearl.documents.evidence.normal import NormalText
 from pearl.errors import Span
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
@@ -18,7 +16,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pearl.documents.document import Document
-    from pearl.interpreter.answer import Answer, RowEvidence, StepResult
+    from pearl.documents.evidence import Evidence
+    from pearl.interpreter.answer import Answer, RowEvidence
+    from pearl.interpreter.results import StepResult
 
 _ALL = 0.995
 """Coverage from which a document counts as read: text between rows belongs to no row."""
@@ -44,7 +44,7 @@ def print_answer(
     from rich.text import Text
 
     from pearl.documents.rows import shortened
-    from pearl.interpreter.answer import MAX_SHOWN
+    from pearl.interpreter.results import MAX_SHOWN
 
     console = new_console(file=file)
 
@@ -60,13 +60,14 @@ def print_answer(
     understood = answer.understood
     if understood is not None and understood.question != understood.asked:
         console.print(Text(f"Understood as: {understood.question}", style="dim"))
-    form = mark_form(answer.text)
-    pieces, quoted = cited(answer.text, answer.evidence)
     shown = Text()
-    for text, numbers in pieces:
-        shown.append(text)
-        for number in numbers:
-            shown.append(f" {form.format(number)}", style=MARK_STYLE)
+    quoted = set[int]()
+    for number, text in _marked(answer.markdown):
+        if number is None:
+            shown.append(text)
+        else:
+            quoted.add(number)
+            shown.append(f" [{number}]", style=MARK_STYLE)
     console.print(shown)
     console.print()
     if answer.method == "direct":
@@ -89,13 +90,13 @@ def print_answer(
         head("Evidence")
     numbered = _numbered(answer, surroundings)
     for each in islice(numbered, len(answer.evidence)):
-        each.print(console, form, is_quoted=each.number in quoted)
+        each.print(console, is_quoted=each.number in quoted)
     if answer.rows:
         n = sum(not row.is_decided for row in answer.rows)
         undecided = f", {n:,} of them undecided" if n else ""
         head(f"Rows behind it: {counted(len(answer.rows), 'row')}{undecided}")
     for each in islice(numbered, MAX_SHOWN):
-        each.print(console, form, style="" if each.is_decided else "yellow")
+        each.print(console, style="" if each.is_decided else "yellow")
     if (left := len(answer.rows) - MAX_SHOWN) > 0:
         console.print(Text(f"... and {left:,} more; --rows FILE.csv writes all of them", "dim"))
     if answer.evidence and vain:
@@ -134,9 +135,8 @@ def print_evidence(
 ) -> None:
     """Print every passage and row behind an answer, with its place and the steps that use it."""
     console = new_console(file=file)
-    form = mark_form(answer.text)
     for each in _numbered(answer, surroundings):
-        each.print(console, form)
+        each.print(console)
     if not answer.evidence and not answer.rows:
         console.print("Evidence: none")
 
@@ -151,13 +151,11 @@ class _Numbered:
     lines: Sequence[Line]
     is_decided: bool = True
 
-    def print(
-        self, console: Console, form: str, *, is_quoted: bool = False, style: str = ""
-    ) -> None:
+    def print(self, console: Console, *, is_quoted: bool = False, style: str = "") -> None:
         """Print it; only the place if the answer quotes the passage."""
         from rich.text import Text
 
-        mark = (f"{form.format(self.number)} ", MARK_STYLE)
+        mark = (f"[{self.number}] ", MARK_STYLE)
         if is_quoted:
             console.print(Text.assemble(mark, (self.where, "dim")))
         else:
@@ -186,9 +184,6 @@ def _context(context: str, coverage: float | None) -> str:
     return f"{context}, {shown} % of the document"
 
 
-MIN_WORDS = 4
-"""Minimum words of a passage that is marked without quotation marks around it."""
-
 MAX_LINE = 200
 """Maximum characters of a line, and of the text on either side of a quote in its line."""
 
@@ -198,59 +193,17 @@ MAX_QUOTE = 1_000
 _SEARCHED = 20_000
 """Characters that are searched for each line beside a quote."""
 
-_NUMBER = lazy_pattern(r"\[\d+\]")
-_CLOSING = "\"'”’»«」』"
-_OPENING = "\"'“‘„‚«»「『"
+_MARK = lazy_pattern(r"\[\^(\d+)\]")
 
 
-def mark_form(text: str) -> str:
-    """The form of marks: `[1]`, or `[^1]` if the text itself has numbers in brackets.
-
-    Example:
-        >>> mark_form("It leaked.").format(1), mark_form("It leaked, as shown in [7].").format(1)
-        ('[1]', '[^1]')
-    """
-    return "[^{}]" if _NUMBER.search(text) else "[{}]"
-
-
-def cited(
-    text: str, evidence: Sequence[Evidence]
-) -> tuple[list[tuple[str, tuple[int, ...]]], frozenset[int]]:
-    """Cut an answer after each passage that it quotes; returns pieces with numbers, and all numbers."""
-    numbers = {id(each): n for n, each in enumerate(evidence, start=1)}
-    blocks, others = placed(text, evidence)
-    pieces: list[tuple[str, tuple[int, ...]]] = []
-    for at, (block, each) in enumerate(blocks):
-        last = "" if at == len(blocks) - 1 else "\n"
-        if each is not None:
-            pieces += [(block, (numbers[id(each)],)), (last, ())]
-        else:
-            pieces += _within(block + last, others, numbers)
-    found = {n for _, marks in pieces for n in marks}
-    return [piece for piece in pieces if piece[0] or piece[1]], frozenset(found)
-
-
-def _within(
-    text: str, evidence: Sequence[Evidence], numbers: dict[int, int]
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Cut a text after each passage within a sentence."""
-    ends: dict[int, list[int]] = {}
-    whole = NormalText(text)
-    for each in evidence:
-        passage = NormalText(each.text)
-        span = whole.find(passage) if not each.omitted else None
-        if span is None or span[0] == span[1]:
-            continue
-        start, end = whole.original(*span).start, whole.original(*span).end
-        is_quoted = text[max(0, start - 1) : start] in _OPENING and text[end : end + 1] in _CLOSING
-        is_quoted &= 0 < start < end < len(text)
-        if is_quoted or len(normalise(each.text).split()) >= MIN_WORDS:
-            ends.setdefault(end + is_quoted, []).append(numbers[id(each)])
+def _marked(markdown: str) -> Iterator[tuple[int | None, str]]:
+    """Texts, and numbers of evidence between them."""
     at = 0
-    for end in sorted(ends):
-        yield text[at:end], tuple(ends[end])
-        at = end
-    yield text[at:], ()
+    for mark in _MARK.finditer(markdown):
+        yield None, markdown[at : mark.start()]
+        yield int(mark[1]), ""
+        at = mark.end()
+    yield None, markdown[at:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,8 @@ def unread_outputs(plan: Plan) -> Iterator[Diagnostic]:
                 f"no step reads '{step.output}': it becomes part of the answer",
                 step.output_span,
                 "note",
-                help="if it does not belong to the answer, pass it to a later step or remove the step",
+                help='to compose one answer, end the plan with ANSWER("the question", a, b); if it does not '
+                "belong to the answer, pass it to a later step or remove the step",
             )
 
 
@@ -262,6 +263,8 @@ def fitting_names(
 
 
 def _advice(given: ValueType, parameter: Parameter) -> str:
+    if parameter.reads == "results":
+        return "it composes results: pass outputs of earlier steps"
     if parameter.type is ValueType.CONTEXT:
         return "pass CTX or an earlier output"
     if given is ValueType.CONTEXT and parameter.reads == "rows":
@@ -317,6 +320,8 @@ def _type(argument: Argument, assigned: Mapping[str, ValueType]) -> ValueType | 
 
 def _fits(argument: Argument, given: ValueType, parameter: Parameter) -> bool:
     """Whether a parameter accepts a value."""
+    if parameter.reads == "results":
+        return isinstance(argument, Reference) and not argument.is_context
     if isinstance(argument, Reference) and not argument.is_context:
         return given in outputs_for(parameter.type)
     return parameter.type in (given, ValueType.TEXT)
@@ -463,6 +468,13 @@ def _diagnose(
                 yield _undefined(reference, step, assigned, later, taken)
         if known is not None:
             yield from argument_problems(step, known, assigned)
+            if known.composes and step is not plan.steps[-1]:
+                yield Diagnostic(
+                    "answer-not-last",
+                    f"'{step.action}' composes the answer, but a step follows it",
+                    step.action_span,
+                    help=f"make '{step.output}' the last step, or use another action",
+                )
         fitting = fitting_names(step, known, assigned)
         yield from string_references(step, known, fitting, list(assigned), plan.question or "")
         if step.output == CTX:

@@ -32,6 +32,21 @@ class PlanGraph(ShownInNotebooks):
         """The plan as text."""
         return str(self.checked)
 
+    @property
+    def composer(self) -> Step | None:
+        """The last step, if it composes the answer from the results of others."""
+        last = self.steps[-1]
+        return last if self.checked.action(last).composes else None
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """The outputs that the answer consists of: those that no step uses, or only the composer."""
+        last = self.composer
+        if last is None:
+            return self.checked.outputs
+        others = (name for name in self.checked.outputs if name != last.output)
+        return tuple(dict.fromkeys([*(each.name for each in last.references()), *others]))
+
     def levels(self) -> tuple[tuple[int, ...], ...]:
         """Groups of steps that can run concurrently: each depends on steps of earlier groups only."""
         depth: list[int] = []

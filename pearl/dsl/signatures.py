@@ -54,7 +54,9 @@ class Parameter:
 
     name: str
     type: ValueType = ValueType.TEXT
-    reads: Literal["", "rows", "passages", "table", "number", "labels", "value", "figure"] = ""
+    reads: Literal[
+        "", "rows", "passages", "table", "number", "labels", "value", "figure", "results"
+    ] = ""
     choices: tuple[str, ...] = ()
 
     @classmethod
@@ -127,6 +129,11 @@ class Action:
     def asks_table(self) -> bool:
         """Whether a model carries out the action by querying a table."""
         return any(parameter.reads == "table" for parameter in self.parameters)
+
+    @property
+    def composes(self) -> bool:
+        """Whether the action composes the answer from the results of other steps."""
+        return any(parameter.reads == "results" for parameter in self.parameters)
 
     @property
     def reads_context(self) -> bool:

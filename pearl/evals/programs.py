@@ -17,7 +17,8 @@ from pearl.documents.numbers import Quantity, find_quantity
 from pearl.documents.table.quantities import read_quantity
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.nodes import Argument, Number, Reference, Step, String
-from pearl.interpreter.answer import Answer, StepResult
+from pearl.interpreter.answer import Answer
+from pearl.interpreter.results import StepResult
 
 _EVALUATE, _CALCULATE = "EVALUATE", "CALCULATE"
 _COMMUTATIVE = frozenset({"add", "multiply"})

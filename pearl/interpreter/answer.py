@@ -9,35 +9,35 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import IO, Any, Literal
 
-from pearl.actions.groups import NONE
-from pearl.actions.values import Fetched, Scalar, Value, as_text, behind, is_estimate
+from pearl.actions.values import Fetched, is_estimate
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, shown_ranks
 from pearl.documents.rows import Row, Rows, shortened
 from pearl.documents.table import cell_span
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
-from pearl.dsl.signatures import Action
 from pearl.errors import Span
 from pearl.errors.escaping import inert
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.agreement import Agreement
+from pearl.interpreter.parts import (
+    AnswerPart,
+    PartValue,
+    Piece,
+    answer_parts,
+    labelled_markdown,
+    labelled_text,
+    marked,
+)
+from pearl.interpreter.results import Cited, StepResult
 from pearl.llm import Usage
 from pearl.notebooks import ShownInNotebooks
 from pearl.planner.understanding import Understood
-from pearl.replies.typed import State
-from pearl.trace import AnswerStatus, StepFinished, Trace
+from pearl.replies.composed import NUMBER_WORD
+from pearl.trace import AnswerStatus, Trace
 
 MAX_COLUMNS = 4
 """Maximum columns named in the displayed position of a row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cited:
-    """The cells of a table that a step is computed from."""
-
-    numbers: Mapping[int, int]
-    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,147 +217,6 @@ def _shown(value: str | None) -> str:
     return "undecided" if value is None else value
 
 
-MAX_TRACED_ROWS = 20
-"""Maximum rows of a value in a trace event."""
-
-MAX_SHOWN = 5
-"""Number of rows displayed of an answer, and at the beginning and the end of a step's rows."""
-
-MAX_LINE = 120
-"""Maximum displayed characters of a row."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """The result of a step.
-
-    A result that is computed from rows has a value even if some of the rows are undecided.
-    """
-
-    output: str
-    action: str
-    value: Value
-    is_native: bool
-    context: Literal["full", "map-reduce", "retrieve", "rows", "none"] = "none"
-    coverage: float | None = None
-    n_calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    duration_s: float = 0.0
-    shown: str | None = field(default=None, repr=False)
-    reply: str = field(default="", repr=False)
-    quotes: tuple[str, ...] = ()
-    state: State = "found"
-    why: str = ""
-    truncated: str = ""
-    fetched: Fetched | None = field(default=None, repr=False)
-    cited: Cited | None = field(default=None, repr=False)
-    verdicts: Mapping[str, int] = field(default_factory=dict, repr=False)
-
-    @property
-    def text(self) -> str:
-        """The value as text."""
-        return as_text(self.value)
-
-    @property
-    def preview(self) -> str:
-        """The value for display; rows are shortened to a few lines."""
-        if not self.rows:
-            return self.text
-        lines = [shortened(line, MAX_LINE) for line in self.text.split("\n")]
-        if (left := len(lines) - 2 * MAX_SHOWN) > 0:
-            between = f"... ({left:,} line{'s' if left > 1 else ''} not shown)"
-            lines = [*lines[:MAX_SHOWN], between, *lines[-MAX_SHOWN:]]
-        return "\n".join(lines)
-
-    @property
-    def rows(self) -> Rows | None:
-        """The rows that the value is computed from; None if there are no such rows."""
-        return behind([self.value])
-
-    @property
-    def is_void(self) -> bool:
-        """Whether the result has no value that later steps can use."""
-        return self.state in ("undecided", "refused") and self.rows is None
-
-    @property
-    def as_input(self) -> Value:
-        """The input of later steps: a model's full reply, because its quotes may matter."""
-        return self.value if isinstance(self.value, Rows | Scalar) else self.reply or self.text
-
-    def to_json(self) -> dict[str, Any]:
-        """The result as JSON data."""
-        return {
-            "output": self.output,
-            "action": self.action,
-            "value": _plain(self.value),
-            "state": self.state,
-            **({"why": self.why} if self.why else {}),
-            **({"truncated": self.truncated} if self.truncated else {}),
-            **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
-            "quotes": list(self.quotes),
-            "native": self.is_native,
-            "context": self.context,
-            "coverage": self.coverage,
-            "calls": self.n_calls,
-        }
-
-    @property
-    def event(self) -> StepFinished:
-        """The trace event of this result."""
-        return StepFinished(
-            step=self.output,
-            action=self.action,
-            value=as_text(self.value, MAX_TRACED_ROWS),
-            state=self.state,
-            truncated=self.truncated,
-            verdicts=dict(self.verdicts),
-            is_native=self.is_native,
-            context=self.context,
-            coverage=self.coverage,
-            n_calls=self.n_calls,
-            usage=self.usage,
-            duration_s=self.duration_s,
-        )
-
-
-def computed(
-    step: Step, action: Action, value: Value, why: str = "", state: State = "found"
-) -> StepResult:
-    """The result of a computed step: `nothing` for an empty value, undecided for a value with a reason."""
-    rows = behind([value])
-    if rows is not None:
-        why = why or rows_undecided(rows)
-    entries = value.rows if isinstance(value, Scalar) and value.value == NONE else value
-    if isinstance(entries, list | Rows) and not entries and not why:
-        state = "nothing"
-    elif why and state == "found":
-        state = "undecided"
-    return StepResult(step.output, action.name, value, action.is_native, state=state, why=why)
-
-
-def void(step: Step, action: Action, why: str) -> StepResult:
-    """The result of a step without a value."""
-    return computed(step, action, f"undecided: {why}", why)
-
-
-def rows_undecided(rows: Rows, n_asked: int = 0) -> str:
-    """A note on the number of undecided rows; "" for none."""
-    n = len(rows.undecided)
-    n_rows = max(n_asked, n + len(rows.values))
-    return f"{n:,} of {n_rows:,} rows are undecided" if n else ""
-
-
-def _plain(value: Value) -> str | int | float | bool | list[str]:
-    """A value as JSON data; only its first rows, because the answer's evidence has every relevant row."""
-    match value:
-        case Rows():
-            return value.lines(MAX_TRACED_ROWS)
-        case Scalar():
-            return value.value
-        case _:
-            return value
-
-
 MAX_TOLD = 80
 """Maximum characters of a quote in the reason for a status."""
 
@@ -366,14 +225,6 @@ UNSURE = frozenset({"undecided", "degraded", "refused"})
 _HOW_MANY = lazy_pattern(
     r"\bhow many\b|\b(?:what|which|give|tell|find|state|count|determine|is|was)\b[^.?!]{0,40}\bthe (?:total )?number of\b"
     r"|\bwie ?viele?\b|\bcombien de\b|\bcu[aá]nt[oa]s\b|\bquant[ie]\b|\bquant[oa]s\b|\bhoeveel\b|\bсколько\b|多少|几个|いくつ|何人|몇",
-    re.I,
-)
-_NUMBER = lazy_pattern(
-    r"\d|[一二三四五六七八九十百零两]|\b(?:zero|none|no|nobody|neither|never|nothing|once|twice|thrice|one|two|three|four|five|six|seven|eight|"
-    r"nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty\b[\w-]*|hundreds?|thousands?|millions?|billions?|dozens?|couple|pair|half|nil|single|only|both|"
-    r"keine?r?|null|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\w+zehn|\w+zig|hundert|tausend|"
-    r"aucune?|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|cent|mille|ning[uú]n\w*|uno|dos|tres|cuatro|cinco|seis|siete|ocho|"
-    r"nueve|diez|nessun\w*|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|dois|duas|oito|dez)\b",
     re.I,
 )
 _NO_NUMBER = lazy_pattern(
@@ -390,12 +241,14 @@ class Answer(ShownInNotebooks):
 
     Attributes:
         question: The question as the user wrote it.
-        text: The answer.
+        text: The answer: composed by the model, or its parts, each with its label if there are several.
+        parts: The results that the answer consists of.
         evidence: Passages of the document, in the order in which the steps quote them.
         unverified: Quotes that could not be verified, with their step and the reason.
         rows: The rows that the answer is computed from, in the order of the document.
         steps: Every step with its value, in plan order.
-        outputs: The steps that form the answer: those whose output no other step uses.
+        outputs: The steps of the parts: those whose output no step uses but the last one, which composes
+            the answer.
         method: `plan`, or `direct` if there was no valid plan and the fallback was enabled.
         understood: How the question was understood; None if it was planned unchanged.
         agreement: How far independent plans agree; None for a single plan.
@@ -414,12 +267,28 @@ class Answer(ShownInNotebooks):
     usage: Usage
     duration_s: float
     trace: Trace = field(repr=False, compare=False)
+    parts: tuple[AnswerPart, ...] = ()
+    composed: tuple[Piece, ...] = field(default=(), repr=False)
     rows: tuple[RowEvidence, ...] = field(default=(), repr=False)
     understood: Understood | None = None
     agreement: Agreement | None = None
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def markdown(self) -> str:
+        """The answer as Markdown; `[^3]` stands behind what `evidence[2]` bears out."""
+        if self.composed:
+            return marked(self.composed)
+        is_labelled = self.parts and labelled_text(self.parts) == self.text
+        return labelled_markdown(self.parts, self.evidence) if is_labelled else self.text
+
+    @property
+    def value(self) -> PartValue | dict[str, PartValue]:
+        """The value of the only part, or the values of several by output; None for no value."""
+        values = {part.output: part.value for part in self.parts}
+        return next(iter(values.values())) if len(values) == 1 else values
 
     @property
     def status(self) -> AnswerStatus:
@@ -486,7 +355,8 @@ class Answer(ShownInNotebooks):
     def notes(self) -> tuple[str, ...]:
         """How the answer was computed, beyond its text: date formats, searches, omissions."""
         every = (each for step in self.steps for each in (step.rows, step.fetched))
-        notes = (note for each in every if each is not None for note in each.notes)
+        found = (note for each in every if each is not None for note in each.notes)
+        notes = (*found, *(note for step in self.steps for note in step.composed_notes))
         return tuple(note for note in dict.fromkeys(notes) if not is_estimate(note))
 
     @property
@@ -511,6 +381,8 @@ class Answer(ShownInNotebooks):
             **({"understood": understood} if understood else {}),
             "document": self.document,
             "answer": self.text,
+            "markdown": self.markdown,
+            "parts": [part.to_dict() for part in self.parts],
             **({"why": self.why} if self.why else {}),
             "method": self.method,
             "model": self.model,
@@ -542,7 +414,8 @@ def _says_number(text: str, counted: str) -> bool:
         >>> _says_number("He has a dog.", " dogs has he?"), _says_number("He ran a mile in 1957.", " dogs has he?")
         (True, False)
     """
-    if _NUMBER.search(_NO_NUMBER.sub("", text)):
+    stated = _NO_NUMBER.sub("", text)
+    if re.search(r"\d|[一二三四五六七八九十百零两]", stated) or NUMBER_WORD.search(stated):
         return True
     nouns = "|".join(re.escape(word[:3]) for word in re.findall(r"[^\W\d_]{3,}", counted)[:3])
     return bool(nouns) and bool(re.search(rf"{_ARTICLE} (?:\w+ ){{0,2}}(?:{nouns})", text, re.I))
@@ -565,30 +438,33 @@ def compose(
 ) -> Answer:
     """Compose the answer and verify every quote of every model step."""
     by_output = {result.output: result for result in results}
-    # Quotes in native steps come from their input steps.
-    replies = [
-        StepReply(result.output, result.reply, _given(step, by_output))
-        for step, result in zip(graph.steps, results, strict=True)
-        if not result.is_native
-    ]
-    shown = [by_output[name] for name in graph.checked.outputs]
-    unsure = [result for result in results if result.is_void]
-    if unsure and not any(result.state in ("undecided", "refused") for result in shown):
-        shown.insert(0, unsure[0])  # a later step used it
-    evidence, unverified = collect(replies, document)
+    names = graph.parts
+    unsure = [result.output for result in results if result.is_void]
+    if unsure and not any(by_output[name].state in ("undecided", "refused") for name in names):
+        names = (unsure[0], *names)  # a later step used it
+    evidence, unverified = collect(step_replies(graph, results), document)
     fetched = [(each.output, each.fetched) for each in results if each.fetched is not None]
     if fetched:
         evidence = tuple(
             replace(each, ranks=ranks_at(fetched, each.span.start)) for each in evidence
         )
-    outputs = [
-        (name, rows) for name in graph.checked.outputs if (rows := by_output[name].rows) is not None
-    ]
+    parts = answer_parts(graph, by_output, names, evidence)
+    numbers = {(each.span, each.omitted): number for number, each in enumerate(evidence, start=1)}
+    composed = tuple(
+        (text, tuple(numbers[each.span, each.omitted] for each in cites))
+        for result in results
+        for text, cites in result.composed
+    )
+    if composed and graph.composer is not None:
+        given = {reference.name for reference in graph.composer.references()}
+        others = [part for part in parts if part.output not in given]
+        composed += tuple((f"\n\n{part.line}", part.evidence) for part in others)
+    outputs = [(name, rows) for name in graph.parts if (rows := by_output[name].rows) is not None]
     return Answer(
         question=graph.checked.plan.question or "",
-        text="\n\n".join(result.text for result in shown if result.text.strip()),
+        text="".join(text for text, _ in composed) or labelled_text(parts),
         plan=graph.text,
-        outputs=graph.checked.outputs,
+        outputs=graph.parts,
         method=method,
         document=document.name,
         steps=tuple(results),
@@ -598,10 +474,22 @@ def compose(
         usage=usage,
         duration_s=duration_s,
         trace=trace,
+        parts=parts,
+        composed=composed,
         rows=row_evidence(
             outputs, document, fetched, [each.cited for each in results if each.cited is not None]
         ),
     )
+
+
+def step_replies(graph: PlanGraph, results: Sequence[StepResult]) -> list[StepReply]:
+    """The replies whose quotes are verified; quotes in native steps come from their input steps."""
+    by_output = {result.output: result for result in results}
+    return [
+        StepReply(result.output, result.reply, _given(step, by_output))
+        for step, result in zip(graph.steps, results, strict=False)
+        if not result.is_native
+    ]
 
 
 def _given(step: Step, results: Mapping[str, StepResult]) -> tuple[str, ...]:

@@ -38,13 +38,25 @@ def why_hollow(text: str, request: Request) -> str:
     task = request.task
     if len(words) < MIN_WORDS or not isinstance(task, ActionTask):
         return ""
-    if any(words[period:] == words[:-period] for period in range(1, len(words) // MIN_TIMES + 1)):
+    if MIN_TIMES * _period(words) <= len(words):
         return "the reply is the same words over and over"
     if len(words) >= MIN_COPIED and task.document and len(task.document) > 2 * len(text):
         beginning = " ".join(task.document[: 2 * len(text)].split())
         if beginning.startswith(" ".join(text.split())):
             return "the reply is the beginning of the document"
     return ""
+
+
+def _period(words: Sequence[str]) -> int:
+    """The shortest distance by which words are their own repetition, by the failure function."""
+    borders = [0] * len(words)
+    border = 0
+    for i in range(1, len(words)):
+        while border and words[i] != words[border]:
+            border = borders[border - 1]
+        border += words[i] == words[border]
+        borders[i] = border
+    return len(words) - borders[-1]
 
 
 def _words(text: str) -> list[str]:

@@ -314,6 +314,7 @@ class ContextLimits:
     is_constrained: bool = False
     is_apart: bool = False
     sql_engine: SqlEngine = "sqlite"
+    compose: Literal["auto", "off"] = "auto"
     usual_reply_tokens: int | None = None
 
     def __post_init__(self) -> None:

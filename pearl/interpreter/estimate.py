@@ -18,7 +18,7 @@ from pearl.documents.numbers import UnclearNumberError, whole_number
 from pearl.documents.passages import chunks
 from pearl.documents.rows import Rows
 from pearl.documents.tokens import Counter
-from pearl.dsl.nodes import Argument, Reference, Step
+from pearl.dsl.nodes import Argument, Reference, Step, String
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
 from pearl.interpreter.bounds import NONE, Range, StepCosts, longer
@@ -163,6 +163,8 @@ class CostEstimator:
         return costs
 
     def _of_step(self, step: Step, action: Action) -> StepCosts:
+        if action.composes:
+            return self._of_composer(step)
         if action.searches:
             self._search(step, action)
         elif action.is_native:
@@ -181,6 +183,22 @@ class CostEstimator:
             self._values[step.output] = self._unknown.new(most + UNDECIDED_TOKENS)
             return costs
         return StepCosts()
+
+    def _of_composer(self, step: Step) -> StepCosts:
+        """Costs of the last step: no call if fewer than two results are decided."""
+        n_parts = len({each.name for each in step.references()})
+        if self._limits.compose == "off" or n_parts < 2:
+            return StepCosts()
+        from pearl.interpreter.composing import max_prompt_tokens
+
+        question = step.arguments[0]
+        asked = question.value if isinstance(question, String) else ""
+        most = max_prompt_tokens(asked, self._counter)
+        cap = self._limits.prompt_tokens
+        return StepCosts(
+            Range(0, 1), Range(0, most if cap is None else min(most, cap)),
+            Range(0, self._reply_tokens), Range(0, 1),
+        )  # fmt: skip
 
     def _of_table(self, step: Step, action: Action) -> StepCosts:
         """Costs of a question about a table: one query, and its repetitions if it cannot be used."""

@@ -13,6 +13,7 @@ from pearl.actions import by_search, native
 from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
 from pearl.actions.values import EmptyListError, Value, as_text, behind
 from pearl.documents.document import Document
+from pearl.documents.evidence import collect
 from pearl.documents.numbers import UnclearNumberError
 from pearl.documents.rows import DOCUMENT, Rows
 from pearl.dsl.checker import CheckedPlan
@@ -29,11 +30,14 @@ from pearl.errors import (
     UsageError,
 )
 from pearl.interpreter.agreement import Agreement, PlanAnswer
-from pearl.interpreter.answer import Answer, StepResult, compose, computed, void
+from pearl.interpreter.answer import Answer, compose, step_replies
 from pearl.interpreter.asking import Asker, TextReply
 from pearl.interpreter.companies import ShownPassage, why_of_another
+from pearl.interpreter.composing import compose_answer, composed_result
 from pearl.interpreter.context import Context, ContextLimits, off_loop, step_error
+from pearl.interpreter.parts import answer_parts
 from pearl.interpreter.requests import RequestBuilder
+from pearl.interpreter.results import StepResult, computed, void
 from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
 from pearl.llm import ActionTask, Model, Usage
 from pearl.llm.concurrency import first_failure, gather
@@ -94,7 +98,9 @@ class _Interpreter:
         try:
             async with asyncio.TaskGroup() as group:
                 for step, needs in zip(self._graph.steps, self._graph.dependencies, strict=True):
-                    before = [tasks[i] for i in sorted(needs)]
+                    # The composer cites quotes of all steps before it.
+                    is_last = step is self._graph.composer
+                    before = tasks[:] if is_last else [tasks[i] for i in sorted(needs)]
                     tasks.append(group.create_task(self._when_ready(step, before)))
         except BaseExceptionGroup as failed:
             first = first_failure(failed)
@@ -137,6 +143,8 @@ class _Interpreter:
 
     async def _step(self, step: Step, before: Mapping[str, StepResult]) -> StepResult:
         action = self._graph.checked.action(step)
+        if action.composes:
+            return await self._compose(step, action, before)
         unsure = next((result for result in _inputs(step, before) if result.is_void), None)
         if unsure is not None and not _may_take(action, unsure):
             return void(step, action, _traced(unsure))
@@ -182,6 +190,25 @@ class _Interpreter:
             result, context=context.strategy, coverage=context.coverage if shown is None else None,
             fetched=context.fetched,
         )  # fmt: skip
+
+    async def _compose(
+        self, step: Step, action: Action, before: Mapping[str, StepResult]
+    ) -> StepResult:
+        """The answer from the results of other steps."""
+        document = self._calls.document
+        replies = step_replies(self._graph, list(before.values()))
+        evidence, _ = await off_loop(len(document.text), partial(collect, replies, document))
+        names = [reference.name for reference in step.references()]
+        parts = answer_parts(self._graph, before, names, evidence)
+        if self._calls.limits.compose == "off":
+            return composed_result(step, action, parts)
+        question = step.arguments[0]
+        asked = (
+            question.value
+            if isinstance(question, String)
+            else (self._graph.checked.plan.question or "")
+        )
+        return await compose_answer(step, action, asked, parts, evidence, self._asker)
 
     def _of_its_company(
         self,
@@ -477,6 +504,7 @@ async def answer_by(
     return replace(
         answer,
         text=f"undecided: {agreement.why}" if agreement.is_tied else answer.text,
+        composed=() if agreement.is_tied else answer.composed,
         agreement=agreement,
         usage=trace.usage,
         duration_s=time.monotonic() - began,
@@ -489,7 +517,8 @@ def _plan_answer(
 ) -> PlanAnswer:
     if isinstance(outcome, PearlError):
         return PlanAnswer(str(plan), written, "failed", outcome.message)
-    value: Value = outcome.text
+    # Composed sentences differ even where the results agree.
+    value: Value = "\n\n".join(part.text for part in outcome.parts)
     if len(outcome.outputs) == 1:
         value = next(s.value for s in outcome.steps if s.output == outcome.outputs[0])
     return PlanAnswer(

@@ -33,11 +33,11 @@ from pearl.documents.rows import Rows
 from pearl.dsl.nodes import Number, Reference, Step, String, items_of
 from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
-from pearl.interpreter.answer import StepResult, rows_undecided
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.context import ContextOverflowError, step_error
 from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.requests import RequestBuilder
+from pearl.interpreter.results import StepResult, rows_undecided
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
 from pearl.llm.concurrency import gather
 from pearl.llm.middleware.caching import ItemCache

@@ -12,11 +12,11 @@ from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
-from pearl.interpreter.answer import Cited, StepResult, computed, void
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.context import ContextLimits, ContextOverflowError, off_loop
 from pearl.interpreter.requests import PROMPT_MARGIN
+from pearl.interpreter.results import Cited, StepResult, computed, void
 from pearl.llm import LookupTask, Message, Request, TableColumn, Usage
 from pearl.tables.columns import DATE_PART
 from pearl.tables.lookup import (

@@ -37,7 +37,7 @@ from pearl.planner.material import PROFILES, PlannerMaterial, ProfileName
 from pearl.planner.periods import Calendar
 from pearl.planner.prompt import Rejected
 from pearl.planner.understanding import Understood, understand
-from pearl.planner.writer import MAX_REPAIRS, RepairLoop, one_line
+from pearl.planner.writer import MAX_REPAIRS, RepairLoop, composing, one_line
 from pearl.trace import PlanFailed, Trace
 
 Shape = Literal["none", "counts", "fields"]
@@ -183,7 +183,17 @@ class Planner:
         is_alone: bool = False,
         trace: Trace | None = None,
     ) -> CheckedPlan:
-        """Plan a standalone question by its parts or by the model."""
+        """Plan a standalone question by its parts or by the model; a language model composes the answer."""
+        plan = await self._write(
+            question, model, card=card, kind=kind, rejected=rejected, is_routed=is_routed,
+            is_alone=is_alone, trace=trace,
+        )  # fmt: skip
+        return composing(plan, question, self.settings.max_steps) if model.reads_prompts else plan
+
+    async def _write(
+        self, question: str, model: Model, *, card: str, kind: DocumentKind,
+        rejected: Sequence[Rejected], is_routed: bool | None, is_alone: bool, trace: Trace | None,
+    ) -> CheckedPlan:  # fmt: skip
         settings = self.settings
         actions = self.material.actions_for(kind)
         if settings.planned_by == "rule":

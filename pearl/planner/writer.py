@@ -8,6 +8,8 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from pearl.actions import native
+from pearl.actions.operators import ANSWER
 from pearl.documents.document import DocumentKind
 from pearl.documents.passages import terms
 from pearl.dsl.checker import COUNTS_BEST, MAX_STEPS, CheckedPlan, check, compile_plan, mend_plan
@@ -105,6 +107,25 @@ def finish_plan(
     if len(draft.steps) < max_steps:
         draft.combine()
     return print_plan(Plan(tuple(draft.steps))), (*fixed, *draft.notes)
+
+
+def composing(plan: CheckedPlan, question: str, max_steps: int) -> CheckedPlan:
+    """The plan with a last step that composes the answer, if it has several results or joins them."""
+    steps = plan.plan.steps
+    names: list[str] = list(plan.outputs)
+    if len(names) == 1 and steps[-1].output == names[0]:
+        last = plan.action(steps[-1])
+        inputs = [a.name for a in steps[-1].arguments if isinstance(a, Reference) and a.name != CTX]
+        if native.is_joining(last) and last.is_native and len(inputs) == len(steps[-1].arguments):
+            names, steps = inputs, steps[:-1]
+    action = plan.actions.get(ANSWER.name)
+    if len(names) < 2 or len(steps) >= max_steps or action is None or not action.composes:
+        return plan
+    output = free_output("answer", steps)
+    arguments: list[Argument] = [String(question)]
+    arguments += [Reference(name) for name in dict.fromkeys(names)]
+    last_step = Step(output, ANSWER.name, tuple(arguments), "Answer the question")
+    return check(replace(plan.plan, steps=(*steps, last_step)), plan.actions, max_steps=max_steps)
 
 
 @dataclass(slots=True)

@@ -21,7 +21,8 @@ from pearl.errors import PearlError
 from pearl.errors.diagnostics import Diagnostic, excerpt
 from pearl.errors.escaping import escaped
 from pearl.errors.patterns import lazy_pattern
-from pearl.interpreter.answer import Answer, StepResult
+from pearl.interpreter.answer import Answer
+from pearl.interpreter.results import StepResult
 from pearl.llm import Usage
 from pearl.trace import Event, Trace
 from pearl.view.page import TEMPLATES, bars, draw_plan, environment, n_at_once

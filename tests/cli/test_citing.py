@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.cli.output import MAX_LINE, MAX_QUOTE, Line, Surroundings, cited, mark_form
+from pearl.cli.output import MAX_LINE, MAX_QUOTE, Line, Surroundings
 from pearl.documents.document import from_text, join
 from pearl.documents.evidence import Evidence, StepReply, collect
 from pearl.errors import Span
+from pearl.interpreter.parts import cited, marked
 from tests.cli.emulator import Emulator
 from tests.cli.terminal import Terminal, child
 from tests.cli.test_terminal import on_a_terminal
@@ -35,9 +36,7 @@ def evidence(document: str, *texts: str) -> list[Evidence]:
 
 
 def with_marks(text: str, behind: list[Evidence]) -> str:
-    form = mark_form(text)
-    pieces, _ = cited(text, behind)
-    return "".join(said + "".join(form.format(n) for n in marks) for said, marks in pieces)
+    return marked(cited(text, dict(enumerate(behind, start=1))))
 
 
 BEHIND = evidence(STORY, "the hull was rotten", "Nils left the harbour at dawn.", "cold")
@@ -46,13 +45,13 @@ BEHIND = evidence(STORY, "the hull was rotten", "Nils left the harbour at dawn."
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("> Nils left the harbour at dawn.\nThen.", "> Nils left the harbour at dawn.[2]\nThen."),
-        ("He sold it, for the hull was rotten, he says.", "He sold it, for the hull was rotten[1], he says."),
-        ('As he says: "the hull was\nrotten".', 'As he says: "the hull was\nrotten"[1].'),
+        ("> Nils left the harbour at dawn.\nThen.", "> Nils left the harbour at dawn.[^2]\nThen."),
+        ("He sold it, for the hull was rotten, he says.", "He sold it, for the hull was rotten[^1], he says."),
+        ('As he says: "the hull was\nrotten".', 'As he says: "the hull was\nrotten"[^1].'),
         ("It was cold.", "It was cold."),  # one word is no quote
-        ("It was “cold” there.", "It was “cold”[3] there."),
-        ("the hull was rotten; nils left the harbour at dawn", "the hull was rotten[1]; nils left the harbour at dawn"),
-        ("Shown in [7]: the hull was rotten", "Shown in [7]: the hull was rotten[^1]"),
+        ("It was “cold” there.", "It was “cold”[^3] there."),
+        ("the hull was rotten; nils left the harbour at dawn", "the hull was rotten[^1]; nils left the harbour at dawn"),
+        ("Shown in [^7]: the hull was rotten", "Shown in [7]: the hull was rotten[^1]"),
         ("Nothing.", "Nothing."),
         ("", ""),
     ],
@@ -65,16 +64,15 @@ def test_what_leaves_something_out_is_no_passage_of_the_answer() -> None:
     quote = "> He sold the boat ... the hull was rotten."
     found, _ = collect([StepReply("a", quote)], from_text(STORY))
     assert found[0].omitted
-    assert cited(quote, found) == ([(quote, ())], frozenset())
+    assert cited(quote, dict(enumerate(found, start=1))) == [(quote, ())]
 
 
 @given(st.lists(st.sampled_from([*STORY.split("\n"), "> It was cold.", "cold", '"cold"', "", "x"])))
 def test_the_text_stays_and_every_number_is_of_some_evidence(lines: list[str]) -> None:
     text = "\n".join(lines)
-    pieces, found = cited(text, BEHIND)
+    pieces = cited(text, dict(enumerate(BEHIND, start=1)))
     assert "".join(said for said, _ in pieces) == text
-    assert found == {n for _, marks in pieces for n in marks}
-    assert found <= {1, 2, 3}
+    assert {n for _, marks in pieces for n in marks} <= {1, 2, 3}
 
 
 def around(text: str, quote: str, n: int) -> list[Line]:

@@ -19,9 +19,9 @@ from pearl.dsl.checker import check
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import Plan, Step
 from pearl.dsl.passes import PASSES, common_steps, pushdown, rewrite_plan
-from pearl.interpreter.answer import StepResult
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.execution import run
+from pearl.interpreter.results import StepResult
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import ModelCalled, PlanRewritten, StepFinished, Trace
@@ -121,7 +121,7 @@ def test_identical_steps_are_one_call_and_both_answer() -> None:
     by_output = {step.output: step for step in answer.steps}
     assert by_output["why"].text == by_output["too"].text
     assert [step.n_calls for step in answer.steps] == [1, 1, 0, 1, 0]
-    assert answer.text == "\n\n".join(by_output[name].text for name in ("place", "why", "too"))
+    assert answer.value == {name: by_output[name].text for name in ("place", "why", "too")}
     assert answer.plan.endswith(TWICE)
     rewrites = [(event.by, event.what) for event in trace if isinstance(event, PlanRewritten)]
     assert [by for by, _ in rewrites] == ["common_steps", "common_steps", "critical_path"]

@@ -13,9 +13,9 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.errors import ExecutionError, ModelError
-from pearl.interpreter.answer import StepResult
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.execution import run
+from pearl.interpreter.results import StepResult
 from pearl.llm import ActionTask, Model, Request, Usage
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import StepFailed, StepStarted, Trace

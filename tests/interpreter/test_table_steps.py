@@ -82,7 +82,7 @@ def test_later_steps_go_on_from_the_rows_and_cite_the_same_cells() -> None:
         f'{PLAN}\n2. n = COUNT(found) : Count\n3. names = FIELD(found, "Services") : What they do'
     )
     answer, _ = run(plan, CLINICS, replying(TEL_AVIV))
-    assert answer.text == "2\n\n- Ophthalmology; Cardiology\n- Dermatology"
+    assert answer.value == {"n": 2, "names": ["Ophthalmology; Cardiology", "Dermatology"]}
     assert [row.number for row in answer.rows] == [1, 2]
     assert answer.rows[0].steps == ("n", "names")
 

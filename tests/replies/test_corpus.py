@@ -15,7 +15,7 @@ from pearl.actions.library import read_library
 from pearl.actions.values import items_of, number_of
 from pearl.documents.document import Document
 from pearl.errors import ExecutionError, ModelError
-from pearl.interpreter.answer import StepResult
+from pearl.interpreter.results import StepResult
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
 from tests.root import ROOT

@@ -129,9 +129,14 @@ class Shape:
 def by_shape(
     actions: Iterable[Action], kind: Callable[[Action], str] = lambda action: ""
 ) -> dict[Shape, list[Action]]:
-    """Actions in groups of one shape, in the order of the first of each."""
+    """Actions in groups of one shape, in the order of the first of each.
+
+    The planner adds the step that composes the answer by rule.
+    """
     groups: dict[Shape, list[Action]] = {}
     for action in actions:
+        if action.composes:
+            continue
         slots = tuple(Slot(p.type, p.choices, p.reads == "labels") for p in action.parameters)
         more = slots[-1] if action.is_variadic else None
         shape = Shape(slots[: action.min_arity], more, kind(action))

@@ -1,0 +1,275 @@
+"""The parts of an answer: one result each, with its label and its evidence; as text and as Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pearl.actions.values import Scalar
+from pearl.documents.evidence import Evidence, normalise, placed, quoted_line
+from pearl.documents.evidence.normal import NormalText
+from pearl.documents.rows import Rows
+from pearl.dsl.graph import PlanGraph
+from pearl.dsl.nodes import Step
+from pearl.errors.patterns import lazy_pattern
+from pearl.interpreter.results import StepResult
+from pearl.replies.typed import State
+
+PartValue = str | int | float | bool | Decimal | list[Any] | None
+
+Piece = tuple[str, tuple[int, ...]]
+"""A piece of a text, and the numbers of the evidence that it quotes or cites."""
+
+MIN_WORDS = 4
+"""Minimum words of a passage that is marked without quotation marks around it."""
+
+MAX_MARKS = 8
+"""Maximum evidence numbers after a text that quotes none of the evidence."""
+
+MAX_LABEL = 160
+_MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d+[.)])\s+")
+_CLOSING = "\"'”’»«」』"
+_OPENING = "\"'“‘„‚«»「『"
+
+
+@dataclass(frozen=True, slots=True)
+class ListEntry:
+    """An entry of a list, and the numbers of its evidence."""
+
+    text: str
+    evidence: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPart:
+    """A result that the answer consists of.
+
+    Attributes:
+        output: The step.
+        label: What the step does, by its explanation in the plan.
+        value: A text, a number, a truth value, a list, or rows (a list of values, or of objects if they
+            have columns); None if it is undecided, refused or not stated.
+        text: The value as text.
+        state: The state of the step.
+        why: Why it is undecided or refused.
+        evidence: Numbers of its passages in `Answer.evidence`, from 1.
+        entries: The entries of a list, each with its own passages.
+    """
+
+    output: str
+    label: str
+    value: PartValue
+    text: str
+    state: State
+    why: str = ""
+    evidence: tuple[int, ...] = ()
+    entries: tuple[ListEntry, ...] = ()
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it has a value."""
+        return self.state not in ("undecided", "refused", "nothing") or self.value is not None
+
+    @property
+    def line(self) -> str:
+        """The part with its label; the reason if it has no value."""
+        if self.is_decided or self.state == "nothing":
+            return f"{self.label}: {self.text}"
+        word = "refused by the model" if self.state == "refused" else "undecided"
+        return f"{self.label}: {word}{f', because {self.why}' if self.why else ''}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The part as JSON data."""
+        value = str(self.value) if isinstance(self.value, Decimal) else self.value
+        return {
+            "output": self.output,
+            "label": self.label,
+            "value": value,
+            "text": self.text,
+            "state": self.state,
+            **({"why": self.why} if self.why else {}),
+            "evidence": list(self.evidence),
+            **(
+                {"entries": [{"text": e.text, "evidence": list(e.evidence)} for e in self.entries]}
+                if self.entries
+                else {}
+            ),
+        }
+
+
+def answer_parts(
+    graph: PlanGraph,
+    results: Mapping[str, StepResult],
+    names: Iterable[str],
+    evidence: Sequence[Evidence],
+) -> tuple[AnswerPart, ...]:
+    """The results of some steps as parts; a computed one has the evidence of its inputs."""
+    steps = {step.output: step for step in graph.steps}
+    parts = []
+    for name in dict.fromkeys(names):
+        result = results[name]
+        value = None if result.is_void else _plain(result)
+        sources = _sources(name, steps, results)
+        numbers = tuple(
+            number for number, passage in enumerate(evidence, start=1)
+            if not sources.isdisjoint(passage.steps)
+        )  # fmt: skip
+        entries: tuple[ListEntry, ...] = ()
+        if isinstance(value, list) and not isinstance(result.value, Rows):
+            passages = {number: evidence[number - 1] for number in numbers}
+            replies = "\n".join(results[source].reply for source in sorted(sources))
+            entries = _entries(value, replies, passages)
+        parts.append(AnswerPart(
+            name, _label(steps[name]), value, result.text, result.state, result.why, numbers, entries
+        ))  # fmt: skip
+    return tuple(parts)
+
+
+def _label(step: Step) -> str:
+    words = " ".join((step.explanation or step.output.replace("_", " ")).split()).rstrip(".:; ")
+    words = words if len(words) <= MAX_LABEL else f"{words[: MAX_LABEL - 1]}…"
+    return words[:1].upper() + words[1:]
+
+
+def _sources(
+    name: str, steps: Mapping[str, Step], results: Mapping[str, StepResult]
+) -> frozenset[str]:
+    """The step itself, or the steps of a model that a computed one uses."""
+    if not results[name].is_native:
+        return frozenset([name])
+    inputs = [each.name for each in steps[name].references() if not each.is_context]
+    return frozenset([name]).union(*(_sources(each, steps, results) for each in inputs))
+
+
+def _plain(result: StepResult) -> PartValue:
+    """The value as Python data."""
+    match result.value:
+        case Rows() as rows if rows.columns:
+            return [{name: row.fields.get(name, "") for name in rows.columns} for row in rows]
+        case Rows() as rows:
+            return [row.value for row in rows]
+        case Scalar(exact=exact) if exact is not None:
+            return exact.amount
+        case Scalar(value=value):
+            return value
+        case str() if result.state == "nothing":
+            return None
+        case str() as text if entries := _bulleted(text):
+            return entries
+        case value:
+            return value
+
+
+def _bulleted(text: str) -> list[str]:
+    """The entries of a text that is a list with "- "; none for other texts."""
+    lines = [line for line in text.splitlines() if line.strip() and quoted_line(line) is None]
+    is_list = all(line.startswith("- ") and line[2:].strip() for line in lines)
+    return [line[2:].strip() for line in lines] if is_list else []
+
+
+def _entries(
+    entries: Sequence[str], reply: str, passages: Mapping[int, Evidence]
+) -> tuple[ListEntry, ...]:
+    """Entries with the passages that stand below them in the reply, or that contain them."""
+    if not passages:
+        return tuple(ListEntry(entry, ()) for entry in entries)
+    forms = {number: normalise(passage.text) for number, passage in passages.items()}
+    below: list[set[int]] = [set() for _ in entries]
+    index = {normalise(entry): i for i, entry in enumerate(entries)}
+    at: int | None = None
+    for line in reply.splitlines():
+        quote = quoted_line(line)
+        if quote is None:
+            at = index.get(normalise(_MARK.sub("", line)), at)
+        elif at is not None and (form := normalise(quote)):
+            below[at] |= {n for n, passage in forms.items() if form in passage or passage in form}
+    if sum(map(bool, below)) < min(2, len(entries)):  # all quotes stand at the end
+        below = [set() for _ in entries]
+    for i, entry in enumerate(entries):
+        name = normalise(re.split(r"[:(–—]| - ", entry)[0])
+        if name and not below[i]:
+            word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+            below[i] = {n for n, passage in forms.items() if word.search(passage)}
+    return tuple(
+        ListEntry(entry, tuple(sorted(numbers)))
+        for entry, numbers in zip(entries, below, strict=True)
+    )
+
+
+def labelled_text(parts: Sequence[AnswerPart]) -> str:
+    """The parts of an answer as text, each with its label if there are several."""
+    if len(parts) == 1:
+        return parts[0].text
+    return "\n\n".join(_labelled(part, part.text.strip(), "{}") for part in parts)
+
+
+def labelled_markdown(parts: Sequence[AnswerPart], evidence: Sequence[Evidence]) -> str:
+    """The parts of an answer as Markdown with evidence numbers."""
+    if len(parts) == 1:
+        return marked(_cited(parts[0], evidence))
+    return "\n\n".join(_labelled(p, marked(_cited(p, evidence)).strip(), "**{}**") for p in parts)
+
+
+def _labelled(part: AnswerPart, text: str, form: str) -> str:
+    if not part.is_decided:
+        return part.line
+    is_line = "\n" not in text and len(text) <= MAX_LABEL and not isinstance(part.value, list)
+    return f"{form.format(part.label + ':')}{' ' if is_line else chr(10) * 2}{text}"
+
+
+def _cited(part: AnswerPart, evidence: Sequence[Evidence]) -> list[Piece]:
+    """The text of a part with the numbers of the evidence that it quotes, or rests on."""
+    if part.entries:
+        return [piece for e in part.entries for piece in ((f"- {e.text}", e.evidence), ("\n", ()))]
+    numbers = {number: evidence[number - 1] for number in part.evidence}
+    pieces = cited(part.text, numbers)
+    is_marked = any(marks for _, marks in pieces)
+    if not is_marked and len(numbers) <= MAX_MARKS and part.is_decided:
+        pieces.append(("", tuple(numbers)))  # a short value, or one in other words
+    return pieces
+
+
+def marked(pieces: Iterable[Piece]) -> str:
+    """Pieces as Markdown; evidence numbers have the form of footnotes, which no other text has."""
+    return "".join(
+        text.replace("[^", "[") + "".join(f"[^{number}]" for number in numbers)
+        for text, numbers in pieces
+    )
+
+
+def cited(text: str, evidence: Mapping[int, Evidence]) -> list[Piece]:
+    """Cut a text after each passage that it quotes."""
+    numbers = {id(passage): number for number, passage in evidence.items()}
+    blocks, others = placed(text, list(evidence.values()))
+    pieces: list[Piece] = []
+    for at, (block, passage) in enumerate(blocks):
+        last = "" if at == len(blocks) - 1 else "\n"
+        if passage is not None:
+            pieces += [(block, (numbers[id(passage)],)), (last, ())]
+        else:
+            pieces += _within(block + last, others, numbers)
+    return [piece for piece in pieces if piece[0] or piece[1]]
+
+
+def _within(text: str, evidence: Sequence[Evidence], numbers: Mapping[int, int]) -> Iterator[Piece]:
+    """Cut a text after each passage within a sentence."""
+    ends: dict[int, list[int]] = {}
+    whole = NormalText(text)
+    for passage in evidence:
+        form = NormalText(passage.text)
+        span = whole.find(form) if not passage.omitted else None
+        if span is None or span[0] == span[1]:
+            continue
+        start, end = whole.original(*span).start, whole.original(*span).end
+        is_quoted = text[max(0, start - 1) : start] in _OPENING and text[end : end + 1] in _CLOSING
+        is_quoted &= 0 < start < end < len(text)
+        if is_quoted or len(normalise(passage.text).split()) >= MIN_WORDS:
+            ends.setdefault(end + is_quoted, []).append(numbers[id(passage)])
+    at = 0
+    for end in sorted(ends):
+        yield text[at:end], tuple(ends[end])
+        at = end
+    yield text[at:], ()

@@ -1,0 +1,168 @@
+"""The results of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pearl.actions.groups import NONE
+from pearl.actions.values import Fetched, Scalar, Value, as_text, behind
+from pearl.documents.evidence import Evidence
+from pearl.documents.rows import Rows, shortened
+from pearl.dsl.nodes import Step
+from pearl.dsl.signatures import Action
+from pearl.llm import Usage
+from pearl.replies.typed import State
+from pearl.trace import StepFinished
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """The cells of a table that a step is computed from."""
+
+    numbers: Mapping[int, int]
+    columns: tuple[str, ...]
+
+
+MAX_TRACED_ROWS = 20
+"""Maximum rows of a value in a trace event."""
+
+MAX_SHOWN = 5
+"""Number of rows displayed of an answer, and at the beginning and the end of a step's rows."""
+
+MAX_LINE = 120
+"""Maximum displayed characters of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """The result of a step.
+
+    A result that is computed from rows has a value even if some of the rows are undecided.
+    """
+
+    output: str
+    action: str
+    value: Value
+    is_native: bool
+    context: Literal["full", "map-reduce", "retrieve", "rows", "none"] = "none"
+    coverage: float | None = None
+    n_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    duration_s: float = 0.0
+    shown: str | None = field(default=None, repr=False)
+    reply: str = field(default="", repr=False)
+    quotes: tuple[str, ...] = ()
+    state: State = "found"
+    why: str = ""
+    truncated: str = ""
+    fetched: Fetched | None = field(default=None, repr=False)
+    cited: Cited | None = field(default=None, repr=False)
+    verdicts: Mapping[str, int] = field(default_factory=dict, repr=False)
+    composed: tuple[tuple[str, tuple[Evidence, ...]], ...] = field(default=(), repr=False)
+    composed_notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The value as text."""
+        return as_text(self.value)
+
+    @property
+    def preview(self) -> str:
+        """The value for display; rows are shortened to a few lines."""
+        if not self.rows:
+            return self.text
+        lines = [shortened(line, MAX_LINE) for line in self.text.split("\n")]
+        if (left := len(lines) - 2 * MAX_SHOWN) > 0:
+            between = f"... ({left:,} line{'s' if left > 1 else ''} not shown)"
+            lines = [*lines[:MAX_SHOWN], between, *lines[-MAX_SHOWN:]]
+        return "\n".join(lines)
+
+    @property
+    def rows(self) -> Rows | None:
+        """The rows that the value is computed from; None if there are no such rows."""
+        return behind([self.value])
+
+    @property
+    def is_void(self) -> bool:
+        """Whether the result has no value that later steps can use."""
+        return self.state in ("undecided", "refused") and self.rows is None
+
+    @property
+    def as_input(self) -> Value:
+        """The input of later steps: a model's full reply, because its quotes may matter."""
+        return self.value if isinstance(self.value, Rows | Scalar) else self.reply or self.text
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as JSON data."""
+        return {
+            "output": self.output,
+            "action": self.action,
+            "value": _plain(self.value),
+            "state": self.state,
+            **({"why": self.why} if self.why else {}),
+            **({"truncated": self.truncated} if self.truncated else {}),
+            **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
+            "quotes": list(self.quotes),
+            "native": self.is_native,
+            "context": self.context,
+            "coverage": self.coverage,
+            "calls": self.n_calls,
+        }
+
+    @property
+    def event(self) -> StepFinished:
+        """The trace event of this result."""
+        return StepFinished(
+            step=self.output,
+            action=self.action,
+            value=as_text(self.value, MAX_TRACED_ROWS),
+            state=self.state,
+            truncated=self.truncated,
+            verdicts=dict(self.verdicts),
+            is_native=self.is_native,
+            context=self.context,
+            coverage=self.coverage,
+            n_calls=self.n_calls,
+            usage=self.usage,
+            duration_s=self.duration_s,
+        )
+
+
+def computed(
+    step: Step, action: Action, value: Value, why: str = "", state: State = "found"
+) -> StepResult:
+    """The result of a computed step: `nothing` for an empty value, undecided for a value with a reason."""
+    rows = behind([value])
+    if rows is not None:
+        why = why or rows_undecided(rows)
+    entries = value.rows if isinstance(value, Scalar) and value.value == NONE else value
+    if isinstance(entries, list | Rows) and not entries and not why:
+        state = "nothing"
+    elif why and state == "found":
+        state = "undecided"
+    return StepResult(step.output, action.name, value, action.is_native, state=state, why=why)
+
+
+def void(step: Step, action: Action, why: str) -> StepResult:
+    """The result of a step without a value."""
+    return computed(step, action, f"undecided: {why}", why)
+
+
+def rows_undecided(rows: Rows, n_asked: int = 0) -> str:
+    """A note on the number of undecided rows; "" for none."""
+    n = len(rows.undecided)
+    n_rows = max(n_asked, n + len(rows.values))
+    return f"{n:,} of {n_rows:,} rows are undecided" if n else ""
+
+
+def _plain(value: Value) -> str | int | float | bool | list[str]:
+    """A value as JSON data; only its first rows, because the answer's evidence has every relevant row."""
+    match value:
+        case Rows():
+            return value.lines(MAX_TRACED_ROWS)
+        case Scalar():
+            return value.value
+        case _:
+            return value

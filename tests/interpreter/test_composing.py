@@ -1,0 +1,186 @@
+"""Answers that a model composes from the results of several steps."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import Callable
+
+import pytest
+
+from pearl import Answer, Document, Pearl
+from pearl.documents.tokens import estimate
+from pearl.errors import ExecutionError, ModelError
+from pearl.llm import Request
+from pearl.llm.backends.scripted import Scripted
+from tests.models import Reading
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+STORY = Document(
+    "It rained. Ada sold the boat for 1,200 crowns because it leaked. Ada had a boat called Maria, "
+    "and another called Elsa. Her brother, aged 17, wept.",
+    "boats.txt",
+)
+QUESTION = "Why did Ada sell the boat, and how many boats did she have?"
+PLAN = f"""Question: {QUESTION}
+
+New actions:
+- None
+
+1. reason = FIND_REASON(CTX, "the selling of the boat") : Find why Ada sold the boat
+2. boats = LIST_ALL(CTX, "boats of Ada") : List the boats of Ada
+3. n = COUNT(boats) : Count the boats
+4. answer = ANSWER("{QUESTION}", reason, n) : Answer the question
+"""
+STEPS = {
+    "FIND_REASON": "It leaked, so she took 1,200 crowns.\n> Ada sold the boat for 1,200 crowns because it leaked.",
+    "LIST_ALL": "- Maria\n> Ada had a boat called Maria\n- Elsa\n> and another called Elsa.",
+}
+
+
+def replying(composed: str | Callable[[Request], str], **steps: str) -> Reading:
+    replies = {**STEPS, **steps}
+
+    def reply(request: Request) -> str:
+        action = request.task.action.name  # type: ignore[union-attr]
+        if action != "ANSWER":
+            return replies[action]
+        return composed if isinstance(composed, str) else composed(request)
+
+    return Reading(reply)
+
+
+def ask(model: Scripted, plan: str = PLAN, **settings: object) -> Answer:
+    return asyncio.run(Pearl(model, **settings).execute(plan, STORY))  # type: ignore[arg-type]
+
+
+def test_sentences_cite_the_evidence_and_values_are_inserted() -> None:
+    answer = ask(replying("She had {n} boats [2][3]. Ada sold one because it leaked. [1]"))
+    assert answer.text == "She had 2 boats. Ada sold one because it leaked."
+    assert answer.markdown == "She had 2 boats.[^2][^3] Ada sold one because it leaked.[^1]"
+    assert answer.evidence[0].text.endswith("because it leaked.")
+    assert answer.value == {"reason": STEPS["FIND_REASON"].partition("\n")[0], "n": 2}
+    assert (answer.status, answer.outputs, answer.notes) == ("answered", ("reason", "n"), ())
+    assert [part.evidence for part in answer.parts] == [(1,), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "note"),
+    [
+        ("It leaked [1]. She was rich [7].", "It leaked.", "1 sentence without a citation"),
+        ("It leaked [1][9].", "It leaked.", "1 citation of the composed answer"),
+        ("It leaked [1]. I hope this helps!", "It leaked.", "1 sentence without a citation"),
+        ("<think>They have 9.</think>It leaked [1].", "It leaked.", ""),
+        ("- It leaked [1]\n- {n} boats [2]", "- It leaked\n- 2 boats", ""),
+        ("She took 1,200 crowns [1].", "She took 1,200 crowns.", ""),
+        ("She had two boats [2].", "She had two boats.", ""),
+        # The parts are shown instead:
+        ("She had 3 boats [2].", "", "it says '3'"),
+        ("She had three boats [2].", "", "it says 'three'"),
+        ("She took 1,200 crowns [2].", "", "it says '1,200'"),
+        ("She took 1,300 crowns [1].", "", "it says '1,300'"),
+        ("She took 1,200 million crowns [1].", "", "it says '1,200 million'"),
+        ("She had {m} boats [2].", "", "it names '{m}'"),
+        ("She was ２３ [1].", "", "it says '23'"),
+        ("Ada liked the sea.", "", "no sentence cites"),
+        ("x = FIND(CTX, 'boat') [1]", "", "it repeats the plan"),
+        ("| a [1] |\n|---|\n| b [1] |", "", "or is a table"),
+        ("".join(f"It {a}{b} leaked [1]. " for a in LETTERS for b in LETTERS), "", "characters"),
+        ("I'm sorry, but I can't help with that.", "", "no composed answer"),
+        ("\x00\x1b[2J", "", "compos"),
+    ],
+)
+def test_citations_and_numbers_of_the_model_are_checked(reply: str, text: str, note: str) -> None:
+    model = replying(reply)
+    answer = ask(model)
+    parts = "Find why Ada sold the boat: It leaked, so she took 1,200 crowns.\n\nCount the boats: 2"
+    assert answer.text == (text or parts)
+    assert note in " ".join(answer.notes)
+    assert bool(answer.notes) == bool(note)
+    assert len(model.requests) == (4 if "sorry" in reply else 3)  # a refusal is asked again
+
+
+def test_parts_without_a_value_are_named_and_cost_no_call() -> None:
+    model = replying("It leaked [1].", LIST_ALL="Some boats, among others.")
+    answer = ask(model)
+    assert answer.status == "undecided"
+    assert answer.parts[1].value is None
+    reason, n = answer.text.split("\n\n")
+    assert reason.endswith("1,200 crowns.")
+    assert n.startswith("Count the boats: undecided, because ")
+    assert all(request.task.action.name != "ANSWER" for request in model.requests)  # type: ignore[union-attr]
+
+
+def test_without_a_composer_the_parts_have_labels() -> None:
+    model = replying("unused")
+    answer = ask(model, compose="off")
+    assert answer.text.startswith("Find why Ada sold the boat: It leaked")
+    assert answer.markdown.endswith("**Count the boats:** 2[^2][^3]")
+    assert len(model.requests) == 2
+
+
+def test_long_and_contradicting_results_fit_the_prompt() -> None:
+    prompts: list[str] = []
+
+    def compose(request: Request) -> str:
+        prompts.append(request.prompt)
+        return "One result says yes [1], another no [2]."
+
+    plan = PLAN.replace(", reason, n)", ", reason, boats)")
+    long = "No. " + "".join(
+        f"It was {a}{b}{c} wet. " for a in LETTERS for b in LETTERS for c in LETTERS * 3
+    )
+    entries = "\n".join(f"- the boat x{a}{b}" for a in LETTERS for b in LETTERS)
+    answer = ask(replying(compose, FIND_REASON=long, LIST_ALL=entries), plan)
+    assert answer.text == "One result says yes, another no.\n\nCount the boats: 676"
+    assert estimate(prompts[0]) <= 1_500
+
+
+def test_no_number_of_a_lying_composer_is_shown() -> None:
+    """500 replies with true and false numbers in many forms; a false one never reaches the answer."""
+    draw = random.Random(24)
+    words = [
+        "two",
+        "three",
+        "four",
+        "five",
+        "seven",
+        "eleven",
+        "twelve",
+        "nineteen",
+        "twenty",
+        "thirty-six",
+        "fifty",
+        "ninety-nine",
+        "dozen",
+    ]
+    sentences = [
+        "She had {} boats", "About {} crowns were paid", "It cost ${}", "It leaked {} % of the time",
+        "On day {} she left", "There were {} million of them", "- {} of the boats", "It was {}.5 metres",
+    ]  # fmt: skip
+    n_composed = 0
+    for _ in range(500):
+        pieces = []
+        for _ in range(draw.randint(1, 4)):
+            number = draw.choice([
+                "{n}", "2", "1,200", "17", str(draw.randint(0, 3_000)), f"{draw.randint(1, 9)},{draw.randint(100, 999)}",
+                draw.choice(words), f"-{draw.randint(1, 20)}", f"{draw.random():.2f}",
+            ])  # fmt: skip
+            cites = "".join(f"[{draw.randint(1, 5)}]" for _ in range(draw.randint(0, 2)))
+            pieces.append(f"{draw.choice(sentences).replace('{}', number)} {cites}.")
+        answer = ask(replying(" ".join(pieces)))
+        n_composed += bool(answer.composed)
+        allowed = {"2", "two", "1,200"}
+        shown = re.findall(r"\d[\d,.]*\d|\d|\b(?:" + "|".join(words) + r")\b", answer.text)
+        assert set(shown) <= allowed, answer.text
+        assert not re.search(r"million|%|\$|-\d", answer.text)
+    assert n_composed > 25
+
+
+def test_an_error_of_the_server_ends_the_run() -> None:
+    def fail(request: Request) -> str:
+        raise ModelError("no credit is left", kind="quota")
+
+    with pytest.raises(ExecutionError, match="no credit"):
+        ask(replying(fail))
