@@ -21,16 +21,18 @@ if TYPE_CHECKING:
 MIN_WORDS = 8
 MIN_SENTENCE = 4  # Minimum words of a whole sentence of the instructions that is an echo
 _WORD = lazy_pattern(r"\w+")
+_CONTROL = lazy_pattern(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
+"""Control characters other than line ends and tabs, and the colours of a terminal."""
 _LABEL = lazy_pattern(r"^(?:Instruction \w{1,80}\([^\n]{0,400}\): |Purpose of this step: )", re.M)
 
 
 def usable(
     completion: Completion, request: Request | None, *, is_computed: bool = False
 ) -> Completion:
-    """The completion without reasoning."""
+    """The completion without reasoning and control characters."""
     if request is not None and request.candidates:  # equal numbers are no loop
         return completion
-    text, usage = completion.text, completion.usage
+    text, usage = _CONTROL.sub("", completion.text), completion.usage
     split = without_reasoning(text)
     if request is not None and split.text != text:
         split = without_reasoning(text, request.prompt)
@@ -90,7 +92,9 @@ def _is_echo(text: str, request: Request) -> bool:
     if len(words) < MIN_SENTENCE:
         return False
     inputs = [value for name, value in step.arguments if name in step.inputs]
-    given = [step.document or "", *(step.parts or ()), *inputs]
+    # Nor is a reply that the model repeats when it is asked again: the request quotes it.
+    replies = [message.content for message in request.messages if message.role == "assistant"]
+    given = [step.document or "", *(step.parts or ()), *inputs, *replies]
     if len(words) < MIN_WORDS:
         sentences = (step.question, step.explanation, step.action.definition)
         is_echo = words in map(_words, sentences)

@@ -17,9 +17,9 @@ from pearl.documents.numbers import plain
 from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, require
 from pearl.dsl.literals import terminal
 from pearl.dsl.nodes import one_line
-from pearl.dsl.signatures import NOTHING
+from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.errors.patterns import lazy_pattern
-from pearl.replies.typed import says_nothing
+from pearl.replies.typed import may_take_back, read_reply, says_nothing
 
 _T = TypeVar("_T")
 
@@ -32,6 +32,8 @@ _LINE = lazy_pattern(
     re.I,
 )  # fmt: skip
 """An item's number, in the ways that models write it, and its value."""
+_PIPES = lazy_pattern(r"\A\s*\|[ \t]*|(?<=\S)[ \t]*\|\s*\Z")
+"""The outer marks of a line of a table."""
 _END_TAG = lazy_pattern(r"</\s*+item\s++[0-9]{1,7}\s*+>\Z", re.I)
 _ID = lazy_pattern(r"\s*+(?:<?\s*+item\s*+\#?\s*+)?+([0-9]{1,7})\s*+>?\s*+", re.I)
 _NESTED = 2
@@ -67,7 +69,7 @@ def claims(text: str, *, is_free: bool) -> Iterator[Claim]:
     found, text = _taken_json(text)
     for value in found:
         yield from _json_claims(value)
-    lines = text.split("\n")
+    lines = [_PIPES.sub("", line) for line in text.split("\n")]
     matches = [_numbered(line, is_free) for line in lines]
     styles = Counter(_style(match) for match in matches if match)
     if not styles:
@@ -84,6 +86,14 @@ def claims(text: str, *, is_free: bool) -> Iterator[Claim]:
         goes_on = is_free and i < last and _goes_on(lines[i + 1], matches[i + 1], style)
         is_last, is_barred = i == last == len(lines) - 1, match["mark"].endswith("|")
         yield Claim(int(match["id"]), None if goes_on else value, is_last, is_barred)
+
+
+def _whole(text: str) -> str | None:
+    """The value in a reply about a single item that has no number."""
+    found, rest = _taken_json(text)
+    if len(found) == 1 and isinstance(found[0], _Object):
+        return _one_of(found[0], _VALUE_KEYS, _scalar)
+    return "\n".join(line for line in rest.strip().split("\n") if not _FENCE.match(line)).strip()
 
 
 def _numbered(line: str, is_free: bool) -> re.Match[str] | None:
@@ -323,7 +333,10 @@ def read_items(
     last = 0
     in_order = True
     cut: int | None = None
-    for claim in claims(text, is_free=kind == "line"):
+    listed = list(claims(text, is_free=kind == "line"))
+    if n == 1 and not listed and kind != "line":
+        listed = [Claim(1, _whole(text), is_last=True)]
+    for claim in listed:
         i, value = claim.id, claim.value
         if not 1 <= i <= n:
             return ItemReplies((None,) * n, _OUTSIDE)
@@ -433,6 +446,8 @@ def _read(text: str, kind: ItemKind, allowed: Sequence[str]) -> str | None:
         return label
     text = " ".join(one_line(_INVISIBLE.sub("", _SPECIAL.sub(" ", text))).split())
     text = text if kind == "line" else plain(text)
+    if kind in ("label", "rating") and _same_label(text, tuple(allowed)) is None:
+        text = _without_remark(text, allowed)
     match kind:
         case "rating":
             number_match = _RATING.fullmatch(_bare(text))
@@ -443,12 +458,40 @@ def _read(text: str, kind: ItemKind, allowed: Sequence[str]) -> str | None:
                 return NOTHING
             return text.strip("*` ") if _is_value(text) else None
         case "yes_no":
-            word = {"true": "yes", "false": "no"}.get(_bare(text), _bare(text))
-            if says_nothing(text) or _NOT_STATED.fullmatch(word):
+            if says_nothing(text) or _NOT_STATED.fullmatch(_bare(text)):
                 return NOT_STATED
-            return word if word in allowed else None
+            reply = read_reply(text, ValueType.BOOL)
+            return ("yes" if reply.value else "no") if reply.state == "found" else None
         case _:
             return _same_label(text, tuple(allowed))
+
+
+_LEAD = lazy_pattern(
+    r"(?:(?:the|its|this)\s)?(?:[^\W\d]+\s){0,2}?(?:label|category|class|classification|answer|result|value|rating|score)\s*(?:is|:|=)\s*"
+    r"|<(?:label|answer|value|result|category)>(?=[^<>]*</\w+>\Z)|\\boxed\{(?=[^{}]*\}\Z)",
+    re.I,
+)
+_REMARK = lazy_pattern(r"\s+[-–—]\s+|\s*[(;]|\.\s+|,\s+(?=(?:because|since|as)\b)|</\w+>\Z|\}\Z")
+
+
+def _without_remark(text: str, allowed: Sequence[str]) -> str:
+    """A value without a label before it and an explanation after it that leaves it as it is."""
+    lead = _LEAD.match(text)
+    text = text[lead.end() :] if lead else text
+    end = _REMARK.search(text)
+    if end is None:
+        return text
+    value, remark = text[: end.start()], text[end.end() :]
+    key = f" {' '.join(_WORD.findall(value.casefold()))} "
+    others = [f" {' '.join(_WORD.findall(label.casefold()))} " for label in allowed]
+    in_remark = f" {' '.join(_WORD.findall(remark.casefold()))} "
+    is_sure = not remark or (len(remark.split()) > 1 and not may_take_back(remark))
+    is_other = any(other != key and (other in in_remark or key in other) for other in others)
+    has_digits = not allowed and re.search(r"\d", remark)
+    return text if is_other or has_digits or not is_sure else value
+
+
+_WORD = lazy_pattern(r"\w+")
 
 
 def _is_value(text: str) -> bool:

@@ -74,12 +74,9 @@ def read_reply(
     quotes = tuple(quote.strip() for _, quote in lines if quote and quote.strip())
     said = dedent("\n".join(line for line, quote in lines if quote is None)).strip()
     if wanted not in _READERS:
-        # imported on use: compiling its patterns takes 20 ms
-        from pearl.replies.not_stated import says_not_stated
-
         if re.match(r"\{\s*\"answer\"", said):
             said = _json_value(said)
-        if says_nothing(said) or says_not_stated(said):
+        if says_nothing(said) or _is_not_stated(said, wanted):
             return Reply("nothing", said, quotes)
         return Reply("found", said or "\n\n".join(quotes) or text.strip(), quotes)
     is_none = said and "\n" not in said and said.strip(_EDGES).casefold() in _NONE
@@ -95,8 +92,41 @@ def read_reply(
             numbers_of(value)
         return Reply("nothing" if value == [] else "found", value, quotes)
     except (_UnclearError, UnclearNumberError) as unclear:
+        if _is_not_stated(said, wanted):
+            return Reply("nothing", [], quotes)
         why = f"the reply cannot be read as {_NAMES[wanted]}: {unclear}"
         return Reply("undecided", f"undecided: {why}", quotes, why)
+
+
+def _is_not_stated(text: str, wanted: ValueType) -> bool:
+    """Whether a reply says that the document does not state the result."""
+    if wanted is ValueType.BOOL and _MAY_BE_A_VERDICT.search(text):
+        return False
+    if wanted is ValueType.LIST:
+        if _NO_ENTRIES.fullmatch(text.replace("’", "'")):
+            return True
+        if not (_OF_ALL.search(text) or len(text.split()) <= MAX_NAME_WORDS):
+            return False
+    # imported on use: compiling its patterns takes 20 ms
+    from pearl.replies.not_stated import says_not_stated
+
+    return says_not_stated(text)
+
+
+_MAY_BE_A_VERDICT = lazy_pattern(
+    r"\b(?:mention|contain|nam(?:e|ing)|includ|list|refer|discuss|describ|cover|talk|about|address|report|record|show)\w*|提及|提到"
+    r"|\b(?:unclear|clear|unknown|known?|sure|certain)\b",
+    re.I,
+)
+"""Verbs that a condition itself may have, and doubts: "the text does not mention it" may be a "no"."""
+_OF_ALL = lazy_pattern(r"\b(?:any|anything|nothing|none|such|this)\b", re.I)
+"""Words of a statement about all entries, rather than about one."""
+_NO_ENTRIES = lazy_pattern(
+    r"\W*(?:(?:there (?:is|are|was|were) no|(?:i|we) (?:do not|don't|did not|didn't|can't|cannot|could not|couldn't) (?:see|find|identify) any)"
+    r" [^.;:,\n]{1,60}|no [^.;:,\n]{1,60}(?:are|is|were|was) (?:mentioned|found|listed|named|stated|described|identified))"
+    r" (?:in|by|within) the (?:\w+ )?(?:text|document|passage|story|article|excerpt)\W*|no (?:entries|entry|items?|results?|matches) found\W*",
+    re.I,
+)
 
 
 _FENCE = lazy_pattern(r"\s*```")
@@ -191,9 +221,11 @@ def _entries(said: str, source: str, is_second: bool) -> Value:
     """The entries of a list."""
     rows = [row for row in said.split("\n") if row.strip()]
     entries = _json_entries(said)
+    if entries is None and any(map(_RULE.fullmatch, rows)):
+        entries = _table_entries(said)
     is_marked = entries is not None or any(_BULLET.fullmatch(row) for row in rows)
     if entries is None:
-        entries = _bulleted(said.split("\n")) if is_marked else _unmarked(rows, source)
+        entries = _bulleted(said.split("\n"), source) if is_marked else _unmarked(rows, source)
     if not entries:
         if "[" not in said:
             raise _UnclearError("its entries are empty")
@@ -216,7 +248,9 @@ def _unquoted(entry: str) -> str:
 
 
 def _json_entries(said: str) -> list[str] | None:
-    """The strings of a JSON array, or of an object with one array; None if the reply has no JSON."""
+    """The entries of a JSON array, or of an object with one array; None if the reply has no JSON."""
+    if _OF_PYTHON.fullmatch(said):
+        said = said.replace("'", '"')
     start = re.search(r"^[ \t]*(?=[\[{])", said, re.M)
     decoder = json.JSONDecoder(object_pairs_hook=_values, parse_int=str, parse_float=str)
     try:
@@ -225,17 +259,54 @@ def _json_entries(said: str) -> list[str] | None:
         return None
     if start is None or said[end:].lstrip(" \t")[:1].strip():
         return None
+    counts: list[str] = []
     if isinstance(value, tuple):  # an object
-        value = value[0] if len(value) == 1 else None
+        counts = [f"Total: {one}" for one in value if isinstance(one, str) and one.isdecimal()]
+        value = value[0] if len(value) == 1 + len(counts) else None
+    if isinstance(value, list) and any(isinstance(one, tuple) for one in value):
+        value = _paired(value)
     if not (isinstance(value, list) and all(isinstance(v, str) and v.strip() for v in value)):
         raise _UnclearError("it is JSON, but not one array of strings")
-    _check_remarks([said[: start.start()], said[end:]], len(value))
+    _check_remarks([said[: start.start()], said[end:], *counts], len(value))
     return value
 
 
-def _bulleted(rows: Sequence[str]) -> list[str]:
+_OF_PYTHON = lazy_pattern(r"\['[^'\"\\\n]*'(?:, ?'[^'\"\\\n]*')*\]")
+_RULE = lazy_pattern(r"\s*\|?(?:\s*:?-{2,}:?\s*(?:\||\Z))+\s*")
+"""The line below the head of a table."""
+
+
+def _table_entries(said: str) -> list[str]:
+    """The entries of a table of one or two columns, beside their numbers."""
+    lines = said.split("\n")
+    (at, *others) = [i for i, line in enumerate(lines) if _RULE.fullmatch(line)]
+    end = next((i for i in range(at, len(lines)) if not lines[i].strip(" |")), len(lines))
+    if others or not at:
+        raise _UnclearError("it is not one table; one entry a line, after '- '")
+    rows = [
+        [plain(cell).strip() for cell in line.strip().strip("|").split("|")]
+        for line in lines[at + 1 : end]
+    ]
+    if all(row[0].rstrip(".") == str(i) for i, row in enumerate(rows, 1)):
+        rows = [row[1:] for row in rows]
+    entries = _paired(list(map(tuple, rows)))
+    _check_remarks([" ".join(lines[: at - 1]), *lines[end:]], len(entries))
+    return entries
+
+
+def _paired(rows: Sequence[Any]) -> list[str]:
+    """Entries of one or two cells, the second one a detail of the first."""
+    widths = {len(row) if isinstance(row, tuple) else 0 for row in rows}
+    is_text = all(isinstance(cell, str) and cell.strip() for row in rows for cell in row)
+    if not (is_text and (widths == {1} or widths == {2})):
+        raise _UnclearError("it is a table of several columns; one entry a line, after '- '")
+    return [": ".join(row) for row in rows]
+
+
+def _bulleted(rows: Sequence[str], source: str) -> list[str]:
     """The entries of one block of bullets, with remarks before it and, below a blank line, after it."""
     entries: list[str] = []
+    details: dict[int, list[str]] = {}
     before: list[str] = []
     after: list[str] = []
     ordinals: list[str] = []
@@ -248,20 +319,19 @@ def _bulleted(rows: Sequence[str]) -> list[str]:
         if not row.strip():
             is_apart = True
             continue
-        if bullet is None and entries and width > indent:
-            entries[-1] = f"{entries[-1]} {row.strip()}"  # continuation line
+        if bullet is None and entries and width > indent:  # continuation line
+            last = details.get(len(entries) - 1, entries)
+            last[-1] = f"{last[-1]} {row.strip()}"
         elif bullet is None and not entries:
             before.append(row)
-        elif bullet is None and (is_apart or after):
+        elif bullet is None and (is_apart or after or _END_OF_LIST.match(row)):
             after.append(row)
         elif bullet is None or after:
             raise _UnclearError(
                 f"{_short(after[0] if after else row)} stands among the entries; only entries, without headings"
             )
         elif indent >= 0 and width > indent:
-            raise _UnclearError(
-                f"{_short(row)} is an entry within an entry; all entries on one level"
-            )
+            details.setdefault(len(entries) - 1, []).append((bullet["entry"] or "").strip())
         else:
             if not entries and before and not (is_apart or _HEADING.fullmatch(before[-1])):
                 raise _UnclearError(f"{_short(before[-1])} may be a remark or an entry")
@@ -279,9 +349,44 @@ def _bulleted(rows: Sequence[str]) -> list[str]:
         raise _UnclearError("the numbers before the entries are not 1, 2, 3")
     if numbers and not all(entries):
         raise _UnclearError("a numbered entry is empty")
+    if details:
+        entries = _with_details(entries, details, source)
     entries = [entry for entry in entries if entry]
     _check_remarks([" ".join(before), *after], len(entries))
+    inner = [_BULLET.fullmatch(entry) for entry in entries]
+    if all(one and one["entry"] for one in inner):  # "- 1. dog", "1. - dog"
+        entries = [(one["entry"] or "").strip() for one in inner if one]
     return entries
+
+
+_END_OF_LIST = lazy_pattern(
+    r"\W*(?:(?:grand )?total|altogether)\b[^\n]{0,40}\d|[-*_]{3,}\s*\Z", re.I
+)
+"""The line below the last entry: their number, or a rule."""
+_OF_MEMBERS = lazy_pattern(
+    r"\W*(?:names?|examples?|members?|includ\w+|entries|items?|list|such as|[^:]{0,30}\b(?:names|types|kinds|species|breeds))\W*:",
+    re.I,
+)
+
+
+def _with_details(entries: Sequence[str], details: dict[int, list[str]], source: str) -> list[str]:
+    """Entries with the bullets below them, if these are no entries of a group."""
+    known = _words(source)
+    named = [re.sub(r"[\s*_:]+\Z", "", plain(entry)) for entry in entries]
+    is_mixed = len(details) < len(entries)  # a group has members
+    for i, lines in details.items():
+        is_entry = _words(named[i]) in known and (len(entries) > 1 or len(lines) == 1)
+        for line in map(plain, lines):
+            is_name = len(line.split()) <= MAX_NAME_WORDS and _words(line) in known
+            is_detail = bool(is_mixed or _SENTENCE.search(line) or re.match(r"[^:]{1,40}: ", line))
+            if not (is_entry and is_detail and line) or is_name or _OF_MEMBERS.match(line):
+                raise _UnclearError(
+                    f"{_short(line)} may be an entry within an entry; all entries on one level"
+                )
+    return [
+        f"{name}: {'; '.join(details[i])}" if i in details else entries[i]
+        for i, name in enumerate(named)
+    ]
 
 
 def _unmarked(rows: Sequence[str], source: str) -> list[str]:
@@ -293,6 +398,10 @@ def _unmarked(rows: Sequence[str], source: str) -> list[str]:
         before, rows = [rows[0]], rows[1:]
     entries = [row.strip() for row in (rows[0].split(";") if len(rows) == 1 else rows)]
     entries = [entry for entry in entries if entry]
+    if len(entries) > 1 and all(re.match(rf"{i}\s", row) for i, row in enumerate(entries, 1)):
+        raise _UnclearError(f"{_short(entries[0])} may begin with its number, or an amount")
+    if all(re.fullmatch(r"\*\*[^*]+\*\*", entry) for entry in entries):
+        entries = list(map(plain, entries))
     _check_remarks(before, len(entries))
     _refuse_others(entries)
     for entry in entries:
@@ -319,13 +428,23 @@ _NUMBER_WORDS = (  # noqa: SIM905
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen twenty"
 ).split()
+_COUNTED = lazy_pattern(r"\(\d{1,4} [^\W\d]+\)")
+"""`(2 animals)` below a list."""
 _COUNT = lazy_pattern(rf"\d[\d,.]*|\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.I)
 
 
 def _check_remarks(remarks: Sequence[str], n_entries: int) -> None:
     """Check that the remarks before and after a list agree with it."""
-    for remark in filter(None, (plain(text).strip() for text in remarks)):
-        if not (_SENTENCE.search(remark) or _REMARK.match(remark) or _HEADING.fullmatch(remark)):
+    for text in remarks:
+        remark = plain(text).strip()
+        if re.fullmatch(r"[-*_]{3,}|", remark):
+            continue
+        if not (
+            _COUNTED.fullmatch(remark)
+            or _SENTENCE.search(remark)
+            or _REMARK.match(remark)
+            or _HEADING.fullmatch(text)
+        ):
             raise _UnclearError(f"{_short(remark)} may be a remark or an entry")
         if (
             doubt := re.match(r"(?:and|or)\b", remark, re.I)
@@ -566,11 +685,14 @@ def _alone(said: str) -> str:
     """The single line that a reply of one value has, without marks around it."""
     if said.startswith("{"):
         said = _json_value(said)
+    said = said.translate(_FULL_WIDTH)
     if tagged := re.fullmatch(r"<(answer|result|value)>([^<>]*)</\1>", said):
         said = tagged[2]
     rows = [row.strip() for row in said.split("\n") if row.strip()]
     if len(rows) == 2 and rows[0].rstrip("*_ ").endswith(":"):
         rows = rows[1:]
+    if len(rows) == 2:
+        rows = [row for row in rows if not _is_about(row)] or rows
     if len(rows) == 2 and re.fullmatch(r"\(in [a-z]+\)", rows[1]):
         rows = [" ".join(rows)]
     if len(rows) != 1 or len(rows[0]) > MAX_AMOUNT:
@@ -579,12 +701,29 @@ def _alone(said: str) -> str:
     return _SURE.sub("", line).strip(" \t*_`\"'“”")
 
 
+_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+
+
+def _is_about(line: str) -> bool:
+    """Whether a line beside a number is a sentence that leaves the number as it is."""
+    line = plain(line)
+    doubts = (_NO, _BUT, _UNSURE, _OR_ELSE, _PARTLY, _NUMERIC)
+    is_sentence = _SENTENCE.search(line) and not re.search(r"[.!?]\s", line)
+    return bool(is_sentence) and not any(pattern.search(line.rstrip(".:!")) for pattern in doubts)
+
+
+_NUMERIC = lazy_pattern(
+    rf"\d|%|\b(?:{'|'.join(_NUMBER_WORDS)}|hundreds?|thousands?|millions?|billions?|trillions?|percent\w*|points?|units?|dollars?|euros?|"
+    r"rounded|scale|instead|corrected|restated|wrong|adjusted)\b",
+    re.I,
+)
+"""Words that may change a number beside them."""
 _BOXED = lazy_pattern(
     r"\${0,2}\\boxed\{([^{}]{0,200})\}\${0,2}|(?:\\\(|\$\$)(.{0,200}?)(?:\\\)|\$\$)"
 )
 _SURE = lazy_pattern(r"\A\W*(?:sure|certainly|of course)[!,.:]\s+", re.I)
 _COURTESY = lazy_pattern(
-    r"(?<=\S)[ \t\r]*+\n[ \t\r]*+\n\s*+(?:let me know|is there anything else|(?:i )?hope (?:this|that) helps|feel free)\b[^\n]*\Z",
+    r"(?<=\S)[ \t\r]*+(?:\n[ \t\r]*+)++(?:[-*_]{3,}\s*+)?+(?:let me know|is there anything else|(?:i )?hope (?:this|that) helps|feel free)\b[^\n]*\Z",
     re.I,
 )
 """The last line of a reply that offers more help."""
@@ -600,9 +739,17 @@ def _json_value(said: str) -> str:
         return said
     if re.match(r"\{\s*\"\w*(?:yes|no|not|false|un|in|dis)(?:_\w*)?\"", said, re.I):
         return said
+    if len(values) == 2 and _WITH_UNIT.match(said) and all(isinstance(v, str) for v in values):
+        return " ".join(values)
     if len(values) == 1 and isinstance(values[0], bool):
         return "yes" if values[0] else "no"
     return values[0] if len(values) == 1 and isinstance(values[0], str) else said
+
+
+_WITH_UNIT = lazy_pattern(
+    r"\{\s*\"(?:value|amount|number|figure|result|answer)\"\s*:[^,{}\[\]]{1,60},\s*\"(?:units?|scale|currency)\"\s*:",
+    re.I,
+)
 
 
 def _values(pairs: list[tuple[str, Any]]) -> tuple[Any, ...]:
@@ -611,9 +758,12 @@ def _values(pairs: list[tuple[str, Any]]) -> tuple[Any, ...]:
 
 def _amount(said: str, source: str, is_second: bool) -> Value:
     """Parse a number with its unit, alone or at the end of a sentence."""
+    said = re.sub(r"\A#{1,6}\s+", "", said)
     bullet = _BULLET.fullmatch(said.split("\n", 1)[0])
-    if bullet and bullet["entry"]:  # "42." is a sentence
-        raise _UnclearError(f"{_short(said)} begins with a bullet, which may be a minus")
+    if bullet and bullet["entry"] and "\n" not in said:  # "42." is a sentence
+        if not _SURE_BULLET.match(said):
+            raise _UnclearError(f"{_short(said)} begins with a bullet, which may be a minus")
+        said = bullet["entry"]
     line = _alone(said)
     if line.endswith(("..", "…")) or re.match(r"0\d", line):
         raise _UnclearError(f"{_short(said)} is cut off, or a code")
@@ -646,8 +796,22 @@ def _amount(said: str, source: str, is_second: bool) -> Value:
     return value
 
 
+_SURE_BULLET = lazy_pattern(r"[*•▪●◦○‣∙■□]|[-–—] (?:\*\*\W*\d|[^\W\d_][\w ]*[a-z])")
+"""A bullet that is no minus: no dash, or a dash before bold digits or words."""
+
+
+def may_take_back(remark: str) -> bool:
+    """Whether the words after a value may qualify or deny it.
+
+    Example:
+        >>> may_take_back("the captain says so"), may_take_back("but not at night")
+        (False, True)
+    """
+    return any(pattern.search(remark) for pattern in (_NO, _BUT, _PARTLY))
+
+
 _VERDICT = lazy_pattern(
-    r"(?:(?:so|therefore|thus|hence)\b,?\s*)?(?:(?:the\s)?(?:final\s)?(?:answer|result|verdict|value)\s*(?:is|:|=)\s*)?"
+    r"(?:(?:so|therefore|thus|hence)\b,?\s*|(?:based on|according to|from) (?:the|this) (?:\w+ )?(?:text|document|passage|story|article|excerpt),\s*)?(?:(?:the\s)?(?:final\s)?(?:answer|result|verdict|value)\s*(?:is|:|=)\s*)?"
     r"[\"'“*_(\[]*(?P<verdict>yes|no|true|false)\b[\"'”*_)\]]*(?P<rest>(?:\Z|\s*[.,;:!–—]|\s+-\s|\s*\n).*)",
     re.I | re.S,
 )
@@ -665,9 +829,18 @@ _PARTLY = lazy_pattern(
 _SECOND_VERDICT = lazy_pattern(r"\n\W*(?:yes|no|true|false)\b|\b(?:yes|true)\b", re.I)
 
 
+_TRUE = frozenset({"yes", "true", "oui", "ja", "sí", "sim", "да", "是", "是的", "はい", "네", "예"})
+_FALSE = frozenset(
+    {"no", "false", "non", "nein", "não", "nee", "нет", "否", "不是", "いいえ", "아니요"}
+)
+
+
 def _truth(said: str, source: str, is_second: bool) -> Value:
     """Yes or no, alone or with a reason that does not retract it."""
-    text = plain(_json_value(said) if said.startswith("{") else said)
+    text = plain(_json_value(said) if said.startswith("{") else said).translate(_FULL_WIDTH)
+    word = text.strip(_EDGES + "。！").casefold()
+    if word in _TRUE | _FALSE:
+        return word in _TRUE
     match = _VERDICT.fullmatch(re.sub(r"\A[-*•]\s+", "", _BOXED.sub(r"\1\2", text)))
     if match is None:
         raise _UnclearError(f"{_short(said)} does not begin with yes or no")

@@ -71,9 +71,7 @@ def test_nothing_found_is_no_entry(text: str, wanted: ValueType) -> None:
     "text",
     [
         "There is no mention of animals",
-        "The text does not mention any animals.",
         "- There is no mention of animals",
-        "- The text does not mention any animals.",
         "- No animals are mentioned",
         "- No animals",
         "- Keine Tiere",
@@ -98,8 +96,6 @@ def test_nothing_found_is_no_entry(text: str, wanted: ValueType) -> None:
         "Nothing found its way into the barn",
         "Nothing found, but three dogs bark.",
         "Nothing found. However, two dogs: Rex and Fido.",
-        "| Dog | Age |\n|---|---|\n| Rex | 3 |",
-        '[{"name": "Rex"}, {"name": "Fido"}]',
         '{"dogs": ["Rex"], "cats": ["Tom"]}',
         '{"dogs": {"first": "Rex", "age": "3"}}',
         '["Rex", null]',
@@ -177,7 +173,6 @@ def test_nothing_found_is_no_entry(text: str, wanted: ValueType) -> None:
         "- Here are the dogs\n- Rex",
         "- Rex\n- That is all",
         "- ?",
-        "- Sin información",
         "- tidak ada",
         "- लागू नहीं",
         "- لا شيء",
@@ -284,7 +279,7 @@ def test_a_number_is_kept_with_its_unit_and_scale(text: str, value: str) -> None
 @pytest.mark.parametrize(
     "text",
     [
-        "- 5", "* 138", "• 138", "- 138.0", "– 5", "1. 5", "10-20 mg", "1 or 2", "not 12", "twelve", "12\n13", "> 12", "3 or four",
+        "- 5", "- 138.0", "– 5", "1. 5", "10-20 mg", "1 or 2", "not 12", "twelve", "12\n13", "> 12", "3 or four",
         "3 or more", "3 at most", "2½", "10²", "2 dozen", "2 and a half", "20 minus five", "3万", "12.500 EUR", "1.200",
         "12 000", "48,2", "5 ?", "5 maybe", "<20", "~30", "~ 12 mg a day", "1st", "5th", "12-15", "5+", "5k", "A$5",
         "429 Too Many Requests", "error code: 500", '{"status": 429}', "prior year: 138",
