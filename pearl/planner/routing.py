@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -36,6 +35,7 @@ from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, reply_fallba
 from pearl.llm.messages import constrained
 from pearl.llm.reply_limits import reply_limit
 from pearl.planner.material import free_output
+from pearl.replies.json_objects import json_objects
 from pearl.trace import ConstraintRefused, QuestionRouted, Trace
 
 MAX_PARTS = 24
@@ -54,7 +54,6 @@ GIVES: tuple[Gives, ...] = Gives.__args__  # type: ignore[attr-defined]
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_TEXT)]
 _Said = Annotated[_Text, StringConstraints(min_length=1)]
 _Id = Annotated[str, StringConstraints(pattern="^p[1-9][0-9]?$")]
-_FENCE = lazy_pattern(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.S)
 _POSSESSIVE = lazy_pattern(r"['’](?:s\b)?")
 _YEAR = lazy_pattern(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
 _NUMBER = lazy_pattern(r"[0-9]{1,12}(?:\.[0-9]{1,12})?")
@@ -131,14 +130,13 @@ def read_decomposition(reply: str) -> Decomposition:
         >>> read_decomposition(f"Sure:\n```json\n{reply}\n```").parts[0].metric
         'sales'
     """
-    fenced = _FENCE.search(reply)
-    text = fenced[1] if fenced else reply
-    start = text.find("{")
-    if start < 0:
-        raise ValueError("the reply has no parts: it must be one JSON object")
     try:
-        data, _ = json.JSONDecoder().raw_decode(text, start)
-        return Decomposition.model_validate(data)
+        objects = json_objects(reply)
+        if not objects:
+            raise ValueError("the reply has no parts: it must be one JSON object")
+        if any(each != objects[0] for each in objects):
+            raise ValueError("the reply has several objects; write only one")
+        return Decomposition.model_validate(objects[0])
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"]))

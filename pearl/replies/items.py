@@ -285,6 +285,12 @@ _OUTSIDE = "the numbers were not those of the items"
 _ENDED = "the last numbers were missing, so the others may be of the wrong items"
 _SHIFTED = "the words of an item stood beside the number of another"
 _NO_WORDS = "the first words of the item were missing beside its number"
+_CORRECTED = "a remark took values back"
+_CORRECTION = lazy_pattern(
+    r"^(?!\W*\d)[^\n]{0,40}\b(?:actually|correction|wait|on second thought|scratch that)\b",
+    re.I | re.M,
+)
+"""A line beside the items that may take their values back."""
 _NOT_CHOSEN = "it did not name so many different items"
 _NOT_ALLOWED = "some values were missing, or not of the form"
 
@@ -325,6 +331,8 @@ def read_items(
     if kind == "pick":
         return _read_picks(text, n, n_picks)
     allowed = _YES_NO if kind == "yes_no" else tuple(labels)
+    if _CORRECTION.search(text):
+        return ItemReplies((None,) * n, _CORRECTED)
     keys = [_key(item[: 2 * _KEY_LENGTH])[:_KEY_LENGTH] for item in items]
     given: dict[int, list[str | None]] = {}
     wordless: set[int] = set()  # without the first words of their item

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -23,6 +22,7 @@ from pearl.documents.table import TableRows, mended, scale_word, table_rows
 from pearl.documents.table.quantities import scale_of
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors.patterns import lazy_pattern
+from pearl.replies.json_objects import json_objects
 from pearl.tables import SqlEngine
 from pearl.tables.columns import TypedColumn
 from pearl.tables.mentions import Mentions
@@ -230,7 +230,7 @@ def read_reply(reply: str) -> Query | str:
     statements = [text for text in _FENCE.findall(reply) or [reply] if _SQL.match(text)]
     other_text = _FENCE.sub(lambda fence: "" if _SQL.match(fence[1]) else fence[0], reply)
     try:
-        queries = [] if reply in statements else _json_queries(other_text)
+        queries = [] if reply in statements else list(map(read_query, json_objects(other_text)))
     except RecursionError:
         raise QueryError("the query is nested too deeply") from None
     except ValueError as error:
@@ -243,25 +243,6 @@ def read_reply(reply: str) -> Query | str:
     if not different:
         raise QueryError("the reply has no query; write one JSON object")
     return different[0]
-
-
-def _json_queries(text: str) -> list[Query]:
-    decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
-    queries = []
-    start = text.find("{")
-    while start >= 0:
-        data, end = decoder.raw_decode(text, start)
-        queries.append(read_query(data))
-        start = text.find("{", end)
-    return queries
-
-
-def _without_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"the key '{key[:60]}' occurs twice in one object")
-    return fields
 
 
 _EMPTY = (

@@ -14,6 +14,7 @@ import pytest
 from pearl.actions.library import read_library
 from pearl.actions.values import items_of, number_of
 from pearl.documents.document import Document
+from pearl.documents.rows import Rows
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.results import StepResult
 from pearl.llm.backends.scripted import Scripted
@@ -42,6 +43,11 @@ def number(result: StepResult) -> str:
     return str(int(value)) if value == int(value) else str(value)
 
 
+def label(result: StepResult) -> str:
+    assert isinstance(result.value, Rows)
+    return str(result.value[0].fields["a"])
+
+
 def entries(result: StepResult) -> str:
     return "|".join(items_of(result.value))
 
@@ -50,6 +56,11 @@ CORPORA: dict[str, tuple[str, Callable[[StepResult], str], float]] = {
     "numbers": ('FIND_FIGURE(CTX, "the RSU expense for 2010")', number, 0.9),
     "lists": ('LIST_ALL(CTX, "animal")', entries, 0.7),
     "verdicts": ('IS_TRUE(CTX, "the captain turns back")', lambda result: result.text, 0.9),
+    "labels": (
+        'CLASSIFY(["The captain turned back at dusk."], ["noon", "dusk", "dawn", "no time given"], "the time")',
+        label,
+        0.9,
+    ),
     "texts": ('FIND_REASON(CTX, "the captain turns back")', lambda result: result.text, 1.0),
 }
 """The step that the replies answer, its value as the corpus writes it, and the share of the values to be read at once."""

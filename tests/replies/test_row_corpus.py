@@ -89,6 +89,8 @@ def test_no_item_takes_a_wrong_value(kind: str) -> None:
     for group, shapes in SHAPES.items():
         for shape, name in shapes.items():
             got, n_calls = reading(shape, kind)
+            if kind == "line":  # a remark in a free line is a part of it
+                got = [value and re.split(r" [-(]", value)[0] for value in got]
             if any(a not in (None, b) for a, b in zip(got, KINDS[kind][1], strict=True)):
                 wrong.append(f"{name}: {got}")
             if group == "at once" and n_calls > 1:
