@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pearl.dsl.checker import CheckedPlan
-from pearl.dsl.nodes import Reference, Step, items_of
+from pearl.dsl.nodes import ListLiteral, Reference, Step, items_of
 from pearl.dsl.signatures import ValueType
 from pearl.notebooks import ShownInNotebooks
 
@@ -71,6 +71,8 @@ class PlanGraph(ShownInNotebooks):
             for i, argument in enumerate(step.arguments):
                 parameter = action.parameter(i)
                 is_figure = parameter.reads in ("figure", "number")
+                # What stands in a list of numbers is one number; only an output that is a list is several.
+                is_figure |= parameter.name == "NUMBERS" and isinstance(argument, ListLiteral)
                 taken = ValueType.NUMBER if is_figure else parameter.type
                 if taken is ValueType.TEXT and action.returns is ValueType.TEXT:
                     taken = wanted

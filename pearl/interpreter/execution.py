@@ -18,7 +18,7 @@ from pearl.documents.numbers import UnclearNumberError
 from pearl.documents.rows import DOCUMENT, Rows
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import PlanGraph, build_graph
-from pearl.dsl.nodes import Plan, Reference, Step, String
+from pearl.dsl.nodes import ListLiteral, Plan, Reference, Step, String
 from pearl.dsl.passes import Rewritten, rewrite_plan
 from pearl.dsl.signatures import CTX, NOTHING, Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import (
@@ -249,7 +249,7 @@ class _Interpreter:
     ) -> StepResult:
         """The result of a native action; `why` is the reason of an undecided input among the joined ones."""
         inputs = _inputs(step, before)
-        missing = _missing(step, action, before)
+        missing = _missing(step, action, before, self._calls.graph.gives)
         values = self._calls.values(step, given)
         try:
             value = native.compute(action, values)
@@ -287,9 +287,18 @@ def _may_take(action: Action, unsure: StepResult) -> bool:
     return unsure.state != "refused"
 
 
-def _missing(step: Step, action: Action, before: Mapping[str, StepResult]) -> str:
+def _missing(
+    step: Step,
+    action: Action,
+    before: Mapping[str, StepResult],
+    gives: Mapping[str, ValueType],
+) -> str:
     """The text that replaces the value of an input that found nothing; "" if no value is missing."""
     for i, argument in enumerate(step.arguments):
+        if isinstance(argument, ListLiteral) and action.parameter(i).name == "NUMBERS":
+            items = [before[one.name] for one in argument.items if isinstance(one, Reference)]
+            if none := _nothing_in([one for one in items if gives[one.output] is ValueType.NUMBER]):
+                return none
         if not isinstance(argument, Reference) or argument.is_context:
             continue
         given, parameter = before[argument.name], action.parameter(i)

@@ -103,10 +103,10 @@ def _is_not_stated(text: str, wanted: ValueType) -> bool:
     if wanted is ValueType.BOOL and _MAY_BE_A_VERDICT.search(text):
         return False
     if wanted is ValueType.LIST:
-        if _NO_ENTRIES.fullmatch(text.replace("’", "'")):
-            return True
         if not (_OF_ALL.search(text) or len(text.split()) <= MAX_NAME_WORDS):
             return False
+        if _NO_ENTRIES.fullmatch(text.replace("’", "'")):
+            return True
     # imported on use: compiling its patterns takes 20 ms
     from pearl.replies.not_stated import says_not_stated
 
@@ -119,11 +119,14 @@ _MAY_BE_A_VERDICT = lazy_pattern(
     re.I,
 )
 """Verbs that a condition itself may have, and doubts: "the text does not mention it" may be a "no"."""
-_OF_ALL = lazy_pattern(r"\b(?:any|anything|nothing|none|such|this)\b", re.I)
-"""Words of a statement about all entries, rather than about one."""
+_OF_ALL = lazy_pattern(
+    r"\b(?:anything|nothing|none|such|this)\b|\b(?:any|no|aucune?|kein\w*|ning[uú]n\w*|nenhum\w*|nessun\w*) \w+(?:\W*\Z| (?:in|by|on|about|is|are|was|were|found)\b)",
+    re.I,
+)
+"""Words of a statement about all entries, rather than about some: "any animals in ...", not "any wild animals"."""
 _NO_ENTRIES = lazy_pattern(
     r"\W*(?:(?:there (?:is|are|was|were) no|(?:i|we) (?:do not|don't|did not|didn't|can't|cannot|could not|couldn't) (?:see|find|identify) any)"
-    r" [^.;:,\n]{1,60}|no [^.;:,\n]{1,60}(?:are|is|were|was) (?:mentioned|found|listed|named|stated|described|identified))"
+    r" \w+|no \w+ (?:are|is|were|was) (?:mentioned|found|listed|named|stated|described|identified))"
     r" (?:in|by|within) the (?:\w+ )?(?:text|document|passage|story|article|excerpt)\W*|no (?:entries|entry|items?|results?|matches) found\W*",
     re.I,
 )
@@ -272,30 +275,27 @@ def _json_entries(said: str) -> list[str] | None:
 
 
 _OF_PYTHON = lazy_pattern(r"\['[^'\"\\\n]*'(?:, ?'[^'\"\\\n]*')*\]")
-_RULE = lazy_pattern(r"\s*\|?(?:\s*:?-{2,}:?\s*(?:\||\Z))+\s*")
+_RULE = lazy_pattern(r"(?=.*\|)\s*\|?(?:\s*:?-{2,}:?\s*(?:\||\Z))+\s*")
 """The line below the head of a table."""
 
 
 def _table_entries(said: str) -> list[str]:
-    """The entries of a table of one or two columns, beside their numbers."""
+    """The entries of a table of one or two columns."""
     lines = said.split("\n")
     (at, *others) = [i for i, line in enumerate(lines) if _RULE.fullmatch(line)]
-    end = next((i for i in range(at, len(lines)) if not lines[i].strip(" |")), len(lines))
+    end = next((i for i in range(at, len(lines)) if "|" not in lines[i]), len(lines))
     if others or not at:
         raise _UnclearError("it is not one table; one entry a line, after '- '")
-    rows = [
-        [plain(cell).strip() for cell in line.strip().strip("|").split("|")]
-        for line in lines[at + 1 : end]
-    ]
-    if all(row[0].rstrip(".") == str(i) for i, row in enumerate(rows, 1)):
-        rows = [row[1:] for row in rows]
-    entries = _paired(list(map(tuple, rows)))
+    rows = [line.strip().strip("|").split("|") for line in lines[at + 1 : end]]
+    entries = _paired([tuple(plain(cell).strip() for cell in row) for row in rows])
     _check_remarks([" ".join(lines[: at - 1]), *lines[end:]], len(entries))
     return entries
 
 
 def _paired(rows: Sequence[Any]) -> list[str]:
-    """Entries of one or two cells, the second one a detail of the first."""
+    """Entries of one or two cells, the second one a detail of the first, beside their numbers."""
+    if all(row[:1] in ((str(i),), (f"{i}.",)) for i, row in enumerate(rows, 1)):
+        rows = [row[1:] for row in rows]
     widths = {len(row) if isinstance(row, tuple) else 0 for row in rows}
     is_text = all(isinstance(cell, str) and cell.strip() for row in rows for cell in row)
     if not (is_text and (widths == {1} or widths == {2})):
@@ -353,9 +353,10 @@ def _bulleted(rows: Sequence[str], source: str) -> list[str]:
         entries = _with_details(entries, details, source)
     entries = [entry for entry in entries if entry]
     _check_remarks([" ".join(before), *after], len(entries))
-    inner = [_BULLET.fullmatch(entry) for entry in entries]
-    if all(one and one["entry"] for one in inner):  # "- 1. dog", "1. - dog"
-        entries = [(one["entry"] or "").strip() for one in inner if one]
+    inner = [re.fullmatch(r"(?:[-*•]|(\d+)[.)])\s+(.+)", entry, re.S) for entry in entries]
+    is_double = all(one and one[1] in (None, str(i)) for i, one in enumerate(inner, 1))
+    if is_double and len(entries) > 1:  # "- 1. dog", "1. - dog"
+        entries = [one[2] for one in inner if one]
     return entries
 
 
@@ -373,12 +374,11 @@ def _with_details(entries: Sequence[str], details: dict[int, list[str]], source:
     """Entries with the bullets below them, if these are no entries of a group."""
     known = _words(source)
     named = [re.sub(r"[\s*_:]+\Z", "", plain(entry)) for entry in entries]
-    is_mixed = len(details) < len(entries)  # a group has members
     for i, lines in details.items():
         is_entry = _words(named[i]) in known and (len(entries) > 1 or len(lines) == 1)
         for line in map(plain, lines):
             is_name = len(line.split()) <= MAX_NAME_WORDS and _words(line) in known
-            is_detail = bool(is_mixed or _SENTENCE.search(line) or re.match(r"[^:]{1,40}: ", line))
+            is_detail = _SENTENCE.search(line) or re.match(r"[^:]{1,40}: ", line)
             if not (is_entry and is_detail and line) or is_name or _OF_MEMBERS.match(line):
                 raise _UnclearError(
                     f"{_short(line)} may be an entry within an entry; all entries on one level"

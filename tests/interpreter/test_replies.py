@@ -142,7 +142,7 @@ def test_a_text_that_is_put_together_keeps_what_is_decided() -> None:
         (['a = FIND(CTX, "x")', "n = COUNT(a)"], "- bees\n  - of Ada", "one level"),
         (['a = FIND(CTX, "x")', "n = COUNT(a)"], "- bees, goats", "one a line"),
         (['a = FIND(CTX, "x")', "n = SUM(a)"], "- 30 mg\n- a few", "no number in 'a few'"),
-        (['a = FIND(CTX, "x")', "n = SUM([a, 3])"], "- 30 mg\n- $5", "different units"),
+        (['a = FIND(CTX, "x")', "n = SUM(a)"], "- 30 mg\n- $5", "different units"),
         (['a = FIND(CTX, "x")', 'n = CALCULATE("difference", a, 3)'], "- 5", "a bullet, which may be a minus"),
         (['a = DID(CTX, "x")'], "Yes, but\n\nlate" + "x" * 999, "'but' after 'Yes' may take it back"),
     ],

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import tomllib
 from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
 
 from pearl.actions.library import read_library
 from pearl.actions.values import items_of, number_of
 from pearl.documents.document import Document
+from pearl.documents.numbers import quantity
 from pearl.documents.rows import Rows
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.results import StepResult
@@ -105,3 +107,27 @@ def test_no_reply_is_read_wrongly(corpus: str) -> None:
                 n_read += got == wanted and is_first
     assert not wrong, "\n".join(wrong)
     assert n_read >= CORPORA[corpus][2] * n_values, f"{n_read} of {n_values} are read at once"
+
+
+def test_every_native_action_takes_the_same_number() -> None:
+    path = ROOT / "tests" / "replies" / "numbers.toml"
+    plan = (
+        '1. a = FIND_FIGURE(CTX, "the RSU expense", "2010") : Find\n'
+        '2. b = FIND_FIGURE(CTX, "the RSU expense", "2009") : Find\n'
+        '3. x = CALCULATE("sum", a, b) : Add\n4. y = SUM([a, b]) : Add\n5. z = MAX([a, b]) : Compare'
+    )
+    wrong: list[str] = []
+    for replies in tomllib.loads(path.read_text(encoding="utf-8")).values():
+        for reply, value in replies.items():
+            model = Scripted(lambda request, reply=reply: reply)
+            pearl = Pearl(model, library="finance", first_wait_s=0.001)
+            try:
+                *_, x, y, z = asyncio.run(pearl.execute(plan, STORY)).steps
+            except (ExecutionError, ModelError):
+                continue
+            read = [quantity(step.text).number for step in (x, y, z) if step.state == "found"]
+            if len(read) not in (0, 3) or (read and value in NO_VALUE):
+                wrong.append(f"{reply!r}: {[step.text for step in (x, y, z)]}")
+            elif read and not read[0] == read[1] == 2 * read[2] == 2 * Decimal(value):
+                wrong.append(f"{reply!r}: {[step.text for step in (x, y, z)]}")
+    assert not wrong, "\n".join(wrong)

@@ -61,7 +61,6 @@ class Constraining:
         self._session = session
         self._endpoint = session.endpoint
         self._server = server
-        self._is_unknown = False
         self._verdicts: dict[ConstrainBy, Form | ModelError] = {}
         self._asking: SingleFlight[None] = SingleFlight()
 
@@ -71,12 +70,12 @@ class Constraining:
         The caller validates replies to a grammar.
         """
         by = request.constrain_by
-        if self._server is None and not self._is_unknown:
+        if self._server is None:
             await self._find_out("kind", self._recognise)
         server = self._server
         if server is None:
             raise _unconstrained(
-                f"{self._endpoint.shown} does not report its kind, "
+                f"{self._endpoint.shown} does not list its models at present, "
                 f"so the form of its {_WANTED[by]} is unknown",
                 f"name the kind of the server: --server vllm, or {', '.join(servers.names())}",
             )
@@ -118,8 +117,8 @@ class Constraining:
             listed = []
         except ValueError:
             listed = []
-        self._server = servers.by_listing(listed, self._endpoint.model)
-        self._is_unknown = self._server is None
+        known = servers.by_listing(listed, self._endpoint.model)
+        self._server = known or servers.load(servers.UNKNOWN)
 
     async def _judge(self, by: ConstrainBy, server: Server, request: Request) -> None:
         # The first caller may be cancelled or time out while others still wait.

@@ -265,10 +265,20 @@ _OPENAI = Server(
     read_grammar=read_tool_call,
 )
 
+UNKNOWN = "generic"
+"""The kind of a server whose listing does not tell it."""
+
 PLUGINS = {
-    # Any server that supports `response_format`; selected by the user only.
-    "generic": Server(
-        title="a server of another kind", help="plan without a constraint: --constrain off"
+    # Any other server. It may be one of the kinds below behind a proxy that does not tell.
+    UNKNOWN: Server(
+        title="a server of another kind",
+        help="name the kind of the server (--server), or use --constrain off",
+        renderings=("gbnf",),
+        with_grammar=lambda body, grammar: {
+            **_with_vllm_grammar(body, grammar),
+            "grammar": grammar,
+            "ebnf": grammar,
+        },
     ),
     "llamacpp": _LLAMACPP,
     # Cannot be detected; selected by the user only.

@@ -83,9 +83,8 @@ def test_a_server_is_recognised_by_its_listing(kind: str, openai_server: Server)
     assert openai_server.n_listings == 1
 
 
-@pytest.mark.parametrize("kind", ["ollama", "generic"])
-def test_some_kinds_take_no_grammar(kind: str, openai_server: Server) -> None:
-    model = model_of(openai_server, kind)
+def test_some_kinds_take_no_grammar(openai_server: Server) -> None:
+    model = model_of(openai_server, "ollama")
     assert model.constrains.by == {"json"}
     assert "takes no grammar" in refusal(model)
     assert openai_server.requests == []
@@ -93,17 +92,30 @@ def test_some_kinds_take_no_grammar(kind: str, openai_server: Server) -> None:
 
 @pytest.mark.parametrize("request_", [ASKED, JSON], ids=["grammar", "json"])
 @pytest.mark.parametrize("owned_by", [None, "openai", "unlisted"])
-def test_an_unknown_server_is_not_probed(
-    owned_by: str | None, request_: Request, vllm: Server
+@pytest.mark.parametrize("kind", LISTED)
+def test_an_unknown_server_is_probed_once(
+    kind: str, owned_by: str | None, request_: Request, openai_server: Server
 ) -> None:
-    vllm.owned_by = owned_by
+    openai_server.owned_by, openai_server.answer = owned_by, Fake(kind, json='{"plan": "a"}')
     if owned_by == "unlisted":
-        vllm.models = None
-    model = model_of(vllm)
-    for _ in range(2):
-        assert "--server vllm" in refusal(model, request_)
-    assert vllm.requests == []
-    assert vllm.n_listings == 1
+        openai_server.models = None
+    if kind == "vllm" and request_ is JSON:  # vLLM takes `response_format`, too
+        openai_server.answer = Fake("generic", json='{"plan": "a"}')
+    model = model_of(openai_server)
+    texts = [complete(model, request_).text for _ in range(2)]
+    assert texts == ["a" if request_ is JSON else PLAN] * 2
+    assert len(openai_server.requests) == 3
+    assert openai_server.n_listings == 1
+
+
+def test_an_unknown_server_without_constraints_is_asked_without_after_two_probes(
+    openai_server: Server,
+) -> None:
+    openai_server.answer = Fake("vllm", "ignore")
+    model = model_of(openai_server)
+    for request in (ASKED, JSON, ASKED, JSON):
+        assert "replied 'Hello!" in refusal(model, request)
+    assert len(openai_server.requests) == 2
 
 
 @pytest.mark.parametrize("fault", ["429", "503", "hang"])
