@@ -225,6 +225,7 @@ class Server:
         owned_by: Whose the listed models are; None where the listing does not say.
         listing: What to answer there in place of those names; None for them.
         n_listings: How often `/models` was asked for.
+        sees_probes: Whether probes for constraints are requests like others; else it does not obey and does not keep them.
         answer: What to answer in place of the rules, once the answers given first are used up.
         n_at_once: The most requests that were open together.
         delay_s: How long a request is open before it is answered.
@@ -240,6 +241,7 @@ class Server:
         self.owned_by: str | None = None
         self.listing: Canned | None = None
         self.n_listings = 0
+        self.sees_probes = False
         self.answer: Callable[[Seen], Canned] | None = None
         self.n_at_once = 0
         self.delay_s = 0.0
@@ -310,6 +312,9 @@ class Server:
             listing = {"object": "list", "data": [{"id": name, **owned} for name in names or ()]}
             of_names = FAULTS["404"] if names is None else Canned(listing)
             await send(self.listing or of_names, writer)
+            return
+        if not self.sees_probes and b'"Please say hello."' in seen.data:
+            await send(Canned(completion("Hello!")), writer)
             return
         self.requests.append(seen)
         number = len(self.requests)

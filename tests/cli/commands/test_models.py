@@ -105,7 +105,7 @@ def test_everything_that_can_be_asked_is_listed_with_what_it_takes(
     assert by_name["ollama"]["address"] == "http://localhost:11434/v1"
     assert by_name["openai"]["constrains"] is None
     kinds = {row["name"]: row for row in told["server_kinds"]}
-    assert (kinds["vllm"]["likelihoods"], kinds["generic"]["constrains"]) == (True, ["json"])
+    assert (kinds["vllm"]["likelihoods"], kinds["ollama"]["constrains"]) == (True, ["json"])
     keys = {row["name"]: (row["key"], row["key_is_set"]) for row in told["servers"]}
     assert keys["xai"] == ("XAI_API_KEY", True)
     assert keys["vllm"] == ("", False)

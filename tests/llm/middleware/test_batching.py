@@ -113,6 +113,7 @@ def test_an_equal_call_joins_a_submitted_one(server: BatchServer) -> None:
 
 
 def test_a_constraint_goes_directly(server: BatchServer) -> None:
+    server.sees_probes = True
     server.on("hello", "Seven umbrellas hum in quartz")
     request = replace(asking("a?"), constraint=Constraint("yes", 'start: "ok"\n'))
 

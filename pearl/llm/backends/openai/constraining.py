@@ -156,7 +156,7 @@ class Constraining:
             outcomes.append(
                 f"{server.title} ignores a {wanted}: {self._endpoint.shown} replied '{said}'"
             )
-        return _unconstrained(outcomes[0], server.help, is_sent=True)
+        return _unconstrained(outcomes[0], server.help)
 
     async def _ask(
         self,

@@ -96,7 +96,7 @@ KINDS: Mapping[str, Kind] = {
         takes=("%llguidance {}\nstart:", "root ::="),
     ),
     "ollama": Kind(lambda body: None, owned_by="library"),
-    "generic": Kind(lambda body: None),
+    "generic": Kind(lambda body: body.get("grammar"), takes=("root ::=",)),
 }
 
 TOO_COMPLEX = Canned(error("The grammar is too complex", code="invalid_grammar"), 400)

@@ -33,7 +33,8 @@ LISTED = ("vllm", "sglang", "llamacpp")
 
 
 @pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+def _key(monkeypatch: pytest.MonkeyPatch, openai_server: Server) -> None:
+    openai_server.sees_probes = True
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

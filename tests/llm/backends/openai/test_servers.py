@@ -70,6 +70,12 @@ GRAMMARS: dict[str, dict[str, Any]] = {
         "tool_choice": {"type": "custom", "name": "reply"},
     },
     "vllm": {**CHAT, "structured_outputs": {"grammar": CONSTRAINT.lark}},
+    "generic": {
+        **CHAT,
+        "grammar": CONSTRAINT.gbnf,
+        "ebnf": CONSTRAINT.gbnf,
+        "structured_outputs": {"grammar": CONSTRAINT.gbnf},
+    },
     "sglang": {**CHAT, "ebnf": CONSTRAINT.lark},
     "llamacpp": {**CHAT, "grammar": CONSTRAINT.gbnf},
     "llguidance": {**CHAT, "grammar": "%llguidance {}\n" + CONSTRAINT.lark},
@@ -85,6 +91,11 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     },
     "vllm": {**CHAT, "structured_outputs": {"json": SCHEMA}},
 }
+
+
+@pytest.fixture(autouse=True)
+def _probes(openai_server: Server) -> None:
+    openai_server.sees_probes = True
 
 
 def ask(server: Server, kind: str, request: Request = ASKED) -> Completion:
