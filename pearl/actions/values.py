@@ -202,9 +202,11 @@ def _truth(value: Value) -> bool:
         value = value.value
     if isinstance(value, bool):
         return value
-    word = as_text(value).strip().lower().rstrip(".!")
-    if word in ("yes", "true", "no", "false"):
-        return word in ("yes", "true")
+    from pearl.replies.typed import read_reply  # on use: fast commands read no replies
+
+    verdict = read_reply(as_text(value), ValueType.BOOL).value
+    if isinstance(verdict, bool):
+        return verdict
     raise ValueError(f"neither yes nor no: {quoted(as_text(value))}")
 
 

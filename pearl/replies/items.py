@@ -287,7 +287,7 @@ _SHIFTED = "the words of an item stood beside the number of another"
 _NO_WORDS = "the first words of the item were missing beside its number"
 _CORRECTED = "a remark took values back"
 _CORRECTION = lazy_pattern(
-    r"^(?!\W*\d)[^\n]{0,40}\b(?:actually|correction|wait|on second thought|scratch that)\b",
+    r"^(?![^\w\n]*\d)[^\n]{0,40}\b(?:actually|correction|wait|on second thought|scratch that)\b",
     re.I | re.M,
 )
 """A line beside the items that may take their values back."""
@@ -475,7 +475,7 @@ def _read(text: str, kind: ItemKind, allowed: Sequence[str]) -> str | None:
 
 
 _LEAD = lazy_pattern(
-    r"(?:(?:the|its|this)\s)?(?:[^\W\d]+\s){0,2}?(?:label|category|class|classification|answer|result|value|rating|score)\s*(?:is|:|=)\s*"
+    r"(?:(?:the|its|final)\s){0,2}(?:label|category|class|classification|answer|result|value|rating|score)\s*(?:is|:|=)\s*"
     r"|<(?:label|answer|value|result|category)>(?=[^<>]*</\w+>\Z)|\\boxed\{(?=[^{}]*\}\Z)",
     re.I,
 )

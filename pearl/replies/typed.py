@@ -723,7 +723,7 @@ _BOXED = lazy_pattern(
 )
 _SURE = lazy_pattern(r"\A\W*(?:sure|certainly|of course)[!,.:]\s+", re.I)
 _COURTESY = lazy_pattern(
-    r"(?<=\S)[ \t\r]*+(?:\n[ \t\r]*+)++(?:[-*_]{3,}\s*+)?+(?:let me know|is there anything else|(?:i )?hope (?:this|that) helps|feel free)\b[^\n]*\Z",
+    r"(?<=\S)[ \t\r]*+(?:\n[ \t\r]*+)++(?:[-*_]{3,}\s*+)?+(?:let me know if|is there anything else|(?:i )?hope (?:this|that) helps|feel free to)\b[^\n]*\Z",
     re.I,
 )
 """The last line of a reply that offers more help."""
