@@ -714,7 +714,7 @@ def _is_about(line: str) -> bool:
 
 _NUMERIC = lazy_pattern(
     rf"\d|%|\b(?:{'|'.join(_NUMBER_WORDS)}|hundreds?|thousands?|millions?|billions?|trillions?|percent\w*|points?|units?|dollars?|euros?|"
-    r"rounded|scale|instead|corrected|restated|wrong|adjusted)\b",
+    r"rounded|brackets?|parenthes[ei]s|signs?|scale|instead|corrected|restated|wrong|adjusted)\b",
     re.I,
 )
 """Words that may change a number beside them."""
@@ -796,7 +796,7 @@ def _amount(said: str, source: str, is_second: bool) -> Value:
     return value
 
 
-_SURE_BULLET = lazy_pattern(r"[*•▪●◦○‣∙■□]|[-–—] (?:\*\*\W*\d|[^\W\d_][\w ]*[a-z])")
+_SURE_BULLET = lazy_pattern(r"[*•▪●◦○‣∙■□]|[-–—] (?:\*\*\W*\d|(?=\D*[a-z]{3})(?!\W*minus)[^\W\d_])")
 """A bullet that is no minus: no dash, or a dash before bold digits or words."""
 
 

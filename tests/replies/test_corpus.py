@@ -56,7 +56,7 @@ def entries(result: StepResult) -> str:
 
 CORPORA: dict[str, tuple[str, Callable[[StepResult], str], float]] = {
     "numbers": ('FIND_FIGURE(CTX, "the RSU expense for 2010")', number, 0.9),
-    "lists": ('LIST_ALL(CTX, "animal")', entries, 0.7),
+    "lists": ('LIST_ALL(CTX, "animal")', entries, 0.9),
     "verdicts": ('IS_TRUE(CTX, "the captain turns back")', lambda result: result.text, 0.9),
     "labels": (
         'CLASSIFY(["The captain turned back at dusk."], ["noon", "dusk", "dawn", "no time given"], "the time")',

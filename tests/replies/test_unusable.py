@@ -216,6 +216,7 @@ def test_a_reply_held_to_json_is_read_behind_its_reasoning(openai_server: Server
     reply = THOUGHTS + '{"value": ["a dog"], "passages": []}'
 
     openai_server.sees_probes = True
+
     async def count() -> Answer:
         settings = {"base_url": openai_server.url, "server": "vllm", "constrain": "json"}
         async with Pearl("openai:test-model", library="seed", **settings) as pearl:  # type: ignore[arg-type]
