@@ -206,6 +206,7 @@ def test_search_with_plug_ins(mine: Mine, openai_server: Server) -> None:
 
 
 def test_command_and_server_plug_ins(mine: Mine, openai_server: Server) -> None:
+    openai_server.sees_probes = True
     assert mine("hello") == "hello\n"
     assert "Say hello." in mine("--help")
     told = mine(
