@@ -355,7 +355,8 @@ def _bulleted(rows: Sequence[str], source: str) -> list[str]:
     _check_remarks([" ".join(before), *after], len(entries))
     inner = [re.fullmatch(r"(?:[-*•]|(\d+)[.)])\s+(.+)", entry, re.S) for entry in entries]
     is_double = all(one and one[1] in (None, str(i)) for i, one in enumerate(inner, 1))
-    if is_double and len(entries) > 1:  # "- 1. dog", "1. - dog"
+    if is_double and len(entries) > 1 and _key(entries[-1]) not in _key(source):
+        # "- 1. dog", "1. - dog"; the headings of a document have numbers of their own
         entries = [one[2] for one in inner if one]
     return entries
 
