@@ -174,7 +174,7 @@ class Deciding:
         _MODEL, "drafting",
     )] = "auto"
     nearest: Annotated[int | None, Setting(
-        "Show the N examples most similar to the question and two dissimilar ones [default: all].",
+        "Show the N examples most similar to the question and two dissimilar ones [default: 3].",
         _PLAN, "planning", metavar="N", least=1,
     )] = None
     max_steps: Annotated[int, Setting(

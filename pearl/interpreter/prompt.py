@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pearl.data.samples import letter
+from pearl.documents.rows import shortened
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.llm import ActionTask, ChooseTask, ItemsTask, Message
@@ -27,6 +28,9 @@ FORMS: Mapping[ValueType, str] = {
     ValueType.BOOL: 'Form of the result: one line, "yes" or "no". No sentence.',
 }
 """The request for a result of each type; other types have no required form."""
+
+MAX_QUESTION = 400
+"""Maximum characters of the question in the prompt of a step."""
 
 MAX_WHY = 300
 """Maximum characters of the reason why a reply cannot be used."""
@@ -72,6 +76,11 @@ def action_messages(task: ActionTask) -> tuple[Message, ...]:
     if task.document is not None:
         parts.append(block("text", task.document))
     parts += _instruction(task)
+    if task.question and all(task.question not in value for _, value in task.arguments):
+        question = block("input", shortened(one_line(task.question), MAX_QUESTION))
+        parts.append(
+            f"Carry out the instruction alone; this question tells what its words refer to:\n{question}"
+        )
     if task.explanation:
         parts.append(f"Purpose of this step: {task.explanation}")
     if form := FORMS.get(task.gives):

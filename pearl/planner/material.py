@@ -15,7 +15,7 @@ from pearl.documents.passages import terms
 from pearl.dsl.decoding.weak import MAX_SPAN_WORDS, Word, n_texts
 from pearl.dsl.literals import UNTYPED
 from pearl.dsl.nodes import Argument, Plan, Reference, Step, String
-from pearl.dsl.signatures import ActionLibrary
+from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.llm import Model, PlanTask
 from pearl.llm.reply_limits import reply_limit
 from pearl.llm.size import is_small
@@ -110,15 +110,22 @@ def nearest_actions(
     by_rule = {step.action for step in build_plan(question, library, kind).steps}
     # An action without text arguments fits every question, so only the rules may choose it.
     reading = [a for a in reading if not a.asks_table and (n_texts(a) or a.name in by_rule)]
-    texts = [f"{action.name.replace('_', ' ')} {action.definition}" for action in reading]
-    scores = TermRanker(list(map(terms, texts))).scores(terms(question))
-    ranked = sorted(range(len(reading)), key=lambda i: (-scores[i], i))
     in_examples = [step.action for each in examples for step in each.plan.steps]
-    order = [*sorted(by_rule), *in_examples, *(reading[i].name for i in ranked)]
-    by_name = {action.name: action for action in reading}
-    chosen = list(dict.fromkeys(name for name in order if name in by_name))[:n]
+    chosen = {
+        a.name for a in nearest_first(question, reading, [*sorted(by_rule), *in_examples])[:n]
+    }
     kept = [a for a in library.values() if a.name in chosen or a.name in _COMBINING]
     return ActionLibrary(library.name, kept)
+
+
+def nearest_first(question: str, actions: Sequence[Action], first: Iterable[str]) -> list[Action]:
+    """Actions in the order of some names, then by the words that they share with a question."""
+    texts = [f"{action.name.replace('_', ' ')} {action.definition}" for action in actions]
+    scores = TermRanker(list(map(terms, texts))).scores(terms(question))
+    ranked = sorted(range(len(actions)), key=lambda i: (-scores[i], i))
+    by_name = {action.name: action for action in actions}
+    order = dict.fromkeys([*first, *(actions[i].name for i in ranked)])
+    return [by_name[name] for name in order if name in by_name]
 
 
 _COMBINING = frozenset({"CONCAT", "COUNT"})
@@ -153,7 +160,7 @@ ProfileName = Literal["auto", "full", "small"]
 PROFILES: tuple[ProfileName, ...] = ("auto", "full", "small")
 
 MIN_WINDOW = 8_192
-"""Tokens that the full prompt needs: 3,800 to 4,200, plus the reply, and the same again for a repair."""
+"""Tokens that the full prompt needs: 2,400 to 3,300, plus the reply, and the same again for a repair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +168,8 @@ class PlannerProfile:
     """The size of a planning prompt and of its plans."""
 
     name: Literal["full", "small"]
+    n_examples: int
     n_actions: int | None = None
-    n_examples: int | None = None
     max_steps: int | None = None
     is_explained: bool = True
     max_output_tokens: int | None = None
@@ -188,7 +195,7 @@ class PlannerProfile:
         return min(most, self.max_output_tokens)
 
 
-FULL = PlannerProfile("full")
+FULL = PlannerProfile("full", n_examples=3)
 SMALL = PlannerProfile(
     "small", n_actions=15, n_examples=6, max_steps=3, is_explained=False, max_output_tokens=1_024,
     reading_tokens=512,
@@ -256,12 +263,8 @@ class PlannerMaterial:
 
     def examples_for(self, question: str, kind: DocumentKind = "document") -> tuple[Example, ...]:
         """The examples in the prompt of a question."""
-        if self.profile.n_examples is not None:
-            if kind == "table":
-                return ()
-            n = self.profile.n_examples if self.nearest is None else self.nearest
-            return select(self._short_examples, question, n, n_unlike=0)
+        n = self.profile.n_examples if self.nearest is None else self.nearest
+        if not self.profile.is_explained:
+            return () if kind == "table" else select(self._short_examples, question, n, n_unlike=0)
         bank = self.examples if kind == "corpus" else self._examples_of_one
-        if self.nearest is None or self.nearest >= len(bank):
-            return bank
-        return select(bank, question, self.nearest)
+        return bank if n >= len(bank) else select(bank, question, n)

@@ -15,6 +15,7 @@ from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, render_diagnostics
 from pearl.llm import Message
 from pearl.planner.examples import Example
+from pearl.planner.material import nearest_first
 from pearl.planner.understanding import PLACEHOLDER
 
 _PLANNER = """\
@@ -25,10 +26,10 @@ carried out later by a reader who sees the document and the arguments, nothing e
 _RULES = """\
 How to write the plan:
 - Begin with a line "New actions:" and below it "- None", or one line "- NAME(CTX, X) : definition" \
-for every action you need that is not in the list. Prefer the actions of the list.
+for every action you need that is not listed. Prefer the listed ones.
 - Then a blank line, then the steps, numbered from 1: 1. output = ACTION(arguments) : what the step is for
 - An argument is CTX, the output of an earlier step, a string in straight double quotes, a number, \
-or a list of those in square brackets. A string names no output and no step. A call never stands inside a call.
+or a list of those in square brackets. A string names no output and no step. Calls are not nested.
 - Give every action exactly the arguments of its signature, every step an output name of its own.
 - The answer is made of every output that no other step uses, so use up what does not belong to it.
 - Reply with the plan alone."""
@@ -42,17 +43,17 @@ row: after 2. topic = CLASSIFY(rows, ["a", "b"], "the topic") come WHERE(topic, 
 COUNT_BY(topic, "topic").
 - WHERE selects by what is written in a field (date, user, name), before FILTER, CLASSIFY or MAP judge \
 what has to be understood.
-- LOOKUP(CTX, QUESTION) is for a table of any length: it selects, sorts, counts and adds up by what its columns say.
+- LOOKUP(CTX, QUESTION) is for a table of any length: it selects, sorts, counts and adds up by its columns.
 - Never ask for a count: COUNT, COUNT_BY, COUNT_OF, SHARE_OF and MOST compute it."""
 
 _CORPUS_RULES = """\
-CTX is a collection of documents, and too long to be read whole:
-- RETRIEVE(CTX, QUERY, K) gives the K passages that match best, with a field Document each; they go where ROWS \
-stands, or in place of CTX. An action with CTX itself is shown those passages that match its arguments.
-- A query has the words that a passage would use. For a question of several parts give a list of queries, or \
-let SUBQUERIES make one. RETRIEVE some 50 and RERANK them where words alone do not tell which are right.
-- RETRIEVE leaves out all but K: never count, add up or list "all" from it. For these begin with \
-SPLIT(CTX, "document") or SPLIT(CTX, "paragraph"), then WHERE and FILTER."""
+CTX is a collection of documents that may be too long to be read whole:
+- RETRIEVE(CTX, QUERY, K) gives the K passages that match best, with a field Document each; they go where \
+ROWS stands, or in place of CTX. An action with CTX itself is shown the passages that match its arguments.
+- A query has the words that a passage would use. A question of several parts takes a list of queries, or \
+SUBQUERIES. Where words alone do not tell which are right, RETRIEVE some 50 and RERANK them.
+- RETRIEVE leaves out all but K: to count, add up or list "all", begin with SPLIT(CTX, "document") or \
+SPLIT(CTX, "paragraph"), then WHERE and FILTER."""
 
 _TABLE_RULES = """\
 CTX is a table, and may be too long to be read whole:
@@ -72,6 +73,12 @@ Use the action that says what the question asks for. Reply with the steps alone.
 
 _MAX_SHORT_WORDS = 12
 
+_N_EXPLAINED = 15
+"""Actions that are explained in a full prompt.
+
+Of the actions that the published plans of 28 questions call, 81 % are among the 15 nearest of 81 (`experiments/prompts.py`).
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
@@ -83,19 +90,36 @@ class Rejected:
 
 
 def material(
-    heading: str, library: ActionLibrary, rules: str, examples: Sequence[Example]
+    heading: str,
+    library: ActionLibrary,
+    rules: str,
+    examples: Sequence[Example],
+    question: str = "",
 ) -> list[str]:
-    """The shared part of planning prompts: actions under a heading, rules, examples."""
+    """The shared part of planning prompts: rules, actions under a heading, examples.
+
+    With a question, only the actions nearest to it are explained; the others are named.
+    """
     on_rows = [action for action in library.values() if is_operator(action)]
     searches = any(action.searches for action in on_rows)
     others = [action for action in library.values() if not is_operator(action)]
+    named: list[Action] = []
+    if question:
+        called = [step.action for example in examples for step in example.plan.steps]
+        near = nearest_first(question, others, called)
+        others, named = near[:_N_EXPLAINED], near[_N_EXPLAINED:]
     plans = "\n\n".join(print_plan(example.plan) for example in examples)
     return [
-        _listed(heading, others),
-        *([_listed("Actions on rows", on_rows)] if on_rows else []),
         rules,
         *([_ROW_RULES] if on_rows else []),
         *([_CORPUS_RULES] if searches else []),
+        *([_listed("Actions on rows", on_rows)] if on_rows else []),
+        _listed(heading, others),
+        *(
+            [f"{heading}, each as its name says: {'; '.join(action.signature for action in named)}"]
+            if named
+            else []
+        ),
         *([f"Examples:\n\n{plans}"] if plans else []),
     ]
 
@@ -112,9 +136,9 @@ def plan_messages(
     advice: str = "",
     kind: DocumentKind = "document",
 ) -> tuple[Message, ...]:
-    """Request a plan; actions, rules and examples come first, as a common prefix of all questions."""
+    """Request a plan; rules and actions on rows come first, as a common prefix of all questions."""
     parts = [
-        *material("Actions", library, _RULES, examples),
+        *material("Actions", library, _RULES, examples, question),
         *(
             [_TABLE_RULES]
             if kind == "table" and any(a.asks_table for a in library.values())

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pearl.actions.library import load_library
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.decoding.weak import n_texts
 from pearl.dsl.nodes import String
@@ -208,12 +207,43 @@ def test_the_limit_of_a_reply(window: int | None, given: dict[str, int], expecte
     assert model.requests[0].max_output_tokens == expected
 
 
-def test_the_full_profile_shows_all() -> None:
+@pytest.mark.parametrize("domain", ["quality", "medical", "finance", "generic"])
+@pytest.mark.parametrize("kind", ["document", "corpus", "table"])
+def test_the_full_prompt_explains_the_nearest_actions_and_names_all(domain: str, kind: Any) -> None:
+    reply = '1. a = FIND_REASON(CTX, "the fire") : Find why'
+    model = Reading(lambda request: reply, "openai:gpt-4o")
+    pearl = Pearl(model, planned_by="model", domain=domain)
+    for question in (QUESTION, "What does the letter mean by a managed retreat?"):
+        asyncio.run(pearl.planner.write(question, model, kind=kind, is_routed=False))
+    first, second = (request.prompt for request in model.requests)
+    known = pearl.material.actions_for(kind)
+    for prompt in (first, second):
+        # An estimate, too high by half.
+        assert pearl.limits.counter.count(prompt) < (4_900 if domain == "generic" else 5_800)
+        assert all(action.signature in prompt for action in known.values())
+    assert f"\n- {known['FIND_REASON'].signature} : " in first
+    common = first.partition("\n\nActions:\n")[0]
+    assert f"\n- {known['SPLIT'].signature} : " in common
+    assert second.startswith(common)  # the server's cache serves every question
+
+
+def test_a_plan_may_call_an_action_that_the_prompt_only_names() -> None:
     model = Reading(lambda request: '1. a = FIND(CTX, "a dragon") : Find it', "openai:gpt-4o")
-    plan = asyncio.run(Pearl(model, planned_by="model").plan(QUESTION))
-    assert calls(plan) == [("FIND", "CTX", "a dragon")]
-    shown = load_library("seed")
-    assert all(f"- {action.signature}" in model.requests[0].prompt for action in shown.values())
+    pearl = Pearl(model, planned_by="model")
+    asyncio.run(pearl.plan(QUESTION))
+    prompt = model.requests[0].prompt
+    named = [
+        action.name
+        for action in pearl.library.values()
+        if action.signature.endswith("(CTX, X)") and f"- {action.signature} : " not in prompt
+    ]
+    for name in named:
+        model = Reading(
+            lambda request, name=name: f'1. a = {name}(CTX, "x") : Do it', "openai:gpt-4o"
+        )  # type: ignore[misc]
+        plan = asyncio.run(Pearl(model, planned_by="model").plan(QUESTION))
+        assert calls(plan) == [(name, "CTX", "x")]
+    assert named
 
 
 def test_a_small_model_keeps_less_of_its_window_for_replies() -> None:

@@ -1,0 +1,158 @@
+"""How long the prompts of planning and of steps are, for questions with published plans.
+
+    python experiments/prompts.py --data FILE --traces FILE... --actions FILE [--model NAME] [--json]
+
+Tokens are those of the vocabulary that tiktoken has for --model; without a network the estimate,
+which is higher by half. Measured are the planning prompts of every domain, for each question of a
+file of QuALITY; the tokens that the question adds to a step, for the published plans of these
+questions; and the share of the actions of these plans that the planning prompt explains.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import click
+from published_plans import Planned, published
+from traces import records
+
+from pearl import Document, Pearl, PearlError, load_library
+from pearl.actions.native import is_operator
+from pearl.data.domains import Source, load_domain, read_samples
+from pearl.data.samples import Sample
+from pearl.documents.document import DocumentKind
+from pearl.documents.tokens import Counter
+from pearl.dsl.checker import compile_plan
+from pearl.dsl.nodes import print_plan
+from pearl.dsl.signatures import ActionLibrary
+from pearl.errors import PlanError
+from pearl.interpreter.prompt import action_messages
+from pearl.llm import ActionTask, Message
+from pearl.llm.backends.scripted import Scripted
+from pearl.planner.examples import Example, select
+from pearl.planner.material import FULL, PlannerMaterial
+from pearl.planner.prompt import material, plan_messages
+
+DOMAINS = ("generic", "finance", "medical", "quality")
+DOCUMENT = Document("The document is not part of the published traces.", "placeholder")
+
+
+def n_tokens(messages: Iterable[Message], counter: Counter) -> int:
+    return counter.count("\n\n".join(message.content for message in messages))
+
+
+def planning(questions: Sequence[str], counter: Counter) -> dict[str, dict[str, float]]:
+    """The tokens of the planning prompts of every domain and kind of document."""
+    figures: dict[str, dict[str, float]] = {}
+    for name in DOMAINS:
+        domain = load_domain(name)
+        own = PlannerMaterial(load_library(domain.library), domain.examples)
+        for kind in get_args(DocumentKind):
+            actions = own.actions_for(kind)
+            tokens = [
+                n_tokens(
+                    plan_messages(each, actions, own.examples_for(each, kind), kind=kind), counter
+                )
+                for each in questions
+            ]
+            figures[f"{name}, {kind}"] = {"mean": statistics.mean(tokens), "most": max(tokens)}
+    return figures
+
+
+async def steps(
+    items: Sequence[Planned], library: ActionLibrary, counter: Counter
+) -> dict[str, float]:
+    """The tokens that the question adds to the prompts of steps."""
+    added: list[int] = []
+    n_shared = 0
+    for item in items:
+        for plan in item.plans:
+            try:
+                checked = compile_plan(print_plan(replace(plan, question=item.question)), library)
+            except PlanError:
+                continue
+            model = Scripted(lambda request: "A short reply")
+            async with Pearl(model, library=library) as pearl:
+                await pearl.execute(checked, DOCUMENT)
+            tasks = [each.task for each in model.requests if isinstance(each.task, ActionTask)]
+            for task in tasks:
+                with_it = action_messages(task)
+                without = action_messages(replace(task, question=""))
+                added.append(n_tokens(with_it, counter) - n_tokens(without, counter))
+                begin = f"<text>\n{DOCUMENT.text}\n</text>"
+                n_shared += task.document is None or with_it[1].content.startswith(begin)
+    return {
+        "steps": len(added),
+        "added": statistics.mean(added),
+        "added at most": max(added),
+        "document first": n_shared / len(added),
+    }
+
+
+def explained(items: Sequence[Planned], library: ActionLibrary) -> dict[str, float]:
+    """The share of the actions of published plans that the planning prompt explains, and names."""
+    bank = {item.group: Example(item.question, item.plans[0]) for item in items}
+    n = n_explained = n_named = 0
+    for item in items:
+        others = [example for group, example in bank.items() if group != item.group]
+        examples = select(others, item.question, FULL.n_examples)
+        prompt = "\n".join(material("Actions", library, "", examples, item.question))
+        for plan in item.plans:
+            for name in {step.action for step in plan.steps} & set(library):
+                if not is_operator(library[name]):
+                    n += 1
+                    n_explained += f"\n- {library[name].signature} : " in prompt
+                    n_named += library[name].signature in prompt
+    return {"actions": n, "explained": n_explained / n, "named": n_named / n}
+
+
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.command()
+@click.option("--data", type=FILE, required=True, help="A file of QuALITY.")
+@click.option("--traces", multiple=True, type=FILE, required=True, help="Published plans.")
+@click.option("--actions", required=True, help="The library that they were written for.")
+@click.option("--model", default="openai:gpt-4", show_default=True, help="Whose tokens count.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def main(data: Path, traces: tuple[Path, ...], actions: str, model: str, as_json: bool) -> None:
+    """Measure the prompts."""
+    try:
+        items = published(data, records(traces))
+        library = load_library(actions)
+        samples = read_samples("quality", Source(str(data)))
+        questions = [each.question for each in samples if isinstance(each, Sample)]
+        counter = Counter.for_model(model)
+        figures = {
+            "planning": planning(questions, counter),
+            "steps": asyncio.run(steps(items, library, counter)),
+            "published plans": explained(items, library),
+        }
+    except PearlError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(error.exit_code)
+    if as_json:
+        click.echo(json.dumps(figures, indent=2))
+        return
+    click.echo(
+        f"{len(questions)} questions, {len(items)} with published plans; tokens of {counter.method}"
+    )
+    for name, tokens in figures["planning"].items():
+        click.echo(
+            f"planning, {name}: {tokens['mean']:.0f} tokens on average, {tokens['most']} at most"
+        )
+    for name in ("steps", "published plans"):
+        click.echo(
+            f"{name}: " + ", ".join(f"{key} {value:.4g}" for key, value in figures[name].items())
+        )
+
+
+if __name__ == "__main__":
+    main()
