@@ -118,7 +118,7 @@ class Places:
         _MODEL, "drafting", metavar="KIND", completes="pearl.llm.backends.openai.servers", set_by="trusted",
     )] = None
     prefix: Annotated[Literal["auto", "off"], Setting(
-        "Send the first call over a document alone, so that the server caches the document.",
+        "Send the first call over a document alone, so that the server caches it, unless the wait costs more.",
         _MODEL, "reading",
     )] = "auto"
     domain: Annotated[Text, Setting(

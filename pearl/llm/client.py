@@ -175,7 +175,12 @@ class Client(Wrapper):
             Constrains() if is_free else model.constrains, settings.constrain
         )
         reads = model.reads_prompts  # otherwise equal messages may be different requests
-        warm_up = partial(PrefixWarmup, mode=settings.prefix, n_places=settings.concurrency)
+        warm_up = partial(
+            PrefixWarmup,
+            mode=settings.prefix,
+            n_places=settings.concurrency,
+            price=self.budget.price,
+        )
         order: tuple[Layer | None, ...] = (
             self._retrying,  # a call that waits for a retry does not occupy a slot
             _sampling(settings.seed, settings.temperature),

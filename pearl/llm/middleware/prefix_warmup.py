@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from pearl.errors import UsageError
-from pearl.llm import Completion, Model, PrefixUse, Request
+from pearl.llm import Completion, Model, PrefixUse, Request, Usage
 from pearl.llm.middleware.wrappers import Wrapper
+from pearl.llm.prices import Price, money
+from pearl.llm.progress import REPORT_S, reporting_wait
 
 PrimingMode = Literal["auto", "off"]
 PRIMING_MODES: tuple[PrimingMode, ...] = get_args(PrimingMode)
@@ -25,6 +27,10 @@ PROOFS = 3  # Calls without cached tokens after which the server is considered t
 SAMPLES = 16  # Number of durations, of the last calls, that are compared
 MIN_FIRST = 4  # Minimum number of durations of warm-up calls
 MIN_SAVED = 0.2  # Minimum share of a call's time that the cache has to save
+MAX_AGAIN_TOKENS = 16_384  # Tokens of a document that are sent uncached instead of waiting
+MAX_AGAIN_USD = 0.02  # The same in money, if the price is known
+
+_WAITS = "for the first reply over the document, which the server then caches"
 
 _BEGIN, _END = "<text>\n", "\n</text>"
 """Delimiters of a document at the start of a prompt (`pearl.llm.messages.block`)."""
@@ -39,6 +45,7 @@ class _Prefix:
     used_at_s: float = 0.0
     is_primed: bool = False
     priming: asyncio.Event | None = None
+    n_ahead: int = 0  # calls that did not wait for the first one
 
 
 class PrefixWarmup(Wrapper):
@@ -47,6 +54,9 @@ class PrefixWarmup(Wrapper):
     The prefix of a request is its prompt up to the end of its document. If the warm-up call fails,
     the next one takes its place. Waiting calls have not reached the wrapped model yet, so they
     occupy no slot of a `Limited`, and other documents are read meanwhile.
+
+    While no other document is read, the time of a wait is lost. Then calls do not wait that send at most
+    `MAX_AGAIN_TOKENS` and `MAX_AGAIN_USD` together uncached.
 
     `auto` stops delaying calls for the rest of the run, with the reason in `Completion.prefix`, if
 
@@ -58,12 +68,17 @@ class PrefixWarmup(Wrapper):
     """
 
     def __init__(
-        self, model: Model, mode: PrimingMode = "auto", n_places: int | None = None
+        self,
+        model: Model,
+        mode: PrimingMode = "auto",
+        n_places: int | None = None,
+        price: Price | None = None,
     ) -> None:
         if mode not in PRIMING_MODES:
             raise UsageError(f"unknown warm-up mode '{mode}'", help="auto or off")
         super().__init__(model)
         self._n_places = n_places
+        self._price = price
         self._off = "" if mode == "auto" else "priming is off"
         self._prefixes: OrderedDict[int, _Prefix] = OrderedDict()
         self._n_under_way = 0
@@ -82,7 +97,11 @@ class PrefixWarmup(Wrapper):
         prefix = self._prefix(request)
         began = time.monotonic()
         while prefix.priming is not None and not self._off:
-            await prefix.priming.wait()
+            if why := self._in_vain(prefix, length):
+                prefix.n_ahead += 1
+                return await self._go(request, PrefixUse("free", why, time.monotonic() - began))
+            with reporting_wait(lambda: (_WAITS, REPORT_S)):
+                await prefix.priming.wait()
         waited_s = time.monotonic() - began
         n_expected = self._tokens(length) // BLOCK_TOKENS * BLOCK_TOKENS
         if prefix.is_primed:
@@ -98,6 +117,21 @@ class PrefixWarmup(Wrapper):
             completion = await self._prime(request, prefix, waited_s)
         prefix.is_primed, prefix.used_at_s = True, time.monotonic()
         return completion
+
+    def _in_vain(self, prefix: _Prefix, length: int) -> str:
+        """Why one more call over a document does not wait for the first one; "" if it waits."""
+        n_tokens = self._tokens(length)
+        n_again = n_tokens * (1 + prefix.n_ahead)
+        if self._n_under_way != 1 + prefix.n_ahead or n_again > MAX_AGAIN_TOKENS:
+            return ""
+        if self._price is None:
+            return f"a wait would save only {n_tokens:,} uncached tokens"
+        usage = Usage(n_tokens)
+        saved = self._price.cost_usd(usage)
+        saved -= self._price.cost_usd(replace(usage, n_cached_tokens=n_tokens))
+        if saved * (1 + prefix.n_ahead) > MAX_AGAIN_USD:
+            return ""
+        return f"a wait would save only {money(saved)}"
 
     async def _prime(self, request: Request, prefix: _Prefix, waited_s: float) -> Completion:
         ended = prefix.priming = asyncio.Event()

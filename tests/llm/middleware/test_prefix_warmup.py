@@ -14,9 +14,11 @@ from pearl.llm import Completion, Constrains, Message, Request, Usage
 from pearl.llm.middleware import prefix_warmup as priming
 from pearl.llm.middleware.prefix_warmup import BLOCK_TOKENS, PROOFS, PrefixWarmup
 from pearl.llm.middleware.rate import Limited
+from pearl.llm.prices import Price
 from tests.models import answer_task
 
-LONG = "Ada sold the boat because it leaked. " * 200
+LONG = "Ada sold the boat because it leaked. " * 2_000
+SHORT = LONG[: len(LONG) // 3]
 
 
 class Cached:
@@ -83,6 +85,37 @@ def test_later_calls_wait_for_the_first_and_hit_the_cache() -> None:
         assert each.prefix.waited_s > 0
         assert each.prefix.n_expected_cached_tokens % BLOCK_TOKENS == 0
         assert 0.9 < each.prefix.n_expected_cached_tokens / each.usage.n_cached_tokens <= 1
+
+
+@pytest.mark.parametrize(
+    ("price", "expected"),
+    [
+        (None, ["first", "free", "free", "waited"]),
+        (Price(input=2.5, output=10, cached=1.25), ["first", "free", "free", "waited"]),
+        (Price(input=3, output=10, cached=0.3), ["first", "free", "waited", "waited"]),
+        (Price(input=15, output=75, cached=1.5), ["first", "waited", "waited", "waited"]),
+    ],
+)
+def test_few_calls_over_a_short_document_do_not_wait(
+    price: Price | None, expected: list[str]
+) -> None:
+    server = Cached()
+    model = PrefixWarmup(server, price=price)
+    assert roles(asyncio.run(ask(model, *(request(name, SHORT) for name in "abcd")))) == expected
+    assert (
+        server.events[: expected.count("free") + 1]
+        == ["+a", "+b", "+c"][: 4 - expected.count("waited")]
+    )
+
+
+def test_calls_over_a_short_document_wait_while_another_document_is_read() -> None:
+    async def main() -> list[Completion | BaseException]:
+        model = PrefixWarmup(Cached())
+        of_another = asyncio.create_task(model.complete(request("a", SHORT + "!")))
+        await asyncio.sleep(0)
+        return [*await ask(model, *(request(name, SHORT) for name in "bc")), await of_another]
+
+    assert roles(asyncio.run(main())) == ["first", "waited", "first"]
 
 
 def test_if_the_first_call_fails_the_next_one_warms_up() -> None:
