@@ -95,12 +95,11 @@ def _is_echo(text: str, request: Request) -> bool:
     # Nor is a reply that the model repeats when it is asked again: the request quotes it.
     replies = [message.content for message in request.messages if message.role == "assistant"]
     given = [step.document or "", *(step.parts or ()), *inputs, *replies]
-    if len(words) < MIN_WORDS:
-        sentences = (step.question, step.explanation, step.action.definition)
-        is_echo = words in map(_words, sentences)
-    else:
+    sentences = (step.question, step.explanation, step.action.definition)
+    is_echo = words in map(_words, sentences)
+    if len(words) >= MIN_WORDS and not is_echo:
         instructions = "\n".join(m.content for m in request.messages if m.role != "assistant")
-        for each in given:
+        for each in (*given, step.question):  # a part of a question may be an earlier answer
             instructions = instructions.replace(each, "\n|\n") if each else instructions
         is_echo = _LABEL.search(text) is not None or _has(instructions, words)
     return is_echo and not any(_has(each, words) for each in given)

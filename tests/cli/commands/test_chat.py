@@ -166,7 +166,7 @@ def test_replies_are_kept_so_that_the_same_conversation_asks_nothing_again(
     openai_server.answer = served
     first = pearl("chat", "story.txt", *asking(openai_server), stdin=lines(WHO, WHY))
     n = len(openai_server.requests)
-    assert n == 4  # plan and step; the question made clear, and its plan, whose step is known
+    assert n == 5  # plan and step; the question made clear, its plan and step
     again = pearl("chat", "story.txt", *asking(openai_server), stdin=lines(WHO, WHY))
     assert again == first
     assert len(openai_server.requests) == n
