@@ -132,6 +132,9 @@ _STEP = lazy_pattern(
     rf"|\b(?P<ordinal>{'|'.join(_ORDINALS)}) (?:step|output)\b(?! (?:of|in|to|towards?|for)\b)",
     re.I,
 )
+_OF_STEP = lazy_pattern(
+    rf"\b(?P<name>{_NAME}) (?:from|in|of) step (?P<number>\d{{1,2}}+)\b(?! of\b)", re.I
+)
 _BEFORE = lazy_pattern(
     r"\b(?:the (?:previous|prior|preceding|earlier) steps?|(?:previous|prior|preceding) step|steps? above"
     r"|the (?:previous|prior|preceding) (?:results?|answers?|actions?|calls?)|(?:previous|prior|preceding) outputs?"
@@ -153,17 +156,27 @@ def string_references(
     bare: set[str] = set()  # names of outputs that cannot be names of fields or labels
     if action and not (action.is_native or action.reads_rows or action.asks_table):
         bare = {name for name in above if "_" in name} - {each.name for each in step.references()}
-    for argument, names in zip(step.arguments, fitting, strict=False):
+    for index, (argument, names) in enumerate(zip(step.arguments, fitting, strict=False)):
         is_list = isinstance(argument, ListLiteral)
+        # Other parameters take one text, a fixed choice, or as many entries as they are given.
+        takes_list = bool(
+            action and not action.is_native and action.accepts(len(step.arguments))
+            and (parameter := action.parameter(index)).type is ValueType.TEXT
+            and not parameter.reads and not parameter.choices
+        )  # fmt: skip
         for item in items_of(argument):
             if isinstance(item, String) and (
                 named := _reference(item.value, above, bare, question)
             ):
                 text, name = named
                 takes = name in ((*above, CTX) if is_list else names)
+                beside = _beside(item.value, above, question) if takes_list else ""
                 is_all = item.value.strip() == text and text.strip("${<[%(` )>]}") in (
                     name,
                     f"{name})s",
+                )
+                fixed = (
+                    name if is_all and takes else beside if is_list or not beside else f"[{beside}]"
                 )
                 yield Diagnostic(
                     CODE,
@@ -171,7 +184,7 @@ def string_references(
                     + ("" if name else "; no earlier step has this output"),
                     item.span,
                     help=_help(text, name, above),
-                    fix=Fix(item.span, name) if is_all and name and takes else None,
+                    fix=Fix(item.span, fixed) if fixed else None,
                 )
 
 
@@ -200,6 +213,30 @@ def _reference(
     if before and " ".join(before[0].split()).casefold() not in asked:
         return before[0], above[-1]
     return None
+
+
+def _beside(value: str, above: Sequence[str], question: str) -> str:
+    """The items of a list that says the same: the string with plain names, and each output under its name; "" for none."""
+    asked = " ".join(question.split()).casefold()
+    names: dict[str, None] = {}
+
+    def plain(match: re.Match[str], name: str, is_sure: bool) -> str:
+        if not is_sure or name not in above or match[0].casefold() in asked:
+            return match[0]
+        names[name] = None
+        return name
+
+    text = _MARKED.sub(
+        lambda m: plain(m, m["braced"] or m["dollar"] or m["marked"], not m["tail"]), value
+    )
+    numbered = set(enumerate(above, start=1))
+    text = _OF_STEP.sub(
+        lambda m: plain(m, m["name"], (int(m["number"]), m["name"]) in numbered), text
+    )
+    if not names or _reference(text, above, (), question):
+        return ""
+    outputs = (f'"{name}:", {name}' for name in names)
+    return ", ".join([print_argument(String(text)), *outputs])
 
 
 def _help(text: str, name: str, above: Sequence[str]) -> str:

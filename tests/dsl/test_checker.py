@@ -225,11 +225,29 @@ def test_words_of_the_question_are_text(text: str) -> None:
         ('FIND(CTX, ["a", "<key>"])', 'FIND(CTX, ["a", key])'),
         ('SUMMARIZE("{CTX}")', "SUMMARIZE(CTX)"),
         ('COUNT("{{key}}")', "COUNT(key)"),
+        ('FIND(CTX, "who has {key} now")', 'FIND(CTX, ["who has key now", "key:", key])'),
+        ('FIND(CTX, ["why", "$key or `key`?"])', 'FIND(CTX, ["why", "key or key?", "key:", key])'),
+        ('FIND(CTX, "use of the key from step 1")', 'FIND(CTX, ["use of the key", "key:", key])'),
+        ('FIND(CTX, "${key}: its use")', 'FIND(CTX, ["key: its use", "key:", key])'),
     ],
 )
-def test_a_string_that_is_nothing_but_an_output_becomes_the_output(call: str, mended: str) -> None:
+def test_an_output_that_a_string_marks_becomes_an_argument(call: str, mended: str) -> None:
     step = '1. key = FIND(CTX, "the key") : x\n2. b = {} : x'
     assert mend_plan(step.format(call), LIBRARY)[0] == step.format(mended)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'FIND(CTX, "who has {nobody}")', 'FIND(CTX, "{key} and {nobody}")',
+        'FIND(CTX, "the lock from step 1")', 'FIND(CTX, "the key from step 0 and step 1")', 'FIND(CTX, "{key} and step 1")', 'FIND(CTX, "{key.owner} has it")', 'FIND(CTX, "what {CTX} says")',
+        'CONCAT("The key is {key}.")', 'FIND(CTX, "{key} says", 3)',
+    ],
+)  # fmt: skip
+def test_a_reference_that_may_mean_something_else_is_not_mended(call: str) -> None:
+    plan = f'1. key = FIND(CTX, "the key") : x\n2. b = {call} : x'
+    assert mend_plan(plan, LIBRARY)[0] == plan
+    assert "reference-in-string" in codes(plan)
 
 
 def test_the_name_of_an_output_in_a_string_is_text_only_where_it_names_a_field() -> None:
