@@ -137,10 +137,12 @@ def short_form(example: Example, library: ActionLibrary, max_steps: int) -> Exam
     steps: list[Step] = []
     for step in example.plan.steps:
         action = library.get(step.action)
-        if action is None or (n_texts(action) is None and action.name not in _COMBINING):
+        if action is None:
             return None
-        if n_texts(action) is None:
+        if action.composes or action.name in _COMBINING:
             continue
+        if n_texts(action) is None:
+            return None
         spans: list[Argument] = []
         for argument in step.arguments[1:]:
             if not isinstance(argument, String):

@@ -32,18 +32,23 @@ for every action you need that is not listed. Prefer the listed ones.
 or a list of those in square brackets. A string names no output and no step. Calls are not nested.
 - Give every action exactly the arguments of its signature, every step an output name of its own.
 - The answer is made of every output that no other step uses, so use up what does not belong to it.
-- Reply with the plan alone."""
+{composing}- Reply with the plan alone."""
+
+_COMPOSING = """\
+- If results answer different parts of the question, end with answer = ANSWER("<the question>", a, b). \
+CONCAT is for texts that a later step reads.
+"""
 
 _ROW_RULES = """\
 How to count, select, group or compare the entries of a document:
-- Begin with SPLIT; what it returns goes where ROWS stands, and may also stand in place of CTX. \
+- Begin with SPLIT; what it returns goes where ROWS stands, or in place of CTX. \
 EACH_NAME(ROWS, X) carries out NAME(CTX, X) for each row.
 - CLASSIFY, MAP, RATE and a new action NAME(ROWS, X) add a field with the name of their output to each \
 row: after 2. topic = CLASSIFY(rows, ["a", "b"], "the topic") come WHERE(topic, "topic", "is", "a") and \
 COUNT_BY(topic, "topic").
 - WHERE selects by what is written in a field (date, user, name), before FILTER, CLASSIFY or MAP judge \
 what has to be understood.
-- LOOKUP(CTX, QUESTION) is for a table of any length: it selects, sorts, counts and adds up by its columns.
+- LOOKUP(CTX, QUESTION) is for tables: it selects, sorts, counts and adds up by their columns.
 - Never ask for a count: COUNT, COUNT_BY, COUNT_OF, SHARE_OF and MOST compute it."""
 
 _CORPUS_RULES = """\
@@ -52,8 +57,8 @@ CTX is a collection of documents that may be too long to be read whole:
 ROWS stands, or in place of CTX. An action with CTX itself is shown the passages that match its arguments.
 - A query has the words that a passage would use. A question of several parts takes a list of queries, or \
 SUBQUERIES. Where words alone do not tell which are right, RETRIEVE some 50 and RERANK them.
-- RETRIEVE leaves out all but K: to count, add up or list "all", begin with SPLIT(CTX, "document") or \
-SPLIT(CTX, "paragraph"), then WHERE and FILTER."""
+- RETRIEVE leaves out all but K: to count, add up or list "all", begin with SPLIT(CTX, "document") or "paragraph", \
+then WHERE and FILTER."""
 
 _TABLE_RULES = """\
 CTX is a table, and may be too long to be read whole:
@@ -100,9 +105,9 @@ def material(
 
     With a question, only the actions nearest to it are explained; the others are named.
     """
-    on_rows = [action for action in library.values() if is_operator(action)]
+    on_rows = [a for a in library.values() if is_operator(a) and not a.composes]
     searches = any(action.searches for action in on_rows)
-    others = [action for action in library.values() if not is_operator(action)]
+    others = [action for action in library.values() if action not in on_rows]
     named: list[Action] = []
     if question:
         called = [step.action for example in examples for step in example.plan.steps]
@@ -137,8 +142,10 @@ def plan_messages(
     kind: DocumentKind = "document",
 ) -> tuple[Message, ...]:
     """Request a plan; rules and actions on rows come first, as a common prefix of all questions."""
+    composing = _COMPOSING if any(action.composes for action in library.values()) else ""
+    rules = _RULES.format(composing=composing)
     parts = [
-        *material("Actions", library, _RULES, examples, question),
+        *material("Actions", library, rules, examples, question),
         *(
             [_TABLE_RULES]
             if kind == "table" and any(a.asks_table for a in library.values())
