@@ -73,7 +73,8 @@ def compiled(plan: str, library: ActionLibrary, report: Report) -> CheckedPlan |
 async def replay(checked: CheckedPlan, outputs: dict[str, str], library: ActionLibrary) -> str:
     """Run a plan with a model that replies with the recorded outputs."""
     async with Pearl(Scripted.replay(outputs), library=library) as pearl:
-        return (await pearl.execute(checked, PLACEHOLDER)).text
+        answer = await pearl.execute(checked, PLACEHOLDER)
+        return "\n\n".join(part.text for part in answer.parts)
 
 
 async def reproduce(rows: Iterable[Record], library: ActionLibrary) -> Report:
