@@ -129,7 +129,7 @@ def nearest_first(question: str, actions: Sequence[Action], first: Iterable[str]
 
 
 _COMBINING = frozenset({"CONCAT", "COUNT"})
-"""Actions of steps that `pearl.planner.writer` adds by rule."""
+"""Actions of steps that small models leave to rules."""
 
 
 def short_form(example: Example, library: ActionLibrary, max_steps: int) -> Example | None:

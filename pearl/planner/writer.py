@@ -92,7 +92,6 @@ def finish_plan(
         >>> print(text.partition("\n\n")[2])
         1. reason = FIND_REASON(CTX, "selling of the mill") : Find reason: selling of the mill
         2. identify = IDENTIFY(CTX, "Why did Ada sell the mill, and who bought it?") : Identify: the question
-        3. ans = CONCAT(reason, identify) : Put the results together
     """
     text, fixed = mend_plan(reply, library, tolerant=True, max_steps=max_steps)
     plan = read(text).plan
@@ -161,7 +160,7 @@ class _Draft:
         self._calls[call] = self.outputs[step.output] = output
 
     def combine(self) -> None:
-        """Add the step that combines the outputs that no step uses."""
+        """Add the step that compares or counts the outputs that no step uses; several are the parts of the answer."""
         from pearl.embedded.questions import parts
 
         used = {each.name for step in self.steps for each in step.references()}
@@ -174,8 +173,6 @@ class _Draft:
         ]
         if len(loose) == 2 and form == "comparison" and comparing:
             self._step(comparing[0], [Reference(CTX), *loose], "comparison", "Compare the two")
-        elif len(loose) > 1 and "CONCAT" in self.library:
-            self._step("CONCAT", loose, "ans", "Put the results together")
         # "How much of it" asks for a number that the document states: only countable things are counted.
         elif len(loose) == 1 and form == "number" and _COUNTED.search(self.question):
             count = self.library.get("COUNT")

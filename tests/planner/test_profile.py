@@ -125,7 +125,6 @@ def test_rules_mend_made_up_arguments_and_steps() -> None:
     assert calls(plan) == [
         ("FIND_REASON", "CTX", "Nils's selling of the boat"),
         ("FIND_REASON", "CTX", "selling the boat"),
-        ("CONCAT", "reason", "reason_2"),
     ]
     assert all(step.explanation for step in plan.plan.steps)
     assert any("too-many-steps" in note for note in attempt.notes)
@@ -135,7 +134,7 @@ def test_repeated_calls_become_one() -> None:
     reply = '1. a = FIND(CTX, "Nils")\n2. b = FIND(CTX, "nils")\n3. c = FIND(CTX, "x")'
     plan, _, [attempt] = planned(reply)
     assert calls(plan) == [
-        ("FIND", "CTX", "Nils"), ("FIND", "CTX", QUESTION), ("CONCAT", "find", "find_2")
+        ("FIND", "CTX", "Nils"), ("FIND", "CTX", QUESTION)
     ]  # fmt: skip
     assert [code for note in attempt.notes for code in CODES if code in note] == list(CODES)
 
