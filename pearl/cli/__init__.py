@@ -130,7 +130,10 @@ def _run(args: Sequence[str] | None) -> int:
     fail = partial(_fail, as_json="--json" in takewhile(lambda word: word != "--", said))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+            # Pipes and files have another encoding on Windows.
+            stream.reconfigure(
+                encoding="utf-8" if os.name == "nt" else None, errors="backslashreplace"
+            )
     try:
         # `obj`: the store keeps the command line of a run. `color`: click would remove texts that look
         # like colour codes; the streams escape all codes already.

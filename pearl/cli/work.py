@@ -527,13 +527,16 @@ class Stopper:
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
-        for number in _SIGNALS:
-            self._loop.add_signal_handler(number, self._stop)
+        # Not by the loop, which has no handlers of signals on Windows.
+        self._before = [
+            signal.signal(number, lambda *_: self._loop.call_soon_threadsafe(self._stop))
+            for number in _SIGNALS
+        ]
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        for number in _SIGNALS:
-            self._loop.remove_signal_handler(number)
+        for number, handler in zip(_SIGNALS, self._before, strict=True):
+            signal.signal(number, handler)
         if kind is asyncio.CancelledError and self.is_stopping:
             raise KeyboardInterrupt
 

@@ -89,7 +89,7 @@ def new_file(path: str | None, *, before: Callable[[], None] | None = None) -> I
         with _os_errors_reported(path):
             rights = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666
             number = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, rights)
-            with open(number, "w", encoding="utf-8", errors="backslashreplace") as file:  # noqa: PTH123
+            with open(number, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:  # noqa: PTH123
                 yield file
             if target.exists():
                 shutil.copymode(target, new)

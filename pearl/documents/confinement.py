@@ -149,7 +149,7 @@ class Child:
         timer = Timer(seconds, self._kill)
         timer.start()
         try:
-            with suppress(BrokenPipeError):  # the child has exited; its stderr is read below
+            with suppress(OSError):  # the child has exited; its stderr is read below
                 stdin.write(json.dumps({**request, "n_bytes": len(data)}).encode() + b"\n")
                 stdin.write(data)
                 stdin.flush()
@@ -179,7 +179,7 @@ class Child:
         self._process.kill()
         self._process.wait()
         for file in (self._process.stdin, self._process.stdout, self._errors):
-            with suppress(BrokenPipeError):  # closing flushes again
+            with suppress(OSError):  # closing flushes again
                 file.close()  # type: ignore[union-attr]
 
 

@@ -3,23 +3,39 @@
 Used by the store, the cache of embeddings, indexes and downloads. The user's own files may be damaged,
 which is reported in one line; they are not expected to be hostile.
 
-The locks use `flock` directly: importing `filelock` takes 36 ms of processor time, and its lock takes
-90 us per commit in place of 2.
+The locks use the system's directly: importing `filelock` takes 36 ms of processor time, and its lock
+takes 90 us per commit in place of 2.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import random
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
 from pearl.errors import StoreError
+
+if sys.platform == "win32":
+    from msvcrt import LK_NBLCK as _LOCK
+    from msvcrt import LK_UNLCK as _UNLOCK
+    from msvcrt import locking
+
+    def _flock(file: int, how: int) -> None:
+        locking(file, how, 1)
+
+else:
+    from fcntl import LOCK_EX, LOCK_NB
+    from fcntl import LOCK_UN as _UNLOCK
+    from fcntl import flock as _flock
+
+    _LOCK = LOCK_EX | LOCK_NB
+
 
 _BUSY_S = 60.0
 """Seconds to wait for other programs that lock a database, such as a backup."""
@@ -109,7 +125,7 @@ class WriteLock:
         self._path = path
         self._help = help
         self._patience_s = patience_s
-        self._file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        self._file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -129,7 +145,7 @@ class WriteLock:
         try:
             yield
         finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            _flock(self._file, _UNLOCK)
 
     def close(self) -> None:
         """Close the file."""
@@ -147,7 +163,7 @@ class Lease:
     def take(cls, path: Path, help: str) -> Lease | None:
         """The lease of a file; None if a living process has it."""
         while True:
-            file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
             is_ours = False
             try:
                 if not _try_lock(file, path, help):
@@ -163,15 +179,16 @@ class Lease:
     def release(self) -> None:
         """Release the lease; idempotent."""
         if self._file is not None:
-            self._path.unlink(missing_ok=True)
+            with suppress(PermissionError):  # Windows removes no open file; it is used again
+                self._path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
 
 
 def _try_lock(file: int, path: Path, help: str) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        _flock(file, _LOCK)
+    except (BlockingIOError, PermissionError):  # the latter on Windows
         return False
     except OSError as error:
         raise StoreError(
@@ -184,5 +201,16 @@ def _try_lock(file: int, path: Path, help: str) -> bool:
 def locked_file(path: Path) -> Iterator[None]:
     """Hold a lock file; waits without limit."""
     with path.open("wb") as file:  # the lock ends with it
-        fcntl.flock(file, fcntl.LOCK_EX)
+        while not _try_lock(file.fileno(), path, "name a local disk"):
+            time.sleep(0.02)
         yield
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in a folder permanent."""
+    with suppress(OSError):  # not every system can synchronise a folder
+        file = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)

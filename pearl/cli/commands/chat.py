@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from contextlib import AsyncExitStack, ExitStack, nullcontext
+from contextlib import AsyncExitStack, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -151,7 +151,8 @@ class Lines:
             if hasattr(sys.stdin, "reconfigure"):  # a question that is not UTF-8 fails alone
                 sys.stdin.reconfigure(encoding="utf-8-sig", errors="surrogateescape")
         elif sys.stdout.isatty():
-            import readline  # noqa: F401 - `input` edits by it
+            with suppress(ImportError):  # Windows edits lines itself
+                import readline  # noqa: F401 - `input` edits by it
 
     def read(self) -> str | None:
         """The next line without surrounding blanks; None at the end."""

@@ -180,7 +180,7 @@ def _planned_for(pearl: Pearl, library: str | None, out: str | None) -> dict[str
 
     name = library or pearl.domain.library
     if name not in library_names() and out is not None:
-        name = os.path.relpath(name, Path(out).parent)
+        name = os.path.relpath(name, Path(out).parent).replace(os.sep, "/")
     return {
         "domain": pearl.domain_name,
         "library": name,
@@ -191,7 +191,8 @@ def _planned_for(pearl: Pearl, library: str | None, out: str | None) -> dict[str
 def _moved(row: dict[str, Any], out: str | None) -> dict[str, Any]:
     """The row with the path of its document relative to the file it is written to."""
     if "document_path" in row and out is not None:
-        row["document_path"] = os.path.relpath(row["document_path"], Path(out).parent)
+        path = os.path.relpath(row["document_path"], Path(out).parent)
+        row["document_path"] = path.replace(os.sep, "/")
     return row
 
 

@@ -24,6 +24,7 @@ from pearl.llm.backends.openai.batches import MAX_BYTES, MAX_REQUESTS, Batch, Ba
 from pearl.llm.middleware.caching import Replies, request_key
 from pearl.llm.middleware.retry import CircuitBreaker
 from pearl.llm.middleware.wrappers import Wrapper
+from pearl.plugins.persistence import sync_folder
 
 FOLDER = "batches"
 KEPT_AT_ONCE = 1_000  # Replies that are stored concurrently; the store groups them
@@ -59,11 +60,7 @@ class PendingBatch(BaseModel):
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(self.path)
-            folder = os.open(part.parent, os.O_RDONLY)  # syncs the name of the file
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(part.parent)
         except OSError as error:
             raise StoreError(error.strerror or str(error), path=self.path) from None
 

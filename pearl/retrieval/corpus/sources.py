@@ -128,7 +128,8 @@ def find_files(named: Sequence[str | Path]) -> CorpusFiles:
 
     def take(path: str, label: str) -> None:
         # Names that are not UTF-8 have lone surrogates, and names stand in texts.
-        shown = label.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        shown = label.replace(os.sep, "/")
+        shown = shown.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         # A file of an unknown suffix may be text all the same.
         files.setdefault(path, SourceFile(path, shown, kinds.get(_suffix(path), "document")))
 

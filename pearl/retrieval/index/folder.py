@@ -15,7 +15,6 @@ import os
 import struct
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pearl.documents.digest import digest
-from pearl.plugins.persistence import WriteLock
+from pearl.plugins.persistence import WriteLock, sync_folder
 from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder
 from pearl.retrieval.texts import flat
 
@@ -73,7 +72,7 @@ def write_arrays(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
     except BaseException:
         Path(new).unlink(missing_ok=True)
         raise
-    _sync(path.parent)
+    sync_folder(path.parent)
 
 
 def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays]:
@@ -81,7 +80,9 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays]:
     try:
         with path.open("rb") as file:
             is_sealed = os.fstat(file.fileno()).st_mtime_ns == _SEALED_NS
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            data: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            if os.name == "nt":  # Windows replaces no file that is mapped
+                data = data[:]
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
@@ -102,16 +103,6 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays]:
         arrays[name] = whole[offset:end].view(kind).reshape(shape)
         offset = end
     return header["about"], arrays
-
-
-def _sync(folder: Path) -> None:
-    """Make a rename in a folder permanent."""
-    with suppress(OSError):  # not every system can synchronise a folder
-        file = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
 
 
 @dataclass(frozen=True, slots=True)

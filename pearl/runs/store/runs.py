@@ -8,6 +8,7 @@ import re
 import secrets
 import socket
 import sqlite3
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -44,14 +45,27 @@ class Holder:
         """Whether the process is alive; processes on other hosts are assumed to be."""
         if self.host != socket.gethostname():
             return True
-        try:
-            os.kill(self.pid, 0)
-        except (ProcessLookupError, OverflowError):
+        if not _is_running(self.pid):
             return False
-        except PermissionError:
-            pass
         started = _started(self.pid)
         return not (started and self.started) or started == self.started
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        if sys.platform == "win32":  # there `os.kill(pid, 0)` interrupts the process
+            import _winapi
+
+            process = _winapi.OpenProcess(0x0010_0000, False, pid)  # SYNCHRONIZE
+            is_running = _winapi.WaitForSingleObject(process, 0) != 0
+            _winapi.CloseHandle(process)
+            return is_running
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def _started(pid: int) -> str | None:

@@ -56,6 +56,7 @@ class WorkerProcess:
             env={"OMP_WAIT_POLICY": "passive", **os.environ},
             cwd=os.path.abspath(os.sep),  # noqa: PTH100 - the root of any system
             start_new_session=True,  # Ctrl-C is for the parent, which then ends it
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # on Windows
         )
         self.pid = self._process.pid
         self._listeners = [
