@@ -60,7 +60,7 @@ test-ray: $(VENV)-ray/.installed
 	$(VENV)-ray/bin/python -m pytest -m "slow or not slow" -k ray tests/runs/executors tests/contracts/test_executors.py tests/cli/test_working_folder.py
 
 test-docs: $(VENV)-docs/.installed
-	$(VENV)-docs/bin/python -m pytest -m "slow or not slow" tests/docs/test_site.py
+	$(VENV)-docs/bin/python -m pytest -m "slow or not slow" tests/docs/test_site.py tests/docs/test_service.py
 
 test-rlm: $(VENV)-rlm/.installed
 	$(VENV)-rlm/bin/python -m pytest -m "slow or not slow" tests/evals/methods/test_rlm.py

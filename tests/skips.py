@@ -13,6 +13,7 @@ NO_SHARED = "the folder ../shared is not beside the checkout"
 NO_RAY = "ray is not installed here; make test-ray runs this"
 NO_TORCH = "torch is not installed here; make test-transformers runs this"
 NO_MKDOCS = "MkDocs is not installed here; make test-docs runs this"
+NO_FASTAPI = "FastAPI is not installed here; make test-docs runs this"
 NO_DSPY = "dspy is not installed here; make test-rlm runs this"
 NO_PLAYWRIGHT = "playwright is not installed here; make test-browser runs this"
 NO_CHROMIUM = "there is no Chromium here; apt-get install chromium"
@@ -32,6 +33,7 @@ ALLOWED = {reason for name, reason in list(globals().items()) if name.isupper()}
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason=NO_RAY)
 needs_duckdb = pytest.mark.skipif(find_spec("duckdb") is None, reason=NO_DUCKDB)
 needs_dspy = pytest.mark.skipif(find_spec("dspy") is None, reason=NO_DSPY)
+needs_fastapi = pytest.mark.skipif(find_spec("fastapi") is None, reason=NO_FASTAPI)
 needs_mkdocs = pytest.mark.skipif(find_spec("material") is None, reason=NO_MKDOCS)
 needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason=NO_FULL_DEVICE)
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason=NO_PIPES)
