@@ -20,7 +20,7 @@ PAGES = {
     "experiments/README.md": "experiments.md",
 }
 """Files of the project that are pages of the site."""
-UNLISTED = "How-to guides"
+UNLISTED = "Reference"
 """The section that takes pages which the list of the configuration lacks."""
 
 _LINK = re.compile(r"(\]\()(?!https?:|mailto:|#)([^)#\s]+)")
