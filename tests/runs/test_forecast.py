@@ -27,6 +27,7 @@ from pearl.runs.executors import Task
 from pearl.runs.forecast import PLANNING, Forecast, StepForecast, forecast
 from tests.dsl.strategies import valid_plans
 from tests.examples import examples
+from tests.models import Reading
 
 LIBRARY = read_library(
     """\
@@ -241,6 +242,24 @@ def test_plan_with_all_kinds_of_steps(seed: int, context: str, *, apart: bool) -
     found = forecast(this, [task(PLAN, text)])
     done = run(this, PLAN, text)
     check(found, model, is_whole=done is not None)
+
+
+@pytest.mark.parametrize("n", [2, 3, 12, 13])
+@pytest.mark.parametrize("limit", [4, 80, 900])
+def test_composing_stays_within_the_forecast(n: int, limit: int) -> None:
+    finding = [f'{i}. v{i} = FIND(CTX, "goat {i}") : Find goat {i}' for i in range(1, n + 1)]
+    results = ", ".join(f"v{i}" for i in range(1, n + 1))
+    finding.append(f'{n + 1}. a = ANSWER("Which {"goats " * 30}?", {results}) : Answer')
+    plan = "New actions:\n- None\n\n" + "\n".join(finding)
+    of_steps = replies(limit)
+    model = Reading(
+        lambda request: of_steps(request) if "<text>" in request.prompt else "It is so [1]."
+    )
+    this = pearl(model, window=16_000, max_output_tokens=1_000)
+    found = forecast(this, [task(plan, story(3))])
+    assert run(this, plan, story(3))
+    check(found, model, is_whole=True)
+    assert ("a = ANSWER" in sent(model)) == (n <= 12)
 
 
 def test_documents_and_questions_are_added_up() -> None:
