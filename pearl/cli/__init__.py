@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any
 
 import click
@@ -27,6 +27,24 @@ __all__ = ["group", "main", "run"]
 
 COMMANDS = "pearl.cli.commands"
 
+GROUPS = {
+    "Ask": ("ask", "chat", "search", "demo"),
+    "Many documents": ("execute", "plan", "index", "view", "runs"),
+    "Build your own": (
+        "init",
+        "check",
+        "fmt",
+        "mine",
+        "refine",
+        "eval",
+        "compare",
+        "grammar",
+        "lsp",
+    ),
+    "Look after it": ("doctor", "models", "config", "completion"),
+}
+"""Group of the help → its commands, in order."""
+
 EPILOG = """\
 Settings come from flags, then PEARL_... variables (PEARL_MODEL, PEARL_BASE_URL, ...), then TOML:
 the file of --config or $PEARL_CONFIG, else ./pearl.toml, then pearl/pearl.toml in $XDG_CONFIG_HOME
@@ -39,7 +57,7 @@ undecided or degraded; 2 wrong usage; 3 an input cannot be read; 4 no valid
 plan; 5 the model gave no usable reply, or refused; 6 a step failed; 7 a limit
 is reached; 8 the store cannot be used; 75 paused, resume it later; 130
 interrupted. With --json an error is a JSON object on stdout, too: status
-"error" and error with type, message, help and exit_code.
+"failed" and error with type, message, help and exit_code.
 """
 
 
@@ -61,6 +79,21 @@ class _Commands(click.Group):
         except UsageError as error:  # of a plug-in of another distribution
             return _broken(name, error)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in their groups; those of other distributions come last."""
+        names = self.list_commands(ctx)
+        width = max(map(len, names))
+        others = [name for name in names if name not in chain.from_iterable(GROUPS.values())]
+        for title, members in {**GROUPS, "Other distributions": others}.items():
+            rows = [
+                (name.ljust(width), command.get_short_help_str(formatter.width - width))
+                for name in members
+                if (command := self.get_command(ctx, name)) is not None
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -127,7 +160,8 @@ def run(args: Sequence[str] | None = None) -> int:
 
 def _run(args: Sequence[str] | None) -> int:
     said = list(sys.argv[1:] if args is None else args)
-    fail = partial(_fail, as_json="--json" in takewhile(lambda word: word != "--", said))
+    options = set(takewhile(lambda word: word != "--", said))
+    fail = partial(_fail, as_json=not options.isdisjoint(("--json", "--jsonl")))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # Pipes and files have another encoding on Windows.
@@ -151,8 +185,7 @@ def _run(args: Sequence[str] | None) -> int:
         message = _placed(error).replace("\n", " ")
         return fail("UsageError", message, f"see '{command} --help'", error.exit_code)
     except PearlError as error:
-        message = error.args[0].partition("\n  help: ")[0]
-        return fail(type(error).__name__, message, error.help, error.exit_code)
+        return fail(*error.to_json().values())
     except (click.Abort, KeyboardInterrupt):
         return fail("Interrupted", "interrupted", None, 130)
     except BrokenPipeError:
@@ -189,7 +222,7 @@ def _fail(kind: str, message: str, help: str | None, code: int, *, as_json: bool
     if as_json:
         row = {"type": kind, "message": message, "help": help, "exit_code": code}
         try:
-            click.echo(to_json({"status": "error", "error": row}), color=True)
+            click.echo(to_json({"status": "failed", "error": row}), color=True)
         except OSError:  # stdout is closed or full
             _abandon_stdout()
     click.echo(f"pearl: {message}", err=True, color=True)

@@ -37,7 +37,7 @@ _OTHERS = {
     ),
     "Retrieval": ("retrieval", "corpus", "queries", "qrels", "cutoffs", "oracle"),
     "Output": (
-        "explain", "out", "page", "report", "verbose", "context_lines", "as_json", "trace", "telemetry", "force",
+        "explain", "out", "page", "report", "verbose", "context_lines", "as_json", "as_lines", "trace", "telemetry", "force",
     ),
 }  # fmt: skip
 """Options that are not settings, by their names in Python."""
@@ -49,7 +49,7 @@ GROUPS = {
 """Group → its options, in the order in which help shows them."""
 
 FIRST = frozenset({
-    "again", "as_json", "compare", "continued", "data", "dry_run", "explain", "filters", "held_out",
+    "again", "as_json", "as_lines", "compare", "continued", "data", "dry_run", "explain", "filters", "held_out",
     "k", "max_actions", "max_cost", "max_examples", "method", "methods", "out", "page", "preset", "question", "report", "retries", "retrieval", "rounds",
     "seed_library", "tasks", "thesaurus", "together", "verbose",
     *(name for name, (_, setting) in schema().items() if setting.is_first),

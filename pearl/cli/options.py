@@ -71,6 +71,13 @@ def refuse(*cases: tuple[object, str, str]) -> None:
 
 
 as_json = option("--json as_json", bool, "Print JSON.")
+json_options = grouped(
+    option(
+        "--json as_json", bool, "Print JSON: one object, or for several documents one on each line.",
+    ),
+    option("--jsonl as_lines", bool, "Print JSON Lines: one object on each line."),
+)  # fmt: skip
+"""The forms of answers for programs."""
 trace_option = option("--trace", PATH, "Write the trace to FILE, as JSON lines.")
 
 

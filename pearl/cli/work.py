@@ -48,7 +48,7 @@ _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 _NOT_OFFERED: dict[str, Any] = {
     "out": None, "page": None, "rows_out": None, "context_lines": 0, "verbose": False,
-    "tells_plans": False, "dry_run": False,
+    "as_lines": False, "tells_plans": False, "dry_run": False,
 }  # fmt: skip
 """Values of options that some commands that run tasks do not have."""
 
@@ -56,6 +56,7 @@ _NOT_OFFERED: dict[str, Any] = {
 def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
     """Run tasks and print their outcomes; with `dry_run`, print the forecast."""
     options = {**_NOT_OFFERED, **options}
+    options["as_json"] = options["as_json"] or options["as_lines"]
     if options["dry_run"]:
         pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
         return show_forecast(new_session(pearl, options, folder, keeps_rows=False), tasks, options)
@@ -183,6 +184,10 @@ async def _run_reported(
 
         with writer.open(options["rows_out"]) as file:
             write_rows(file, rows)
+    error = None if last is None else last.error
+    if n_tasks == 1 and options["as_json"] and isinstance(error, PearlError):
+        notice(str(error))  # its row is printed already
+        return error.exit_code
     return tasks_code(session, summary, n_tasks, summary.n_done)
 
 
@@ -318,13 +323,14 @@ def _print(
 def _print_only(outcome: Outcome[Task], file: IO[str], options: Mapping[str, Any]) -> None:
     """Print a single answer, or the finished steps of a failed task."""
     error = outcome.error
-    if error is not None:
+    if options["as_json"]:
+        row = {key: value for key, value in outcome.to_json().items() if key != "id" or value}
+        file.write(to_json(row, indent=None if options["as_lines"] else 2) + "\n")
+    elif error is not None:
         finished = error.finished if isinstance(error, ExecutionError) else ()
-        if finished and not options["as_json"]:
+        if finished:
             notice("finished steps:")
             print_steps(finished, file)
-    elif options["as_json"]:
-        file.write(to_json(outcome.result.to_json(), indent=2) + "\n")
     else:
         around = _surroundings(outcome, options)
         print_answer(outcome.result, file, with_steps=options["verbose"], surroundings=around)

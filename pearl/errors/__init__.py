@@ -73,6 +73,15 @@ class PearlError(ShownInNotebooks, Exception):
         self.message = message
         self.help = help
 
+    def to_json(self) -> dict[str, Any]:
+        """The error as JSON data: in rows of results, and on stdout with `--json`."""
+        return {
+            "type": type(self).__name__,
+            "message": self.message,
+            "help": self.help,
+            "exit_code": self.exit_code,
+        }
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Not by the constructor: each class has other parameters, and the message is complete already.
         return _restored, (type(self), self.args, vars(self))

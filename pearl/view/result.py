@@ -206,6 +206,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     n_rows = ends[-1] if ends else 0
     usage, understood = row.inner("usage"), row.inner("understood")
     error = row.inner("error")
+    message = "\n  help: ".join(filter(None, [error.text("message"), error.text("help")]))
     steps = tuple(_steps(row, events))
     return Result(
         id=record.id,
@@ -214,7 +215,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         question=row.text("question"),
         understood=understood.text("question"),
         answer=row.text("answer"),
-        error=": ".join(filter(None, [error.text("type"), error.text("message")])),
+        error=": ".join(filter(None, [error.text("type"), message])),
         method=row.text("method"),
         model=row.text("model") or (started.model if started else ""),
         document=row.text("document"),

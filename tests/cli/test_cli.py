@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
+from pearl.cli import group as pearl_commands
 from pearl.cli import run
 from pearl.cli.writing import new_file
 from tests.cli.terminal import PLAN, STORY, Terminal, child
@@ -52,6 +55,54 @@ def test_one_failing_document_does_not_stop_the_others(pearl: Terminal) -> None:
     assert [row["status"] for row in rows] == ["answered", "failed"]
     assert "absent.txt" in rows[1]["error"]["message"]
     assert "1 of 2 failed" in pearl.talk
+
+
+@pytest.mark.parametrize(
+    ("documents", "statuses", "code"),
+    [
+        (["story.txt"], ["answered"], 0),
+        (["absent.txt"], ["failed"], 3),
+        (["story.txt", "absent.txt"], ["answered", "failed"], 1),
+    ],
+)
+@pytest.mark.parametrize("command", [["ask", "Why did Nils sell?"], ["execute", "why.plan"]])
+def test_json_lines_have_the_same_fields_for_one_document_and_for_many(
+    pearl: Terminal, command: list[str], documents: list[str], statuses: list[str], code: int
+) -> None:
+    out = pearl(*command, *documents, "--jsonl", code=code)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["id"] for row in rows] == documents
+    assert [row["status"] for row in rows] == statuses
+    for row in rows:
+        if row["status"] == "failed":
+            assert row["error"] == {
+                "type": "DataError",
+                "message": "absent.txt: no such file",
+                "help": "check the path",
+                "exit_code": 3,
+            }
+
+
+@pytest.mark.parametrize("group", [[], ["runs"], ["refine"], ["models"], ["config"]])
+def test_help_has_a_whole_line_for_every_command(
+    pearl: Terminal, group: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = pearl(*group, "--help")
+    command: click.Command = pearl_commands
+    for name in group:
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), name)  # type: ignore[assignment]
+    assert isinstance(command, click.Group)
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        member = command.get_command(context, name)
+        assert member is not None
+        first = " ".join((member.help or "").partition("\n\n")[0].split())
+        first = re.split(r"(?<=\.) ", first)[0].removesuffix(".")
+        lines = [line for line in shown.splitlines() if line.split()[:1] == [name]]
+        assert len(lines) == 1, (name, shown)
+        assert first in lines[0]
 
 
 def test_plan_then_execute(pearl: Terminal) -> None:
@@ -264,8 +315,6 @@ BAD = {
 @pytest.mark.usefixtures("_no_waits")
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input(pearl: Terminal, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import re
-
     args, code, words = BAD[case]
     monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", "1")
     Path("photo.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4)
@@ -289,7 +338,7 @@ def test_bad_input(pearl: Terminal, case: str, monkeypatch: pytest.MonkeyPatch) 
     assert re.search(words, pearl.talk), pearl.talk
     assert out == ""
     failed = json.loads(pearl(*args, "--json", code=code))
-    assert (failed["status"], failed["error"]["exit_code"]) == ("error", code)
+    assert (failed["status"], failed["error"]["exit_code"]) == ("failed", code)
     assert failed["error"]["type"].endswith("Error")
     told = f"pearl: {failed['error']['message']}\n"
     if failed["error"]["help"]:

@@ -12,10 +12,10 @@ from pearl.cli.files import is_file
 from pearl.cli.help import Command
 from pearl.cli.options import (
     PATH,
-    as_json,
     budget_options,
     context_lines_option,
     force_option,
+    json_options,
     option,
     page_option,
     rows_option,
@@ -41,13 +41,14 @@ from pearl.errors import UsageError
 @store_option
 @trace_option
 @force_option
-@as_json
+@json_options
 def command(
     question: str, documents: tuple[str, ...], together: bool, out: str | None, **options: Any
 ) -> int:
-    """Write a plan for QUESTION and run it over each DOC (text, HTML, PDF, Word; - is stdin).
+    """Answer QUESTION from each DOC, with passages that support it.
 
-    A DOC may be a folder or a pattern, such as reports/*.txt. With --together they are one corpus:
+    QUESTION becomes a plan, which runs over each DOC (text, HTML, PDF, Word; - is stdin). A DOC may
+    be a folder or a pattern, such as reports/*.txt. With --together they are one corpus:
     a step for which it is too long is shown the matching passages, from a stored index. The store
     keeps every reply: repeating a question about the same document makes no call.
     """
@@ -60,9 +61,10 @@ def command(
         )
     outs = [out, options["trace"], options["rows_out"], options["page"]]
     tasks = document_tasks(
-        documents, together=together, question=question, is_named=False, outs=outs
+        documents, together=together, question=question, is_named=options["as_lines"], outs=outs
     )
-    options["tells_plans"] = not options["as_json"]  # to stderr: a pipe receives the answer only
+    # to stderr: a pipe receives the answer only
+    options["tells_plans"] = not (options["as_json"] or options["as_lines"])
     return run_tasks(tasks, {**options, "out": out})
 
 

@@ -72,11 +72,12 @@ def command(
     continued: str | None,
     **options: Any,
 ) -> int:
-    """Answer questions about DOC, one per line; a question may refer to earlier ones.
+    """Answer questions about DOC, one per line.
 
-    Several DOCs, or a folder, are a corpus, as with `pearl ask --together`. Questions from a pipe are
-    echoed, so that the output reads as a conversation. /help lists commands: /plan, /evidence, /undo, ...
-    Ctrl-C cancels a running question; at the prompt it ends the session, as Ctrl-D does.
+    A question may refer to earlier ones. Several DOCs, or a folder, are a corpus, as with `pearl
+    ask --together`. Questions from a pipe are echoed, so that the output reads as a conversation.
+    /help lists commands: /plan, /evidence, /undo, ... Ctrl-C cancels a running question; at the
+    prompt it ends the session, as Ctrl-D does.
     """
     from pearl.cli.files import read_input
     from pearl.cli.options import model_opened, new_pearl, report_refused
@@ -302,8 +303,7 @@ class Chat:
                 raise
             self._fail(error)
             if self.as_json:
-                told = {"type": type(error).__name__, "message": str(error)}
-                row = {"status": "failed", "question": question, "error": told}
+                row = {"status": "failed", "question": question, "error": error.to_json()}
                 self.out.write(to_json(row) + "\n")
             return
         self._n_failed += answer.is_unsure

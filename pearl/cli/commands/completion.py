@@ -9,7 +9,10 @@ from click.shell_completion import get_completion_class
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> int:
-    """Print the completion script of SHELL: eval "$(pearl completion bash)"."""
+    """Print the completion script of SHELL.
+
+    For bash: eval "$(pearl completion bash)"
+    """
     from pearl.cli import group
 
     completion = get_completion_class(shell)

@@ -26,7 +26,7 @@ def command() -> None:
 @as_json
 @click.pass_context
 def show(ctx: click.Context, as_json: bool) -> None:
-    """Show every setting with its origin, and which key goes to which server."""
+    """Show every setting with its origin, and the key of each server."""
     files = read_settings(ctx.meta.get(CONFIG))
     rows = settings_in_force(ctx, files)
     server = server_notice({row["setting"]: row["value"] for row in rows})

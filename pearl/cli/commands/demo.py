@@ -30,7 +30,7 @@ QUESTIONS = {
 @force_option
 @as_json
 def command(document: str, question: str | None, **options: Any) -> int:
-    """Ask a shipped DOCUMENT, a story or a medical consultation, and show every step."""
+    """Ask a shipped DOCUMENT a question, and show every step."""
     from pearl.cli.work import run_tasks
     from pearl.documents.document import load
     from pearl.plugins.files import find_data

@@ -25,10 +25,10 @@ _MARKS = {"ok": "ok", "missing": "-", "failed": "FAILED"}
 @store_option
 @as_json
 def command(store: str | None, as_json: bool, **settings: Any) -> int:
-    """Check whether PEARL works here: model, names of keys, extras, weights, store, settings.
+    """Check whether PEARL works here.
 
-    It costs nothing: servers are only asked for their lists of models. Exit code 1 if a necessary
-    part does not work.
+    The checks: model, names of keys, extras, weights, store, settings. It costs nothing: servers
+    are only asked for their lists of models. Exit code 1 if a necessary part does not work.
     """
     checks = list(run_checks(settings, store))
     if as_json:

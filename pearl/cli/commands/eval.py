@@ -146,13 +146,14 @@ def command(
     methods: str, results: str | None, rescore: str | None, out: str | None,
     scorer: str | None, by_document: bool, force: bool, retrieval: bool, **options: Any,
 ) -> int:  # fmt: skip
-    """Score methods over the samples of --data: accuracy with intervals, paired tests, cost.
+    """Score methods over the samples of --data.
 
-    Failed records, and replies that name no option, count as wrong. The store keeps every reply and
-    every record: the same command resumes an evaluation that was stopped.
+    The report has accuracies with intervals, paired tests and cost. Failed records, and replies
+    that name no option, count as wrong. The store keeps every reply and every record: the same
+    command resumes an evaluation that was stopped.
 
-    With --together the documents of --data are one corpus; with --corpus another corpus replaces them.
-    --retrieval evaluates search instead, with --corpus, --queries and --qrels.
+    With --together the documents of --data are one corpus; with --corpus another corpus replaces
+    them. --retrieval evaluates search instead, with --corpus, --queries and --qrels.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
     refuse((not names, "no method given", "--methods pearl,direct"))

@@ -23,11 +23,11 @@ from pearl.cli.help import Command
 from pearl.cli.options import (
     AT_LEAST_1,
     PATH,
-    as_json,
     budget_options,
     context_lines_option,
     executor_options,
     force_option,
+    json_options,
     option,
     refuse,
     rows_option,
@@ -73,12 +73,12 @@ if TYPE_CHECKING:
 )
 @trace_option
 @force_option
-@as_json
+@json_options
 def command(
     plan_and_documents: tuple[str, ...], together: bool, tasks: str | None, out: str | None,
     **options: Any,
 ) -> int:  # fmt: skip
-    """Run PLAN, a plan file, over documents; or run the rows of --tasks.
+    """Run PLAN, a plan file, over documents, or the rows of --tasks.
 
     The documents are each DOC (- is stdin), or those of --data, each once. With --tasks every
     argument is a document, for rows that name none. With --together all DOCs are one corpus, over
@@ -119,9 +119,8 @@ def command(
     _refuse_other(plan, named)
     text = _checked(plan, options)
     if data is None:
-        work = document_tasks(
-            named, together=together, plan=text, is_named=out is not None, outs=outs
-        )
+        is_named = out is not None or options["as_lines"]
+        work = document_tasks(named, together=together, plan=text, is_named=is_named, outs=outs)
         return _run(work, out, options)
     samples = _data_tasks(text, options)
     report_left_out(samples.left_out)

@@ -23,7 +23,10 @@ from pearl.errors.escaping import to_json
 def command(
     files: tuple[str, ...], kind: Kind | None, check: bool, fix: bool, as_json: bool
 ) -> int:
-    """Rewrite plan files and action files in canonical form (- is stdin, to stdout)."""
+    """Rewrite plan files and action files in canonical form.
+
+    The file - is stdin, and is written to stdout.
+    """
     reports: list[dict[str, object]] = []
     n_changed = n_broken = 0
     for name in files:

@@ -35,7 +35,10 @@ def command(
     library: str | None, domain: str, form: Form, static: bool, longest_plan: int,
     max_text: int | None, textmate: bool, out: str | None, force: bool,
 ) -> int:  # fmt: skip
-    """Print the grammar of valid plans: every plan that it admits passes `pearl check` with this library."""
+    """Print the grammar of the plans that are valid with a library.
+
+    Every plan that it admits passes `pearl check` with this library.
+    """
     from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
     from pearl.editor.line_automaton import textmate_grammar
 

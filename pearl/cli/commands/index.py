@@ -25,10 +25,10 @@ N_PROBLEMS = 5
 @option("--fresh", bool, "Rebuild the index from scratch.")
 @as_json
 def command(corpus: tuple[str, ...], fresh: bool, as_json: bool, **options: Any) -> int:
-    """Index CORPUS for fast searches: a folder, files, or rows with `id` and `text`.
+    """Index CORPUS for fast searches.
 
-    Only changed files are read. `pearl search` updates the index, too. Exit code 1 if documents are
-    left out.
+    CORPUS is a folder, files, or rows with `id` and `text`. Only changed files are read. `pearl
+    search` updates the index, too. Exit code 1 if documents are left out.
     """
     index = open_index(corpus, options, is_fresh=fresh)
     opened = index.opened

@@ -15,9 +15,10 @@ TEMPLATE = Path(__file__).parents[1] / "project"
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def command(folder: Path) -> int:
-    """Make FOLDER a project: actions, examples, a document, questions and settings that work.
+    """Make FOLDER a project for actions and examples of your own.
 
-    Existing files are never replaced. The new pearl.toml is trusted until it is changed: `pearl config`.
+    It gets actions, examples, a document, questions and settings that work. Existing files are
+    never replaced. The new pearl.toml is trusted until it is changed: `pearl config`.
     """
     from pearl.cli.settings import trust
 

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 @click.option("--stdio", is_flag=True, expose_value=False, hidden=True)  # some editors pass it
 @click.pass_context
 def command(ctx: click.Context, library: str | None, domain: str) -> int:
-    """Serve an editor, by the Language Server Protocol over stdin and stdout.
+    """Serve an editor by the Language Server Protocol.
 
-    It reports the diagnostics of `pearl check`, and completes, explains, renames and formats. Options
-    here, settings of the editor, or the pearl.toml of the project choose the library.
+    The protocol runs over stdin and stdout. It reports the diagnostics of `pearl check`, and
+    completes, explains, renames and formats. Options here, settings of the editor, or the
+    pearl.toml of the project choose the library.
     """
     require_extra("lsp", "pearl lsp", "pygls")
     from pearl.editor.server import serve

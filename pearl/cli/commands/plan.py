@@ -159,7 +159,7 @@ async def _many(options: dict[str, Any], replies: Replies, writer: OutputWriter)
 
             async def one(row: Sample | DataError) -> dict[str, Any]:
                 if isinstance(row, DataError):
-                    return {"id": None, "status": "failed", "error": _error(row)}
+                    return {"id": None, "status": "failed", "error": row.to_json()}
                 events = Trace(row.id, partial(tell, row.id))
                 result = await _plan(pearl, row, events, options["kind"])
                 return {**_moved(row.to_json(), out), **result, **planned_for}
@@ -213,21 +213,17 @@ async def _plan(
         attempts = [attempt.reply for attempt in error.attempts]
         return {
             "status": "failed",
-            "error": _error(error),
+            "error": error.to_json(),
             "attempts": len(attempts),
             "replies": attempts,
         }
     except PearlError as error:
-        return {"status": "failed", "error": _error(error)}
+        return {"status": "failed", "error": error.to_json()}
 
 
-def _error(error: PearlError) -> dict[str, str]:
-    return {"type": type(error).__name__, "message": str(error)}
-
-
-def _failure(type: str, message: str) -> str:
+def _failure(type: str, message: str, help: str | None, exit_code: int) -> str:
     """The error and help of a failed row."""
-    reason, _, help = message.partition("\n")
-    if type != DataError.__name__:
-        help = "  help: replies are stored; --fresh requests all of them again"
-    return f"{reason}\n{help}" if help else reason
+    if exit_code != DataError.exit_code:
+        help = "replies are stored; --fresh requests all of them again"
+    reason = message.partition("\n")[0]
+    return f"{reason}\n  help: {help}" if help else reason

@@ -86,7 +86,10 @@ def actions(
     shard_size: int, embeddings: str | None, report: str | None, compare: str | None,
     force: bool, **options: Any,
 ) -> int:  # fmt: skip
-    """Merge the drafts of MINED (mined.jsonl, or an action file) into a library."""
+    """Merge the drafts of MINED into a library.
+
+    MINED is a mined.jsonl, or an action file.
+    """
     from pearl.actions.library import load_library
     from pearl.mining.refinement import compared, library_text
     from pearl.mining.refining import RefineSettings
@@ -206,9 +209,9 @@ def _summary(refinement: Refinement) -> str:
 @setting_options(stages=("calling", "drafting", "planning", "reading"))
 @unit_options
 def fewshot(out: str, retries: int, max_examples: int, held_out: str | None, **options: Any) -> int:
-    """Make a bank of examples: plans for the questions of --data that reached the gold answer.
+    """Make a bank of examples from the questions of --data.
 
-    Every plan is run over its document and its answer mapped to the options. Questions of the bank
+    The examples are plans that reached the gold answer. Every plan is run over its document and its answer mapped to the options. Questions of the bank
     are refused in an evaluation.
     """
     if options["data"] is None:

@@ -49,7 +49,7 @@ _WIDTH = 240
 
 @click.group()
 def command() -> None:
-    """List, resume, export and remove the runs that are kept in the store."""
+    """List, resume, export and remove the runs in the store."""
 
 
 def _age(value: Any) -> float:
@@ -221,7 +221,7 @@ def export(
     run: str, form: str | None, out: str | None, trace: str | None, raw_cells: bool, force: bool,
     store: str | None,
 ) -> int:  # fmt: skip
-    """Write the results of RUN, each row once, in the order of the tasks."""
+    """Write the results of RUN, one row per task, in their order."""
     from pearl.runs.store import FILE
 
     form = form or _form(out)
@@ -300,9 +300,9 @@ def prune(
     help="The store to merge into, created if missing [default: as --store of the other commands].",
 )  # fmt: skip
 def merge(stores: tuple[str, ...], into: str | None) -> int:
-    """Copy the results and replies of each STORE, a folder, into one store.
+    """Copy the results and replies of each STORE into one store.
 
-    Shards of one command become one run. Merging again changes nothing. Merge only stores that you
+    Each STORE is a folder. Shards of one command become one run. Merging again changes nothing. Merge only stores that you
     trust: runs of your own store are resumed without confirmation.
     """
     from pearl.runs.store import Store

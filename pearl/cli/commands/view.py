@@ -37,15 +37,17 @@ def command(
     sources: tuple[str, ...], page: str | None, row: str | None, documents: tuple[str, ...],
     trace: str | None, out: str | None, serve: bool, port: int | None, force: bool, store: str | None,
 ) -> None:  # fmt: skip
-    """Write results, runs, traces or logs of evaluations as one HTML file that loads nothing else.
+    """Write results, runs, traces or evaluation logs as an HTML page.
 
-    SOURCE is the id of a run of the store, a file of results or a file of traces. The page of one
-    result shows it beside its document, with its plan, its steps and the prompts of its calls. Documents
-    are read from the folder of SOURCE, the folder of the run, and from DIR. The page of several results
-    is a list with filters and search; the page of two SOURCEs shows the changes from the first to the second.
+    The page is one file that loads nothing else. SOURCE is the id of a run of the store, a file of
+    results or a file of traces. The page of one result shows it beside its document, with its plan,
+    its steps and the prompts of its calls. Documents are read from the folder of SOURCE, the folder
+    of the run, and from DIR. The page of several results is a list with filters and search; the
+    page of two SOURCEs shows the changes from the first to the second.
 
     Logs of `pearl eval` are drawn: accuracy against cost, by subset, and shapes of plans; for logs
-    with libraries of different sizes also accuracy against that size. Pictures without data are skipped.
+    with libraries of different sizes also accuracy against that size. Pictures without data are
+    skipped.
     """
     with ExitStack() as stack:
         opened = [_opened(source, trace, store, stack) for source in sources]

@@ -209,12 +209,13 @@ class Task(Unit):
         if result is not None:
             return {"id": self.id, **self.extra, **result.to_json()}
         finished = error.finished if isinstance(error, ExecutionError) else ()
+        told = {"type": type(error).__name__, "message": str(error)}
         return {
             "id": self.id,
             **self.extra,
             "status": "unfinished" if isinstance(error, BudgetError | PausedError) else "failed",
             "question": self.question,
-            "error": {"type": type(error).__name__, "message": str(error)},
+            "error": error.to_json() if isinstance(error, PearlError) else told,
             **({"steps": [step.to_json() for step in finished]} if finished else {}),
         }
 
