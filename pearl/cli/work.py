@@ -598,8 +598,7 @@ def report_spent(session: Session) -> None:
     usage = spent.usage
     n_failed = spent.n_failed_calls
     actual = [
-        counted(spent.n_calls - n_failed, "call")
-        + (f" and {n_failed:,} that failed" if n_failed else ""),
+        counted(spent.n_calls, "call") + (f" ({n_failed:,} failed)" if n_failed else ""),
         "tokens unknown"
         if spent.n_calls and not usage.n_input_tokens
         else f"{usage.n_input_tokens:,} + {usage.n_output_tokens:,} tokens"
@@ -612,15 +611,14 @@ def report_spent(session: Session) -> None:
     elif spent.n_unsure_calls:
         unsure = counted(spent.n_unsure_calls, "call")
         actual.append(f"{unsure} without a usable reply may have been billed")
-    if found is not None:
-        total = found.total
-        predicted = [
-            _calls(total.calls),
-            f"{_shown(total.input_tokens, _count)} + {_shown(total.output_tokens, _count)} tokens",
-        ]
-        if found.cost_usd is not None:
-            cost = _shown(found.cost_usd, money)
-            predicted.append("cost unknown" if cost == UNKNOWN else cost)
+    total, cost = (None, None) if found is None else (found.total, found.cost_usd)
+    if total is not None and total.calls.most is not None:
+        predicted = [_calls(total.calls)]
+        read, written = total.input_tokens, total.output_tokens
+        if read.most is not None and written.most is not None:
+            predicted.append(f"{_shown(read, _count)} + {_shown(written, _count)} tokens")
+        if cost is not None and cost.most is not None:
+            predicted.append(_shown(cost, money))
         click.echo(f"predicted {', '.join(predicted)}", err=True)
     click.echo(f"actual    {', '.join(actual)}", err=True)
 
@@ -671,7 +669,7 @@ def _over(found: Forecast, limits: Mapping[str, float]) -> list[str]:
 def _shown(between: Range, show: Callable[[float], str]) -> str:
     least = show(between.least)
     if between.most is None:
-        return UNKNOWN if least == show(0) else f"{least} or more"
+        return UNKNOWN if least in (show(0), "1") else f"{least} or more"
     most = show(between.most)
     return least if least == most else f"{least} - {most}"
 

@@ -19,7 +19,7 @@ from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.flaws import loop_in
 from pearl.llm.messages import constrained, without_texts
 from pearl.replies.typed import Reply, follows_form, read_reply, reply_constraint
-from pearl.trace import CallFailed, ConstraintRefused, ModelCalled, Purpose, Trace
+from pearl.trace import CallFailed, ModelCalled, Purpose, Trace, constraint_refused
 
 MIN_WORDS = 8
 """Minimum words of a reply that is checked."""
@@ -244,9 +244,7 @@ class Asker:
 
                 completion, _ = await self.fallback.ask(
                     complete,
-                    lambda level, error: self.trace.append(
-                        ConstraintRefused(constraint=level.name, reason=error.message)
-                    ),
+                    lambda level, error: self.trace.append(constraint_refused(level.name, error)),
                     flaw,
                 )
         except ModelError as error:

@@ -124,6 +124,7 @@ class ConstraintFallback:
                     f"{completion.model} violates the grammar: {broken}",
                     kind="unconstrained",
                     help="use --constrain off",
+                    is_sent=False,  # its reply is counted already
                 )
                 on_refused(level, ignored)
                 self.step_down(level, ignored)

@@ -43,6 +43,10 @@ class CallWait:
     wait_s: float
     attempt: int = 0
     n_attempts: int = 0
+    n_failed: int = 0
+    """1 if the wait follows an attempt that was sent, and is reported for the first time."""
+    usage: Usage = field(default_factory=Usage)
+    """Tokens of that attempt."""
 
 
 AttemptError = ModelErrorKind | Literal["cancelled", "internal"]

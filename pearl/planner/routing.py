@@ -36,7 +36,7 @@ from pearl.llm.messages import constrained
 from pearl.llm.reply_limits import reply_limit
 from pearl.planner.material import free_output
 from pearl.replies.json_objects import json_objects
-from pearl.trace import ConstraintRefused, QuestionRouted, Trace
+from pearl.trace import QuestionRouted, Trace, constraint_refused
 
 MAX_PARTS = 24
 MAX_TEXT = 300
@@ -375,7 +375,7 @@ async def decompose(
 
         def refused(level: ConstraintLevel, error: ModelError) -> None:
             if trace is not None:
-                trace.append(ConstraintRefused(constraint=level.name, reason=error.message))
+                trace.append(constraint_refused(level.name, error))
 
         try:
             completion, _ = await fallback.ask(ask, refused, _flaw)

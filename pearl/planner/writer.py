@@ -60,7 +60,7 @@ from pearl.planner.prompt import (
     short_plan_messages,
     steps_messages,
 )
-from pearl.trace import ConstraintRefused, PlanAttempted, Trace
+from pearl.trace import PlanAttempted, Trace, constraint_refused
 
 _COMPARING = frozenset({"COMPARE", "COMPARISON", "CONTRAST"})
 _VERBS = frozenset({"FIND", "GET", "LIST", "SUMMARIZE", "IDENTIFY", "X", "Y", "OF", "ALL"})
@@ -420,7 +420,7 @@ class RepairLoop:
         )  # fmt: skip
         attempts: list[Attempt] = []
         doubted: CheckedPlan | None = None
-        sent, n_cached = {messages}, 0
+        sent, n_calls, n_cached = {messages}, 0, 0
         for round in range(self.max_repairs + 1):
             task = PlanTask(self.question, self.library, round, len(self.rejected), self.kind)
             self._n_calls = self._n_cached = 0
@@ -429,19 +429,23 @@ class RepairLoop:
                     partial(self._reply, messages, task), self._refused, self._flaw
                 )
             except ModelError as error:
-                if error.kind != "repetition":
-                    raise
+                n_calls += self._n_calls + error.is_sent
                 self._tell(
                     round=round, model=self.model.name, reply=error.reply,
                     diagnostics=(error.message,), constraint=self._fallback.level.name,
-                    usage=error.usage or Usage(),
+                    usage=error.usage or Usage(), n_calls=self._n_calls + error.is_sent,
+                    n_cached=self._n_cached, n_failed=int(error.is_sent),
                 )  # fmt: skip
+                if error.kind != "repetition":
+                    raise
                 raise PlanningError(
-                    f"no valid plan after {counted(len(attempts) + 1, 'attempt')}; {error.message}",
+                    f"no valid plan after {counted(n_calls, 'call')}; {error.message}",
                     attempts=attempts,
                     help=f"{error.help}; --fallback direct answers without a plan",
                 ) from error
-            n_cached += self._n_cached > 0
+            self._n_calls = max(1, self._n_calls)  # a truncated reply may count, too
+            n_calls += self._n_calls
+            n_cached += self._n_cached
             reading = read(completion.text, tolerant=True)
             text, fixed = self._mended(reading.text)
             checked, problems = self._checked(text, completion.text)
@@ -460,7 +464,7 @@ class RepairLoop:
                 ),
                 diagnostics=tuple(render_diagnostics([d], text, "plan") for d in problems),
                 constraint=level.name, usage=completion.usage,
-                n_calls=max(1, self._n_calls),  # a truncated reply may count, too
+                n_calls=self._n_calls,
                 n_cached=self._n_cached,
             )  # fmt: skip
             if checked is not None and not problems:
@@ -474,7 +478,7 @@ class RepairLoop:
         last = next(d for d in attempts[-1].diagnostics if d.severity == "error")
         cached = f", {n_cached} of them cached" if n_cached else ""
         raise PlanningError(
-            f"no valid plan after {counted(len(attempts), 'attempt')}{cached}; last problem: {last.message} [{last.code}]",
+            f"no valid plan after {counted(n_calls, 'call')}{cached}; last problem: {last.message} [{last.code}]",
             attempts=attempts,
             help="--trace FILE keeps every attempt; --fallback direct answers without a plan",
         )
@@ -508,7 +512,7 @@ class RepairLoop:
 
     def _refused(self, level: ConstraintLevel, error: ModelError) -> None:
         if self.trace is not None:
-            self.trace.append(ConstraintRefused(constraint=level.name, reason=error.message))
+            self.trace.append(constraint_refused(level.name, error))
 
     async def _reply(
         self, messages: tuple[Message, ...], task: PlanTask, level: ConstraintLevel
@@ -522,7 +526,7 @@ class RepairLoop:
         except (
             LibraryError
         ) as error:  # for example, every action of the library needs an output of another one
-            raise ModelError(error.message, kind="unconstrained") from error
+            raise ModelError(error.message, kind="unconstrained", is_sent=False) from error
         constraint: Constraint | None = None
         if level.by is not None:
             kind = line_constraint if level.name == "lines" else plan_constraint

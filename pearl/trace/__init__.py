@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar,
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from pearl.actions.values import Fetched
-from pearl.errors import DataError, ModelErrorKind
+from pearl.errors import DataError, ModelError, ModelErrorKind
 from pearl.errors.escaping import json_bytes
 from pearl.llm import (
     ActionTask,
@@ -70,9 +70,11 @@ class AskingEvent(EventBase):
 
     usage: Usage = Usage()
     n_calls: int = 0
-    """Replies, cached ones included."""
+    """Calls, with cached replies and without a usable one included."""
     n_cached: int = 0
     """Replies that were cached."""
+    n_failed: int = 0
+    """Calls without a usable reply."""
 
 
 class PlanAttempted(AskingEvent):
@@ -149,7 +151,7 @@ class QuestionRouted(AskingEvent):
     n_calls: int = 1
 
 
-class ConstraintRefused(EventBase):
+class ConstraintRefused(AskingEvent):
     """A constraint level is not available: the server rejected it, or the reply violated it."""
 
     event: Literal["constraint_refused"] = "constraint_refused"
@@ -259,10 +261,11 @@ class ModelAttempted(LiveEvent):
     duration_s: float
 
 
-class ModelWaited(EventBase):
+class ModelWaited(AskingEvent):
     """A call waits, to be retried after a transient failure or because of a rate limit.
 
-    Long waits are reported again every ten seconds, with the remaining seconds.
+    Long waits are reported again every ten seconds, with the remaining seconds. The first report
+    counts the attempt that failed.
     """
 
     event: Literal["model_waited"] = "model_waited"
@@ -439,6 +442,14 @@ Event = Annotated[
 ]  # fmt: skip
 
 
+def constraint_refused(level: ConstraintLevelName, error: ModelError) -> ConstraintRefused:
+    """The event of a constraint that the server rejected or a reply violated."""
+    n = int(error.is_sent)
+    return ConstraintRefused(
+        constraint=level, reason=error.message, n_calls=n, n_failed=n, usage=error.usage or Usage()
+    )
+
+
 def retrieved(step: str, fetched: Fetched) -> Retrieved:
     """The event of a search."""
     passages = tuple(
@@ -516,6 +527,9 @@ class Trace(ShownInNotebooks):
                 attempt=news.attempt,
                 n_attempts=news.n_attempts,
                 step=_purpose(task).get("step", ""),
+                n_calls=news.n_failed,
+                n_failed=news.n_failed,
+                usage=news.usage,
             )
             self.append(waited)
         elif self._listener is None:
@@ -606,6 +620,7 @@ def spent(events: Iterable[Event]) -> Spent:
             case AskingEvent():
                 n_calls += event.n_calls
                 n_cached += event.n_cached
+                n_failed += event.n_failed
             case ModelCalled():
                 n_calls += 1
                 n_cached += event.is_remembered

@@ -25,34 +25,56 @@ def test_pearl_ask_writes_it_and_refuses_several(pearl: Terminal) -> None:
 
 
 @pytest.mark.usefixtures("_no_waits")
+@pytest.mark.parametrize(
+    ("faults", "n_calls", "n_input"),
+    [([], 2, 200), (["500"], 3, 200), (["reset", "503"], 4, 200), (["empty content"], 3, 300)],
+)
 def test_page_and_terminal_count_the_same_calls_and_tokens(
-    pearl: Terminal, openai_server: Server
+    pearl: Terminal, openai_server: Server, faults: list[str], n_calls: int, n_input: int
 ) -> None:
     def counts() -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Calls and tokens as the page and as the terminal have them."""
+        """Calls, failed calls and tokens as the page and as the terminal have them."""
         pearl(
             "ask", "Why did Nils sell the boat?", "story.txt", "--page", "p.html", "--price", "2/8",
             "--model", "openai:test-model", "--base-url", openai_server.url, "--force",
         )  # fmt: skip
         text = Page(Path("p.html").read_text("utf-8")).text
         (shown,) = re.findall(
-            r"calls(\d+).*?tokens in, cached(\d+), (\d+)\s*tokens out(\d+)", text, re.S
+            r"calls(\d+)(?: \((\d+) failed\))?.*?tokens in, cached(\d+), (\d+)\s*tokens out(\d+)",
+            text,
+            re.S,
         )
         (told,) = re.findall(
-            r"actual +(\d+) calls?.*?, (\d+) \+ (\d+) tokens(?: \((\d+))?", pearl.talk
+            r"actual +(\d+) calls?(?: \((\d+) failed\))?, (\d+) \+ (\d+) tokens(?: \((\d+))?",
+            pearl.talk,
         )
-        calls, n_input, n_output, n_cached = told
-        return shown, (calls, n_input, n_cached or "0", n_output)
+        calls, n_failed, n_input, n_output, n_cached = told
+        return shown, (calls, n_failed, n_input, n_cached or "0", n_output)
 
     openai_server.on("Question: .*Nils", PLAN)
     openai_server.on("", "The hull was rotten")
-    openai_server.next("500")
+    openai_server.next(*faults)
     page, terminal = counts()  # a plan and a step
     assert page == terminal
-    assert page[:2] == ("2", "200")
-    assert "and 1 that failed" in pearl.talk
+    assert page[:3] == (str(n_calls), str(len(faults) or ""), str(n_input))
+    assert len(openai_server.requests) == n_calls
     page, terminal = counts()  # both replies are cached
-    assert page == terminal == ("0", "0", "0", "0")
+    assert page == terminal == ("0", "", "0", "0", "0")
+
+
+@pytest.mark.usefixtures("_no_waits")
+def test_calls_of_a_failed_plan_are_counted(pearl: Terminal, openai_server: Server) -> None:
+    openai_server.next(*["503"] * 9)
+    args = ["--model", "openai:test-model", "--page", "p.html", "--price", "2/8"]
+    pearl("ask", "Why?", "story.txt", *args, "--base-url", openai_server.url, code=5)
+    n = len(openai_server.requests)
+    assert f"actual    {n} calls ({n} failed)" in pearl.talk
+    assert f"calls{n} ({n} failed)" in Page(Path("p.html").read_text("utf-8")).text
+    refused = ["--base-url", "http://127.0.0.1:9/v1", "--force"]
+    pearl("ask", "Why?", "story.txt", *args, *refused, code=5)
+    assert "actual    0 calls, 0 + 0 tokens" in pearl.talk
+    assert "billed" not in pearl.talk
+    assert "calls0" in Page(Path("p.html").read_text("utf-8")).text
 
 
 @pytest.mark.parametrize("is_priced", [True, False])
@@ -79,7 +101,7 @@ def test_attempts_to_plan_are_the_calls_that_were_made(
     args = ["--model", "openai:test-model", "--base-url", openai_server.url]
     pearl("ask", "Why did Nils sell the boat?", "story.txt", *args, code=4)
     n = len(openai_server.requests)
-    assert f"no valid plan after {n} attempts;" in pearl.talk
+    assert f"no valid plan after {n} calls;" in pearl.talk
     pearl("ask", "Why did Nils sell the boat?", "story.txt", *args, code=4)
     assert len(openai_server.requests) == n
-    assert f"no valid plan after {n} attempts, {n} of them cached;" in pearl.talk
+    assert f"no valid plan after {n} calls, {n} of them cached;" in pearl.talk

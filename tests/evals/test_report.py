@@ -66,7 +66,7 @@ def test_every_record_has_one_outcome_and_plans_have_figures() -> None:
     about: list[dict[str, Any]] = [
         {"plan": plan, "shape": shape}, {"plan": plan, "shape": shape, "score": 0.5}, {"score": 0.0, "choice": 2},
         {"choice": None, "score": 0.0}, {"status": "failed", "error": "undecided: step 'a': of two forms"},
-        {"status": "failed", "error": "PlanningError: no valid plan after 5 attempts"},
+        {"status": "failed", "error": "PlanningError: no valid plan after 5 calls"},
         {"status": "failed", "error": "ModelError: the server is gone"},
     ]  # fmt: skip
     records = [record(f"q{n}", **fields) for n, fields in enumerate(about)]

@@ -64,7 +64,7 @@ def test_an_error_of_one_sample_is_recorded_and_counted(tmp_path: Path) -> None:
         ("gone", "pearl"), ("gone", "direct"),
     }  # fmt: skip
     assert "absent.txt: no such file" in reasons["absent", "mcq"]
-    assert reasons["broken", "pearl"].startswith("PlanningError: no valid plan after 2 attempts")
+    assert reasons["broken", "pearl"].startswith("PlanningError: no valid plan after 2 calls")
     assert "the server is gone" in reasons["gone", "direct"]
     for key, record in records.items():
         assert (record.status == "failed") == (key[:2] in reasons)

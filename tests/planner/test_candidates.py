@@ -242,7 +242,7 @@ def test_rules_plan_if_a_weak_model_writes_no_plan() -> None:
     found, (event,) = planned(writing("I would rather talk about the weather."), max_repairs=1)
     assert found.plan == by_rule(UNLIKE, LIBRARY, "document", 10).plan
     assert (event.by, event.why) == ("rule", "only")
-    assert "the model wrote no plan: no valid plan after 2 attempts" in event.note
+    assert "the model wrote no plan: no valid plan after 2 calls" in event.note
 
 
 @pytest.mark.parametrize("kind", ["repetition", "truncated", "empty"])

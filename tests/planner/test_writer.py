@@ -98,7 +98,7 @@ def test_one_repair_round_sees_every_problem_at_once() -> None:
 
 
 def test_when_the_budget_is_spent_all_attempts_come_back() -> None:
-    with pytest.raises(PlanningError, match="no valid plan after 3 attempts") as caught:
+    with pytest.raises(PlanningError, match="no valid plan after 3 calls") as caught:
         plan("I cannot", "1. a = EXPLORE(CTX) : x", "no", max_repairs=2)
     assert [attempt.reply for attempt in caught.value.attempts] == [
         "I cannot",
@@ -182,7 +182,7 @@ def test_an_endless_reply_ends_the_attempts(openai_server: Server) -> None:
         async with Pearl(model, library=LIBRARY, constrain="off") as pearl:
             await pearl.plan("Why?", trace=trace)
 
-    with pytest.raises(PlanningError, match=r"after 2 attempts; .* repeats itself") as caught:
+    with pytest.raises(PlanningError, match=r"after 2 calls; .* repeats itself") as caught:
         asyncio.run(plan())
     assert "--fallback direct" in str(caught.value)
     assert len(caught.value.attempts) == 1

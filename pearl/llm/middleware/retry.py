@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any, TypeVar
 
 from pearl.errors import ModelError, PausedError, PearlError, UsageError
-from pearl.llm import Completion, Model, Request
+from pearl.llm import Completion, Model, Request, Usage
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.wrappers import Wrapper
 from pearl.llm.progress import REPORT_S, CallWait, n_failed_attempts, report
@@ -200,9 +200,11 @@ class Retries:
             await self._sleep(wait_s, failures)
 
     async def _sleep(self, wait_s: float, failures: list[ModelError]) -> None:
-        most = self._most(failures[-1])
+        last = failures[-1]
+        most, n_failed, usage = self._most(last), int(last.is_sent), last.usage or Usage()
         for left_s in (wait_s - i * REPORT_S for i in range(max(1, ceil(wait_s / REPORT_S)))):
-            report(CallWait(failures[-1].message, left_s, len(failures), most))
+            report(CallWait(last.message, left_s, len(failures), most, n_failed, usage))
+            n_failed, usage = 0, Usage()
             await self._breaker.sleep(min(REPORT_S, left_s))
 
     def _most(self, error: ModelError) -> int:
