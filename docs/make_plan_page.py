@@ -36,7 +36,8 @@ plan with its question, `library_action` a line of an action file. Long classes 
 DIAGNOSTICS = f"""\
 ## Diagnostics
 
-Every diagnostic has a code, a line, a column, and help where there is some. All errors of a plan are reported at once; a
+Every diagnostic has a code, a line, a column, and a line of help; where `pearl check --fix FILE` mends it, that line names
+this command. All errors of a plan are reported at once; a
 name that a broken line defines is not reported again where it is used. `pearl check --json` has them as data,
 `pearl check --fix` mends what can be meant in one way only. A plan has at most {MAX_STEPS} steps. The examples are checked
 against the library `seed`.

@@ -145,10 +145,13 @@ def _flaws(action: Action, seen: Collection[str]) -> Iterator[Diagnostic]:
         advice = "say after ' : ' what it does and returns"
         yield Diagnostic("empty-definition", message, action.span, help=advice)
     if action.name in seen:
-        yield Diagnostic("duplicate-name", f"action '{action.name}' is defined twice", action.span)
+        message = f"action '{action.name}' is defined twice"
+        advice = "remove one of the two, or rename it"
+        yield Diagnostic("duplicate-name", message, action.span, help=advice)
     if name := action.repeated_parameter:
         message = f"action '{action.name}' has two parameters '{name}'"
-        yield Diagnostic("duplicate-name", message, action.span)
+        advice = "give each parameter a name of its own"
+        yield Diagnostic("duplicate-name", message, action.span, help=advice)
 
 
 def format_library(text: str) -> str:

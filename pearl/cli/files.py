@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import glob
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +18,7 @@ from pearl.cli.options import AT_LEAST_1, PATH, grouped, option
 from pearl.cli.terminal import notice
 from pearl.documents.document import ROW_SUFFIXES, read_bytes
 from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import DataError, UsageError, suggest
+from pearl.errors import DataError, Diagnostic, UsageError, suggest
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 
@@ -54,6 +56,22 @@ def library_for(library: str | None, domain: str) -> ActionLibrary:
     from pearl.data.domains import load_domain
 
     return with_operators(load_library(library or load_domain(domain).library))
+
+
+def with_commands(found: Sequence[Diagnostic], name: str) -> list[Diagnostic]:
+    """Diagnostics of a file; the help of those with a fix names the command that applies it."""
+    context = click.get_current_context()
+    words = ["pearl", "check", "--fix", name]
+    for setting in ("domain", "library"):
+        if context.get_parameter_source(setting) is click.core.ParameterSource.COMMANDLINE:
+            words += [f"--{setting}", str(context.params[setting])]
+    command = f"'{shlex.join(words)}' mends it"
+    return [
+        replace(each, help=f"{each.help}; {command}" if each.help else command)
+        if each.fix
+        else each
+        for each in found
+    ]
 
 
 def is_file(name: str) -> bool:

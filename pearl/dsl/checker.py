@@ -328,7 +328,8 @@ def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterat
             yield Diagnostic("bad-labels", message, argument.span, help=advice)
         elif twice := next((label for i, label in enumerate(labels) if keys[i] in keys[:i]), None):
             message = f"label '{twice}' is repeated; it is taken once"
-            yield Diagnostic("repeated-label", message, argument.span, "note")
+            advice = "write each label once"
+            yield Diagnostic("repeated-label", message, argument.span, "note", help=advice)
 
 
 def _article(value: ValueType) -> str:
@@ -368,6 +369,8 @@ MAX_STEPS = 40
 """Plans longer than this are refused; the longest published one has 15 steps."""
 
 _MAX_MEND_ROUNDS = 10
+
+_OWN_NAME = "give each step an output name of its own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,7 +495,8 @@ def _diagnose(
     yield from counts_of_best(plan, actions)
     for step in plan.steps[max_steps : max_steps + 1]:
         message = f"the plan has {len(plan.steps)} steps, {max_steps} are allowed"
-        yield Diagnostic("too-many-steps", message, step.output_span)
+        advice = "use fewer steps; --max-steps allows more"
+        yield Diagnostic("too-many-steps", message, step.output_span, help=advice)
     assigned: dict[str, ValueType] = {}
     later = {step.output for step in plan.steps}
     for step in plan.steps[:max_steps]:  # bounded: each name is compared with all others
@@ -516,11 +520,10 @@ def _diagnose(
         yield from string_references(step, known, fitting, list(assigned), plan.question or "")
         if step.output == CTX:
             message = "CTX is the document and cannot be assigned"
-            yield Diagnostic("duplicate-name", message, step.output_span)
+            yield Diagnostic("duplicate-name", message, step.output_span, help=_OWN_NAME)
         elif step.output in assigned:
             message = f"'{step.output}' is assigned twice"
-            advice = "give each step an output name of its own"
-            yield Diagnostic("duplicate-name", message, step.output_span, help=advice)
+            yield Diagnostic("duplicate-name", message, step.output_span, help=_OWN_NAME)
         assigned.setdefault(step.output, known.returns if known else ValueType.TEXT)
 
 
@@ -530,7 +533,10 @@ def _declarations(plan: Plan, library: ActionLibrary, lost: frozenset[str]) -> I
     for action in plan.new_actions:
         name = action.name
         if name in seen:
-            yield Diagnostic("duplicate-name", f"action '{name}' is declared twice", action.span)
+            yield Diagnostic(
+                "duplicate-name", f"action '{name}' is declared twice", action.span,
+                help="remove one of the two",
+            )  # fmt: skip
         elif name in library:
             instead = library[name].signature
             advice = "the plan's own declaration is used"
@@ -543,11 +549,13 @@ def _declarations(plan: Plan, library: ActionLibrary, lost: frozenset[str]) -> I
             )
         if twice := action.repeated_parameter:
             message = f"action '{name}' has two parameters '{twice}'"
-            yield Diagnostic("duplicate-name", message, action.span)
+            advice = "give each parameter a name of its own"
+            yield Diagnostic("duplicate-name", message, action.span, help=advice)
         if name not in used and name not in seen and not lost:
             yield Diagnostic(
-                "unused-action", f"action '{name}' is never called", action.span, "note"
-            )
+                "unused-action", f"action '{name}' is never called", action.span, "note",
+                help="call it in a step, or remove it",
+            )  # fmt: skip
         seen.add(name)
 
 
@@ -625,8 +633,9 @@ def _undefined(
 ) -> Diagnostic:
     if reference.name == step.output:
         return Diagnostic(
-            "self-reference", f"step '{step.output}' takes its own output", reference.span
-        )
+            "self-reference", f"step '{step.output}' takes its own output", reference.span,
+            help="pass CTX, or the output of an earlier step",
+        )  # fmt: skip
     close = did_you_mean(reference.name, [*assigned, CTX])
     meant = _obvious(reference.name, [*assigned, CTX])
     if reference.name in later:

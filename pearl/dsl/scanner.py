@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pearl.dsl.literals import (
     MAX_NAME,
@@ -58,6 +58,7 @@ _CLOSERS = {"“": '”“"', "”": '”"', "„": '“”"', "«": "»", "‘"
 STEP_HELP = 'a step reads: 1. name = ACTION(CTX, "text") : what it is for'
 _ACTION_HELP = "an action reads: NAME(CTX, X) : what it does with X"
 _TYPES_HELP = "what an action gives is Text, List, Number or Bool"
+_CLOSE_HELP = """a string ends with '"' right before a comma or a bracket"""
 _QUOTE_HELP = r"a quote inside a string reads \""
 _ESCAPES_HELP = r"escapes are \" \\ \n \t and \uXXXX"
 
@@ -103,7 +104,14 @@ class _Line:
     def scan(self, part: Callable[[_Line], None]) -> Scan:
         with suppress(BrokenError):
             part(self)
-        self.result.found.sort(key=lambda found: found.span)
+        advice = _ACTION_HELP if self.is_signature else STEP_HELP
+        self.result.found = sorted(
+            (
+                each if each.help or each.fix else replace(each, help=advice)
+                for each in self.result.found
+            ),
+            key=lambda found: found.span,
+        )
         return self.result
 
     def error(
@@ -385,7 +393,7 @@ class _Line:
     def string(self) -> None:
         quoted = self.match(_QUOTED)
         if not quoted:
-            raise self.broken("the string is not closed", self.at)
+            raise self.broken("the string is not closed", self.at, advice=_CLOSE_HELP)
         end = quoted.end()
         if not self.match(_AFTER_VALUE, end) and (quoting := self.match(_QUOTING)):
             end = quoting.end()
@@ -405,7 +413,7 @@ class _Line:
             self.text, self.at + 1, self.end
         )
         if not closer:
-            raise self.broken("the string is not closed", self.at)
+            raise self.broken("the string is not closed", self.at, advice=_CLOSE_HELP)
         literal = requote(self.text[self.at + 1 : closer.start()])
         kind = "single" if quote == "'" else "smart"
         self.error(f"{kind} quotes: strings need straight double quotes", self.at, closer.end(),

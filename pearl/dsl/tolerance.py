@@ -277,7 +277,12 @@ def _check_layout(text: str, found: Sequence[Line]) -> None:
                 blank.role = "blank"
                 _should_read(text, blank, "", "blanks in a blank line")
         if line.is_misplaced:
-            line.found.append(Diagnostic("syntax", "new actions must precede the steps", line.span))
+            line.found.append(
+                Diagnostic(
+                    "syntax", "new actions must precede the steps", line.span,
+                    help="move 'New actions:' and its lines above the first step",
+                )
+            )  # fmt: skip
         elif line.role == "heading":
             heading = line
         elif line.role == "none":

@@ -88,6 +88,7 @@ def test_every_error_its_place_its_message_and_the_text_after_all_fixes(case: Ca
         assert diagnostic.message.isprintable()
         assert len(diagnostic.message) < 160
         assert diagnostic.render(text).count("\n") <= 4
+        assert diagnostic.help or diagnostic.fix
     if case.mended:
         assert mend_plan(case.text, LIBRARY, max_steps=MAX_STEPS)[0] == case.mended
 

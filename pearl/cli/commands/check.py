@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pearl.cli.files import Kind, kind_of, kind_option, library_for, read_input
+from pearl.cli.files import Kind, kind_of, kind_option, library_for, read_input, with_commands
 from pearl.cli.options import as_json, option, setting_options
 from pearl.errors import Diagnostic, apply_fixes, render_diagnostics
 from pearl.errors.escaping import to_json
@@ -35,6 +35,7 @@ def command(
         found, text, fixed = _examine(name, text, kind, library, domain, fix)
         n_fixed += fixed
         n_errors += sum(d.severity == "error" for d in found)
+        found = with_commands(found, name)
         shown = "<stdin>" if name == "-" else name
         if as_json:
             reports.append(

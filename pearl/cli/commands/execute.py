@@ -18,6 +18,7 @@ from pearl.cli.files import (
     library_for,
     open_samples,
     read_input,
+    with_commands,
 )
 from pearl.cli.help import Command
 from pearl.cli.options import (
@@ -203,7 +204,7 @@ def _checked(plan: str, options: dict[str, Any]) -> str:
     try:
         compile_plan(text, library, max_steps=options["max_steps"])
     except PlanError as error:
-        raise type(error)(error.text, error.diagnostics, plan) from None
+        raise type(error)(error.text, with_commands(error.diagnostics, plan), plan) from None
     return text
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
+import pytest
+
 from tests.cli.terminal import Terminal
+from tests.root import ROOT
 
 # --- check and fmt ----------------------------------------------------------------------------
 
@@ -22,6 +26,25 @@ def test_check_lists_every_problem(pearl: Terminal) -> None:
     report = json.loads(pearl("check", "bad.plan", "--json", code=1))
     codes = [(d["line"], d["column"], d["code"]) for d in report[0]["diagnostics"]]
     assert codes == [(1, 8, "unknown-action"), (2, 16, "syntax")]
+
+
+EXAMPLES = tomllib.loads((ROOT / "docs/diagnostics.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    "code", [code for code, each in EXAMPLES.items() if each.get("read") in (None, "actions")]
+)
+def test_help_of_every_diagnostic_and_the_command_that_mends_it(pearl: Terminal, code: str) -> None:
+    kind = "actions" if "read" in EXAMPLES[code] else "plan"
+    Path("x").write_text(EXAMPLES[code]["broken"], encoding="utf-8")
+    args = ("check", "x", "--kind", kind, "--library", "seed", "--json")
+    codes = set()
+    for row in json.loads(pearl(*args, code=None))[0]["diagnostics"]:
+        codes.add(row["code"])
+        assert row["help"]
+        command = "'pearl check --fix x --library seed'"
+        assert (command in row["help"]) == (row["fix"] is not None)
+    assert code in codes or code == "too-many-steps"  # its example is for a lower limit
 
 
 def test_check_fix_mends_what_is_obvious(pearl: Terminal) -> None:
