@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from pearl.dsl.literals import MAX_NAME, canonical_name, terminal, unescape
-from pearl.dsl.nodes import ListLiteral, Number, Plan, Reference, Step, String
+from pearl.dsl.nodes import ListLiteral, Number, Plan, Reference, Step, String, print_plan
 from pearl.dsl.signatures import ROWS, Action, Parameter, ValueType
 from pearl.errors import Diagnostic, PlanSyntaxError, Span
 from pearl.errors.patterns import lazy_pattern
@@ -261,8 +262,33 @@ def read(text: str, *, tolerant: bool = False) -> Reading:
         plan = _whole(text)
     if plan is not None:
         return Reading(text, plan, notes=tuple(notes), original=original, actions=plan.new_actions)
-    plan, errors, lost, actions = _by_line(text)
+    plan, errors, lost, actions = _by_line(text, with_comments=not tolerant)
     return Reading(text, plan, tuple(errors), tuple(notes), original, lost, actions)
+
+
+def formatted(reading: Reading) -> str:
+    """The canonical text of a plan without errors, each comment above the line that followed it."""
+    from pearl.dsl import tolerance
+
+    assert reading.plan is not None
+    above: dict[tuple[str, int], list[str]] = {}
+    comments: list[str] = []
+    n_lines: Counter[str] = Counter()
+    for line in tolerance.lines(reading.text, with_comments=True):
+        if line.role == "comment":
+            comments.append(reading.text[line.span.start : line.span.end].strip())
+        elif line.role not in ("blank", "surplus"):
+            above[line.role, n_lines[line.role]] = comments
+            n_lines[line.role] += 1
+            comments = []
+    printed: list[str] = []
+    text = print_plan(reading.plan)
+    n_lines.clear()
+    for line in tolerance.lines(text):
+        printed += above.get((line.role, n_lines[line.role]), [])
+        printed.append(text[line.span.start : line.span.end])
+        n_lines[line.role] += 1
+    return "\n".join([*printed, *comments, ""])
 
 
 def _whole(text: str) -> Plan | None:
@@ -271,12 +297,12 @@ def _whole(text: str) -> Plan | None:
 
 
 def _by_line(
-    text: str,
+    text: str, *, with_comments: bool
 ) -> tuple[Plan | None, list[Diagnostic], frozenset[str], tuple[Action, ...]]:
     """Parse every line on its own and diagnose the broken ones."""
     from pearl.dsl import tolerance
 
-    lines = tolerance.lines(text)
+    lines = tolerance.lines(text, with_comments=with_comments)
     errors = [found for line in lines for found in line.found]
     actions: list[Action] = []
     steps: list[Step] = []
@@ -295,7 +321,7 @@ def _by_line(
             (actions if isinstance(node, Action) else errors).append(node)
     if not any(line.role == "step" for line in lines):
         errors = _without_steps(text, lines)
-    elif not errors:
+    elif not errors and not any(line.role == "comment" for line in lines):
         errors = [_node(text, "file", Span(0, len(text)))]
     errors.sort(key=lambda diagnostic: diagnostic.span)
     plan = Plan(tuple(steps), tuple(actions), question) if steps else None
@@ -306,7 +332,7 @@ def _without_steps(text: str, lines: Sequence[tolerance.Line]) -> list[Diagnosti
     """The diagnostics of a text without steps: one for the text instead of one per line."""
     from pearl.dsl.scanner import STEP_HELP
 
-    is_plan = any(line.role not in ("blank", "surplus") for line in lines)
+    is_plan = any(line.role not in ("blank", "comment", "surplus") for line in lines)
     at = len(text.rstrip()) if is_plan else 0
     found = [found for line in lines for found in line.found if found.fix is None]
     return [*found, Diagnostic("syntax", NO_STEP, Span(at, at), help=STEP_HELP)]

@@ -13,7 +13,7 @@ from pearl.dsl.scanner import ASSIGNS, HEAD, OPENS, scan_action, scan_step, shou
 from pearl.errors import Diagnostic, Fix, Span, apply_fixes
 from pearl.errors.patterns import lazy_pattern
 
-Role = Literal["question", "heading", "none", "action", "step", "blank", "surplus"]
+Role = Literal["question", "heading", "none", "action", "step", "blank", "comment", "surplus"]
 
 _JUNK = UNTYPED.pattern[1:-1]
 
@@ -32,6 +32,8 @@ _TURN = lazy_pattern(
 )
 """The beginning of another turn of a conversation."""
 _FENCE = lazy_pattern(r"\s*+(?:`{3,}+|~{3,}+)[\s\w+.-]*+\Z")
+_COMMENT = lazy_pattern(r"\s*+#(?!#+\s*+(?:new actions|question)\b)", re.I)
+"""Two or more `#` are a heading of Markdown if a part of the plan follows them."""
 _NONE = lazy_pattern(r"[\s`*>•-]*+\(?none(?:\s+(?:needed|required|necessary))?\)?[\s`*.]*+\Z", re.I)
 _BULLET = lazy_pattern(r"[\s`*>]*+[-+*•–]\s")
 _CALL = lazy_pattern(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")
@@ -42,7 +44,7 @@ class Line:
     """A line: its form, the role derived from its neighbours, and its errors."""
 
     span: Span
-    form: Literal["blank", "fence", "heading", "none", "question", "turn", "text"]
+    form: Literal["blank", "comment", "fence", "heading", "none", "question", "turn", "text"]
     number: int | None = None
     is_bullet: bool = False
     is_call: bool = False
@@ -61,15 +63,22 @@ class Line:
         return Span(start, self.span.end)
 
 
-def rows(text: str) -> list[Line]:
-    r"""Every line of a text, with its role; lines end in `\n`."""
+def rows(text: str, *, with_comments: bool = False) -> list[Line]:
+    r"""Every line of a text, with its role; lines end in `\n`. Only files have comments."""
     found: list[Line] = []
     at = 0
     for source in text.removesuffix("\n").split("\n"):
-        found.append(_row(source, Span(at, at + len(source))))
+        span = Span(at, at + len(source))
+        is_comment = with_comments and _COMMENT.match(source)
+        found.append(Line(span, "comment", role="comment") if is_comment else _row(source, span))
         at += len(source) + 1
-    begin, end = _region(found)
-    _give_roles(text, found[begin:end])
+    for line, below in pairwise(found):
+        for comment, blank in ((line, below), (below, line)):
+            if comment.form == "comment" and blank.form == "blank":
+                blank.role = "blank"
+    others = [line for line in found if line.form != "comment"]
+    begin, end = _region(others)
+    _give_roles(text, others[begin:end])
     return found
 
 
@@ -234,9 +243,9 @@ def mend(text: str) -> tuple[str, list[Diagnostic]]:
     return apply_fixes(text, [note.fix for note in notes if note.fix]), notes
 
 
-def lines(text: str) -> list[Line]:
+def lines(text: str, *, with_comments: bool = False) -> list[Line]:
     """Every line with its role and its errors."""
-    found = rows(text)
+    found = rows(text, with_comments=with_comments)
     _check_layout(text, found)
     n_steps = 0
     for line in found:
@@ -263,6 +272,8 @@ def _check_layout(text: str, found: Sequence[Line]) -> None:
     for line in found:
         if line.form == "blank":
             blank = blank or line
+        if line.role in ("blank", "comment"):
+            continue
         if line.role == "none" and (has_action or above == "none"):
             line.role = "surplus"
         if line.role == "surplus":

@@ -14,7 +14,8 @@ from pearl.actions.library import format_library, library_names, load_library, r
 from pearl.actions.operators import with_operators
 from pearl.dsl.checker import callable_actions, diagnose, mend_plan
 from pearl.dsl.literals import quote
-from pearl.dsl.nodes import Plan, Step, print_plan
+from pearl.dsl.nodes import Plan, Step
+from pearl.dsl.parser import formatted as formatted_plan
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary
 from pearl.editor.outline import (
@@ -389,7 +390,7 @@ def formatted(text: str, kind: Kind) -> str | None:
     reading = read(text)
     if reading.plan is None or reading.errors:
         return None
-    return f"{print_plan(reading.plan)}\n"
+    return formatted_plan(reading)
 
 
 def fix_title(text: str, found: Diagnostic, fix: Fix) -> str:

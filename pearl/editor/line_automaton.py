@@ -18,7 +18,7 @@ from pearl.dsl.signatures import CTX
 from pearl.errors.patterns import lazy_pattern
 
 COMMENT = r"[^\S\n]*#[^\n]*"
-"""A comment line of an action file; the grammar has no comments."""
+"""A comment line of a file; the grammar has no comments."""
 
 DOCUMENT = rf"{CTX}(?=[ ,)\]]|$)"
 """The name of the document, which no step defines."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from pearl.dsl.literals import quote, unescape
 from pearl.dsl.nodes import (
@@ -16,7 +17,7 @@ from pearl.dsl.nodes import (
     print_argument,
     print_plan,
 )
-from pearl.dsl.parser import parse
+from pearl.dsl.parser import formatted, parse, read
 from pearl.dsl.signatures import Action, Parameter
 from tests.dsl.strategies import string_values, wild_plans
 
@@ -24,6 +25,30 @@ from tests.dsl.strategies import string_values, wild_plans
 @given(wild_plans())
 def test_what_is_printed_reads_back_as_the_same_plan(plan: Plan) -> None:
     assert parse(print_plan(plan)) == plan
+
+
+COMMENTS = st.lists(
+    st.sampled_from(['# 1. old = FIND(CTX, "x") : f', "#", "## Why", "# New actions:", "  # indented"]),
+    min_size=1, max_size=4,
+)  # fmt: skip
+
+
+@given(wild_plans(), COMMENTS, st.data())
+def test_comments_are_ignored_and_kept(
+    plan: Plan, comments: list[str], data: st.DataObject
+) -> None:
+    lines = print_plan(plan).split("\n")
+    for comment in comments:
+        lines.insert(data.draw(st.integers(0, len(lines))), comment)
+    reading = read("\n".join(lines) + "\n")
+    assert reading.errors == ()
+    assert reading.plan == plan
+    text = formatted(reading)
+    assert [line for line in text.split("\n") if line.lstrip().startswith("#")] == [
+        line.strip() for line in lines if line.lstrip().startswith("#")
+    ]
+    assert formatted(read(text)) == text
+    assert read(text).plan == plan
 
 
 @given(string_values)

@@ -10,7 +10,7 @@ from pearl.cli.files import Kind, kind_of, kind_option, read_input
 from pearl.cli.options import as_json, option
 from pearl.cli.terminal import notice
 from pearl.cli.writing import new_file
-from pearl.errors import DataError, LibraryError, PearlError, PlanSyntaxError
+from pearl.errors import DataError, LibraryError, PearlError, PlanSyntaxError, apply_fixes
 from pearl.errors.escaping import to_json
 
 
@@ -58,8 +58,7 @@ def command(
 
 def _format(text: str, kind: Kind, fix: bool, name: str) -> str:
     from pearl.actions.library import format_library
-    from pearl.dsl.nodes import print_plan
-    from pearl.dsl.parser import read
+    from pearl.dsl.parser import formatted, read
 
     if kind == "actions":
         try:
@@ -71,7 +70,9 @@ def _format(text: str, kind: Kind, fix: bool, name: str) -> str:
                 line=error.line,
                 help="`pearl check` lists every invalid line",
             ) from error
-    reading = read(text, tolerant=fix)
+    reading = read(text)
+    if fix:
+        reading = read(apply_fixes(reading.text, [each.fix for each in reading.errors if each.fix]))
     if reading.plan is None or reading.errors:
         raise PlanSyntaxError(reading.text, reading.errors, name)
-    return f"{print_plan(reading.plan)}\n"
+    return formatted(reading)

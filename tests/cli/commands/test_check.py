@@ -98,6 +98,26 @@ def test_fmt_writes_the_canonical_form(pearl: Terminal) -> None:
     assert formatted.startswith('New actions:\n- None\n\n1. a = FIND(CTX, "x") : ')
 
 
+@pytest.mark.parametrize("command", [["check", "--fix"], ["fmt", "--fix"], ["fmt"]])
+def test_comments_of_a_plan_are_kept(pearl: Terminal, command: list[str]) -> None:
+    comments = ["# the boat", "# an earlier try:", '# 1. a = FIND(CTX, "ship") : f', "# end"]
+    step = '1. a = FIND(CTX, "boat") : ticket #5'
+    text = "\n".join(
+        [comments[0], "", "New actions:", "- None", "", *comments[1:3], step, comments[3]]
+    )
+    loose = (
+        text
+        if len(command) == 1
+        else text.replace('"boat"', "‘boat’").replace("1. a = FIND(CTX, ‘", "a = FIND(CTX, ‘")
+    )
+    Path("my.plan").write_text(f"{loose}\n", encoding="utf-8")
+    pearl(*command, "my.plan")
+    lines = Path("my.plan").read_text("utf-8").splitlines()
+    assert [line for line in lines if line.startswith("#")] == comments
+    assert lines[lines.index(comments[2]) + 1] == step
+    assert "boat" in pearl("execute", "my.plan", "story.txt")
+
+
 def test_fmt_leaves_what_it_cannot_read(pearl: Terminal) -> None:
     Path("bad.plan").write_text("1. a = FIND(CTX\n", encoding="utf-8")
     pearl("fmt", "bad.plan", code=1)
