@@ -34,7 +34,6 @@ from pearl.errors.escaping import counted, escaped, to_json
 from pearl.llm.prices import money
 
 if TYPE_CHECKING:
-    from pearl.interpreter.answer import RowEvidence
     from pearl.interpreter.bounds import Range
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
@@ -69,7 +68,7 @@ def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
     )  # fmt: skip
     with ExitStack() as stack:
         writer = OutputWriter(is_forced=options["force"])
-        writer.check(options["out"], trace, page)
+        writer.check(options["out"], trace, page, options["rows_out"])
         store = stack.enter_context(reply_store(options["store"])) if "store" in options else None
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=False)
@@ -150,7 +149,7 @@ async def _run_reported(
     from pearl.runs.session import Watcher
 
     n_tasks = known_length(tasks)
-    rows: list[tuple[str, Sequence[RowEvidence]]] = []
+    rows: list[Mapping[str, Any]] = []
     reporter = Reporter(n_tasks, tells_plans=options["tells_plans"], price=session.price)
     run = session.run(tasks, watcher=Watcher(told_too(reporter, events), on_notice=notice))
     summary = run.summary
@@ -161,7 +160,8 @@ async def _run_reported(
                 try:
                     async for outcome in run:
                         if options["rows_out"] and outcome.result is not None:
-                            rows.append((outcome.unit.id, outcome.result.rows))
+                            found = [row.to_json() for row in outcome.result.rows]
+                            rows.append({"id": outcome.unit.id, "evidence": found})
                         if n_tasks != 1 and options["as_json"]:
                             file.write(to_json(outcome.to_json()) + "\n")
                         elif n_tasks != 1:
@@ -180,10 +180,10 @@ async def _run_reported(
         with writer.open(options["page"]) as file:
             file.write(_page(last))
     if options["rows_out"]:
-        from pearl.interpreter.answer import write_rows
+        from pearl.runs.export import write_evidence
 
         with writer.open(options["rows_out"]) as file:
-            write_rows(file, rows)
+            write_evidence(lambda: rows, file)
     error = None if last is None else last.error
     if n_tasks == 1 and options["as_json"] and isinstance(error, PearlError):
         notice(str(error))  # its row is printed already

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from pearl.actions.values import Fetched, is_estimate
 from pearl.documents.document import Document
@@ -17,7 +16,6 @@ from pearl.documents.table import cell_span
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
 from pearl.errors import Span
-from pearl.errors.escaping import inert
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.agreement import Agreement
 from pearl.interpreter.parts import (
@@ -192,29 +190,6 @@ def _cell(row: Row, column: str, shift: int) -> CellEvidence:
     span = cell_span(row, column) or row.spans[0]
     text = row.fields[column] or ""
     return CellEvidence(column, text, Span(span.start + shift, span.end + shift))
-
-
-_OWN = ("id", "value", "text", "source", "start", "end", "state")
-
-
-def write_rows(file: IO[str], answers: Sequence[tuple[str, Sequence[RowEvidence]]]) -> None:
-    """Write rows as CSV: their value and text, their place, and a column for each field."""
-    every = [row for _, rows in answers for row in rows]
-    names = dict.fromkeys(name for row in every for name in row.fields)
-    columns = [name if name not in _OWN else f"{name} (field)" for name in names]
-    writer = csv.writer(file)
-    writer.writerow([*_OWN, *map(inert, columns)])
-    for id, rows in answers:
-        for row in rows:
-            place = (row.span.start, row.span.end) if row.span else ("", "")
-            state = "found" if row.is_decided else "undecided"
-            own = (id, _shown(row.value), row.text, row.source, *place, state)
-            cells = [*own, *(_shown(row.fields.get(name, "")) for name in names)]
-            writer.writerow(map(inert, cells))
-
-
-def _shown(value: str | None) -> str:
-    return "undecided" if value is None else value
 
 
 MAX_TOLD = 80

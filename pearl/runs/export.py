@@ -49,6 +49,27 @@ def write_rows(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
     return n_rows
 
 
+_OF_ROW = ("id", "value", "text", "source", "start", "end", "state")
+
+
+def write_evidence(rows: Callable[[], Iterable[Mapping[str, Any]]], file: IO[str]) -> None:
+    """Write the rows behind answers as CSV: value, text and place of each, and a column per field."""
+    import csv
+
+    def behind() -> Iterator[tuple[Any, Mapping[str, Any]]]:
+        for row in rows():
+            yield from ((row.get("id"), e) for e in row.get("evidence", ()) if e["match"] == "row")
+
+    fields = list(dict.fromkeys(name for _, each in behind() for name in each["fields"]))
+    named = [name if name not in _OF_ROW else f"{name} (field)" for name in fields]
+    writer = csv.writer(file)
+    writer.writerow(map(inert, [*_OF_ROW, *named]))
+    for id, each in behind():
+        own = {"start": "", "end": "", **each, "id": id}
+        cells = [*map(own.get, _OF_ROW), *(each["fields"].get(name, "") for name in fields)]
+        writer.writerow(inert("undecided" if cell is None else cell) for cell in cells)
+
+
 def _write_csv(
     cells: Iterable[Mapping[str, Any]], names: Sequence[str], file: IO[str], *, raw_cells: bool
 ) -> int:

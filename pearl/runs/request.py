@@ -119,6 +119,7 @@ class ExecuteRequest(RunRequest):
     COMMAND = "execute"
     READS = ("tasks", "data")
     ARGUMENTS = "plan_and_documents"
+    WRITES = ("out", "trace", "rows_out")
 
     plan_and_documents: tuple[Text, ...] = ()
     together: bool = False
@@ -126,6 +127,7 @@ class ExecuteRequest(RunRequest):
     longest: PositiveInt | None = None
     out: Text
     trace: Text | None = None
+    rows_out: Text | None = None
     verbose: bool = False
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -93,6 +94,15 @@ def test_a_plan_is_run_over_a_corpus_once(pearl: Terminal, plan: str) -> None:
     assert told["evidence"][0]["source"] == "a.txt"
     pearl("execute", plan, "reports", "--together", "--rows", "rows.csv", "--trace", "t.jsonl")
     assert "a.txt" in Path("rows.csv").read_text()
+    pearl("execute", plan, "reports", "--together", "--out", "all.jsonl", "--rows", "more.csv")
+    printed, kept = (
+        list(csv.DictReader(Path(name).read_text().splitlines()))
+        for name in ("rows.csv", "more.csv")
+    )
+    assert [{**row, "id": "reports"} for row in printed] == kept != []
+    Path("more.csv").write_text("mine")
+    pearl("execute", plan, "reports", "--together", "--out", "all.jsonl", "--rows", "more.csv")
+    assert Path("more.csv").read_text() != "mine"  # its own file
     events = [json.loads(line) for line in Path("t.jsonl").read_text().splitlines()]
     (retrieved,) = [event for event in events if event["event"] == "retrieved"]
     assert retrieved["passages"][0]["document"] == "a.txt"

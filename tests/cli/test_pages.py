@@ -12,10 +12,14 @@ from tests.server import Canned, Server, completion
 from tests.view.test_answer_page import Page
 
 
-def test_pearl_ask_writes_it_and_refuses_several(pearl: Terminal) -> None:
-    pearl("ask", "Why did Nils sell the boat?", "story.txt", "--page", "answer.html")
-    page = Page(Path("answer.html").read_text("utf-8"))
-    assert any("hull was rotten" in marked for marked in page.marked)
+def test_it_is_written_of_one_answer_and_refused_of_several(pearl: Terminal) -> None:
+    for command in (["ask", "Why did Nils sell the boat?"], ["execute", "why.plan"]):
+        pearl(*command, "story.txt", "--page", "answer.html", "--force")
+        page = Page(Path("answer.html").read_text("utf-8"))
+        assert any("hull was rotten" in marked for marked in page.marked)
+    args = ("execute", "why.plan", "story.txt", "--page", "more.html", "--out", "rows.jsonl")
+    pearl(*args, code=2)
+    assert "pearl view" in pearl.talk
     Path("other.txt").write_text("Nils sold it.", "utf-8")
     pearl("ask", "Why?", "story.txt", "other.txt", "--page", "both.html", code=2)
     assert "--page needs exactly one answer" in pearl.talk

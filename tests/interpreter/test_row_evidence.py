@@ -7,9 +7,10 @@ import csv
 import io
 
 from pearl import Document, Pearl
-from pearl.interpreter.answer import Answer, write_rows
+from pearl.interpreter.answer import Answer
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
+from pearl.runs.export import write_evidence
 from tests.models import item_lines
 
 TEXT = "\n".join(f"User: {user} || Item: {item}" for user, item in (
@@ -67,7 +68,7 @@ def test_a_spreadsheet_evaluates_nothing_of_a_table() -> None:
     plan = '1. rows = SPLIT(CTX, "line") : Rows\n2. ans = FIELD(rows, "text") : Texts'
     answer = asyncio.run(Pearl(Scripted(say)).execute(plan, Document(text)))
     file = io.StringIO(newline="")
-    write_rows(file, [("=id", answer.rows)])
+    write_evidence(lambda: [{**answer.to_json(), "id": "=id"}], file)
     table = list(csv.reader(io.StringIO(file.getvalue(), newline="")))
     assert [row[0] for row in table] == ["id", "'=id", "'=id"]
     assert [row[2] for row in table[1:]] == ["'=A: =1+1 || B: -5", "'@A: x || B: y"]

@@ -30,6 +30,7 @@ from pearl.cli.options import (
     force_option,
     json_options,
     option,
+    page_option,
     refuse,
     rows_option,
     run_options,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 @option("-o --out", PATH, "Write one JSON line per document to FILE.")
 @option("-v --verbose", bool, "Show the plan and every step, too.")
 @context_lines_option
+@page_option
 @rows_option
 @setting_options()
 @budget_options
@@ -95,8 +97,8 @@ def command(
     refuse(
         (is_printed and (options["executor"] != DEFAULT or options["shard"] is not None),
          "--executor and --shard write rows", "name a file: --out rows.jsonl"),
-        (not is_printed and options["rows_out"],
-         "--rows cannot be combined with --out", "the field `evidence` of --out contains the rows"),
+        (not is_printed and options["page"],
+         "--page cannot be combined with --out", "pearl view rows.jsonl writes a page of the rows"),
         (not is_printed and options["context_lines"],
          "--context-lines cannot be combined with --out", "leave out one of them"),
         (data is None and options["longest"] is not None,
@@ -106,7 +108,7 @@ def command(
          "--together needs a plan and documents", "pearl execute why.plan reports --together"),
     )  # fmt: skip
     check_data(options)
-    outs = [out, options["trace"], options["rows_out"]]
+    outs = [out, options["trace"], options["rows_out"], options["page"]]
     keep_inputs(outs, [*plan_and_documents, *filter(None, (tasks, data))])
     if tasks is not None:
         rest = tuple(found_documents(plan_and_documents))
@@ -227,23 +229,23 @@ def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int
     from pearl.runs.request import ExecuteRequest  # late: its checks take 30 ms to be built
 
     keep_json_lines(out, f"'pearl runs export RUN -o {out}' writes them as a table")
-    trace = options["trace"]
+    trace, rows_out = options["trace"], options["rows_out"]
     inputs = ExecuteRequest.of(click.get_current_context().params).worked_on
 
     def finish(ran: Finished[Task]) -> int:
-        _write(ran, out, trace)
+        _write(ran, out, trace, rows_out)
         _tell_kept(ran.summary, out, options["max_errors"])
         if ran.is_interrupted:
             return 130
         return tasks_code(ran.session, ran.summary, known_length(tasks), ran.summary.n_rows)
 
     work = Work(tasks, {}, inputs)
-    return run_units("execute", lambda pearl: work, options, finish, outs=[out, trace])
+    return run_units("execute", lambda pearl: work, options, finish, outs=[out, trace, rows_out])
 
 
-def _write(ran: Finished[Task], out: str, trace: str | None) -> None:
-    """Write the rows of a run, and its trace."""
-    from pearl.runs.export import write_rows
+def _write(ran: Finished[Task], out: str, trace: str | None, rows_out: str | None) -> None:
+    """Write the rows of a run, the rows behind its answers, and its trace."""
+    from pearl.runs.export import write_evidence, write_rows
     from pearl.runs.store import FILE
 
     id = ran.summary.id
@@ -256,6 +258,9 @@ def _write(ran: Finished[Task], out: str, trace: str | None) -> None:
                     path=ran.store.folder / FILE,
                     help=f"'pearl runs export {id} -o FILE' writes the others",
                 )
+        if rows_out is not None:
+            with ran.writer.open(rows_out) as file:
+                write_evidence(lambda: ran.store.rows(id), file)
     except (DataError, UsageError) as error:
         help = f"nothing is lost: pearl runs export {id} -o FILE"
         raise type(error)(error.message, help=help) from None

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -474,7 +474,7 @@ def _key(params: Mapping[str, Any], said: str | None, *, is_named: bool) -> str 
 
 
 def _show_work(
-    request: RunRequest, params: Mapping[str, Any], said: Container[str], *, is_yes: bool
+    request: RunRequest, params: Mapping[str, Any], said: set[str], *, is_yes: bool
 ) -> None:
     """Show on stderr what a run of a named store will do, and require `--yes`."""
     model = server_notice(params).partition("\n")[0] or str(params["model"])
@@ -483,7 +483,7 @@ def _show_work(
     click.echo(f"  reads   {_listed(list(request.inputs))}", err=True)
     click.echo(f"  writes  {_listed(list(request.outputs))}", err=True)
     for name in request.outputs:
-        if ("trace" if name == params.get("trace") else "out") not in said:
+        if not said.intersection(each for each in request.WRITES if params.get(each) == name):
             _keep_others(name)
     if not is_yes:
         raise UsageError(
