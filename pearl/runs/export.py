@@ -1,4 +1,4 @@
-"""Rows of runs → JSON Lines, CSV or Parquet, streamed to an open file."""
+"""Rows of runs → JSON Lines, CSV, Excel or Parquet, streamed to an open file."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ from typing import IO, Any
 from pearl.errors.escaping import inert, to_json
 from pearl.plugins.extras import require_extra
 
-FORMATS = ("jsonl", "csv", "parquet")
+FORMATS = ("jsonl", "csv", "xlsx", "parquet")
 
+_FIRST = ("id", "document", "status", "question", "answer")
 _TEXTS = (
-    "id", "status", "question", "document", "answer", "method", "model", "plan", "error_type",
-    "error", "why", "evidence", "unverified_quotes", "notes", "steps",
+    "method", "model", "plan", "error_type", "error", "why", "evidence", "unverified_quotes",
+    "notes", "steps",
 )  # fmt: skip
 _NUMBERS = ("coverage", "duration_s")
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens")
 _BATCH = 1_000
 """Rows per batch of a Parquet file."""
+_MAX_OUTPUTS = 200
+"""Maximum columns for outputs of plans; `steps` has all of them."""
+_MAX_CELL = 32_767
+"""Maximum characters of a cell of Excel."""
 
 
 def write_table(
@@ -30,14 +35,18 @@ def write_table(
     *,
     raw_cells: bool = False,
 ) -> int:
-    """Write rows as JSON lines, CSV or Parquet; returns their number."""
+    """Write rows as JSON lines or as a table; returns their number.
+
+    A table has a column for each output of the plans, in whose steps the row has a value.
+    """
     if form == "jsonl":
         return write_rows(rows(), file)
     columns = _columns(rows())
     cells = ({name: cell(row) for name, cell in columns.items()} for row in rows())
     if form == "csv":
         return _write_csv(cells, list(columns), file, raw_cells=raw_cells)
-    return _write_parquet(cells, list(columns), file)
+    write = _write_excel if form == "xlsx" else _write_parquet
+    return write(cells, list(columns), file)
 
 
 def write_rows(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
@@ -58,7 +67,8 @@ def write_evidence(rows: Callable[[], Iterable[Mapping[str, Any]]], file: IO[str
 
     def behind() -> Iterator[tuple[Any, Mapping[str, Any]]]:
         for row in rows():
-            yield from ((row.get("id"), e) for e in row.get("evidence", ()) if e["match"] == "row")
+            found = _mappings(row.get("evidence"))
+            yield from ((row.get("id"), each) for each in found if each.get("match") == "row")
 
     fields = list(dict.fromkeys(name for _, each in behind() for name in each["fields"]))
     named = [name if name not in _OF_ROW else f"{name} (field)" for name in fields]
@@ -85,6 +95,33 @@ def _write_csv(
     return n_rows
 
 
+def _write_excel(cells: Iterator[Mapping[str, Any]], names: Sequence[str], file: IO[str]) -> int:
+    require_extra("excel", "writing Excel", "openpyxl")
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("results")
+    sheet.freeze_panes = "A2"
+
+    def cell(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        text = ILLEGAL_CHARACTERS_RE.sub("\ufffd", value)
+        made = WriteOnlyCell(sheet, text if len(text) <= _MAX_CELL else f"{text[: _MAX_CELL - 1]}…")
+        made.data_type = "s"  # never a formula
+        return made
+
+    sheet.append(list(map(cell, names)))
+    n_rows = 0
+    for row in cells:
+        sheet.append([cell(row[name]) for name in names])
+        n_rows += 1
+    book.save(file.buffer)  # type: ignore[attr-defined]
+    return n_rows
+
+
 def _write_parquet(cells: Iterator[Mapping[str, Any]], names: Sequence[str], file: IO[str]) -> int:
     require_extra("data", "writing Parquet", "pyarrow")
     import pyarrow
@@ -95,9 +132,16 @@ def _write_parquet(cells: Iterator[Mapping[str, Any]], names: Sequence[str], fil
         **dict.fromkeys(_TOKENS, pyarrow.int64()),
     }
     schema = pyarrow.schema([(name, types.get(name, pyarrow.string())) for name in names])
+    texts = set(names) - set(types)
     n_rows = 0
     with parquet.ParquetWriter(file.buffer, schema) as writer:  # type: ignore[attr-defined]
-        while batch := list(islice(cells, _BATCH)):
+        while batch := [
+            {
+                name: str(value) if name in texts and value is not None else value
+                for name, value in row.items()
+            }
+            for row in islice(cells, _BATCH)
+        ]:
             writer.write_table(pyarrow.Table.from_pylist(batch, schema))
             n_rows += len(batch)
     return n_rows
@@ -108,22 +152,60 @@ Cell = Callable[[Mapping[str, Any]], Any]
 
 
 def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Cell]:
-    """The columns of a table: the fixed columns, then the fields of the input."""
-    columns: dict[str, Cell] = {
+    """The columns of a table: the answer, the outputs of the plans, what else is kept, and the fields of the input."""
+    first: dict[str, Cell] = {name: partial(_text, name) for name in _FIRST}
+    last: dict[str, Cell] = {
         **{name: partial(_text, name) for name in _TEXTS},
         **{name: partial(_number, float, name) for name in _NUMBERS},
         **{name: partial(_number, int, name, within="usage") for name in _TOKENS},
         "error_type": partial(_text, "type", within="error"),
         "error": partial(_text, "message", within="error"),
     }
-    known = {*columns, "usage"} - {*_TOKENS}
-    for name in dict.fromkeys(name for row in rows for name in row if name not in known):
-        # A field of the input may have the name of a fixed column.
-        shown = name
-        while shown in columns:
-            shown += "_"
-        columns[shown] = partial(_text, name)
+    known = {*first, *last, "usage"} - {*_TOKENS}
+    outputs: dict[str, None] = {}
+    fields: dict[str, None] = {}
+    for row in rows:
+        fields |= dict.fromkeys(name for name in row if name not in known)
+        if len(outputs) < _MAX_OUTPUTS:
+            outputs |= dict.fromkeys(_steps(row))
+    columns: dict[str, Cell] = {}
+    for cells in (
+        first,
+        {name: partial(_output, name) for name in islice(outputs, _MAX_OUTPUTS)},
+        last,
+        {name: partial(_text, name) for name in fields},
+    ):
+        for name, cell in cells.items():
+            # An output or a field of the input may have the name of a fixed column.
+            shown = name
+            while shown in columns or (shown in last and cells is not last):
+                shown += "_"
+            columns[shown] = cell
     return columns
+
+
+def _steps(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The steps of a row by their outputs."""
+    steps = row.get("steps")
+    # A failed row may have a field of the input of this name.
+    return {e["output"]: e for e in _mappings(steps) if isinstance(e.get("output"), str)}
+
+
+def _mappings(value: Any) -> Iterator[Mapping[str, Any]]:
+    yield from (e for e in value if isinstance(e, Mapping)) if isinstance(value, list) else ()
+
+
+def _output(name: str, row: Mapping[str, Any]) -> Any:
+    """The value of an output; without one, what became of it."""
+    step = _steps(row).get(name)
+    if step is None:
+        return None
+    state, value = step.get("state", "found"), step.get("value")
+    if state not in ("found", "degraded"):
+        return "nothing found" if state == "nothing" else state
+    if isinstance(value, list):
+        value = "; ".join(map(str, value))
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _value(row: Mapping[str, Any], name: str, within: str | None) -> Any:

@@ -225,8 +225,8 @@ def export(
     from pearl.runs.store import FILE
 
     form = form or _form(out)
-    if form == "parquet" and out in (None, "-"):
-        raise UsageError("Parquet goes to a file", help="-o results.parquet")
+    if form in ("parquet", "xlsx") and out in (None, "-"):
+        raise UsageError(f"the format {form} goes to a file", help=f"-o results.{form}")
     keep_inputs([out, trace], [str(opened_folder(store) / FILE)])
     writer = OutputWriter(is_forced=force)
     writer.check(out, trace)

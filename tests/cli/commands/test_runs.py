@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import openpyxl
 import pytest
 from pyarrow import parquet
 
@@ -133,14 +134,31 @@ def test_export_as_json_lines(pearl: Terminal) -> None:
 def as_tables(folder: Path) -> list[list[dict[str, Any]]]:
     with (folder / "r.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
-    return [lines, parquet.read_table(folder / "r.parquet").to_pylist()]
+    names, *rows = openpyxl.load_workbook(folder / "r.xlsx").active.iter_rows()
+    assert all(cell.data_type != "f" for row in rows for cell in row)
+    of_excel = [{a.value: b.value for a, b in zip(names, row, strict=True)} for row in rows]
+    return [lines, of_excel, parquet.read_table(folder / "r.parquet").to_pylist()]
 
 
 def test_export_as_tables(pearl: Terminal) -> None:
-    id = fill(ANSWERED, FAILED)
-    for name in ("r.csv", "r.parquet"):
+    steps = [
+        {"output": "age", "value": 51, "state": "found"},
+        {"output": "drugs", "value": ["aspirin", "=1+1"], "state": "found"},
+        {"output": "status", "value": "", "state": "undecided"},
+        {"output": "why", "value": "Nothing.\x07", "state": "nothing"},
+        {"output": "long", "value": "word " * 7_000, "state": "found"},
+    ]
+    id = fill({**ANSWERED, "steps": steps}, {**FAILED, "steps": "of the input"})
+    for name in ("r.csv", "r.parquet", "r.xlsx"):
         pearl("runs", "export", id, "-o", name, "--raw-cells")
     for first, second in as_tables(pearl.folder):
+        assert list(first)[:2] == ["id", "document"]
+        assert str(first["age"]) == "51"
+        assert first["drugs"] == "aspirin; =1+1"
+        assert (first["status"], first["status_"]) == ("answered", "undecided")
+        assert first["why_"] == "nothing found"
+        assert second["age"] in (None, "")
+        assert len(first["long"]) > 30_000
         assert first["answer"] == ANSWERED["answer"]
         assert json.loads(first["n"]) == [1, 2]
         assert first["gold"] == "B"
@@ -151,7 +169,7 @@ def test_export_as_tables(pearl: Terminal) -> None:
         assert second["error"] == "no such file"
         assert not second["answer"]
     pearl("runs", "export", id, "--format", "parquet", code=2)
-    assert "Parquet goes to a file" in pearl.talk
+    assert "goes to a file" in pearl.talk
 
 
 def test_damaged_rows_are_counted(pearl: Terminal) -> None:
