@@ -8,9 +8,9 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING
 
 from pearl.cli.terminal import new_console
+from pearl.documents.evidence import normalise
 from pearl.errors import Span
 from pearl.errors.escaping import counted
-from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,10 +43,12 @@ def print_answer(
     """
     from rich.text import Text
 
+    from pearl.cli.markdown import print_markdown
     from pearl.documents.rows import shortened
     from pearl.interpreter.results import MAX_SHOWN
 
     console = new_console(file=file)
+    console.soft_wrap = not console.is_terminal
 
     def head(text: str) -> None:
         console.print(Text(text, style="bold"))
@@ -60,15 +62,9 @@ def print_answer(
     understood = answer.understood
     if understood is not None and understood.question != understood.asked:
         console.print(Text(f"Understood as: {understood.question}", style="dim"))
-    shown = Text()
-    quoted = set[int]()
-    for number, text in _marked(answer.markdown):
-        if number is None:
-            shown.append(text)
-        else:
-            quoted.add(number)
-            shown.append(f" [{number}]", style=MARK_STYLE)
-    console.print(shown)
+    text = normalise(answer.text)
+    quoted = {n for n, each in enumerate(answer.evidence, 1) if normalise(each.text) in text}
+    print_markdown(answer.markdown, console)
     console.print()
     if answer.method == "direct":
         console.print(Text("Answered directly, because no plan was valid.", style="yellow"))
@@ -192,18 +188,6 @@ MAX_QUOTE = 1_000
 
 _SEARCHED = 20_000
 """Characters that are searched for each line beside a quote."""
-
-_MARK = lazy_pattern(r"\[\^(\d+)\]")
-
-
-def _marked(markdown: str) -> Iterator[tuple[int | None, str]]:
-    """Texts, and numbers of evidence between them."""
-    at = 0
-    for mark in _MARK.finditer(markdown):
-        yield None, markdown[at : mark.start()]
-        yield int(mark[1]), ""
-        at = mark.end()
-    yield None, markdown[at:]
 
 
 @dataclass(frozen=True, slots=True)

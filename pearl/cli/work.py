@@ -179,6 +179,7 @@ async def _run_reported(
     if options["page"] and last is not None:
         with writer.open(options["page"]) as file:
             file.write(_page(last))
+        _link(options["page"])
     if options["rows_out"]:
         from pearl.runs.export import write_evidence
 
@@ -189,6 +190,16 @@ async def _run_reported(
         notice(str(error))  # its row is printed already
         return error.exit_code
     return tasks_code(session, summary, n_tasks, summary.n_done)
+
+
+def _link(page: str) -> None:
+    """Link a page on a terminal."""
+    from rich.text import Text
+
+    console = new_console(err=True)
+    if console.is_terminal and is_plain(page):
+        uri = Path(page).resolve().as_uri()
+        console.print(Text.assemble("page: ", (page, f"link {uri}")))
 
 
 def _page(outcome: Outcome[Task]) -> str:

@@ -114,6 +114,36 @@ def test_no_command_lets_a_terminal_obey(folder: Path) -> None:
         assert "Traceback" not in part
 
 
+MARKDOWN = f"""\
+## Reasons
+
+He sold the **boat** because "the hull was rotten", which the [report](http://evil.example/a) says [bold]too[/bold]:
+- ![picture](http://evil.example/b) <b>html</b> &#27;[31mred {EVIL}
+
+| Part | State |
+|---|--:|
+| hull | `rotten` |
+"""
+
+
+def test_markdown_is_laid_out_on_a_terminal_and_obeyed_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "story.txt").write_text("Nils sold it because the hull was rotten.", "utf-8")
+    plan = '1. a = FIND(CTX, "the boat") : find it'
+    rules = [{"match": "New actions", "reply": plan}, {"match": ".", "reply": MARKDOWN}]
+    (tmp_path / "rules.json").write_text(json.dumps(rules), "utf-8")
+    args = ("ask", WHY, "story.txt", "--model", "scripted:rules.json")
+    shown = harmless(on_a_terminal(tmp_path, args, (*args, "-o", "answer.md")))
+    first, _ = shown.split("=== next")
+    for text in ("Reasons", "sold the boat", '"the hull was rotten" [1]', "hull  rotten", "[/bold]",
+                 "![picture](http://evil.example/b)", "<b>html</b>", "&#27;"):  # fmt: skip
+        assert text in " ".join(first.split("\n")), text
+    for text in ("##", "**", "|--", "`"):
+        assert text not in first.partition("Reasons")[2]
+    kept = (tmp_path / "answer.md").read_text("utf-8")
+    assert "**boat**" in kept
+    assert '"the hull was rotten" [1], which the [report](http://evil.example/a) says' in kept
+
+
 @pytest.fixture
 def piped(folder: Path) -> Callable[..., bytes]:
     def run(*args: str) -> bytes:

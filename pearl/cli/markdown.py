@@ -1,0 +1,75 @@
+"""Markdown of answers on a terminal. Links, pictures and HTML stay text: a reply may be untrusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.markdown import CodeBlock, Heading, Markdown
+from rich.padding import Padding
+from rich.text import Text
+from rich.theme import Theme
+
+from pearl.cli.output import MARK_STYLE
+from pearl.errors.escaping import escaped
+from pearl.errors.patterns import lazy_pattern
+
+MARK = lazy_pattern(r" ?\[\^(\d+)\]")
+"""The number of a piece of evidence in the Markdown of an answer."""
+
+_THEME = Theme({"markdown.mark": MARK_STYLE, "markdown.code": "cyan", "markdown.h1": "bold"})
+
+_PARSER = (
+    MarkdownIt("commonmark", {"html": False})
+    .enable(["table", "strikethrough"])
+    .disable(["autolink", "code", "entity", "html_block", "html_inline", "image", "lheading", "link", "reference"])
+)  # fmt: skip
+
+
+class _LeftHeading(Heading):
+    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}
+
+
+class _PlainCode(CodeBlock):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Padding(Text(str(self.text).rstrip()), (0, 0, 0, 4))
+
+
+class _Answer(Markdown):
+    elements: ClassVar = {
+        **Markdown.elements, "heading_open": _LeftHeading, "fence": _PlainCode,
+    }  # fmt: skip
+    inlines = {*Markdown.inlines, "mark"}  # noqa: RUF012
+
+    def __init__(self, text: str) -> None:
+        super().__init__("", hyperlinks=False)
+        self.parsed = _PARSER.parse(escaped(text))
+        for token in self.parsed:
+            token.children = list(_with_marks(token.children or ())) or None
+
+
+def _with_marks(tokens: Sequence[Token]) -> Iterator[Token]:
+    """The tokens of a line; evidence numbers are tokens of their own, and lines stay apart."""
+    for token in tokens:
+        if token.type == "softbreak":
+            token.type = "hardbreak"
+        if token.type != "text":
+            yield token
+            continue
+        for at, part in enumerate(MARK.split(token.content)):
+            if at % 2:
+                yield Token("mark", "mark", 0, content=f" [{part}]")
+            else:
+                yield Token("text", "", 0, content=part)
+
+
+def print_markdown(text: str, console: Console) -> None:
+    """Print the Markdown of an answer: laid out for a terminal, else as it is."""
+    if not console.is_terminal:
+        console.print(Text(MARK.sub(r" [\1]", text)))
+        return
+    with console.use_theme(_THEME):
+        console.print(_Answer(text))
