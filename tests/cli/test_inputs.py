@@ -49,7 +49,7 @@ def test_paths_stay_in_the_folder_of_the_file(pearl: Terminal) -> None:
     statuses = {row["id"]: row["status"] for row in rows_of("rows.jsonl")}
     assert statuses == {**dict.fromkeys(["0", "1", "2", "plan"], "failed"), "inside": "answered"}
     assert "under the mat" not in Path("rows.jsonl").read_text(encoding="utf-8")
-    assert "--allow-outside" in rows_of("rows.jsonl")[0]["error"]["message"]
+    assert "--allow-outside" in rows_of("rows.jsonl")[0]["error"]["help"]
     pearl("plan", "--data", "t.jsonl", "-o", "plans.jsonl", code=1)
     assert [row["status"] for row in rows_of("plans.jsonl")][:3] == ["failed"] * 3
     data = ("execute", "why.plan", "--data", "t.jsonl")
