@@ -43,7 +43,7 @@ def print_answer(
     """
     from rich.text import Text
 
-    from pearl.cli.markdown import print_markdown
+    from pearl.cli.markdown import MARK, print_markdown
     from pearl.documents.rows import shortened
     from pearl.interpreter.results import MAX_SHOWN
 
@@ -63,7 +63,12 @@ def print_answer(
     if understood is not None and understood.question != understood.asked:
         console.print(Text(f"Understood as: {understood.question}", style="dim"))
     text = normalise(answer.text)
-    quoted = {n for n, each in enumerate(answer.evidence, 1) if normalise(each.text) in text}
+    marks = {int(number) for number in MARK.findall(answer.markdown)}
+    quoted = {
+        number
+        for number, each in enumerate(answer.evidence, start=1)
+        if number in marks and normalise(each.text) in text
+    }
     print_markdown(answer.markdown, console)
     console.print()
     if answer.method == "direct":

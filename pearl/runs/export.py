@@ -161,7 +161,7 @@ def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Cell]:
         "error_type": partial(_text, "type", within="error"),
         "error": partial(_text, "message", within="error"),
     }
-    known = {*first, *last, "usage"} - {*_TOKENS}
+    known = {*first, *last, "usage", "markdown", "parts"} - {*_TOKENS}
     outputs: dict[str, None] = {}
     fields: dict[str, None] = {}
     for row in rows:
