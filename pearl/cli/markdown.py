@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown
 from rich.padding import Padding
 from rich.text import Text
 from rich.theme import Theme
 
-from pearl.cli.output import MARK_STYLE
+from pearl.cli.terminal import MARK_STYLE
 from pearl.errors.escaping import escaped
 from pearl.errors.patterns import lazy_pattern
 
@@ -30,7 +30,8 @@ _PARSER = (
 
 
 class _LeftHeading(Heading):
-    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.text
 
 
 class _PlainCode(CodeBlock):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import IO, TYPE_CHECKING
 
-from pearl.cli.terminal import new_console
+from pearl.cli.terminal import MARK_STYLE, new_console
 from pearl.documents.evidence import normalise
 from pearl.errors import Span
 from pearl.errors.escaping import counted
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 _ALL = 0.995
 """Coverage from which a document counts as read: text between rows belongs to no row."""
-
-MARK_STYLE = "bold cyan"
-"""Style of evidence numbers."""
 
 MAX_OTHER = 200
 """Maximum characters of another plan's answer."""

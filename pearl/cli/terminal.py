@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from rich.segment import Segment
     from rich.table import Table
 
+MARK_STYLE = "bold cyan"
+"""Style of evidence numbers."""
+
 
 class _Escaping:
     """A text stream that escapes its output and delegates everything else."""
