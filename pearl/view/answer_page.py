@@ -2,114 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from markupsafe import Markup
 
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, placed
-from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String
+from pearl.documents.rows import DOCUMENT, TEXT_COLUMN
+from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String, items_of
 from pearl.dsl.parser import parse
 from pearl.errors import PlanError, Span
 from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
 from pearl.llm.prices import Prices, read_prices
 from pearl.trace import RunFinished, Spent, spent
+from pearl.view.markdown import BEGIN, CITED, END, PLACED, rendered
 from pearl.view.page import bars, draw_plan, n_at_once, render_page
+from pearl.view.panel import (
+    MAX_CELL,
+    Line,
+    Mark,
+    Table,
+    chunked,
+    files_of,
+    make_table,
+    shown_cell,
+)
 from pearl.view.result import Place, Result, ShownStep, read_result
 from pearl.view.sources import ResultRecord, record_of_answer
 
-MAX_WHOLE = 5_500_000
-"""Maximum characters of a text that is shown whole; a longer one is shown around its marks."""
-
-AROUND = 2_000
-"""Characters before and after a mark of a longer text."""
-
-
-BLOCK = 20_000
-"""Minimum characters of a block."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of the text."""
-
-    text: str
-    marks: tuple[int, ...] = ()
-    begins: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Characters of the text that are not shown."""
-
-    n: int
-
-
-def highlighted(
-    text: str, marks: Sequence[tuple[int, Span]], *, most: int = MAX_WHOLE
-) -> list[Piece | Gap]:
-    """Cut a text where marks begin and end; marks may overlap."""
-    shown = _shown(text, [span for _, span in marks], most)
-    cuts = {at for span in shown for at in (span.start, span.end)}
-    for _, span in marks:
-        cuts |= {span.start, span.end}
-    order = sorted(cut for cut in cuts if 0 <= cut <= len(text))
-    pieces: list[Piece | Gap] = []
-    at = 0
-    for start, end in pairwise(order):
-        if not any(span.start <= start and end <= span.end for span in shown):
-            continue
-        if start > at:
-            pieces.append(Gap(start - at))
-        covering = sorted(n for n, span in marks if span.start <= start and end <= span.end)
-        begins = sorted(n for n, span in marks if span.start == start and span.end >= end)
-        pieces.append(Piece(text[start:end], tuple(covering), tuple(begins)))
-        at = end
-    if at < len(text):
-        pieces.append(Gap(len(text) - at))
-    return pieces
-
-
-def blocks(pieces: Iterable[Piece | Gap], *, size: int = BLOCK) -> list[list[Piece | Gap]]:
-    r"""Group pieces into blocks that end with an unmarked line.
-
-    Browsers lay out only the blocks near the visible part: a text of a million characters appears
-    three times as fast.
-    """
-    found: list[list[Piece | Gap]] = [[]]
-    n = 0
-    for piece in pieces:
-        text = "" if isinstance(piece, Gap) or piece.marks else piece.text
-        at = 0
-        while (end := text.find("\n", max(at, at + size - n)) + 1) > 0:
-            found[-1].append(Piece(text[at:end]))
-            found.append([])
-            at, n = end, 0
-        if isinstance(piece, Gap) or piece.marks:
-            found[-1].append(piece)
-        elif at < len(text):
-            found[-1].append(Piece(text[at:]))
-        n += 0 if isinstance(piece, Gap) else len(piece.text) - at
-    return [block for block in found if block]
-
-
-def _shown(text: str, spans: Sequence[Span], most: int) -> list[Span]:
-    """The parts of a text that are shown: all, or the surroundings of the marks."""
-    if len(text) <= most:
-        return [Span(0, len(text))]
-    around = [Span(max(0, s.start - AROUND), min(len(text), s.end + AROUND)) for s in spans]
-    joined: list[Span] = []
-    for span in sorted(around or [Span(0, min(AROUND, len(text)))], key=lambda each: each.start):
-        if joined and span.start <= joined[-1].end:
-            joined[-1] = Span(joined[-1].start, max(joined[-1].end, span.end))
-        else:
-            joined.append(span)
-    return joined
-
-
-MAX_ROWS = 1_000
+MAX_ROWS = 10_000
 """Maximum rows behind an answer on the page; `--rows FILE` has all."""
+
+FIRST_ROWS = 10
+"""Rows that are shown at first."""
+
+MAX_TEXTS = 3_000_000
+"""Maximum characters of whole cells beside shortened ones; later ones are in the document only."""
 
 MAX_BARS = 400
 """Maximum calls and waits that are drawn."""
@@ -117,11 +48,14 @@ MAX_BARS = 400
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A place of evidence, numbered from 1, with its span in the shown document."""
+    """A piece of evidence, with its mark in the shown document."""
 
-    number: int
     place: Place
-    span: Span | None
+    mark: Mark | None
+
+    @property
+    def number(self) -> int:
+        return self.place.number
 
 
 def answer_page(answer: Answer, document: Document) -> str:
@@ -157,6 +91,8 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     has_end = result.error or any(isinstance(event, RunFinished) for event in record.events)
     if record.events and not has_end:
         problems.insert(0, "Its trace has no end: the run was killed, failed, or is still running.")
+    files = [] if record.document is None else files_of(record.document, [m.mark for m in marks if m.mark])
+    first = min((file.numbers[0] for file in files if file.numbers), default=0)
     calls = bars(record.events)
     last_s = max([result.seconds or 0.0, *(bar.end_s for bar in calls)]) or 1.0
     seconds = {s.output: s.finished.duration_s for s in result.steps if s.finished}
@@ -164,74 +100,169 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     price = prices.of(result.model)
     calls_made = spent(record.events)
     usage = _usage(result, calls_made)
+    rows = [mark for mark in marks if mark.place.is_row]
+    quotes = {mark.number: mark for mark in marks if not mark.place.is_row}
+    linked = {mark.number for mark in marks if mark.mark}
     return render_page(
         "answer",
         result.question or result.document or "A result",
+        script="answer",
         result=result,
         problems=problems,
         document=record.document,
-        pieces=_pieces(result, marks),
-        marks=marks,
+        answer=_rendered(result, quotes),
+        markdown=lambda text: rendered(text, CITED, lambda n: _link(n, quotes)),
+        has_parts=_has_parts(result),
+        is_table=_is_table(result, len(rows)),
+        quotes=quotes,
+        rows=_first_and_rest(rows, plan),
+        n_rows=len(rows),
+        linked=linked,
         drawing=draw_plan(plan, seconds) if plan else None,
         steps=list(_with_arguments(plan, steps)),
         usage=usage,
         prices_of=prices.as_of.isoformat(),
         cost_usd=None if price is None or usage is None else price.cost_usd(usage),
         spent=calls_made,
-        of_rows=marks[result.n_quoted :],
         n_at_once=n_at_once(calls),
         bars=calls[:MAX_BARS],
         n_bars_left=max(0, len(calls) - MAX_BARS),
         last_s=last_s,
-        blocks=[]
-        if record.document is None
-        else blocks(
-            highlighted(record.document.text, [(m.number, m.span) for m in marks if m.span])
-        ),
+        files=files,
+        first=first,
+        resume=record.resume,
+        open_file=next((f.name for f in files if f.numbers and f.numbers[0] == first), ""),
     )
 
 
 def _marks(result: Result, document: Document | None, problems: list[str]) -> list[_Mark]:
-    """Every place, with its span in the document if the document surely has it there."""
+    """Every piece of evidence, with its mark in the document if the document surely has it there."""
     if document is None:
         if result.document:
             problems.append(
                 f"The document, {result.document}, was not found, so the evidence is not shown in it."
             )
-        return [_Mark(number, place, None) for number, place in enumerate(result.places, start=1)]
+        return [_Mark(place, None) for place in result.places]
     is_same = result.started is not None and result.started.document_sha256 == document.digest
     if result.started is not None and not is_same:
         problems.append(
             "The document has changed since the run; marks that no longer fit are not shown."
         )
-    first = dict(reversed(document.parts))  # the first part of a name counts
+    starts = dict(reversed(document.parts))  # the first part of a name counts
     marks: list[_Mark] = []
     n_lost = 0
-    for number, place in enumerate(result.places, start=1):
-        span = None
+    for place in result.places:
+        mark = None
         if place.span is not None:
-            at = first.get(place.source, 0)
+            at = starts.get(place.source, 0)
             span = Span(at + place.span.start, at + place.span.end)
-            if span.end > len(document.text) or (
-                not is_same and document.text[span.start : span.end] != place.text
+            cells = tuple(Span(at + c.start, at + c.end) for _, c in place.cells if c)
+            if span.end <= len(document.text) and (
+                is_same or document.text[span.start : span.end] == place.text
             ):
-                span = None
+                mark = Mark(place.number, span, cells, place.is_row)
+            else:
                 n_lost += 1
-        marks.append(_Mark(number, place, span))
+        marks.append(_Mark(place, mark))
     if n_lost and result.started is None:
         problems.append(f"Places missing from the document: {n_lost:,}. It may have changed since.")
     return marks
 
 
-def _pieces(result: Result, marks: Sequence[_Mark]) -> list[tuple[str, int | None]]:
-    """The pieces of the answer; quotes have the number of their mark."""
+def _link(number: int, quotes: Mapping[int, _Mark]) -> str:
+    """The HTML of the number of a quote: a link to it in the document."""
+    mark = quotes.get(number)
+    if mark is None:
+        return f"[{number}]"
+    if mark.mark is None:
+        return f'<a class="n" href="#e{number}" aria-label="quote {number}">{number}</a>'
+    return f'<a class="n" href="#d{number}" aria-label="quote {number} in the document">{number}</a>'
+
+
+def _rendered(result: Result, quotes: Mapping[int, _Mark]) -> Markup:
+    """The answer with the numbers of its quotes."""
+
+    def link(number: int) -> str:
+        return _link(number, quotes)
+
+    if result.markdown:
+        return rendered(result.markdown, CITED, link)
     quoted = [
-        Evidence(m.place.text, Span(m.number, m.number), m.place.steps, "exact", "", Span(0, 0))
-        for m in marks[: result.n_quoted]
+        Evidence(m.place.text, Span(n, n), m.place.steps, "exact", "", Span(0, 0))
+        for n, m in quotes.items()
         if not m.place.note
     ]
-    pieces, _ = placed(result.answer, quoted)
-    return [(text, None if each is None else each.span.start) for text, each in pieces]
+    pieces, _ = placed(result.answer.translate({ord(BEGIN): None, ord(END): None}), quoted)
+    texts = (text if e is None else f"{text} {BEGIN}{e.span.start}{END}\n" for text, e in pieces)
+    return rendered("\n".join(texts), PLACED, link)
+
+
+def _has_parts(result: Result) -> bool:
+    """Whether the parts say more than the answer."""
+    return len(result.parts) > 1 or any(
+        part.entries or part.state not in ("", "found") or part.text.strip() != result.answer.strip()
+        for part in result.parts
+    )
+
+
+def _is_table(result: Result, n_rows: int) -> bool:
+    """Whether the answer is the table of its rows, which has more columns and whole cells."""
+    lines = [line for line in result.answer.strip().split("\n") if line[:1] != "("]  # a remark below
+    names = [name.strip() for name in lines[0].strip("|").split("|")]
+    first = next((place for place in result.places if place.is_row), None)
+    return (
+        first is not None
+        and all(line.startswith("|") for line in lines)
+        and len(lines) - 2 == n_rows
+        and all(name in (*first.fields, TEXT_COLUMN) for name in names)
+    )
+
+
+def _first_and_rest(rows: Sequence[_Mark], plan: Plan | None) -> list[Table]:
+    """The rows behind an answer as a table: the first of them, and the others."""
+    if not rows:
+        return []
+    names = list(dict.fromkeys(name for row in rows for name in row.place.fields))
+    first = rows[0].place
+    written = [value for name, value in first.fields.items() if name != DOCUMENT and value]
+    if sum(value in first.text for value in written) <= len(written) * 0.6:
+        names.append(TEXT_COLUMN)  # its fields are not what the document says, but what was found out
+    sources = {row.place.source for row in rows}
+    has_files = len(sources) > 1 and DOCUMENT not in names
+    words = _words(plan)
+    n_left = MAX_TEXTS
+    lines = []
+    for row in rows:
+        cited = {name for name, _ in row.place.cells}
+        cells = [shown_cell(row.place.source)] if has_files else []
+        for name in names:
+            text = row.place.text if name == TEXT_COLUMN else row.place.fields.get(name, "")
+            is_whole = len(text) <= MAX_CELL
+            lit = [(row.number, Span(0, len(text)))] if name in cited and text else []
+            cell = shown_cell(text, lit if is_whole else (), words)
+            n_left -= len(cell.whole)
+            cells.append(cell if n_left > 0 else replace(cell, whole=""))
+        is_told = "undecided" in row.place.fields.values()
+        lines.append(Line((row.number,), cells, "" if is_told else row.place.note))
+    shown = ["file", *names] if has_files else names
+    whole = make_table(shown, lines)
+    return [
+        replace(whole, chunks=[lines[:FIRST_ROWS]]),
+        replace(whole, chunks=chunked(lines[FIRST_ROWS:])),
+    ]
+
+
+def _words(plan: Plan | None) -> str:
+    """A pattern of the words of a plan: what rows were judged by."""
+    texts = (
+        item.value
+        for step in (plan.steps if plan else ())
+        for argument in step.arguments
+        for item in items_of(argument)
+        if isinstance(item, String)
+    )
+    words = {word[:6].lower() for text in texts for word in re.findall(r"\w{4,}", text)}
+    return rf"\b(?:{'|'.join(map(re.escape, sorted(words)))})" if words else ""
 
 
 def _parsed(text: str, problems: list[str]) -> Plan | None:

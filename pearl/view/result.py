@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pearl.documents.rows import TEXT_COLUMN
 from pearl.errors import Span
 from pearl.trace import (
     CallFailed,
@@ -40,8 +41,9 @@ _DOUBTS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A piece of evidence: a quoted passage, or a row or a cell behind a computed answer."""
+    """A piece of evidence: a quoted passage, or a row behind a computed answer with its cited cells."""
 
+    number: int
     text: str
     shown: str
     source: str
@@ -49,6 +51,30 @@ class Place:
     steps: tuple[str, ...]
     note: str = ""
     where: str = ""
+    is_row: bool = False
+    fields: Mapping[str, str] = field(default_factory=dict)
+    cells: tuple[tuple[str, Span | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a list, with the numbers of its evidence."""
+
+    text: str
+    evidence: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of an answer: the output of a step under its label."""
+
+    output: str
+    label: str
+    text: str
+    state: str
+    why: str
+    evidence: tuple[int, ...]
+    entries: tuple[Entry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +107,15 @@ class Result:
     question: str
     understood: str
     answer: str
+    markdown: str
+    parts: tuple[Part, ...]
     error: str
+    error_help: str
     method: str
     model: str
     document: str
     plan: str
     places: tuple[Place, ...]
-    n_quoted: int
     has_evidence: bool
     rows_left: int
     unverified: tuple[tuple[str, str, str], ...]
@@ -142,15 +170,34 @@ class _Fields:
         return ()
 
     def objects(self, name: str) -> Iterator[_Fields]:
+        return (each for _, each in self.numbered(name))
+
+    def numbered(self, name: str) -> Iterator[tuple[int, _Fields]]:
+        """The objects of a list with their places in it, from 1."""
         value = self._data.get(name)
         if not isinstance(value, list | None):
             self._wrong(name, "list")
             return
         for i, each in enumerate(value or (), start=1):
             if isinstance(each, Mapping):
-                yield _Fields(each, self._problems, f"{self._at}{name} {i}: ")
+                yield i, _Fields(each, self._problems, f"{self._at}{name} {i}: ")
             else:
                 self._wrong(f"{name} {i}", "object")
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """Numbers of evidence."""
+        value = self._data.get(name)
+        if value is None or (isinstance(value, list) and all(type(v) is int for v in value)):
+            return tuple(value or ())
+        self._wrong(name, "list of numbers")
+        return ()
+
+    def cells(self, name: str) -> dict[str, str]:
+        """Names of columns with texts; a cell without a value is undecided."""
+        inner = self.inner(name)
+        return {
+            key: "undecided" if value is None else inner.any(key) for key, value in inner._data.items()
+        }
 
     def inner(self, name: str) -> _Fields:
         value = self._data.get(name)
@@ -201,12 +248,19 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     events = [event for event in record.events if event.plan_number in (None, number)]
     if "steps" not in record.row:
         row = _Fields({**record.row, "steps": row_of_trace("", events).get("steps")}, problems)
-    quoted, of_rows = _places(row)
+    places = list(_places(row))
+    n_of_rows = sum(place.is_row for place in places)
+    of_rows = 0
+    kept = []
+    for place in places:
+        of_rows += place.is_row
+        if not place.is_row or of_rows <= max_rows:
+            kept.append(place)
     ends = [event.n_rows for event in events if isinstance(event, RunFinished)]
     n_rows = ends[-1] if ends else 0
     usage, understood = row.inner("usage"), row.inner("understood")
     error = row.inner("error")
-    message = "\n  help: ".join(filter(None, [error.text("message"), error.text("help")]))
+    message, _, help = error.text("message").partition("\n  help: ")
     steps = tuple(_steps(row, events))
     return Result(
         id=record.id,
@@ -215,15 +269,17 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         question=row.text("question"),
         understood=understood.text("question"),
         answer=row.text("answer"),
-        error=": ".join(filter(None, [error.text("type"), message])),
+        markdown=row.text("markdown"),
+        parts=tuple(map(_part, row.objects("parts"))),
+        error=message or error.text("type"),
+        error_help=error.text("help") or help,
         method=row.text("method"),
         model=row.text("model") or (started.model if started else ""),
         document=row.text("document"),
         plan=plan or (started.plan if started else ""),
-        places=(*quoted, *of_rows[:max_rows]),
-        n_quoted=len(quoted),
+        places=tuple(kept),
         has_evidence="evidence" in record.row,
-        rows_left=max(max(0, len(of_rows) - max_rows), n_rows - len(of_rows)),
+        rows_left=max(max(0, n_of_rows - max_rows), n_rows - n_of_rows),
         unverified=tuple(_unverified(row)),
         notes=(*understood.texts("notes"), *row.texts("notes")),
         agreement=_agreement(row),
@@ -247,32 +303,34 @@ def _why(status: str, steps: tuple[ShownStep, ...]) -> str:
     return next((f"step '{s.output}' ({s.action}): {why}" for s, why in reasons if why), "")
 
 
-def _places(row: _Fields) -> tuple[list[Place], list[Place]]:
-    """Quoted passages; and rows, or the cells of rows that the answer is computed from."""
-    quoted: list[Place] = []
-    of_rows: list[Place] = []
-    for each in row.objects("evidence"):
+def _places(row: _Fields) -> Iterator[Place]:
+    """The evidence in its order: quoted passages, and rows that the answer is computed from."""
+    for number, each in row.numbered("evidence"):
         source, span, steps = each.text("source"), each.span(), each.texts("steps")
         text = each.text("text")
         if each.text("match") != "row":
             elided = "elided" if each.text("match") == "elided" else ""
             shown = _marked(text, span, list(each.objects("omitted")))
             where = _where(source, span, steps, elided)
-            quoted.append(Place(text, shown, source, span, steps, elided, where))
+            yield Place(number, text, shown, source, span, steps, elided, where)
             continue
         note = "undecided" if each.text("state") == "undecided" else ""
-        number = each.whole("row")
-        cells = list(each.objects("cells"))
-        for cell in cells:
-            at = cell.span()
-            shown = f"{cell.text('column')}: {cell.text('text')}"
-            where = _where(source, at, steps, "", number)
-            of_rows.append(Place(cell.text("text"), shown, source, at, steps, note, where))
-        if not cells:
-            shown = " ".join((text or each.any("value")).split())
-            where = _where(source, span, steps, "", number)
-            of_rows.append(Place(text, shown, source, span, steps, note, where))
-    return quoted, of_rows
+        cells = [(cell.text("column"), cell.span()) for cell in each.objects("cells")]
+        # Where the document is a text, its whole is no column beside the others.
+        fields = {k: v for k, v in each.cells("fields").items() if k != TEXT_COLUMN or v != text}
+        shown = " ".join((text or each.any("value")).split())
+        where = _where(source, span, steps, "", each.whole("row"))
+        yield Place(
+            number, text, shown, source, span, steps, note, where, is_row=True, fields=fields, cells=tuple(cells)
+        )  # fmt: skip
+
+
+def _part(part: _Fields) -> Part:
+    entries = (Entry(each.text("text"), each.numbers("evidence")) for each in part.objects("entries"))
+    return Part(
+        part.text("output"), part.text("label"), part.text("text"), part.text("state"), part.text("why"),
+        part.numbers("evidence"), tuple(entries),
+    )  # fmt: skip
 
 
 def _marked(text: str, span: Span | None, omitted: Sequence[_Fields]) -> str:

@@ -36,6 +36,7 @@ class ResultRecord:
     events: tuple[Event, ...] = ()
     document: Document | None = None
     problems: tuple[str, ...] = ()
+    resume: str = ""
 
 
 def id_of(row: Mapping[str, Any]) -> str:
@@ -231,7 +232,7 @@ class RunResults:
         row, lines = self._reader.with_trace(key)
         if row is None:
             raise DataError(f"{self.title} has no such row")
-        return _traced(id_of(row), row, lines)
+        return replace(_traced(id_of(row), row, lines), resume=f"pearl runs resume {self.info.id}")
 
 
 class ResultsFile:

@@ -1,0 +1,81 @@
+"""Markdown of answers → HTML. HTML in it, links and pictures stay text: answers are untrusted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from markupsafe import Markup, escape
+
+MAX_MARKDOWN = 200_000
+"""Maximum characters that are read as Markdown; a longer text is shown as it is."""
+
+BEGIN, END = "\ue000", "\ue001"
+"""Around the number of a quote in a text that may have numbers in brackets of its own."""
+
+CITED = re.compile(r"\[(\d{1,6})\]")
+PLACED = re.compile(f"{BEGIN}(\\d{{1,6}}){END}")
+
+_OFF = (
+    "link", "image", "autolink", "html_inline", "html_block", "reference", "entity", "code", "lheading",
+)  # fmt: skip
+
+
+def rendered(text: str, mark: re.Pattern[str], link: Callable[[int], str]) -> Markup:
+    """The HTML of a text; `link` makes the HTML of each number that `mark` matches.
+
+    Example:
+        >>> str(rendered("**Ada** <b> [1]", CITED, lambda n: f"({n})"))
+        '<p><strong>Ada</strong> &lt;b&gt; (1)</p>\\n'
+    """
+    if len(text) > MAX_MARKDOWN:
+        return Markup('<p class="plain">{}</p>').format(text)
+    env = {"mark": mark, "link": link}
+    return Markup(_parser().render(text, env))  # noqa: S704 - the parser escapes every text
+
+
+@cache
+def _parser() -> Any:
+    # Imported late, because only commands that write pages need it.
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable("table").disable(_OFF)
+    parser.inline.ruler.before("emphasis", "product", _product)
+    parser.add_render_rule("text", _text)
+    parser.add_render_rule("heading_open", _constant("<h3>"))
+    parser.add_render_rule("heading_close", _constant("</h3>\n"))
+    table = '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>\n'
+    parser.add_render_rule("table_open", _constant(table))
+    parser.add_render_rule("table_close", _constant("</table></div>\n"))
+    for cell in ("th_open", "td_open"):  # styles of alignment are against the policy of the page
+        parser.add_render_rule(cell, _constant(f"<{cell[:2]}>"))
+    parser.add_render_rule("fence", _fence)
+    return parser
+
+
+def _product(state: Any, silent: bool) -> bool:
+    """Read a `*` between two digits as a sign of multiplication."""
+    at = state.pos
+    if state.src[at] != "*" or not re.fullmatch(r"\d\*\d", state.src[max(0, at - 1) : at + 2]):
+        return False
+    if not silent:
+        state.pending += "*"
+    state.pos += 1
+    return True
+
+
+def _text(renderer: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:
+    pieces = env["mark"].split(tokens[at].content)  # text, number, text, ...
+    return "".join(
+        env["link"](int(piece)) if i % 2 else str(escape(piece)) for i, piece in enumerate(pieces)
+    )
+
+
+def _fence(renderer: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:
+    return f"<pre><code>{escape(tokens[at].content)}</code></pre>\n"
+
+
+def _constant(html: str) -> Callable[..., str]:
+    return lambda renderer, tokens, at, options, env: html

@@ -1,0 +1,304 @@
+"""A document with its marks → files of text and of tables, cut where marks begin and end."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
+
+from pearl.documents.document import Document, kind_by_name, part_spans
+from pearl.documents.rows import Row
+from pearl.documents.table import cell_span, table_rows
+from pearl.errors import Span
+
+MAX_WHOLE = 5_500_000
+"""Maximum characters of a text that is shown whole; a longer one is shown around its marks."""
+
+AROUND = 2_000
+"""Characters before and after a mark of a longer text."""
+
+
+BLOCK = 20_000
+"""Minimum characters of a block."""
+
+
+MAX_LIT = 600
+"""Maximum characters of a mark that is lit; a longer one has a line at its side."""
+
+MAX_CELL, AROUND_CELL = 120, 45
+"""Maximum characters of a cell that is shown whole, and those before and after a mark of a longer one."""
+
+MAX_TABLE, CHUNK = 20_000, 100
+"""Maximum rows of a table that is shown whole, and rows that are laid out together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a text."""
+
+    text: str
+    marks: tuple[int, ...] = ()
+    begins: tuple[int, ...] = ()
+    is_lit: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Characters of the text that are not shown."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A piece of evidence in a document: a passage, or a row with the cells that the answer cites."""
+
+    number: int
+    span: Span
+    cells: tuple[Span, ...] = ()
+    is_row: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell; a long one is shortened, and has its whole text beside."""
+
+    pieces: list[Piece | Gap]
+    whole: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of a table, with the numbers of the evidence that begins in it."""
+
+    marks: tuple[int, ...]
+    cells: list[Cell]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its columns with their widths in percent, and its rows in chunks."""
+
+    columns: list[tuple[str, int]]
+    width: str
+    chunks: list[Sequence[Line]]
+    before: str = ""
+    n_left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a document, as text or as tables, with the numbers of its evidence; `whole` are those of all of it."""
+
+    name: str
+    n_characters: int
+    numbers: tuple[int, ...]
+    whole: tuple[int, ...]
+    blocks: list[list[Piece | Gap]]
+    tables: list[Table]
+
+
+def highlighted(
+    text: str,
+    marks: Sequence[tuple[int, Span]],
+    *,
+    most: int = MAX_WHOLE,
+    around: int = AROUND,
+    at: Sequence[Span] = (),
+) -> list[Piece | Gap]:
+    """Cut a text where marks begin and end; marks may overlap. A long one is shown around marks, or `at`."""
+    shown = _shown(text, [span for _, span in marks] or at, most, around)
+    cuts = {at for span in shown for at in (span.start, span.end)}
+    for _, span in marks:
+        cuts |= {span.start, span.end}
+    order = sorted(cut for cut in cuts if 0 <= cut <= len(text))
+    coming = sorted(marks, key=lambda mark: mark[1].start, reverse=True)
+    active: list[tuple[int, Span]] = []
+    pieces: list[Piece | Gap] = []
+    at_end = n_shown = 0
+    for start, end in pairwise(order):
+        while n_shown < len(shown) and shown[n_shown].end <= start:
+            n_shown += 1
+        while coming and coming[-1][1].start <= start:
+            active.append(coming.pop())
+        active = [mark for mark in active if mark[1].end > start]
+        if n_shown == len(shown) or start < shown[n_shown].start:
+            continue
+        if start > at_end:
+            pieces.append(Gap(start - at_end))
+        begins = sorted(n for n, span in active if span.start == start)
+        is_lit = any(span.end - span.start <= MAX_LIT for _, span in active)
+        covering = sorted(n for n, _ in active)
+        pieces.append(Piece(text[start:end], tuple(covering), tuple(begins), is_lit))
+        at_end = end
+    if at_end < len(text):
+        pieces.append(Gap(len(text) - at_end))
+    return pieces
+
+
+def blocks(pieces: Iterable[Piece | Gap], *, size: int = BLOCK) -> list[list[Piece | Gap]]:
+    r"""Group pieces into blocks that end with an unmarked line.
+
+    Browsers lay out only the blocks near the visible part: a text of a million characters appears
+    three times as fast.
+    """
+    found: list[list[Piece | Gap]] = [[]]
+    n = 0
+    for piece in pieces:
+        text = "" if isinstance(piece, Gap) or piece.marks else piece.text
+        at = 0
+        while (end := text.find("\n", max(at, at + size - n)) + 1) > 0:
+            found[-1].append(Piece(text[at:end]))
+            found.append([])
+            at, n = end, 0
+        if isinstance(piece, Gap) or piece.marks:
+            found[-1].append(piece)
+        elif at < len(text):
+            found[-1].append(Piece(text[at:]))
+        n += 0 if isinstance(piece, Gap) else len(piece.text) - at
+    return [block for block in found if block]
+
+
+def _shown(text: str, spans: Sequence[Span], most: int, n_around: int) -> list[Span]:
+    """The parts of a text that are shown: all, or the surroundings of the marks."""
+    if len(text) <= most:
+        return [Span(0, len(text))]
+    around = [Span(max(0, s.start - n_around), min(len(text), s.end + n_around)) for s in spans]
+    joined: list[Span] = []
+    first = Span(0, min(n_around, len(text)))
+    for span in sorted(around or [first], key=lambda span: span.start):
+        if joined and span.start <= joined[-1].end:
+            joined[-1] = Span(joined[-1].start, max(joined[-1].end, span.end))
+        else:
+            joined.append(span)
+    return joined
+
+
+def files_of(document: Document, marks: Sequence[Mark]) -> list[File]:
+    """The files of a document with their marks; spreadsheets and files of rows are tables."""
+    most = MAX_WHOLE if len(document.text) <= MAX_WHOLE else 2 * AROUND
+    one = [(document.name, Span(0, len(document.text)))]
+    ordered = sorted(marks, key=lambda mark: mark.span.start)
+    starts = [mark.span.start for mark in ordered]
+    files = []
+    for name, span in part_spans(document.text, document.parts) or one:
+        text = document.text[span.start : span.end]
+        own = ordered[bisect_left(starts, span.start) : bisect_left(starts, span.end)]
+        numbers = tuple(sorted(mark.number for mark in own))
+        is_table = document.kind == "table" or kind_by_name(name) == "table"
+        tables = _tables(text, span.start, own) if is_table else []
+        whole = [m for m in own if m.is_row and m.span.end - m.span.start >= len(text.strip())]
+        pairs = [
+            (m.number, Span(m.span.start - span.start, m.span.end - span.start))
+            for m in own
+            if m not in whole
+        ]
+        lines = [] if tables else blocks(highlighted(text, pairs, most=most))
+        files.append(File(name, len(text), numbers, tuple(m.number for m in whole), lines, tables))
+    return files
+
+
+def _tables(text: str, offset: int, marks: Sequence[Mark]) -> list[Table]:
+    """The tables of a file; none if much of it is other text."""
+    tables, end, n_other = [], 0, 0
+    for each in table_rows(Document(text)):
+        names = list(dict.fromkeys(name for row in each.rows for name in row.fields))
+        lines = text[end : each.rows[0].spans[0].start].split("\n")
+        before = "\n".join(line for line in lines if not _is_header(line, names)).strip()
+        n_other += len(before)
+        end = each.rows[-1].spans[-1].end
+        tables.append(_table(names, each.rows, offset, marks, before))
+    return tables if n_other + len(text) - end < len(text) / 4 else []
+
+
+def _is_header(line: str, names: Sequence[str]) -> bool:
+    return not any(map(str.isalnum, line)) or all(name in line for name in names)
+
+
+def _table(
+    names: list[str], rows: Sequence[Row], offset: int, marks: Sequence[Mark], before: str
+) -> Table:
+    starts = [offset + row.spans[0].start for row in rows]
+    of_row: dict[int, list[Mark]] = {}
+    begun: dict[int, list[int]] = {}
+    for mark in marks:
+        first = max(0, bisect_left(starts, mark.span.start + 1) - 1)
+        last = max(first + 1, bisect_left(starts, mark.span.end))
+        if mark.span.start < offset + rows[first].spans[0].end and mark.span.end > starts[first]:
+            begun.setdefault(first, []).append(mark.number)
+            for i in range(first, last):
+                of_row.setdefault(i, []).append(mark)
+    kept = range(len(rows))
+    if len(rows) > MAX_TABLE:  # those with marks, and the first
+        kept = sorted({*range(CHUNK), *islice(of_row, MAX_TABLE)})  # type: ignore[assignment]
+    lines = [
+        Line(
+            tuple(begun.get(i, ())),
+            [_table_cell(rows[i], name, offset, of_row.get(i, ())) for name in names],
+        )
+        for i in kept
+    ]
+    return make_table(names, lines, before, len(rows) - len(lines))
+
+
+def _table_cell(row: Row, name: str, offset: int, marks: Sequence[Mark]) -> Cell:
+    """A cell with the parts of it that are marked."""
+    text = row.fields.get(name) or ""
+    if not marks or not text:
+        return shown_cell(text)
+    cell, whole = cell_span(row, name), row.spans[0]
+    lit: list[tuple[int, Span]] = []
+    for mark in marks:
+        for span in mark.cells or (() if mark.is_row else (mark.span,)):
+            start, end = span.start - offset, span.end - offset
+            if start <= whole.start and end >= whole.end:
+                lit.append((mark.number, Span(0, len(text))))
+            elif cell is not None and cell != whole and start < cell.end and end > cell.start:
+                inner = Span(max(0, start - cell.start), min(len(text), end - cell.start))
+                lit.append((mark.number, inner))
+    return shown_cell(text, lit)
+
+
+def shown_cell(text: str, marks: Sequence[tuple[int, Span]] = (), words: str = "") -> Cell:
+    """A cell; of a long one the surroundings of its marks, else of the words of a pattern, else the beginning."""
+    is_long = len(text) > MAX_CELL
+    at = [_densest(text, words)] if is_long else []
+    pieces = highlighted(text, marks, most=MAX_CELL, around=AROUND_CELL, at=at)
+    plain = [replace(p, begins=()) if isinstance(p, Piece) else p for p in pieces]
+    return Cell(plain, text if is_long else "")
+
+
+def _densest(text: str, words: str) -> Span:
+    """The place with the most different words of a pattern; the beginning of a text without any."""
+    places = [(hit.start(), hit[0].lower()) for hit in re.finditer(words or "(?!)", text, re.I)]
+    best, n_best = Span(AROUND_CELL, AROUND_CELL), 0
+    for i, (start, _) in enumerate(places):
+        near = {word for at, word in places[i : i + 20] if at < start + AROUND_CELL}
+        if len(near) > n_best:
+            best, n_best = Span(start, start), len(near)
+    return best
+
+
+def make_table(names: Sequence[str], lines: Sequence[Line], before: str = "", n_left: int = 0) -> Table:
+    """A table whose columns are as wide as their first cells need."""
+    weights = [13 if any(line.note for line in lines) else 9]
+    for i, name in enumerate(names):
+        sample = sorted(_width(line.cells[i]) for line in lines[:50])
+        weights.append(min(max(4, len(name) * 6 // 5, sample[len(sample) * 9 // 10]), 27) + 5)
+    n = sum(weights)
+    shares = (max(1, 100 * weight // n) for weight in weights)
+    columns = list(zip(("no.", *names), shares, strict=True))
+    width = "100%" if n < 112 else f"{6 * n}"  # of pixels; a wider one is scrolled
+    return Table(columns, width, chunked(lines), before, n_left)
+
+
+def chunked(lines: Sequence[Line]) -> list[Sequence[Line]]:
+    """Rows in chunks, of which browsers lay out those near the visible part."""
+    return [lines[i : i + CHUNK] for i in range(0, len(lines), CHUNK)]
+
+
+def _width(cell: Cell) -> int:
+    return sum(0 if isinstance(piece, Gap) else len(piece.text) for piece in cell.pieces)
