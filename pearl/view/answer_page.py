@@ -71,8 +71,8 @@ def answer_page(answer: Answer, document: Document) -> str:
         >>> document = Document("Ada sold the boat because it leaked. <b>Then</b> she slept.")
         >>> answer = asyncio.run(Pearl().ask("Why did Ada sell the boat?", document))
         >>> page = answer_page(answer, document)
-        >>> "&lt;b&gt;Then&lt;/b&gt;" in page, "<script" in page
-        (True, False)
+        >>> "&lt;b&gt;Then&lt;/b&gt;" in page
+        True
     """
     return result_page(record_of_answer(answer, document))
 
@@ -80,8 +80,8 @@ def answer_page(answer: Answer, document: Document) -> str:
 def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     """The page of a result, also of a failed or unfinished one.
 
-    Its texts come from the row, its trace and the document, checked and escaped. It has no scripts, and
-    its policy allows only its own style, by hash. The page lists missing data.
+    Its texts come from the row, its trace and the document, checked and escaped. Its policy allows only
+    its own style and script, by hash. The page lists missing data.
     """
     result = read_result(record, max_rows=MAX_ROWS)
     problems = list(result.problems)

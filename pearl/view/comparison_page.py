@@ -221,6 +221,6 @@ def _facts(a: Totals, b: Totals) -> list[tuple[str, str, str]]:
         ("tokens in", f"{a.tokens_in:,.0f}", f"{b.tokens_in:,.0f}"),
         ("tokens out", f"{a.tokens_out:,.0f}", f"{b.tokens_out:,.0f}"),
         ("cost", a.cost, b.cost),
-        ("quotes not borne out", f"{a.unverified:,.0f}", f"{b.unverified:,.0f}"),
+        ("unverified quotes", f"{a.unverified:,.0f}", f"{b.unverified:,.0f}"),
         ("seconds of all rows", f"{a.seconds:,.1f}", f"{b.seconds:,.1f}"),
     ]

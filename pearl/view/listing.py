@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pearl.errors.escaping import escaped, json_bytes
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Usage
 from pearl.llm.prices import Prices, money, read_prices
 from pearl.view.page import render_page
@@ -15,7 +16,7 @@ from pearl.view.sources import ResultSource, id_of
 
 COLUMNS = (
     "id", "status", "question", "answer", "document", "model", "evidence", "unverified", "coverage",
-    "tokens_in", "tokens_out", "cost", "seconds", "error", "choice", "score",
+    "tokens_in", "tokens_out", "cost", "seconds", "error", "choice", "score", "outputs",
 )  # fmt: skip
 """The columns of a line."""
 
@@ -26,8 +27,12 @@ MAX_TEXT = 20_000
 """Maximum characters of one text under a line."""
 MAX_ITEMS = 50
 """Maximum passages, quotes and steps under a line."""
+MAX_OUTPUTS = 20
+"""Maximum outputs of a row that have a column."""
 MOST = 1e15
 """Upper bound of plausible counts, costs and times."""
+
+_MARKS = lazy_pattern(r"(?m)^(?:#{1,6}|>) |\*\*(\S(?:[^*\n]*\S)?)\*\*")
 
 
 @dataclass
@@ -85,13 +90,13 @@ def number_of(value: Any) -> float | int | None:
 
 
 def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
-    """The line of a row: texts, numbers and None, as `COLUMNS` names them.
+    """The line of a row: texts, numbers and None, and the outputs by name, as `COLUMNS` names them.
 
     Example:
         >>> from pearl.llm.prices import read_prices
         >>> row = {"id": "a", "status": "failed", "error": {"type": "DataError", "message": "no file"}}
         >>> cells_of(row, read_prices())
-        ['a', 'failed', '', '', '', '', None, None, None, None, None, None, None, 'DataError', '', None]
+        ['a', 'failed', '', '', '', '', None, None, None, None, None, None, None, 'DataError', '', None, {}]
     """
     usage, error = _mapping(row.get("usage")), _mapping(row.get("error"))
     model = text_of(row.get("model"), SHORT)
@@ -100,7 +105,7 @@ def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
         text_of(id_of(row), SHORT),
         text_of(row.get("status"), 40) or "unknown",
         text_of(row.get("question"), LONG),
-        text_of(row.get("answer"), LONG),
+        plain(text_of(row.get("answer"), LONG)),
         text_of(row.get("document"), SHORT),
         model,
         _n(row.get("evidence")),
@@ -113,7 +118,26 @@ def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
         text_of(error.get("type"), 60),
         text_of(row.get("choice"), 60),
         number_of(row.get("score")),
+        _outputs(row),
     ]
+
+
+def plain(text: str) -> str:
+    """A text without the marks of Markdown for bold words, headings and quotes.
+
+    Example:
+        >>> plain("# Who\\n**Ada** (2 ** 3)")
+        'Who\\nAda (2 ** 3)'
+    """
+    return _MARKS.sub(r"\1", text)
+
+
+def _outputs(row: Mapping[str, Any]) -> dict[str, str]:
+    """The parts of an answer that has several, by the names of their outputs."""
+    parts = [_mapping(part) for part in _items(row.get("parts"), MAX_OUTPUTS)]
+    if len(parts) < 2:
+        return {}
+    return {text_of(p.get("output"), SHORT): plain(text_of(p.get("text"), LONG)) for p in parts}
 
 
 def details_of(row: Mapping[str, Any], n_items: int = MAX_ITEMS) -> dict[str, Any]:

@@ -209,7 +209,7 @@ def _facts(totals: Totals) -> list[tuple[str, str]]:
         *((status.replace("_", " "), f"{n:,}") for status, n in totals.by_status.most_common(8)),
         ("tokens in, out", f"{totals.tokens_in:,.0f}, {totals.tokens_out:,.0f}"),
         ("cost", totals.cost),
-        ("quotes not borne out", f"{totals.unverified:,.0f}"),
+        ("unverified quotes", f"{totals.unverified:,.0f}"),
         ("seconds of all rows", f"{totals.seconds:,.1f}"),
         *((f"error {kind}", f"{n:,}") for kind, n in totals.by_error.most_common(12)),
     ]

@@ -20,8 +20,9 @@ from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import CallFailed, ModelCalled, ModelWaited, PlanAttempted
-from pearl.view.answer_page import AROUND, Gap, Piece, answer_page, blocks, highlighted
+from pearl.view.answer_page import answer_page
 from pearl.view.page import HEIGHT, bars, draw_plan, n_at_once
+from pearl.view.panel import AROUND, Gap, Piece, blocks, highlighted
 
 STORY = (
     "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. "
@@ -46,7 +47,7 @@ class Page(HTMLParser):
         self.tags.append((tag, dict(attrs)))
         if tag == "mark":
             self.marked.append("")
-        if tag not in ("meta", "path", "rect"):
+        if tag not in ("meta", "path", "rect", "col", "input", "br", "hr"):
             self._within.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -55,7 +56,7 @@ class Page(HTMLParser):
         assert self._within.pop() == tag, f"</{tag}> closes nothing"
 
     def handle_data(self, data: str) -> None:
-        if "style" in self._within:
+        if {"style", "script"} & {*self._within}:
             return
         self.text += data
         if "mark" in self._within and "a" not in self._within[-1:]:
@@ -112,11 +113,10 @@ def test_a_step_shows_the_entries_of_a_list_with_links_to_their_steps() -> None:
     assert link[1] in Page(text).all("id")
 
 
-def test_it_loads_and_runs_nothing_and_its_policy_names_its_style() -> None:
+def test_it_loads_nothing_and_its_policy_names_its_style_and_its_script() -> None:
     _, text = asked("Why did Nils sell the boat?", Document(STORY))
     page = Page(text)
     assert not {tag for tag, _ in page.tags} & {
-        "script",
         "link",
         "img",
         "iframe",
@@ -128,9 +128,14 @@ def test_it_loads_and_runs_nothing_and_its_policy_names_its_style() -> None:
     assert not page.all("style")  # its policy would refuse them
     assert all(link.startswith("#") for link in page.all("href"))
     (policy,) = [attrs["content"] or "" for tag, attrs in page.tags if attrs.get("http-equiv")]
-    (style,) = re.findall(r"<style>(.*?)</style>", text, re.S)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    assert policy.split("; ")[:2] == ["default-src 'none'", f"style-src 'sha256-{digest}'"]
+    digests = []
+    for tag in ("style", "script"):
+        (code,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.S)
+        digests.append(base64.b64encode(hashlib.sha256(code.encode()).digest()).decode())
+    style, script = digests
+    assert policy.split("; ")[:3] == [
+        "default-src 'none'", f"style-src 'sha256-{style}'", f"script-src 'sha256-{script}'"
+    ]  # fmt: skip
 
 
 def test_nothing_that_others_say_becomes_markup() -> None:
@@ -142,7 +147,7 @@ def test_nothing_that_others_say_becomes_markup() -> None:
     document = Document(f"{STORY} {HOSTILE}", HOSTILE)
     _, text = asked(f"Why {HOSTILE[:60]}?", document, model=model, library="seed")
     page = Page(text)
-    assert not {tag for tag, _ in page.tags} & {"script", "img"}
+    assert [tag for tag, _ in page.tags if tag in ("script", "img")] == ["script"]
     assert not {key for _, attrs in page.tags for key in attrs if key.startswith("on")}
     assert "\x1b" not in text
     assert "\u202e" not in text
@@ -150,7 +155,7 @@ def test_nothing_that_others_say_becomes_markup() -> None:
     assert "onerror=alert(2)" in page.text  # shown as what it is
 
 
-def test_quotes_that_the_document_does_not_bear_out_are_flagged() -> None:
+def test_quotes_that_are_not_in_the_document_are_flagged() -> None:
     reply = "He was poor.\n\n> He sold the boat because he needed the money badly."
     plan = '1. ans = FIND(CTX, "the sale of the boat") : why'
     model = Scripted(
@@ -159,7 +164,7 @@ def test_quotes_that_the_document_does_not_bear_out_are_flagged() -> None:
     answer, text = asked("Why was it sold?", Document(STORY), model=model, library="seed")
     page = Page(text)
     assert answer.unverified
-    assert "Quotes that are not borne out" in page.text
+    assert "Quotes that could not be verified" in page.text
     assert answer.unverified[0].why in page.text
     assert not page.marked
 
@@ -197,7 +202,7 @@ def test_an_answer_that_found_nothing_says_so() -> None:
     page = Page(text)
     assert answer.status == "nothing_found"
     assert "nothing found" in page.text
-    assert "Nothing of the document is quoted." in page.text
+    assert "The answer quotes nothing of the document." in page.text
 
 
 def test_of_a_weak_model_it_tells_whose_plan_it_is() -> None:

@@ -66,13 +66,13 @@ def test_every_row_is_listed_with_its_numbers_and_unknown_cost_is_not_zero(tmp_p
     assert "2,000,000, 0" in page
     none = index_page(kept(tmp_path / "none.jsonl", row("b", model="vllm:own"), failed))
     assert re.search(r"<dt>cost[^<]*</dt><dd>unknown</dd>", none)
-    assert "<dt>quotes not borne out</dt><dd>3</dd>" in page
+    assert "<dt>unverified quotes</dt><dd>3</dd>" in page
 
 
 def test_without_scripts_the_first_rows_stand_in_the_page(tmp_path: Path) -> None:
     rows = [row(f"id{n}") for n in range(MAX_STATIC + 5)]
     page = index_page(kept(tmp_path / "r.jsonl", *rows))
-    assert page.count('<tr><th scope="row">') == MAX_STATIC
+    assert page.count('<tr><th scope="row" data-column="id">') == MAX_STATIC
     assert f"these are the first {MAX_STATIC} rows of {MAX_STATIC + 5}" in page
     assert len(data_of(page)["lines"]) == MAX_STATIC + 5
 

@@ -108,14 +108,14 @@ def test_a_trace_says_what_the_answer_rests_on_and_an_older_one_that_it_is_not_k
         row.pop("evidence", None)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     page = result_page(TraceFile(path).record(0))
-    assert "What the answer rests on is not known" in page
-    assert "Nothing of the document is quoted" not in page
+    assert "The evidence is not known" in page
+    assert "The answer quotes nothing" not in page
     plan = '1. lines = SPLIT(CTX, "line") : Split\n2. n = COUNT(lines) : Count'
     counted = asyncio.run(Pearl().execute(plan, Document("one\ntwo\nthree")))
     path.write_text(counted.trace.to_jsonl())
     page = result_page(TraceFile(path).record(0))
     assert "3 rows behind the answer are not listed" in page
-    assert "Nothing of the document is quoted" not in page
+    assert "The answer quotes nothing" not in page
 
 
 def test_a_trace_of_another_version_has_a_page_that_says_so(tmp_path: Path) -> None:

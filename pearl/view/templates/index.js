@@ -6,12 +6,13 @@
   const at = Object.fromEntries(data.columns.map((name, i) => [name, i]));
   const lines = data.lines.map((cells, i) => entry(cells, i));
   const $ = id => document.getElementById(id);
-  const heads = [...document.querySelectorAll("thead th")];
+  let heads = [...document.querySelectorAll("thead th")];
   const body = document.querySelector("tbody");
   const CHOSEN = ["status", "error", "choice", "score"];
   const KNOWN = ["answered", "degraded", "nothing_found", "undecided", "refused", "failed", "unfinished"];
   const NUMBERS = ["score", "evidence", "unverified", "coverage", "tokens_in", "tokens_out", "cost", "seconds"];
   const TEXTS = ["id", "status", "question", "answer", "document", "model", "choice", "error"];
+  const TOLD = ["question", "document", "model"];
   let found = [];
   let state = fromHash();
   let isLoading = false;
@@ -34,7 +35,7 @@
     const said = new URLSearchParams(location.hash.slice(1));
     const text = name => said.get(name) || "";
     return { q: text("q"), status: text("status"), error: text("error"), choice: text("choice"), score: text("score"),
-      unverified: said.has("unverified"), sort: at[text("sort")] === undefined ? "" : text("sort"), down: said.has("down"),
+      unverified: said.has("unverified"), sort: at[text("sort")] === undefined && !text("sort").startsWith("output:") ? "" : text("sort"), down: said.has("down"),
       page: Math.max(0, (parseInt(text("page"), 10) || 1) - 1), row: text("row") };
   }
 
@@ -51,11 +52,11 @@
     history.replaceState(null, "", `#${said}`);
   }
 
-  const value = (line, name) => line.cells[at[name]];
+  const value = (line, name) => name.startsWith("output:") ? line.cells[at.outputs][name.slice(7)] ?? "" : line.cells[at[name]];
   const written = cell => cell === null || cell === undefined ? "" : String(cell);
 
   function searched(line) {
-    if (line.text === null) line.text = TEXTS.map(name => value(line, name)).join("\n").toLowerCase();
+    if (line.text === null) line.text = [...TEXTS.map(name => value(line, name)), ...Object.values(value(line, "outputs"))].join("\n").toLowerCase();
     return line.text;
   }
 
@@ -66,10 +67,10 @@
       && (!state.unverified || value(line, "unverified") > 0)
       && words.every(word => searched(line).includes(word)));
     if (state.sort) {
-      const i = at[state.sort], sign = state.down ? -1 : 1;
+      const sign = state.down ? -1 : 1;
       const isEmpty = cell => cell === null || cell === "";
       found.sort((a, b) => {
-        const x = a.cells[i], y = b.cells[i];
+        const x = value(a, state.sort), y = value(b, state.sort);
         if (isEmpty(x) || isEmpty(y)) return isEmpty(x) - isEmpty(y) || a.i - b.i;  // what is not known comes last
         return (x < y ? -sign : x > y ? sign : 0) || a.i - b.i;
       });
@@ -121,7 +122,8 @@
       } else if (NUMBERS.includes(name)) {
         made = make("td", shown(name, cell), "number");
       } else {
-        made = make("td", cell, name === "question" || name === "answer" ? "text" : "");
+        made = make("td", cell);
+        if (name.startsWith("output:")) made.dataset.label = name.slice(7);
       }
       made.dataset.column = name;
       made.hidden = head.hidden;
@@ -193,8 +195,8 @@
     text("Error", details.error, "p", "whole flag");
     text("Why it is not sure", details.why, "p", "whole flag");
     list("Notes", details.notes.map(note => [note]));
-    list("Quotes that are not borne out", details.unverified, true);
-    list("What it rests on", details.evidence);
+    list("Quotes that could not be verified", details.unverified, true);
+    list("Evidence", details.evidence);
     text("Plan", details.plan, "pre");
     if (details.steps.length) {
       inner.append(make("h2", "Steps"));
@@ -236,8 +238,43 @@
       $(name).value = state[name];
       const isUseless = name !== "status" && counts.size === 0;
       $(name).parentElement.hidden = isUseless;
-      for (const head of heads) if (head.dataset.column === name) head.hidden = isUseless;
     }
+    arrange();
+  }
+
+  // A column that says the same in every row is told once, above; each output has a column.
+  function arrange() {
+    for (const told of document.querySelectorAll("#summary .constant")) told.remove();
+    const outputs = new Set(lines.slice(0, 200).flatMap(line => Object.keys(value(line, "outputs"))));
+    for (const output of [...outputs].slice(0, 12)) {
+      const name = `output:${output}`;
+      if (heads.some(head => head.dataset.column === name)) continue;
+      const head = make("th", output);
+      head.scope = "col";
+      head.dataset.column = name;
+      heads.find(head => head.dataset.column === "status").before(head);
+      sortable(head);
+    }
+    heads = [...document.querySelectorAll("thead th")];
+    const groups = [];
+    for (const head of heads) {
+      const name = head.dataset.column, first = lines.length ? value(lines[0], name) : null;
+      const isSame = lines.every(line => value(line, name) === first);
+      const isId = name === "document" && lines.every(line => value(line, name) === value(line, "id"));
+      head.hidden = name !== "id" && name !== "answer" && (isId || isSame && (lines.length > 1 || !written(first)) && name !== "status");
+      if (!head.hidden || isId || !TOLD.includes(name) || !first) continue;
+      const group = make("div", undefined, name === "question" ? "constant long" : "constant");
+      group.append(make("dt", name), make("dd", first));
+      groups.push(group);
+    }
+    $("summary").prepend(...groups);
+  }
+
+  function sortable(head) {
+    const name = head.dataset.column, button = make("button", head.textContent);
+    button.type = "button";
+    button.addEventListener("click", () => change({ sort: name, down: state.sort === name ? !state.down : NUMBERS.includes(name) }));
+    head.replaceChildren(button);
   }
 
   function setInputs() {
@@ -290,12 +327,7 @@
     for (const problem of said.problems) $("summary").after(make("p", problem, "flag"));
   }
 
-  for (const head of heads) {
-    const name = head.dataset.column, button = make("button", head.textContent);
-    button.type = "button";
-    button.addEventListener("click", () => change({ sort: name, down: state.sort === name ? !state.down : NUMBERS.includes(name) }));
-    head.replaceChildren(button);
-  }
+  heads.forEach(sortable);
   $("filters").addEventListener("submit", event => event.preventDefault());
   $("q").addEventListener("input", event => change({ q: event.target.value }));
   $("unverified").addEventListener("change", event => change({ unverified: event.target.checked }));
