@@ -178,7 +178,7 @@ async def _run_reported(
             _print_only(last, file, options)
     if options["page"] and last is not None:
         with writer.open(options["page"]) as file:
-            file.write(_page(last))
+            file.write(_page(last, pearl.client.model.name))
         _link(options["page"])
     if options["rows_out"]:
         from pearl.runs.export import write_evidence
@@ -202,7 +202,7 @@ def _link(page: str) -> None:
         console.print(Text.assemble("page: ", (page, f"link {uri}")))
 
 
-def _page(outcome: Outcome[Task]) -> str:
+def _page(outcome: Outcome[Task], model: str) -> str:
     """The page of an answer, or of a failed task."""
     from pearl.view.answer_page import result_page
     from pearl.view.sources import ResultRecord
@@ -211,7 +211,7 @@ def _page(outcome: Outcome[Task]) -> str:
     if outcome.unit.document is not None:
         with suppress(PearlError):  # an unreadable document is the reason of the failure
             document = outcome.unit.document()
-    row = outcome.to_json()
+    row = {"model": model, **outcome.to_json()}
     return result_page(ResultRecord(outcome.unit.id, row, tuple(outcome.trace), document))
 
 

@@ -91,7 +91,11 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     has_end = result.error or any(isinstance(event, RunFinished) for event in record.events)
     if record.events and not has_end:
         problems.insert(0, "Its trace has no end: the run was killed, failed, or is still running.")
-    files = [] if record.document is None else files_of(record.document, [m.mark for m in marks if m.mark])
+    files = (
+        []
+        if record.document is None
+        else files_of(record.document, [m.mark for m in marks if m.mark])
+    )
     first = min((file.numbers[0] for file in files if file.numbers), default=0)
     calls = bars(record.events)
     last_s = max([result.seconds or 0.0, *(bar.end_s for bar in calls)]) or 1.0
@@ -176,7 +180,9 @@ def _link(number: int, quotes: Mapping[int, _Mark]) -> str:
         return f"[{number}]"
     if mark.mark is None:
         return f'<a class="n" href="#e{number}" aria-label="quote {number}">{number}</a>'
-    return f'<a class="n" href="#d{number}" aria-label="quote {number} in the document">{number}</a>'
+    return (
+        f'<a class="n" href="#d{number}" aria-label="quote {number} in the document">{number}</a>'
+    )
 
 
 def _rendered(result: Result, quotes: Mapping[int, _Mark]) -> Markup:
@@ -200,14 +206,18 @@ def _rendered(result: Result, quotes: Mapping[int, _Mark]) -> Markup:
 def _has_parts(result: Result) -> bool:
     """Whether the parts say more than the answer."""
     return len(result.parts) > 1 or any(
-        part.entries or part.state not in ("", "found") or part.text.strip() != result.answer.strip()
+        part.entries
+        or part.state not in ("", "found")
+        or part.text.strip() != result.answer.strip()
         for part in result.parts
     )
 
 
 def _is_table(result: Result, n_rows: int) -> bool:
     """Whether the answer is the table of its rows, which has more columns and whole cells."""
-    lines = [line for line in result.answer.strip().split("\n") if line[:1] != "("]  # a remark below
+    lines = [
+        line for line in result.answer.strip().split("\n") if line[:1] != "("
+    ]  # a remark below
     names = [name.strip() for name in lines[0].strip("|").split("|")]
     first = next((place for place in result.places if place.is_row), None)
     return (
@@ -226,7 +236,9 @@ def _first_and_rest(rows: Sequence[_Mark], plan: Plan | None) -> list[Table]:
     first = rows[0].place
     written = [value for name, value in first.fields.items() if name != DOCUMENT and value]
     if sum(value in first.text for value in written) <= len(written) * 0.6:
-        names.append(TEXT_COLUMN)  # its fields are not what the document says, but what was found out
+        names.append(
+            TEXT_COLUMN
+        )  # its fields are not what the document says, but what was found out
     sources = {row.place.source for row in rows}
     has_files = len(sources) > 1 and DOCUMENT not in names
     words = _words(plan)

@@ -123,11 +123,11 @@ def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
 
 
 def plain(text: str) -> str:
-    """A text without the marks of Markdown for bold words, headings and quotes.
+    r"""A text without the marks of Markdown for bold words, headings and quotes.
 
     Example:
-        >>> plain("# Who\\n**Ada** (2 ** 3)")
-        'Who\\nAda (2 ** 3)'
+        >>> plain("# Who\n**Ada** (2 ** 3)")
+        'Who\nAda (2 ** 3)'
     """
     return _MARKS.sub(r"\1", text)
 

@@ -24,16 +24,16 @@ _OFF = (
 
 
 def rendered(text: str, mark: re.Pattern[str], link: Callable[[int], str]) -> Markup:
-    """The HTML of a text; `link` makes the HTML of each number that `mark` matches.
+    r"""The HTML of a text; `link` makes the HTML of each number that `mark` matches.
 
     Example:
         >>> str(rendered("**Ada** <b> [1]", CITED, lambda n: f"({n})"))
-        '<p><strong>Ada</strong> &lt;b&gt; (1)</p>\\n'
+        '<p><strong>Ada</strong> &lt;b&gt; (1)</p>\n'
     """
     if len(text) > MAX_MARKDOWN:
         return Markup('<p class="plain">{}</p>').format(text)
     env = {"mark": mark, "link": link}
-    return Markup(_parser().render(text, env))  # noqa: S704 - the parser escapes every text
+    return Markup(_parser().render(text, env))
 
 
 @cache

@@ -190,14 +190,16 @@ def files_of(document: Document, marks: Sequence[Mark]) -> list[File]:
         numbers = tuple(sorted(mark.number for mark in own))
         is_table = document.kind == "table" or kind_by_name(name) == "table"
         tables = _tables(text, span.start, own) if is_table else []
-        whole = [m for m in own if m.is_row and m.span.end - m.span.start >= len(text.strip())]
+        n_text = len(text.strip())
+        is_whole = [m.is_row and m.span.end - m.span.start >= n_text for m in own]
+        whole = tuple(mark.number for mark, is_all in zip(own, is_whole, strict=True) if is_all)
         pairs = [
             (m.number, Span(m.span.start - span.start, m.span.end - span.start))
-            for m in own
-            if m not in whole
+            for m, is_all in zip(own, is_whole, strict=True)
+            if not is_all
         ]
         lines = [] if tables else blocks(highlighted(text, pairs, most=most))
-        files.append(File(name, len(text), numbers, tuple(m.number for m in whole), lines, tables))
+        files.append(File(name, len(text), numbers, whole, lines, tables))
     return files
 
 
@@ -265,6 +267,8 @@ def _table_cell(row: Row, name: str, offset: int, marks: Sequence[Mark]) -> Cell
 def shown_cell(text: str, marks: Sequence[tuple[int, Span]] = (), words: str = "") -> Cell:
     """A cell; of a long one the surroundings of its marks, else of the words of a pattern, else the beginning."""
     is_long = len(text) > MAX_CELL
+    if not marks and not is_long:
+        return Cell([Piece(text)])
     at = [_densest(text, words)] if is_long else []
     pieces = highlighted(text, marks, most=MAX_CELL, around=AROUND_CELL, at=at)
     plain = [replace(p, begins=()) if isinstance(p, Piece) else p for p in pieces]
@@ -282,7 +286,9 @@ def _densest(text: str, words: str) -> Span:
     return best
 
 
-def make_table(names: Sequence[str], lines: Sequence[Line], before: str = "", n_left: int = 0) -> Table:
+def make_table(
+    names: Sequence[str], lines: Sequence[Line], before: str = "", n_left: int = 0
+) -> Table:
     """A table whose columns are as wide as their first cells need."""
     weights = [13 if any(line.note for line in lines) else 9]
     for i, name in enumerate(names):

@@ -196,7 +196,8 @@ class _Fields:
         """Names of columns with texts; a cell without a value is undecided."""
         inner = self.inner(name)
         return {
-            key: "undecided" if value is None else inner.any(key) for key, value in inner._data.items()
+            key: "undecided" if value is None else inner.any(key)
+            for key, value in inner._data.items()
         }
 
     def inner(self, name: str) -> _Fields:
@@ -326,7 +327,9 @@ def _places(row: _Fields) -> Iterator[Place]:
 
 
 def _part(part: _Fields) -> Part:
-    entries = (Entry(each.text("text"), each.numbers("evidence")) for each in part.objects("entries"))
+    entries = (
+        Entry(each.text("text"), each.numbers("evidence")) for each in part.objects("entries")
+    )
     return Part(
         part.text("output"), part.text("label"), part.text("text"), part.text("state"), part.text("why"),
         part.numbers("evidence"), tuple(entries),

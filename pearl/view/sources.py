@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast, get_args
 
 from pydantic import ValidationError
 
-from pearl.documents.document import Document, load
+from pearl.documents.document import Document, join, load
 from pearl.errors import DataError, PearlError
 from pearl.interpreter.answer import Answer
 from pearl.runs.store import Store
@@ -366,7 +366,7 @@ def with_document(record: ResultRecord, folders: Sequence[Path]) -> ResultRecord
             if path is None:
                 continue
             try:
-                document = load(path, name=name)
+                document = _loaded(path, name)
             except PearlError as error:
                 problems.append(f"The document cannot be read: {error.message.splitlines()[0]}.")
                 continue
@@ -377,10 +377,19 @@ def with_document(record: ResultRecord, folders: Sequence[Path]) -> ResultRecord
     return replace(record, document=other, problems=(*record.problems, *told))
 
 
+def _loaded(path: Path, name: str) -> Document:
+    """A file, or the files of a folder as they are asked together."""
+    if not path.is_dir():
+        return load(path, name=name)
+    from pearl.retrieval.corpus.sources import find_files  # late: for corpora only
+
+    return join((load(file.path, name=file.label) for file in find_files([path]).files), name)
+
+
 def _within(folder: Path, name: str) -> Path | None:
-    """A file inside a folder after resolving links; None if missing or outside."""
+    """A file or a folder inside a folder after resolving links; None if missing or outside."""
     try:
         root, path = folder.resolve(), (folder / name).resolve()
-        return path if path.is_relative_to(root) and path.is_file() else None
+        return path if path.is_relative_to(root) and path != root and path.exists() else None
     except (OSError, ValueError, RuntimeError):
         return None

@@ -58,6 +58,29 @@ COUNT = """\
 3. ans = COUNT(hers) : How many"""
 
 
+MARKDOWN = """\
+# Why he sold it
+
+He sold it because the **hull** was *rotten* [1],
+and `nobody` asked [9].
+
+- rotten
+  1. the planks
+
+> He sold the boat
+
+| Boat | Length |
+| --- | --- |
+| The *Ada* [2] | 9 |
+
+---
+
+```
+9 * 9
+```
+"""
+
+
 def awaited(work: Coroutine[Any, Any, T]) -> T:
     """What it comes to, computed in another thread: in this one a browser may have its event loop."""
     with ThreadPoolExecutor(1) as pool:
@@ -122,6 +145,36 @@ def a_corpus() -> Made:
     """Of several files together."""
     document = join([Document(STORY, "story.txt"), Document(TABLE, "boats.csv")], "both")
     return _answer("Who bought the boat from Nils?", document)
+
+
+def a_corpus_of_rows() -> Made:
+    """Of files of which each is a row, with what was found out about it."""
+    second = Document(TABLE.replace("Ada", "Runa") + "Ada has none.", "second.txt")
+    document = join([Document(STORY, "story.txt"), second], "both")
+    plan = """\
+1. texts = SPLIT(CTX, "document") : One row a file
+2. kind = CLASSIFY(texts, ["story", "table"], "what it is") : Label each
+3. ans = SHOW(texts, kind) : As a table"""
+    replies = {"kind": "1 | Nils left: story\n2 | Boat Owner: table"}
+    return _answer("What is each file?", document, scripted(plan, replies), library="seed")
+
+
+def a_composed_answer() -> Made:
+    """With every form of Markdown, parts under their labels, a list with its quotes, and an undecided part."""
+    answer, document = a_story()[0]
+    row = {"id": "story.txt", **json.loads(json.dumps(record_of_answer(answer, document).row))}
+    row["markdown"] = MARKDOWN
+    row["parts"] = [
+        {
+            "output": "reasons", "label": "Find the reasons", "state": "found", "text": "", "evidence": [1],
+            "entries": [{"text": "It was rotten", "evidence": [1]}, {"text": "He was poor", "evidence": []}],
+        },
+        {
+            "output": "price", "label": "Find the price", "state": "undecided", "text": "*Not stated.*",
+            "why": "the reply has two prices", "evidence": [], "entries": [],
+        },
+    ]  # fmt: skip
+    return ResultRecord("story.txt", row, document=document), result_page
 
 
 def nothing() -> Made:
@@ -226,6 +279,8 @@ SOURCES: dict[str, Callable[[], Made]] = {
         a_story,
         a_table,
         a_corpus,
+        a_corpus_of_rows,
+        a_composed_answer,
         nothing,
         a_row,
         a_failure,

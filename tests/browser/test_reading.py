@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pearl.documents.document import Document
 from pearl.view.answer_page import answer_page
-from tests.browser.chromium import PHONE, needed
+from tests.browser.chromium import DESKTOP, PHONE, needed
 from tests.browser.pages import PLAN, REPLIES, SOURCES, STORY, asked, page_of
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def test_the_name_of_the_document_stays_above_its_text(show: Show) -> None:
 
 def test_the_graph_is_told_in_words(show: Show) -> None:
     page = show(page_of("a_story"))
+    page.get_by_text("Plan and steps").click()
     told = page.locator("svg").first.aria_snapshot()
     for step in ("1. reason", "2. buyer", "3. ans"):
         assert step in told
@@ -140,13 +141,61 @@ def test_without_scripts_a_list_has_its_rows_and_its_sums(show: Show) -> None:
         assert told in text, told
 
 
-def test_on_a_phone_the_document_comes_below(show: Show) -> None:
+TOPS = """() => [".answer", "ol.evidence", "#document", ".rest"].map(
+    each => document.querySelector(each).getBoundingClientRect().top)"""
+
+
+def test_on_a_phone_come_the_answer_the_evidence_the_document_and_then_the_rest(
+    show: Show,
+) -> None:
     page = show(page_of("a_story"), viewport=PHONE)
-    answer, document = (page.locator(each).bounding_box() for each in (".answer", "#document"))
+    tops = page.evaluate(TOPS)
+    assert tops == sorted(tops)
+    answer = page.locator(".answer").bounding_box()
     assert answer is not None
-    assert document is not None
-    assert document["y"] > answer["y"] + answer["height"]
     assert answer["width"] > PHONE["width"] * 0.85
+
+
+IS_IN_SIGHT = """mark => {
+    const box = mark.getBoundingClientRect(), paper = mark.closest(".paper").getBoundingClientRect();
+    return box.top >= paper.top && box.bottom <= Math.min(paper.bottom, innerHeight);
+}"""
+
+
+@pytest.mark.parametrize("setting", [{}, {"viewport": PHONE}], ids=["desktop", "phone"])
+def test_the_document_opens_at_the_first_evidence(show: Show, setting: dict[str, Any]) -> None:
+    text = "".join(f"Line {number} of many, and nothing in it.\n" for number in range(4000))
+    document = Document(
+        f"{text}Nils sold the boat because the hull was rotten.\n{text}", "long.txt"
+    )
+    answer = asked("Why did Nils sell the boat?", document)
+    page = show(answer_page(answer, document), reduced_motion="reduce", **setting)
+    page.locator("#document").scroll_into_view_if_needed()
+    page.wait_for_function("document.querySelector('.paper').scrollTop > 0")
+    page.wait_for_function(f"({IS_IN_SIGHT})(document.querySelector('#d1'))")
+
+
+def test_a_number_beside_the_answer_opens_the_file_that_it_is_in(show: Show) -> None:
+    page = show(page_of("a_corpus_of_rows"), reduced_motion="reduce")
+    files = page.locator("details.file")
+    opened = "all => all.map(each => each.open)"
+    assert files.evaluate_all(opened) == [True, False]
+    page.locator("#e2 a.n").click()
+    assert files.evaluate_all(opened) == [False, True]
+    assert page.locator("#d2").evaluate("e => e.getBoundingClientRect().top < innerHeight")
+
+
+def test_ten_thousand_rows_are_a_short_page_and_can_be_searched(show: Show) -> None:
+    rows = "".join(f"Boat {n},{'Ada' if n % 3 else 'Nils'},{n}\n" for n in range(10_000))
+    document = Document(f"Boat,Owner,Length\n{rows}", "boats.csv", kind="table")
+    page = show(answer_page(asked("What is the sum of the length by owner?", document), document))
+    assert page.evaluate("document.documentElement.scrollHeight") <= 3 * DESKTOP["height"]
+    visible = "rows => rows.filter(row => row.checkVisibility()).length"
+    rows_behind = page.locator(".behind tbody tr")
+    assert rows_behind.evaluate_all(visible) == 10
+    page.locator(".search input").fill("boat 777 nils")
+    page.get_by_text("6 of 10,000 rows").wait_for()
+    assert rows_behind.evaluate_all("rows => rows.filter(row => !row.hidden).length") == 6
 
 
 def test_printed_it_has_the_answer_the_evidence_and_the_document(show: Show) -> None:
@@ -178,4 +227,4 @@ def test_what_is_not_laid_out_yet_is_found_printed_and_copied(show: Show) -> Non
     )
     assert copied.replace("\n", "") == document.text.replace("\n", "")
     with pypdfium2.PdfDocument(BytesIO(page.pdf())) as pdf:
-        assert "zinc" in pdf[len(pdf) - 1].get_textpage().get_text_bounded()
+        assert any("zinc" in one.get_textpage().get_text_bounded() for one in pdf)

@@ -9,6 +9,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,9 +21,10 @@ from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import CallFailed, ModelCalled, ModelWaited, PlanAttempted
-from pearl.view.answer_page import answer_page
+from pearl.view.answer_page import answer_page, result_page
 from pearl.view.page import HEIGHT, bars, draw_plan, n_at_once
 from pearl.view.panel import AROUND, Gap, Piece, blocks, highlighted
+from pearl.view.sources import ResultRecord
 
 STORY = (
     "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. "
@@ -51,7 +53,7 @@ class Page(HTMLParser):
             self._within.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in ("path", "rect") and (not self._within or self._within[-1] != tag):
+        if tag in ("path", "rect", "br", "hr") and (not self._within or self._within[-1] != tag):
             return
         assert self._within.pop() == tag, f"</{tag}> closes nothing"
 
@@ -153,6 +155,104 @@ def test_nothing_that_others_say_becomes_markup() -> None:
     assert "\u202e" not in text
     assert text.count("</style>") == 1
     assert "onerror=alert(2)" in page.text  # shown as what it is
+
+
+def page_of_row(document: Document | None = None, **fields: object) -> str:
+    row = {"status": "answered", "question": "Why?", "document": "story.txt", **fields}
+    return result_page(ResultRecord("a", row, document=document))
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("It is **rotten**", "<strong>rotten</strong>"),
+        ("# Why", "<h3>Why</h3>"),
+        ("- one\n- two", "<li>one</li>\n<li>two</li>"),
+        ("| a |\n| --- |\n| **b** |", "<td><strong>b</strong></td>"),
+        ("```js\na < b\n```", "<code>a &lt; b\n</code>"),
+        ("2*3*4 is 24", "2*3*4 is 24"),
+        ("1986. A year", '<ol start="1986">'),
+        ("<b>x</b> &amp; y", "&lt;b&gt;x&lt;/b&gt; &amp;amp; y"),
+        (
+            "[x](https://evil.example) ![y](https://evil.example/x)",
+            "[x](https://evil.example) ![y]",
+        ),
+        ("<https://evil.example>\n[a]: https://evil.example", "&lt;https://evil.example&gt;"),
+    ],
+)
+def test_markdown_of_an_answer_is_shown_without_html_links_or_pictures(
+    text: str, html: str
+) -> None:
+    page = page_of_row(answer=text)
+    assert html in page
+    assert not [link for link in Page(page).all("href") if "evil" in link]
+
+
+def test_numbers_in_a_composed_answer_are_those_of_its_evidence_and_of_nothing_else() -> None:
+    sold = "He sold the boat because the hull was rotten."
+    at = STORY.index(sold)
+    quote = {"text": sold, "start": at, "end": at + len(sold), "source": "story.txt", "steps": []}
+    fields: dict[str, object] = {"answer": "Rotten, he said [1].", "evidence": [quote]}
+    composed = page_of_row(Document(STORY, "story.txt"), markdown="Rotten [1], not [2].", **fields)
+    assert re.search(r'Rotten <a class="n" href="#d1"[^>]*>1</a>, not \[2\]', composed)
+    assert Page(composed).marked == [sold]
+    # A number in brackets that a model wrote is no number of evidence.
+    assert "Rotten, he said [1]." in page_of_row(Document(STORY, "story.txt"), **fields)
+
+
+def test_each_entry_has_its_own_quotes_and_one_without_a_quote_says_so() -> None:
+    quotes = [{"text": text, "source": "s", "steps": []} for text in ("one", "two")]
+    parts = [
+        {"output": "a", "label": "Find them", "state": "found", "text": "", "evidence": [1, 2],
+         "entries": [{"text": "First", "evidence": [2]}, {"text": "Second", "evidence": []}]},
+        {"output": "b", "label": "Find it", "state": "undecided", "text": "", "why": "two prices", "evidence": []},
+    ]  # fmt: skip
+    said = " ".join(Page(page_of_row(answer="2", evidence=quotes, parts=parts)).text.split())
+    assert "Find them First 2 Second no quote" in said
+    assert "Find it undecided two prices" in said
+
+
+def test_rows_are_a_table_whose_cited_cells_are_marked_and_ten_stand_at_first() -> None:
+    text = "Boat,Owner,Length\n" + "".join(f"Boat {n},Ada,{n}\n" for n in range(300))
+    table = Document(text, "boats.csv", kind="table")
+    answer, page = asked("What is the sum of the length by owner?", table)
+    assert len(answer.rows) == 300
+    first, _, rest = page.partition('<details class="more">')
+    assert first.count('<tr id="e') == 10
+    assert "Show all 300 rows" in rest
+    # Beside the answer and in the document, which is a table, too.
+    marked = Page(page).marked
+    assert marked.count("Ada") == marked.count("Ada") == 600
+    assert marked.count("299") == 2
+    assert len(re.findall(r'<tr id="d\d+" class="cited">', page)) == 300
+    assert "Boat 7,Ada,7" not in page
+
+
+def test_a_long_row_is_shortened_to_what_it_was_judged_by() -> None:
+    notes = [
+        f"{'Nothing of note. ' * 60}The patient is {age} years old.{' Fine. ' * 90}"
+        for age in (70, 20)
+    ]
+    plan = '1. rows = SPLIT(CTX, "line") : Rows\n2. old = FILTER(rows, "the patient is old") : Those\n3. n = COUNT(old) : How many'
+    model = Scripted(lambda request: "1 | Nothing of: yes\n2 | Nothing of: no\n")
+    document = Document("\n".join(notes), "notes.txt")
+    answer = asyncio.run(Pearl(model).execute(plan, document))
+    page = answer_page(answer, document)
+    assert len(answer.rows) == 1
+    (short,) = re.findall(r"<summary>…(.*?)…</summary>", page)
+    assert "The patient is 70 years old." in short
+    assert len(short) < 150
+    assert '<mark id="d1" class="long">' in page  # in the document it is not lit, but has a line
+
+
+def test_a_failure_says_what_happened_what_helps_and_what_to_run() -> None:
+    error = {"type": "ModelError", "message": "no server at x\n  help: start it"}
+    row = {"status": "failed", "question": "Why?", "error": error}
+    page = result_page(ResultRecord("a", row, resume="pearl runs resume 20261123-a8f6"))
+    told = re.findall(r"<p>(.*?)</p>", page[page.index('class="failure"') :])
+    assert [re.sub("<[^>]*>", "", line) for line in told] == [
+        "no server at x", "Help: start it", "Then: pearl runs resume 20261123-a8f6"
+    ]  # fmt: skip
 
 
 def test_quotes_that_are_not_in_the_document_are_flagged() -> None:

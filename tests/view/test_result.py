@@ -72,7 +72,11 @@ def test_a_row_says_the_same_as_its_answer() -> None:
         ("evidence", [{"text": 1}], "evidence 1: text has the wrong type"),
         ("steps", [{"value": {"a": 1}}], "steps 1: value has the wrong type"),
         ("parts", [{"evidence": ["1"]}], "parts 1: evidence has the wrong type"),
-        ("evidence", [{"match": "row", "fields": {"a": [1]}}], "evidence 1: fields: a has the wrong type"),
+        (
+            "evidence",
+            [{"match": "row", "fields": {"a": [1]}}],
+            "evidence 1: fields: a has the wrong type",
+        ),
         ("usage", 7, "usage has the wrong type"),
         ("status", "fine", "Its status is unknown"),
     ],

@@ -171,6 +171,18 @@ def test_it_is_found_by_its_name(tmp_path: Path, name: str) -> None:
     assert (found.text, found.name) == (STORY, name)
 
 
+def test_the_files_of_a_folder_are_found_and_have_their_marks(tmp_path: Path) -> None:
+    (tmp_path / "reports").mkdir()
+    for name, text in (("a.txt", "Ada bought the boat."), ("b.txt", STORY)):
+        (tmp_path / "reports" / name).write_text(text)
+    quote = {"text": STORY, "start": 0, "end": len(STORY), "source": "b.txt"}
+    row = {"document": "reports/", "status": "answered", "answer": "Nils", "evidence": [quote]}
+    found = with_document(ResultRecord("a", row), [tmp_path])
+    assert found.document is not None
+    assert [name for name, _ in found.document.parts] == ["a.txt", "b.txt"]
+    assert f'<mark id="d1">{STORY}' in result_page(found)
+
+
 def test_nothing_outside_of_the_folders_is_read(tmp_path: Path) -> None:
     inside = tmp_path / "results"
     inside.mkdir()
