@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from markupsafe import Markup
 
@@ -46,18 +46,6 @@ MAX_BARS = 400
 """Maximum calls and waits that are drawn."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """A piece of evidence, with its mark in the shown document."""
-
-    place: Place
-    mark: Mark | None
-
-    @property
-    def number(self) -> int:
-        return self.place.number
-
-
 def answer_page(answer: Answer, document: Document) -> str:
     """The page of an answer.
 
@@ -91,11 +79,7 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     has_end = result.error or any(isinstance(event, RunFinished) for event in record.events)
     if record.events and not has_end:
         problems.insert(0, "Its trace has no end: the run was killed, failed, or is still running.")
-    files = (
-        []
-        if record.document is None
-        else files_of(record.document, [m.mark for m in marks if m.mark])
-    )
+    files = files_of(record.document, list(marks.values())) if record.document else []
     first = min((file.numbers[0] for file in files if file.numbers), default=0)
     calls = bars(record.events)
     last_s = max([result.seconds or 0.0, *(bar.end_s for bar in calls)]) or 1.0
@@ -104,9 +88,17 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     price = prices.of(result.model)
     calls_made = spent(record.events)
     usage = _usage(result, calls_made)
-    rows = [mark for mark in marks if mark.place.is_row]
-    quotes = {mark.number: mark for mark in marks if not mark.place.is_row}
-    linked = {mark.number for mark in marks if mark.mark}
+    rows = [place for place in result.places if place.is_row]
+    quotes = {place.number: place for place in result.places if not place.is_row}
+
+    def link(number: int) -> str:
+        if number not in quotes:
+            return f"[{number}]"
+        is_marked = number in marks
+        what = f"quote {number}{' in the document' if is_marked else ''}"
+        at = "d" if is_marked else "e"
+        return f'<a class="n" href="#{at}{number}" aria-label="{what}">{number}</a>'
+
     return render_page(
         "answer",
         result.question or result.document or "A result",
@@ -114,14 +106,14 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
         result=result,
         problems=problems,
         document=record.document,
-        answer=_rendered(result, quotes),
-        markdown=lambda text: rendered(text, CITED, lambda n: _link(n, quotes)),
+        answer=_rendered(result, quotes.values(), link),
+        markdown=lambda text: rendered(text, CITED, link),
         has_parts=_has_parts(result),
-        is_table=_is_table(result, len(rows)),
+        is_table=_is_table(result, rows),
         quotes=quotes,
         rows=_first_and_rest(rows, plan),
         n_rows=len(rows),
-        linked=linked,
+        linked=marks,
         drawing=draw_plan(plan, seconds) if plan else None,
         steps=list(_with_arguments(plan, steps)),
         usage=usage,
@@ -139,64 +131,47 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     )
 
 
-def _marks(result: Result, document: Document | None, problems: list[str]) -> list[_Mark]:
-    """Every piece of evidence, with its mark in the document if the document surely has it there."""
+def _marks(result: Result, document: Document | None, problems: list[str]) -> dict[int, Mark]:
+    """The mark of every piece of evidence that the document surely has."""
     if document is None:
         if result.document:
             problems.append(
                 f"The document, {result.document}, was not found, so the evidence is not shown in it."
             )
-        return [_Mark(place, None) for place in result.places]
+        return {}
     is_same = result.started is not None and result.started.document_sha256 == document.digest
     if result.started is not None and not is_same:
         problems.append(
             "The document has changed since the run; marks that no longer fit are not shown."
         )
     starts = dict(reversed(document.parts))  # the first part of a name counts
-    marks: list[_Mark] = []
+    marks: dict[int, Mark] = {}
     n_lost = 0
     for place in result.places:
-        mark = None
-        if place.span is not None:
-            at = starts.get(place.source, 0)
-            span = Span(at + place.span.start, at + place.span.end)
+        if place.span is None:
+            continue
+        at = starts.get(place.source, 0)
+        span = Span(at + place.span.start, at + place.span.end)
+        if span.end <= len(document.text) and (
+            is_same or document.text[span.start : span.end] == place.text
+        ):
             cells = tuple(Span(at + c.start, at + c.end) for _, c in place.cells if c)
-            if span.end <= len(document.text) and (
-                is_same or document.text[span.start : span.end] == place.text
-            ):
-                mark = Mark(place.number, span, cells, place.is_row)
-            else:
-                n_lost += 1
-        marks.append(_Mark(place, mark))
+            marks[place.number] = Mark(place.number, span, cells, place.is_row)
+        else:
+            n_lost += 1
     if n_lost and result.started is None:
         problems.append(f"Places missing from the document: {n_lost:,}. It may have changed since.")
     return marks
 
 
-def _link(number: int, quotes: Mapping[int, _Mark]) -> str:
-    """The HTML of the number of a quote: a link to it in the document."""
-    mark = quotes.get(number)
-    if mark is None:
-        return f"[{number}]"
-    if mark.mark is None:
-        return f'<a class="n" href="#e{number}" aria-label="quote {number}">{number}</a>'
-    return (
-        f'<a class="n" href="#d{number}" aria-label="quote {number} in the document">{number}</a>'
-    )
-
-
-def _rendered(result: Result, quotes: Mapping[int, _Mark]) -> Markup:
+def _rendered(result: Result, quotes: Iterable[Place], link: Callable[[int], str]) -> Markup:
     """The answer with the numbers of its quotes."""
-
-    def link(number: int) -> str:
-        return _link(number, quotes)
-
     if result.markdown:
         return rendered(result.markdown, CITED, link)
     quoted = [
-        Evidence(m.place.text, Span(n, n), m.place.steps, "exact", "", Span(0, 0))
-        for n, m in quotes.items()
-        if not m.place.note
+        Evidence(q.text, Span(q.number, q.number), q.steps, "exact", "", Span(0, 0))
+        for q in quotes
+        if not q.note
     ]
     pieces, _ = placed(result.answer.translate({ord(BEGIN): None, ord(END): None}), quoted)
     texts = (text if e is None else f"{text} {BEGIN}{e.span.start}{END}\n" for text, e in pieces)
@@ -213,49 +188,44 @@ def _has_parts(result: Result) -> bool:
     )
 
 
-def _is_table(result: Result, n_rows: int) -> bool:
+def _is_table(result: Result, rows: Sequence[Place]) -> bool:
     """Whether the answer is the table of its rows, which has more columns and whole cells."""
-    lines = [
-        line for line in result.answer.strip().split("\n") if line[:1] != "("
-    ]  # a remark below
-    names = [name.strip() for name in lines[0].strip("|").split("|")]
-    first = next((place for place in result.places if place.is_row), None)
+    lines = result.answer.strip().split("\n")
+    if lines[-1].startswith("("):  # how many are undecided
+        lines.pop()
+    names = {name.strip() for name in "".join(lines[:1]).strip("|").split("|")}
     return (
-        first is not None
-        and all(line.startswith("|") for line in lines)
-        and len(lines) - 2 == n_rows
-        and all(name in (*first.fields, TEXT_COLUMN) for name in names)
+        all(line.startswith("|") for line in lines)
+        and len(lines) - 2 == len(rows) > 0
+        and names <= {*rows[0].fields, TEXT_COLUMN}
     )
 
 
-def _first_and_rest(rows: Sequence[_Mark], plan: Plan | None) -> list[Table]:
+def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
     """The rows behind an answer as a table: the first of them, and the others."""
     if not rows:
         return []
-    names = list(dict.fromkeys(name for row in rows for name in row.place.fields))
-    first = rows[0].place
-    written = [value for name, value in first.fields.items() if name != DOCUMENT and value]
-    if sum(value in first.text for value in written) <= len(written) * 0.6:
-        names.append(
-            TEXT_COLUMN
-        )  # its fields are not what the document says, but what was found out
-    sources = {row.place.source for row in rows}
+    names = list(dict.fromkeys(name for row in rows for name in row.fields))
+    written = [value for name, value in rows[0].fields.items() if name != DOCUMENT and value]
+    if sum(value in rows[0].text for value in written) <= len(written) * 0.6:
+        names.append(TEXT_COLUMN)  # the other columns do not stand in the document
+    sources = {row.source for row in rows}
     has_files = len(sources) > 1 and DOCUMENT not in names
     words = _words(plan)
     n_left = MAX_TEXTS
     lines = []
     for row in rows:
-        cited = {name for name, _ in row.place.cells}
-        cells = [shown_cell(row.place.source)] if has_files else []
+        cited = {name for name, _ in row.cells}
+        cells = [shown_cell(row.source)] if has_files else []
         for name in names:
-            text = row.place.text if name == TEXT_COLUMN else row.place.fields.get(name, "")
-            is_whole = len(text) <= MAX_CELL
-            lit = [(row.number, Span(0, len(text)))] if name in cited and text else []
-            cell = shown_cell(text, lit if is_whole else (), words)
+            text = row.text if name == TEXT_COLUMN else row.fields.get(name, "")
+            is_lit = name in cited and 0 < len(text) <= MAX_CELL
+            lit = [(row.number, Span(0, len(text)))] if is_lit else ()
+            cell = shown_cell(text, lit, words)
             n_left -= len(cell.whole)
             cells.append(cell if n_left > 0 else replace(cell, whole=""))
-        is_told = "undecided" in row.place.fields.values()
-        lines.append(Line((row.number,), cells, "" if is_told else row.place.note))
+        is_told = "undecided" in row.fields.values()
+        lines.append(Line((row.number,), cells, "" if is_told else row.note))
     shown = ["file", *names] if has_files else names
     whole = make_table(shown, lines)
     return [

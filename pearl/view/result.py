@@ -319,11 +319,8 @@ def _places(row: _Fields) -> Iterator[Place]:
         cells = [(cell.text("column"), cell.span()) for cell in each.objects("cells")]
         # Where the document is a text, its whole is no column beside the others.
         fields = {k: v for k, v in each.cells("fields").items() if k != TEXT_COLUMN or v != text}
-        shown = " ".join((text or each.any("value")).split())
-        where = _where(source, span, steps, "", each.whole("row"))
-        yield Place(
-            number, text, shown, source, span, steps, note, where, is_row=True, fields=fields, cells=tuple(cells)
-        )  # fmt: skip
+        text = text or each.any("value")
+        yield Place(number, text, "", source, span, steps, note, "", True, fields, tuple(cells))
 
 
 def _part(part: _Fields) -> Part:
@@ -350,15 +347,8 @@ def _marked(text: str, span: Span | None, omitted: Sequence[_Fields]) -> str:
     return " ".join((shown + text[at:]).split())
 
 
-def _where(
-    source: str, span: Span | None, steps: Iterable[str], elided: str, number: int | None = None
-) -> str:
-    row = "" if number is None else f", row {number:,}"
-    place = (
-        f"{source}{row}"
-        if span is None
-        else f"{source}{row}, characters {span.start:,}-{span.end:,}"
-    )
+def _where(source: str, span: Span | None, steps: Iterable[str], elided: str) -> str:
+    place = source if span is None else f"{source}, characters {span.start:,}-{span.end:,}"
     return "; ".join(filter(None, [place, ", ".join(steps), elided]))
 
 
