@@ -173,7 +173,7 @@ def _bulleted(text: str) -> list[str]:
 def _entries(
     entries: Sequence[str], reply: str, passages: Mapping[int, Evidence]
 ) -> tuple[ListEntry, ...]:
-    """Entries with the passages that stand below them in the reply, or that contain them."""
+    """Entries with the passages that stand below them in the reply or in them, or that contain them."""
     if not passages:
         return tuple(ListEntry(entry, ()) for entry in entries)
     forms = {number: normalise(passage.text) for number, passage in passages.items()}
@@ -189,6 +189,8 @@ def _entries(
     if sum(map(bool, below)) < min(2, len(entries)):  # all quotes stand at the end
         below = [set() for _ in entries]
     for i, entry in enumerate(entries):
+        whole = normalise(entry)
+        below[i] |= {n for n, passage in forms.items() if passage in whole}
         name = normalise(re.split(r"[:(–—]| - ", entry)[0])
         if name and not below[i]:
             word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")

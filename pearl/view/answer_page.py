@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from markupsafe import Markup
-
 from pearl.documents.document import Document
-from pearl.documents.evidence import Evidence, placed
 from pearl.documents.rows import DOCUMENT, TEXT_COLUMN
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String, items_of
 from pearl.dsl.parser import parse
@@ -18,7 +15,7 @@ from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
 from pearl.llm.prices import Prices, read_prices
 from pearl.trace import RunFinished, Spent, spent
-from pearl.view.markdown import BEGIN, CITED, END, PLACED, rendered
+from pearl.view.markdown import rendered
 from pearl.view.page import bars, draw_plan, n_at_once, render_page
 from pearl.view.panel import (
     MAX_CELL,
@@ -91,6 +88,10 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     rows = [place for place in result.places if place.is_row]
     quotes = {place.number: place for place in result.places if not place.is_row}
 
+    # An answer that is not composed says what its parts say, without the quotes of each entry.
+    is_all = all(part.text in result.answer for part in result.parts)
+    has_entries = any(part.entries for part in result.parts)
+
     def link(number: int) -> str:
         if number not in quotes:
             return f"[{number}]"
@@ -106,9 +107,10 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
         result=result,
         problems=problems,
         document=record.document,
-        answer=_rendered(result, quotes.values(), link),
-        markdown=lambda text: rendered(text, CITED, link),
-        has_parts=_has_parts(result),
+        answer=rendered(result.markdown, link) if result.markdown else rendered(result.answer),
+        rendered=rendered,
+        is_said_by_parts=is_all and has_entries,
+        has_parts=has_entries or not is_all,
         is_table=_is_table(result, rows),
         quotes=quotes,
         rows=_first_and_rest(rows, plan),
@@ -162,30 +164,6 @@ def _marks(result: Result, document: Document | None, problems: list[str]) -> di
     if n_lost and result.started is None:
         problems.append(f"Places missing from the document: {n_lost:,}. It may have changed since.")
     return marks
-
-
-def _rendered(result: Result, quotes: Iterable[Place], link: Callable[[int], str]) -> Markup:
-    """The answer with the numbers of its quotes."""
-    if result.markdown:
-        return rendered(result.markdown, CITED, link)
-    quoted = [
-        Evidence(q.text, Span(q.number, q.number), q.steps, "exact", "", Span(0, 0))
-        for q in quotes
-        if not q.note
-    ]
-    pieces, _ = placed(result.answer.translate({ord(BEGIN): None, ord(END): None}), quoted)
-    texts = (text if e is None else f"{text} {BEGIN}{e.span.start}{END}\n" for text, e in pieces)
-    return rendered("\n".join(texts), PLACED, link)
-
-
-def _has_parts(result: Result) -> bool:
-    """Whether the parts say more than the answer."""
-    return len(result.parts) > 1 or any(
-        part.entries
-        or part.state not in ("", "found")
-        or part.text.strip() != result.answer.strip()
-        for part in result.parts
-    )
 
 
 def _is_table(result: Result, rows: Sequence[Place]) -> bool:

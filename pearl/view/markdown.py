@@ -12,28 +12,23 @@ from markupsafe import Markup, escape
 MAX_MARKDOWN = 200_000
 """Maximum characters that are read as Markdown; a longer text is shown as it is."""
 
-BEGIN, END = "\ue000", "\ue001"
-"""Around the number of a quote in a text that may have numbers in brackets of its own."""
-
-CITED = re.compile(r"\[(\d{1,6})\]")
-PLACED = re.compile(f"{BEGIN}(\\d{{1,6}}){END}")
+_CITED = re.compile(r"\[\^(\d{1,6})\]")
 
 _OFF = (
     "link", "image", "autolink", "html_inline", "html_block", "reference", "entity", "code", "lheading",
 )  # fmt: skip
 
 
-def rendered(text: str, mark: re.Pattern[str], link: Callable[[int], str]) -> Markup:
-    r"""The HTML of a text; `link` makes the HTML of each number that `mark` matches.
+def rendered(text: str, link: Callable[[int], str] | None = None) -> Markup:
+    r"""The HTML of a text; `link` makes the HTML of each number of evidence, `[^1]`.
 
     Example:
-        >>> str(rendered("**Ada** <b> [1]", CITED, lambda n: f"({n})"))
+        >>> str(rendered("**Ada** <b> [^1]", lambda n: f"({n})"))
         '<p><strong>Ada</strong> &lt;b&gt; (1)</p>\n'
     """
     if len(text) > MAX_MARKDOWN:
         return Markup('<p class="plain">{}</p>').format(text)
-    env = {"mark": mark, "link": link}
-    return Markup(_parser().render(text, env))
+    return Markup(_parser().render(text, {"link": link}))
 
 
 @cache
@@ -67,10 +62,10 @@ def _product(state: Any, silent: bool) -> bool:
 
 
 def _text(renderer: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:
-    pieces = env["mark"].split(tokens[at].content)  # text, number, text, ...
-    return "".join(
-        env["link"](int(piece)) if i % 2 else str(escape(piece)) for i, piece in enumerate(pieces)
-    )
+    link, pieces = env["link"], [tokens[at].content]
+    if link is not None:
+        pieces = _CITED.split(tokens[at].content)  # text, number, text, ...
+    return "".join(link(int(p)) if i % 2 else str(escape(p)) for i, p in enumerate(pieces))
 
 
 def _fence(renderer: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:

@@ -61,8 +61,8 @@ COUNT = """\
 MARKDOWN = """\
 # Why he sold it
 
-He sold it because the **hull** was *rotten* [1],
-and `nobody` asked [9].
+He sold it because the **hull** was *rotten*[^1],
+and `nobody` asked[^9].
 
 - rotten
   1. the planks
@@ -71,7 +71,7 @@ and `nobody` asked [9].
 
 | Boat | Length |
 | --- | --- |
-| The *Ada* [2] | 9 |
+| The *Ada*[^2] | 9 |
 
 ---
 
