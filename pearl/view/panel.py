@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import pairwise
 
 from pearl.documents.document import Document, kind_by_name, part_spans
 from pearl.documents.rows import Row
@@ -31,7 +31,7 @@ MAX_CELL, AROUND_CELL = 120, 45
 """Maximum characters of a cell that is shown whole, and those before and after a mark of a longer one."""
 
 MAX_TABLE, CHUNK = 20_000, 100
-"""Maximum rows of a table that is shown whole, and rows that are laid out together."""
+"""Maximum rows of a table that is no text, and rows that are laid out together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,6 @@ class Table:
     width: str
     chunks: list[Sequence[Line]]
     before: str = ""
-    n_left: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +203,12 @@ def files_of(document: Document, marks: Sequence[Mark]) -> list[File]:
 
 
 def _tables(text: str, offset: int, marks: Sequence[Mark]) -> list[Table]:
-    """The tables of a file; none if much of it is other text."""
+    """The tables of a file; none if they are very long, or much of it is other text."""
+    found = list(table_rows(Document(text)))
+    if sum(len(each.rows) for each in found) > MAX_TABLE:
+        return []
     tables, end, n_other = [], 0, 0
-    for each in table_rows(Document(text)):
+    for each in found:
         names = list(dict.fromkeys(name for row in each.rows for name in row.fields))
         lines = text[end : each.rows[0].spans[0].start].split("\n")
         before = "\n".join(line for line in lines if not _is_header(line, names)).strip()
@@ -233,17 +235,14 @@ def _table(
             begun.setdefault(first, []).append(mark.number)
             for i in range(first, last):
                 of_row.setdefault(i, []).append(mark)
-    kept = range(len(rows))
-    if len(rows) > MAX_TABLE:  # those with marks, and the first
-        kept = sorted({*range(CHUNK), *islice(of_row, MAX_TABLE)})  # type: ignore[assignment]
     lines = [
         Line(
             tuple(begun.get(i, ())),
-            [_table_cell(rows[i], name, offset, of_row.get(i, ())) for name in names],
+            [_table_cell(row, name, offset, of_row.get(i, ())) for name in names],
         )
-        for i in kept
+        for i, row in enumerate(rows)
     ]
-    return make_table(names, lines, before, len(rows) - len(lines))
+    return make_table(names, lines, before)
 
 
 def _table_cell(row: Row, name: str, offset: int, marks: Sequence[Mark]) -> Cell:
@@ -286,9 +285,7 @@ def _densest(text: str, words: str) -> Span:
     return best
 
 
-def make_table(
-    names: Sequence[str], lines: Sequence[Line], before: str = "", n_left: int = 0
-) -> Table:
+def make_table(names: Sequence[str], lines: Sequence[Line], before: str = "") -> Table:
     """A table whose columns are as wide as their first cells need."""
     weights = [13 if any(line.note for line in lines) else 9]
     for i, name in enumerate(names):
@@ -298,7 +295,7 @@ def make_table(
     shares = (max(1, 100 * weight // n) for weight in weights)
     columns = list(zip(("no.", *names), shares, strict=True))
     width = "100%" if n < 112 else f"{6 * n}"  # of pixels; a wider one is scrolled
-    return Table(columns, width, chunked(lines), before, n_left)
+    return Table(columns, width, chunked(lines), before)
 
 
 def chunked(lines: Sequence[Line]) -> list[Sequence[Line]]:

@@ -46,7 +46,8 @@ def with_text(value: Any, path: Path, text: str) -> Any:
         case Mapping():
             return {key: inner if key == first else each for key, each in value.items()}
         case tuple() | list():
-            return type(value)(inner if at == first else each for at, each in enumerate(value))
+            make = getattr(type(value), "_make", type(value))  # of a named tuple
+            return make(inner if at == first else each for at, each in enumerate(value))
         case _:
             return dataclasses.replace(value, **{str(first): inner})
 

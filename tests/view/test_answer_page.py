@@ -213,6 +213,18 @@ def test_each_entry_has_its_own_quotes_and_one_without_a_quote_says_so() -> None
     assert "Find it undecided two prices" in said
 
 
+def test_a_quote_within_an_entry_is_a_quote_of_that_entry() -> None:
+    reply = '- He left\n- He sold it: "because the hull was rotten"\n- Ada paid, "Ada bought the boat from Nils"'
+    plan = '1. what = LIST_ALL(CTX, "what happened") : List what happened'
+    answer = asyncio.run(Pearl(Scripted(lambda request: reply)).execute(plan, Document(STORY)))
+    (part,) = answer.parts
+    assert [entry.evidence for entry in part.entries] == [(), (1,), (2,)]
+    entries = re.findall(
+        r"<li>(?!<p>).*?</li>|<li><p>.*?</li>", answer_page(answer, Document(STORY)), re.S
+    )
+    assert ["no quote" in entry for entry in entries[:3]] == [True, False, False]
+
+
 def test_rows_are_a_table_whose_cited_cells_are_marked_and_ten_stand_at_first() -> None:
     text = "Boat,Owner,Length\n" + "".join(f"Boat {n},Ada,{n}\n" for n in range(300))
     table = Document(text, "boats.csv", kind="table")

@@ -180,7 +180,7 @@ def test_the_files_of_a_folder_are_found_and_have_their_marks(tmp_path: Path) ->
     found = with_document(ResultRecord("a", row), [tmp_path])
     assert found.document is not None
     assert [name for name, _ in found.document.parts] == ["a.txt", "b.txt"]
-    assert f'<mark id="d1">{STORY}' in result_page(found)
+    assert f'<mark id="d1" class="lit">{STORY}' in result_page(found)
 
 
 def test_nothing_outside_of_the_folders_is_read(tmp_path: Path) -> None:

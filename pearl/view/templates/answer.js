@@ -16,13 +16,14 @@
   const opening = new IntersectionObserver(seen => {
     if (!seen.some(each => each.isIntersecting)) return;
     opening.disconnect();
-    for (let box = first.parentElement; paper.contains(box); box = box.parentElement) {
-      const above = first.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 4;
+    const at = paper.querySelector(":target") ?? first;
+    for (let box = at.parentElement; paper.contains(box); box = box.parentElement) {
+      const above = at.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 4;
       if (box.scrollHeight > box.clientHeight) box.scrollTo({ top: box.scrollTop + above, behavior: "instant" });
     }
   });
   if (location.hash) reveal();
-  else if (first) opening.observe(paper);
+  if (first) opening.observe(paper);
 
   for (const search of document.querySelectorAll(".search")) {
     const behind = search.closest(".behind"), more = behind.querySelector(".more");
