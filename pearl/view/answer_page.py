@@ -190,6 +190,10 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
     sources = {row.source for row in rows}
     has_files = len(sources) > 1 and DOCUMENT not in names
     words = _words(plan)
+    long = [name for name in names[1:] if len(rows[0].fields.get(name, "")) > MAX_CELL]
+    if words and len(names) > 3 and long:  # what the rows were judged by stands in sight
+        judged = max(long, key=lambda name: len(re.findall(words, rows[0].fields[name], re.I)))
+        names.insert(1, names.pop(names.index(judged)))
     n_left = MAX_TEXTS
     lines = []
     for row in rows:
@@ -214,15 +218,16 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
 
 def _words(plan: Plan | None) -> str:
     """A pattern of the words of a plan: what rows were judged by."""
-    texts = (
+    texts = [
         item.value
         for step in (plan.steps if plan else ())
         for argument in step.arguments
         for item in items_of(argument)
         if isinstance(item, String)
-    )
-    words = {word[:6].lower() for text in texts for word in re.findall(r"\w{4,}", text)}
-    return rf"\b(?:{'|'.join(map(re.escape, sorted(words)))})" if words else ""
+    ]
+    words = {word[:6].lower() for text in texts for word in re.findall(r"[^\W\d]{4,}", text)}
+    patterns = [*map(re.escape, sorted(words)), *([r"\d+"] if re.search(r"\d", str(texts)) else [])]
+    return rf"\b(?:{'|'.join(patterns)})" if patterns else ""
 
 
 def _parsed(text: str, problems: list[str]) -> Plan | None:

@@ -275,8 +275,11 @@ def shown_cell(text: str, marks: Sequence[tuple[int, Span]] = (), words: str = "
 
 
 def _densest(text: str, words: str) -> Span:
-    """The place with the most different words of a pattern; the beginning of a text without any."""
-    places = [(hit.start(), hit[0].lower()) for hit in re.finditer(words or "(?!)", text, re.I)]
+    """The place with the most different words of a pattern, numbers alike; else the beginning."""
+    places = [
+        (hit.start(), re.sub(r"\d+", "0", hit[0].lower()))
+        for hit in re.finditer(words or "(?!)", text, re.I)
+    ]
     best, n_best = Span(AROUND_CELL, AROUND_CELL), 0
     for i, (start, _) in enumerate(places):
         near = {word for at, word in places[i : i + 20] if at < start + AROUND_CELL}
@@ -290,7 +293,7 @@ def make_table(names: Sequence[str], lines: Sequence[Line], before: str = "") ->
     weights = [13 if any(line.note for line in lines) else 9]
     for i, name in enumerate(names):
         sample = sorted(_width(line.cells[i]) for line in lines[:50])
-        weights.append(min(max(4, len(name) * 6 // 5, sample[len(sample) * 9 // 10]), 27) + 5)
+        weights.append(min(max(4, len(name) * 6 // 5, sample[len(sample) * 9 // 10]), 27) + 6)
     n = sum(weights)
     shares = (max(1, 100 * weight // n) for weight in weights)
     columns = list(zip(("no.", *names), shares, strict=True))
