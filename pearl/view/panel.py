@@ -275,16 +275,16 @@ def shown_cell(text: str, marks: Sequence[tuple[int, Span]] = (), words: str = "
 
 
 def _densest(text: str, words: str) -> Span:
-    """The place with the most different words of a pattern, numbers alike; else the beginning."""
+    """The place with the most different words of a pattern, best with a number; else the beginning."""
     places = [
         (hit.start(), re.sub(r"\d+", "0", hit[0].lower()))
         for hit in re.finditer(words or "(?!)", text, re.I)
     ]
-    best, n_best = Span(AROUND_CELL, AROUND_CELL), 0
+    best, most = Span(AROUND_CELL, AROUND_CELL), (0, False)
     for i, (start, _) in enumerate(places):
         near = {word for at, word in places[i : i + 20] if at < start + AROUND_CELL}
-        if len(near) > n_best:
-            best, n_best = Span(start, start), len(near)
+        if (rank := (len(near - {"0"}), "0" in near)) > most:
+            best, most = Span(start, start), rank
     return best
 
 

@@ -37,6 +37,7 @@ PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "story-dark": ("a_story", {"color_scheme": "dark"}),
     "story-phone": ("a_story", {"viewport": PHONE}),
     "table": ("a_table", {}),
+    "composed": ("a_composed_answer", {}),
     "nothing": ("nothing", {}),
     "refinement": ("a_refinement", {}),
 }
