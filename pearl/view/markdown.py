@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-MAX_MARKDOWN = 200_000
+MAX_MARKDOWN = 50_000
 """Maximum characters that are read as Markdown; a longer text is shown as it is."""
 
 _CITED = re.compile(r"\[\^(\d{1,6})\]")
@@ -26,9 +26,23 @@ def rendered(text: str, link: Callable[[int], str] | None = None) -> Markup:
         >>> str(rendered("**Ada** <b> [^1]", lambda n: f"({n})"))
         '<p><strong>Ada</strong> &lt;b&gt; (1)</p>\n'
     """
-    if len(text) > MAX_MARKDOWN:
-        return Markup('<p class="plain">{}</p>').format(text)
-    return Markup(_parser().render(text, {"link": link}))
+    if len(text) <= MAX_MARKDOWN:
+        env = {"link": link}
+        tokens = _parser().parse(text, env)
+        # The parser drops what is nested deeply, and cells beyond the columns of a table.
+        if _n_letters(text) == sum(_n_letters(_shown(token)) for token in tokens):
+            return Markup(_parser().renderer.render(tokens, _parser().options, env))
+    return Markup('<p class="plain">{}</p>').format(text)
+
+
+def _n_letters(text: str) -> int:
+    return sum(map(str.isalnum, text))
+
+
+def _shown(token: Any) -> str:
+    """What is shown of a token, with the number of a list entry, or the language of code."""
+    is_told = token.type == "list_item_open" or re.fullmatch(r"[A-Za-z+#-]{1,15}", token.info)
+    return f"{token.content} {token.info if is_told else ''}"
 
 
 @cache

@@ -171,6 +171,9 @@ def page_of_row(document: Document | None = None, **fields: object) -> str:
         ("| a |\n| --- |\n| **b** |", "<td><strong>b</strong></td>"),
         ("```js\na < b\n```", "<code>a &lt; b\n</code>"),
         ("2*3*4 is 24", "2*3*4 is 24"),
+        ("> " * 30 + "deep", f"{'&gt; ' * 30}deep"),
+        ("| a |\n| - |\n| 1 | 42 |", "| 1 | 42 |"),
+        ("```It is 42\nx\n```", "```It is 42"),
         ("1986. A year", '<ol start="1986">'),
         ("<b>x</b> &amp; y", "&lt;b&gt;x&lt;/b&gt; &amp;amp; y"),
         (
