@@ -132,7 +132,7 @@ def test_the_graph_is_told_in_words(show: Show) -> None:
 def test_without_scripts_there_is_the_same_to_read(show: Show, kind: str) -> None:
     with_them = show(page_of(kind)).locator("body").inner_text()
     without = show(page_of(kind), java_script_enabled=False).locator("body").inner_text()
-    assert without == with_them
+    assert without.split() == with_them.split()
 
 
 def test_without_scripts_a_list_has_its_rows_and_its_sums(show: Show) -> None:
