@@ -229,8 +229,9 @@ def _cited(part: AnswerPart, evidence: Sequence[Evidence]) -> list[Piece]:
     numbers = {number: evidence[number - 1] for number in part.evidence}
     pieces = cited(part.text, numbers)
     is_marked = any(marks for _, marks in pieces)
-    if not is_marked and len(numbers) <= MAX_MARKS and part.is_decided:
-        pieces.append(("", tuple(numbers)))  # a short value, or one in other words
+    if numbers and not is_marked and len(numbers) <= MAX_MARKS and part.is_decided:
+        # Behind the last of several lines they would seem to belong to that line alone.
+        pieces.append(("\n\n" if "\n" in part.text.strip() else "", tuple(numbers)))
     return pieces
 
 
