@@ -1,6 +1,6 @@
-"""Takes docs/pictures/answer.png: the page of an answer about the shipped story, by the embedded model.
+"""Takes docs/pictures/answer.png: the page of the recorded answer of `pearl demo`.
 
-It needs Chromium; Playwright is in the group `browser`, Pillow comes with the extra `pictures`.
+It needs Chromium; Playwright and Pillow are in the group `browser`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import pearl
-from pearl.cli.commands.demo import QUESTIONS
-from pearl.plugins.files import find_data
+from pearl.cli.commands.demo import FOLDER, QUESTION
 from pearl.view.answer_page import answer_page
 
 PICTURE = Path(__file__).parent / "pictures/answer.png"
@@ -30,12 +29,10 @@ scrollTo(0, 0);
 
 def main() -> None:
     """Ask, open the page, show a passage that the answer rests on, take the picture."""
-    path, chromium = find_data("documents", "demo", "story.txt"), shutil.which("chromium")
-    assert path is not None, "the shipped documents are part of the package"
+    chromium = shutil.which("chromium")
     assert chromium is not None, "the picture is taken by Chromium, which is not installed here"
-    domain, question = QUESTIONS["story"]
-    document = pearl.load(path, name=path.name)
-    answer = pearl.run(pearl.Pearl(domain=domain).ask(question, document))
+    document = pearl.load(FOLDER / "story.txt", name="story.txt")
+    answer = pearl.run(pearl.Pearl("recorded:demo").ask(QUESTION, document))
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         Path(folder, "answer.html").write_text(answer_page(answer, document), encoding="utf-8")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

@@ -54,7 +54,7 @@ def test_it_is_another_installation_than_this_checkout(environment: Path, tmp_pa
 
 def test_it_says_its_version_and_shows_itself(pearl: Command) -> None:
     assert pearl("--version").stdout.startswith("pearl ")
-    assert "Answer" in pearl("demo", "story").stdout
+    assert "Tobias" in pearl("demo").stdout
 
 
 @pytest.mark.parametrize("kind", ["html", "pdf", "docx", "txt"])

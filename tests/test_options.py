@@ -47,7 +47,6 @@ ROWS = ["--data", "rows.jsonl"]
 FINANCE = ["--library", "finance"]
 USED = {
     "ask": ["ask", "Why was it sold last year?", "story.txt"],
-    "demo": ["demo", "--question", "Why was it sold last year?"],
     "chat": ["chat", "story.txt"],
     "eval": ["eval", *ROWS, "--limit", "1", "--methods", "pearl"],
     "execute": ["execute", "--tasks", "tasks.jsonl"],
@@ -127,9 +126,8 @@ OF_ANSWERS = {
     "eval": {"strict_items"},
     "execute": {"strict_items"},
     "refine fewshot": {"strict_items"},
-    "demo": {"apart"},
 }
-"""Settings that change what an answer says, but not what is asked or the exit code; a demo has no tables."""
+"""Settings that change what an answer says, but not what is asked or the exit code."""
 
 
 def first_item_only(prompt: str) -> str:

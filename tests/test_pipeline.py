@@ -11,11 +11,11 @@ import pytest
 
 import pearl
 from pearl import Document, Pearl, Trace, load
+from pearl.cli.commands.demo import FOLDER
 from pearl.documents.tokens import Counter
 from pearl.errors import DataError, PlanningError, UsageError
 from pearl.llm import ActionTask, Message, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.plugins.files import find_data
 from pearl.runs.executors import Outcome, Task
 from pearl.runs.executors.local import run
 from pearl.trace import PlanFailed, RunStarted
@@ -174,15 +174,11 @@ def test_unknown_library_has_a_suggestion() -> None:
 
 
 def test_changing_a_fact_of_the_shipped_story_changes_the_answer(tmp_path: Path) -> None:
-    from pearl.cli.commands.demo import QUESTIONS
-
-    domain, question = QUESTIONS["story"]
-    path = find_data("documents", "demo", "story.txt")
-    assert path is not None
-    story = load(path)
+    question = "Why does Tobias cross the river every night at ten with an empty boat?"
+    story = load(FOLDER / "story.txt")
 
     async def ask(document: Document) -> list[str]:
-        async with Pearl(domain=domain) as pearl:
+        async with Pearl() as pearl:
             return [e.text for e in (await pearl.ask(question, document)).evidence]
 
     before = asyncio.run(ask(story))

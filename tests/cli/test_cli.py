@@ -175,19 +175,6 @@ def test_tasks_take_plans_paths_and_questions(pearl: Terminal) -> None:
     assert "unknown-action" in got[4]["error"]["message"]
 
 
-@pytest.mark.parametrize("document", ["story", "consultation"])
-def test_the_demo_shows_question_plan_steps_and_evidence(pearl: Terminal, document: str) -> None:
-    out = pearl("demo", document)
-    for part in ("Question:", "Plan", "1. ", "Answer", "Evidence", "characters "):
-        assert part in out
-    row = json.loads(pearl("demo", document, "--json"))
-    assert row["evidence"]
-    assert not row["unverified_quotes"]
-    # A passage stands in its steps and in the answer, with its place there, not once more below.
-    for each in row["evidence"]:
-        assert out.count(" ".join(each["text"].split())) == 2 * len(each["steps"])
-
-
 def test_inputs_are_never_written_over(pearl: Terminal) -> None:
     pearl("execute", "why.plan", "story.txt", "--out", "why.plan", code=2)
     pearl("ask", "Why?", "story.txt", "--trace", "./story.txt", code=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from tests.llm.backends.llamacpp.gguf_models import write_random_model
 from tests.llm.backends.transformers.tiny_models import save_saying
 from tests.models import answer_task
 from tests.server import Server
-from tests.skips import NO_TORCH
+from tests.skips import NO_LARGE, NO_TORCH
 
 BACKENDS = plugins.names("pearl.llm.backends")
 
@@ -37,10 +38,16 @@ def make(tmp_path: Path, openai_server: Server) -> Callable[[str], Model]:
     """A model of a backend, with what it needs."""
     rules = tmp_path / "rules.json"
     rules.write_text('[{"match": "", "reply": "it leaked"}]')
-    names = {"openai": "test-model", "ollama": "llama3.2:3b", "scripted": str(rules)}
+    reply = {"match": REQUEST.digest, "reply": "it leaked", "model": "A model, recorded 2026-11-23"}
+    (tmp_path / "recording.json").write_text(json.dumps([reply]))
+    names = {
+        "openai": "test-model", "ollama": "llama3.2:3b", "scripted": str(rules),
+        "recorded": str(tmp_path / "recording"),
+    }  # fmt: skip
 
     def make(backend: str) -> Model:
         if backend == "llamacpp":
+            pytest.importorskip("xllamacpp", reason=NO_LARGE)
             names[backend] = str(write_random_model(tmp_path / "random.gguf", n_context=16_384))
         if backend == "transformers":
             for package in ("torch", "transformers"):
@@ -98,7 +105,7 @@ def test_an_identity_tells_servers_and_files_apart(
     if not name:
         assert model.identity == model.name, "there is only one"
         return
-    path = Path(name)
+    path = Path(f"{name.partition(': ')[0]}.json" if backend == "recorded" else name)
     if path.exists():  # the same name, other weights or rules
         file = next(each for each in sorted([path, *path.rglob("*")]) if each.is_file())
         file.write_bytes(file.read_bytes() + b" ")

@@ -1,53 +1,75 @@
-"""`pearl demo`: a question about a shipped document, without a network or a key."""
+"""`pearl demo`: three questions about shipped documents, without a network or a key."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from pathlib import Path
 
 import click
 
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, force_option, option, setting_options, trace_option
+from pearl.cli.options import force_option, option
+from pearl.cli.terminal import new_console
+from pearl.cli.writing import OutputWriter
 
-QUESTIONS = {
-    "story": (
-        "quality",
-        "Why does Tobias cross the river every night at ten with an empty boat, and how does Nora feel about Tobias?",
+FOLDER = Path(__file__).parents[2] / "documents" / "demo"
+
+QUESTION = "Which lies does Nora tell Tobias, and why does she want to take one of them back?"
+
+PARTS = (
+    (
+        "A language model reads a story. These replies of a model were recorded, so no key is needed.",
+        [QUESTION, "story.txt", "--model", "recorded:demo"],
     ),
-    "consultation": (
-        "medical",
-        "Why is the metformin changed, and what should the patient do about sleep?",
+    (
+        "An exact count over a table. Python computes it; no language model takes part.",
+        ["How many crossings in the rain had more than 4 passengers?", "crossings.csv",
+         "--model", "extractive"],
     ),
-}
+    (
+        "The embedded model reads the story. It is not a language model: it quotes the passages that\n"
+        "fit best, so ask it for a fact or a reason that the text states.",
+        ["Why does Tobias cross the river every night at ten with an empty boat?", "story.txt",
+         "--model", "extractive"],
+    ),
+)  # fmt: skip
+"""What the demo shows, and the arguments of `pearl ask` that show it."""
 
 
 @click.command(cls=Command)
-@click.argument("document", type=click.Choice(sorted(QUESTIONS)), default="story")
-@option("--question", str, "Another question.")
-@setting_options()
-@trace_option
+@option(
+    "--copy", click.Path(file_okay=False), "Only copy the documents to FOLDER.", metavar="FOLDER"
+)
 @force_option
-@as_json
-def command(document: str, question: str | None, **options: Any) -> int:
-    """Ask a shipped DOCUMENT a question, and show every step."""
+def command(copy: str | None, force: bool) -> int:
+    """Ask shipped documents three questions, offline, and show the commands that do so."""
+    if copy is not None:
+        return _copy(Path(copy), OutputWriter(is_forced=force))
+    from pearl.cli.commands import ask
     from pearl.cli.work import run_tasks
     from pearl.documents.document import load
-    from pearl.plugins.files import find_data
     from pearl.runs.executors import Task
 
-    domain, asked = QUESTIONS[document]
-    if (
-        click.get_current_context().get_parameter_source("domain")
-        == click.core.ParameterSource.DEFAULT
-    ):
-        options["domain"] = domain
-    path = find_data("documents", "demo", f"{document}.txt")
-    assert path is not None, "the shipped documents are part of the package"
-    asked = question or asked
-    if not options["as_json"]:
-        click.echo(
-            f"Question: {asked}\nDocument: {path.name}, {len(path.read_text('utf-8').split()):,} words\n"
-        )
-    task = Task("", partial(load, path, name=path.name), asked)
-    return run_tasks([task], {**options, "verbose": True})
+    codes = []
+    for number, (title, args) in enumerate(PARTS, 1):
+        new_console().print(f"{number}. {title}", style="bold")
+        question, *others = args
+        click.echo(f'$ pearl ask "{question}" {" ".join(others)}\n')
+        with ask.command.make_context("ask", [*args]) as context:
+            document = partial(load, FOLDER / others[0], name=others[0])
+            task = Task("", document, question)
+            codes.append(run_tasks([task], {**context.params, "tells_plans": True}))
+        click.echo()
+    click.echo("For these commands, 'pearl demo --copy .' copies the documents here.")
+    return max(codes)
+
+
+def _copy(folder: Path, writer: OutputWriter) -> int:
+    paths = {FOLDER / args[1]: folder / args[1] for _, args in PARTS}
+    folder.mkdir(parents=True, exist_ok=True)
+    writer.check(*map(str, paths.values()))
+    for shipped, path in paths.items():
+        with writer.open(str(path)) as file:
+            file.write(shipped.read_text(encoding="utf-8"))
+        click.echo(path)
+    return 0

@@ -90,22 +90,26 @@ class Scripted:
         """Do nothing."""
 
 
-class _Rule(Frozen):
+class Rule(Frozen):
+    """A prepared reply: what it matches, its text, and the model that wrote it, if one did."""
+
     match: re.Pattern[str]
     reply: str
+    model: str = ""
 
 
 def create(name: str, settings: ModelSettings) -> Scripted:
     """Create the model with the rules of the file `name`."""
     if not name:
         raise UsageError("scripted: needs a file of rules", help="for example scripted:rules.json")
-    rules = _read(Path(name))
+    rules = read_rules(Path(name))
+    patterns = [re.compile(rule.match.pattern, re.DOTALL) for rule in rules]
 
     def reply(request: Request) -> str:
         prompt = request.prompt
-        for pattern, text in rules:
+        for pattern, rule in zip(patterns, rules, strict=True):
             if found := pattern.search(prompt):
-                return _expanded(found, text)
+                return _expanded(found, rule.reply)
         raise ModelError(
             f"no rule of {name} matches the prompt",
             kind="bad_request",
@@ -121,16 +125,16 @@ def create(name: str, settings: ModelSettings) -> Scripted:
     )
 
 
-def _read(path: Path) -> list[tuple[re.Pattern[str], str]]:
+def read_rules(path: Path) -> list[Rule]:
+    """The rules of a file."""
     try:
-        rules = TypeAdapter(list[_Rule]).validate_json(path.read_bytes())
+        return TypeAdapter(list[Rule]).validate_json(path.read_bytes())
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=path) from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = "".join(f"[{part!r}]" for part in first["loc"])
         raise DataError(f"rules{where}: {first['msg']}", path=path, help=FORMAT) from None
-    return [(re.compile(rule.match.pattern, re.DOTALL), rule.reply) for rule in rules]
 
 
 def _expanded(found: re.Match[str], text: str) -> str:

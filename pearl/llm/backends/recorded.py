@@ -1,0 +1,61 @@
+"""Replies that a language model wrote to exactly these requests, recorded; no model is asked now.
+
+`recorded:NAME` reads a recording that is part of the package: a file of rules as of `scripted:`, with
+the digest of a request in `match`, and the model and the date in `model`.
+`experiments/record_demo.py` writes it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pearl.documents.document import file_source
+from pearl.errors import ModelError, UsageError, suggest
+from pearl.llm import Request
+from pearl.llm.backends import Abilities, ModelSettings
+from pearl.llm.backends.scripted import Scripted, read_rules
+
+DESCRIPTION = "recorded replies of a language model: recorded:demo"
+
+FOLDER = Path(__file__).parents[1] / "recordings"
+
+
+class Recorded(Scripted):
+    """A model whose replies were recorded, by the digest of the request."""
+
+    reads_prompts = True
+
+
+def create(name: str, settings: ModelSettings) -> Recorded:
+    """Create the model of a recording; `name` may end with its models, as in `Model.name`."""
+    name = name.partition(": ")[0]
+    path = FOLDER / f"{name}.json"
+    if not path.is_file():
+        names = sorted(path.stem for path in FOLDER.glob("*.json"))
+        raise UsageError(f"unknown recording '{name}'", help=suggest(name, names, "recordings"))
+    rules = read_rules(path)
+    replies = {rule.match.pattern: rule.reply for rule in rules}
+    models = "; ".join(sorted({rule.model for rule in rules}))
+
+    def reply(request: Request) -> str:
+        if request.digest not in replies:
+            raise ModelError(
+                f"the recording '{name}' has no reply to this request",
+                kind="bad_request",
+                help="it replies to the commands that 'pearl demo' shows; for other questions name a "
+                "model, for example --model openai:gpt-4o",
+            )
+        return replies[request.digest]
+
+    model = Recorded(
+        reply,
+        name=f"recorded:{name}: {models}",
+        source=file_source(path),
+        window=settings.window,
+        is_recording=False,
+    )
+    model.notice = f"{model.name}; no model is asked now"
+    return model
+
+
+ABILITIES = Abilities("NAME")

@@ -1,0 +1,59 @@
+"""The demo: what it prints, and that its commands do so again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from pearl.cli import run
+from pearl.cli.commands.demo import PARTS, QUESTION
+from tests.cli.terminal import Terminal
+
+
+def test_the_recording_has_a_reply_to_every_request(pearl: Terminal) -> None:
+    assert run(["demo"]) == 0, "prompts have changed: experiments/record_demo.py records again"
+
+
+def test_the_commands_of_the_demo_print_its_answers_again(pearl: Terminal) -> None:
+    printed = pearl("demo")
+    pearl("demo", "--copy", "mine")
+    commands = re.findall(r"^\$ pearl (.+)$", printed, re.M)
+    assert len(commands) == len(PARTS) == 3
+    for command in commands:
+        question, document, *options = shlex.split(command)[1:]
+        again = pearl("ask", question, f"mine/{document}", *options)
+        assert again.replace("mine/", "") in printed
+        assert again.strip()
+
+
+def test_a_recorded_answer_is_labelled_and_its_quotes_are_in_the_story(pearl: Terminal) -> None:
+    pearl("demo", "--copy", ".", "--force")
+    answer = pearl.json("ask", QUESTION, "story.txt", "--model", "recorded:demo")
+    assert re.fullmatch(r"recorded:demo: Claude .+, recorded \d{4}-\d\d-\d\d", answer["model"])
+    assert answer["model"] in pearl.talk
+    assert answer["status"] == "answered"
+    assert answer["evidence"]
+    assert not answer["unverified_quotes"]
+
+
+def test_the_count_has_its_rows(pearl: Terminal) -> None:
+    question, name, *options = PARTS[1][1]
+    pearl("demo", "--copy", ".", "--force")
+    pearl("ask", question, name, *options, "--rows", "rows.csv")
+    rows = (pearl.folder / "rows.csv").read_text("utf-8").splitlines()[1:]
+    assert len(rows) == 4
+    assert all("rain" in row for row in rows)
+
+
+def test_another_question_has_no_recorded_reply(pearl: Terminal) -> None:
+    pearl("ask", "Who left?", "story.txt", "--model", "recorded:demo", code=5)
+    assert "the recording 'demo' has no reply to this request" in pearl.talk
+    assert "--model openai:" in pearl.talk
+    pearl("ask", "Who left?", "story.txt", "--model", "recorded:demoo", code=2)
+    assert "did you mean 'demo'?" in pearl.talk
+
+
+def test_documents_are_not_replaced(pearl: Terminal) -> None:
+    pearl("demo", "--copy", ".", code=2)
+    assert "'story.txt' exists already" in pearl.talk
+    assert not (pearl.folder / "crossings.csv").exists()
