@@ -7,7 +7,6 @@ $(if $(VERSION),,$(error $(PYTHON) does not start))
 endif
 VENV := .venv$(VERSION)
 BIN := $(VENV)/bin
-EXTRAS := data,eval,pictures
 
 .PHONY: setup demo models fmt check test test-all test-wheel test-extras test-docs test-ray test-rlm test-transformers test-browser goldens bench docs picture
 .DELETE_ON_ERROR:
@@ -15,9 +14,7 @@ EXTRAS := data,eval,pictures
 setup: $(VENV)/.installed
 
 demo: setup
-	@$(BIN)/pearl demo story
-	@echo
-	@$(BIN)/pearl demo consultation
+	@$(BIN)/pearl demo
 
 # What tests/real asks, and sentence vectors: 190 MB, fetched once, kept in the cache folder of the user, pinned by its hash.
 models: setup
@@ -35,15 +32,15 @@ check: setup
 	$(BIN)/lint-imports
 
 # A worker has neighbouring tests until the other has none: each large import, each fixture once.
-PYTEST := $(BIN)/pytest -n auto --dist worksteal
+IN_PARALLEL := -n auto --dist worksteal
 
 test: setup
-	$(PYTEST)
+	$(BIN)/pytest $(IN_PARALLEL)
 
-# Slow tests as well, those with a real model where `make models` has fetched it, and property-based
-# tests with all their examples.
-test-all: setup
-	$(PYTEST) --hypothesis-profile=thorough -m "slow or not slow"
+# Slow tests as well, those of large packages, those with a real model where `make models` has fetched it,
+# and property-based tests with all their examples.
+test-all: $(VENV)-all/.installed
+	$(VENV)-all/bin/python -m pytest $(IN_PARALLEL) --hypothesis-profile=thorough -m "slow or not slow"
 
 # What users install: the wheel, without extras, in an environment that has nothing else.
 test-wheel: setup
@@ -99,12 +96,13 @@ picture: $(VENV)-browser/.installed
 
 # Environments, of the versions in uv.lock. Those of the large extras lie on top of the usual one: few need
 # them, and `make demo` stays short. Byte code is written as modules are imported: most never are.
+$(VENV)-all/.installed: private WHAT := --editable ".[data,duckdb,faiss,llamacpp,pictures]" --group large
 $(VENV)-ray/.installed: private WHAT := --editable ".[ray]"
 $(VENV)-rlm/.installed: private WHAT := --editable ".[rlm]"
 $(VENV)-transformers/.installed: private WHAT := --editable ".[transformers]"
 $(VENV)-browser/.installed: private WHAT := --group browser
 $(VENV)-docs/.installed: private WHAT := --group docs
-ON_TOP := $(VENV)-ray/.installed $(VENV)-rlm/.installed $(VENV)-transformers/.installed $(VENV)-browser/.installed $(VENV)-docs/.installed
+ON_TOP := $(VENV)-all/.installed $(VENV)-ray/.installed $(VENV)-rlm/.installed $(VENV)-transformers/.installed $(VENV)-browser/.installed $(VENV)-docs/.installed
 $(ON_TOP): $(VENV)/.installed
 	$(PYTHON) -m venv $(@D)
 	ls -d $(CURDIR)/$(VENV)/lib/python*/site-packages | sed 's/.*/import site; site.addsitedir("&")/' >$$(ls -d $(@D)/lib/python*/site-packages)/below.pth
@@ -113,5 +111,5 @@ $(ON_TOP): $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml uv.lock
 	$(PYTHON) -m venv $(VENV)
-	.ci/install $(VENV) --quiet --editable ".[$(EXTRAS)]" --group dev
+	.ci/install $(VENV) --quiet --editable ".[eval]" --group dev
 	@touch $@

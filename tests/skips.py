@@ -17,7 +17,7 @@ NO_FASTAPI = "FastAPI is not installed here; make test-docs runs this"
 NO_DSPY = "dspy is not installed here; make test-rlm runs this"
 NO_PLAYWRIGHT = "playwright is not installed here; make test-browser runs this"
 NO_CHROMIUM = "there is no Chromium here; apt-get install chromium"
-NO_DUCKDB = "duckdb is not installed here; make demo installs it"
+NO_LARGE = "a large package is not installed here; make test-all runs this"
 NO_SMOLLM2 = "SmolLM2 is not here; make models fetches it"
 NO_MINILM = "all-MiniLM-L6-v2 is not here; make models fetches it"
 NO_WHEEL = "no installed package is given; make test-wheel runs this"
@@ -31,10 +31,14 @@ ALLOWED = {reason for name, reason in list(globals().items()) if name.isupper()}
 """Every reason above."""
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason=NO_RAY)
-needs_duckdb = pytest.mark.skipif(find_spec("duckdb") is None, reason=NO_DUCKDB)
 needs_dspy = pytest.mark.skipif(find_spec("dspy") is None, reason=NO_DSPY)
 needs_fastapi = pytest.mark.skipif(find_spec("fastapi") is None, reason=NO_FASTAPI)
 needs_mkdocs = pytest.mark.skipif(find_spec("material") is None, reason=NO_MKDOCS)
 needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason=NO_FULL_DEVICE)
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason=NO_PIPES)
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason=NO_PROC)
+
+
+def needs(package: str) -> pytest.MarkDecorator:
+    """A test that needs a large package, which `make setup` does not install."""
+    return pytest.mark.skipif(find_spec(package) is None, reason=NO_LARGE)

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 import pytest
-from PIL import Image
 
 from tests.browser.boxes import style
 from tests.browser.chromium import PHONE, needed
 from tests.browser.pages import page_of
 from tests.root import ROOT
+from tests.skips import NO_PLAYWRIGHT
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Show
 
 needed()
+
+Image = pytest.importorskip("PIL.Image", reason=NO_PLAYWRIGHT)
 
 GOLDENS = ROOT / "tests/browser/goldens"
 SEEN = ROOT / "out/browser"

@@ -13,6 +13,7 @@ from pearl.cli.files import data_options, read_data
 from tests.cli.terminal import STORY, Terminal
 from tests.server import Server
 from tests.shared import shared
+from tests.skips import needs
 
 QUESTION = "Why did Nils sell the boat?"
 OPTIONS = ["the hull was rotten", "he was rich"]
@@ -97,6 +98,7 @@ def test_a_sample_without_a_question_gets_no_plan(pearl: Terminal) -> None:
     assert "question is empty" in pearl.talk
 
 
+@needs("datasets")
 def test_split_subset_and_limit(pearl: Terminal) -> None:
     rows = [
         {"question": f"Who left at {i}?", "subsets": ["odd"] if i % 2 else []} for i in range(9)
@@ -120,7 +122,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[needs("datasets")] * (case == "folder")) for case in WRONG]
+)
 def test_wrong_data_options(pearl: Terminal, case: str) -> None:
     args, code, said = WRONG[case]
     write("q.jsonl", {"question": "Who?", "subsets": ["hard"]})

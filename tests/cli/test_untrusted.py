@@ -8,11 +8,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-from pyarrow import parquet
 
 from tests.cli.commands.test_runs import ANSWERED, SCHEMA, fill, pearl
 from tests.cli.terminal import Terminal
 from tests.server import Canned, Server, completion
+from tests.skips import NO_LARGE
 
 __all__ = ["pearl"]
 
@@ -43,6 +43,7 @@ def test_nonsense_usage_is_flagged_in_rows_and_breaks_no_table(
     assert '"n_implausible_calls":1' in Path("trace.jsonl").read_text().replace(" ", "")
     assert "-" not in pearl.talk.partition("actual")[2].splitlines()[0], "nothing below 0 is shown"
     id = json.loads(pearl("runs", "list", "--json"))[0]["id"]
+    parquet = pytest.importorskip("pyarrow.parquet", reason=NO_LARGE)
     pearl("runs", "export", id, "-o", "rows.parquet")
     (cells,) = parquet.read_table("rows.parquet").to_pylist()
     assert cells["input_tokens"] == usage["input_tokens"]
@@ -53,6 +54,7 @@ def test_nonsense_usage_is_flagged_in_rows_and_breaks_no_table(
 def test_rows_of_elsewhere_with_numbers_no_table_has_room_for(value: Any, pearl: Terminal) -> None:
     usage = {"input_tokens": value, "output_tokens": 6, "cached_tokens": 0}
     id = fill({**ANSWERED, "usage": usage, "duration_s": value})
+    parquet = pytest.importorskip("pyarrow.parquet", reason=NO_LARGE)
     for name in ("rows.parquet", "rows.csv", "rows.jsonl"):
         pearl("runs", "export", id, "-o", name)
     (cells,) = parquet.read_table("rows.parquet").to_pylist()

@@ -16,7 +16,7 @@ from pearl.cli import COMMANDS
 from tests.docs.conftest import FOLDER
 from tests.llm.backends.llamacpp.gguf_models import write_random_model
 from tests.server import Canned, Server, completion
-from tests.skips import needs_duckdb, needs_ray
+from tests.skips import needs, needs_ray
 
 PLANTED = {
     *sys.stdlib_module_names, *packages_distributions(), "sitecustomize", "usercustomize", "pearl",
@@ -31,10 +31,10 @@ WITH_CHILDREN = [
     ['ask "Who pays the deposit?" contract.html'],
     pytest.param(
         [f"{ASK} --model llamacpp:tiny.gguf --window 4096 --max-output-tokens 8"],
-        marks=pytest.mark.slow,
+        marks=[needs("xllamacpp"), pytest.mark.slow],
     ),
     pytest.param([f"{SQL} --sql-engine sqlite"], marks=pytest.mark.slow),
-    pytest.param([f"{SQL} --sql-engine duckdb"], marks=[needs_duckdb, pytest.mark.slow]),
+    pytest.param([f"{SQL} --sql-engine duckdb"], marks=[needs("duckdb"), pytest.mark.slow]),
     pytest.param(["execute why.plan story.txt --executor ray --out a.jsonl"], marks=needs_ray),
 ]
 OTHERS = [
@@ -43,7 +43,7 @@ OTHERS = [
     ["check why.plan", "fmt why.plan"],
     ["completion bash"],
     ["config show"],
-    ["demo story"],
+    ["demo"],
     ["doctor"],
     [
         "execute why.plan story.txt letters/ --out results.jsonl",

@@ -8,14 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import datasets
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from pearl.data.columns import rename
 from pearl.data.rows import Row, read_rows
 from pearl.errors import DataError, UsageError
+from tests.skips import needs
 
 
 def rows_of(path: Path, data: bytes | str) -> list[Row | DataError]:
@@ -129,9 +127,13 @@ def test_bad_lines_of_a_csv(tmp_path: Path) -> None:
     assert "r.csv:5: invalid CSV: unexpected end" in unclosed
 
 
+@needs("pyarrow")
 def test_parquet(tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
     path = tmp_path / "r.parquet"
-    table = pa.table({"a": [[1], None], "x": [0.5, float("nan")], "b": [b"raw", None]})
+    table = pyarrow.table({"a": [[1], None], "x": [0.5, float("nan")], "b": [b"raw", None]})
     parquet.write_table(table, path)
     assert [(row.line, row.fields) for row in read_rows(str(path)) if isinstance(row, Row)] == [
         (1, {"a": [1], "x": 0.5, "b": "b'raw'"}),
@@ -153,7 +155,10 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("case", UNREADABLE)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[needs("pyarrow")] * ("Parquet" in case)) for case in UNREADABLE],
+)
 def test_unreadable_file_is_one_error(tmp_path: Path, case: str) -> None:
     name, data, said = UNREADABLE[case]
     with pytest.raises(DataError) as caught:
@@ -191,6 +196,7 @@ def fields_of(name: Path, split: str | None = None) -> list[Any]:
     return [row.fields for row in read_rows(str(name), split) if isinstance(row, Row)]
 
 
+@needs("datasets")
 def test_a_folder_of_data_files(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     before = sorted(folder.rglob("*"))
     assert fields_of(folder, "train") == [{"a": 1}, {"a": 2}]
@@ -199,12 +205,19 @@ def test_a_folder_of_data_files(folder: Path, capfd: pytest.CaptureFixture[str])
     assert sorted(folder.rglob("*")) == before
 
 
+@needs("datasets")
 def test_a_folder_of_parquet(tmp_path: Path) -> None:
-    parquet.write_table(pa.table({"a": [1]}), tmp_path / "train.parquet")
+    import pyarrow
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"a": [1]}), tmp_path / "train.parquet")
     assert fields_of(tmp_path) == [{"a": 1}]
 
 
+@needs("datasets")
 def test_saved_datasets(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    import datasets
+
     one = datasets.Dataset.from_list([{"q": {"x": [1]}}])
     one.save_to_disk(tmp_path / "one")
     datasets.DatasetDict(train=one, dev=one).save_to_disk(tmp_path / "two")
@@ -214,6 +227,7 @@ def test_saved_datasets(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     assert capfd.readouterr() == ("", "")
 
 
+@needs("datasets")
 @pytest.mark.parametrize(
     ("split", "said"),
     [(None, "--split is missing"), ("trian", "did you mean 'train'"), ("zzz", "splits: ")],
@@ -223,6 +237,7 @@ def test_split_is_required_and_checked(folder: Path, split: str | None, said: st
         fields_of(folder, split)
 
 
+@needs("datasets")
 def test_datasets_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError) as empty:
         fields_of(tmp_path)
@@ -234,6 +249,7 @@ def test_datasets_that_cannot_be_read(tmp_path: Path) -> None:
         assert len(str(error.value).splitlines()) == 2
 
 
+@needs("datasets")
 @pytest.mark.parametrize(
     "name", ["no-such/dataset", pytest.param("nothing", marks=pytest.mark.slow)]
 )

@@ -7,6 +7,7 @@ import pytest
 from pearl.documents.document import DocumentKind, from_text, join, kind_by_name, load
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index
+from tests.skips import NO_LARGE
 
 CSV = "City,Fee\nHaifa,120\nEilat,90\n"
 
@@ -38,8 +39,8 @@ def test_a_long_table_is_known_by_its_first_records() -> None:
 
 
 def test_workbooks_and_parquet_are_tables_whatever_they_are_called(tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow", reason=NO_LARGE)
+    parquet = pytest.importorskip("pyarrow.parquet", reason=NO_LARGE)
     path = tmp_path / "fees.txt"
     parquet.write_table(pyarrow.table({"City": ["Haifa", "Eilat"]}), path)
     assert load(path).kind == "table"

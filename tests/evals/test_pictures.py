@@ -16,6 +16,9 @@ from pearl.evals.pictures import Picture, draw, heading, series_of, subsets_of
 from pearl.llm import Usage
 from pearl.llm.prices import Price
 from tests.evals.evallogs import header, log, record
+from tests.skips import needs
+
+pytestmark = needs("matplotlib")
 
 
 def drawn(*logs: EvalLog) -> tuple[dict[str, Picture], dict[str, str]]:

@@ -6,12 +6,15 @@ import ast
 import re
 import warnings
 from pathlib import Path
+from typing import Any
 
-import nbformat
 import pytest
-from IPython.core.inputtransformer2 import TransformerManager
 
 from tests.root import ROOT
+from tests.skips import NO_LARGE
+
+nbformat = pytest.importorskip("nbformat", reason=NO_LARGE)
+inputtransformer2 = pytest.importorskip("IPython.core.inputtransformer2", reason=NO_LARGE)
 
 NOTEBOOKS = sorted((ROOT / "experiments/notebooks").glob("*.ipynb"))
 
@@ -38,7 +41,7 @@ SHOWN = {
 notebooks = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
-def read(path: Path) -> nbformat.NotebookNode:
+def read(path: Path) -> Any:
     return nbformat.read(path, as_version=nbformat.NO_CONVERT)
 
 
@@ -64,7 +67,7 @@ def test_a_notebook_defines_no_functions_and_has_short_cells(path: Path) -> None
         if cell.cell_type != "code":
             continue
         assert len(cell.source.splitlines()) <= MAX_LINES, cell.source
-        code = TransformerManager().transform_cell(cell.source)
+        code = inputtransformer2.TransformerManager().transform_cell(cell.source)
         tree = compile(code, path.name, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
         assert not any(isinstance(node, defined) for node in ast.walk(tree)), cell.source

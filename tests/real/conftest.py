@@ -10,13 +10,14 @@ import pytest
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.llamacpp import create
 from tests.real.smollm2 import FILE, IS_THERE, Watched, llama_server
-from tests.skips import NO_SMOLLM2
+from tests.skips import NO_LARGE, NO_SMOLLM2
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _weights() -> None:
     if not IS_THERE:
         pytest.skip(NO_SMOLLM2)
+    pytest.importorskip("xllamacpp", reason=NO_LARGE)
 
 
 @pytest.fixture(scope="session")

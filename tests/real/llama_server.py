@@ -11,11 +11,11 @@ import json
 import os
 import sys
 
-import xllamacpp
-
 
 def main() -> None:
     """Serve until the caller is gone."""
+    import xllamacpp  # doctest imports this module in every environment
+
     parameters = xllamacpp.CommonParams()
     parameters.model.path = sys.argv[1]
     parameters.model_alias = {"smollm2"}

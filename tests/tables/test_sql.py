@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from pearl.tables import SqlEngine, check_engine, sql_child
 from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import QueryError
 from pearl.tables.sql import SqlLimits, SqlTable, _duckdb_data
-from tests.skips import NO_DUCKDB, NO_LIMITS
+from tests.skips import NO_LIMITS, needs
 from tests.tables.hostile import CANARY, SQL_THAT_IS_NONE, lines
 
 CLINICS = QueryTable(
@@ -31,7 +30,7 @@ CLINICS = QueryTable(
     ),
     "clinics",
 )
-DUCKDB = pytest.mark.skipif(find_spec("duckdb") is None, reason=NO_DUCKDB)
+DUCKDB = needs("duckdb")
 ENGINES = pytest.mark.parametrize(
     "engine", ["sqlite", pytest.param("duckdb", marks=[DUCKDB, pytest.mark.slow])]
 )

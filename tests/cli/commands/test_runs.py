@@ -16,7 +16,6 @@ from typing import Any
 import jsonschema
 import openpyxl
 import pytest
-from pyarrow import parquet
 
 from pearl.cli.commands.execute import command as execute
 from pearl.cli.commands.runs import ALLOWED
@@ -24,6 +23,7 @@ from pearl.runs.request import ExecuteRequest
 from pearl.runs.store import RunSpec, Store
 from tests.cli.terminal import PLAN, STORY, Terminal
 from tests.root import ROOT
+from tests.skips import needs
 
 SCHEMA = json.loads((ROOT / "docs/results.schema.json").read_text("utf-8"))
 COMMAND = ("execute", "why plan", "story.txt")
@@ -134,12 +134,15 @@ def test_export_as_json_lines(pearl: Terminal) -> None:
 def as_tables(folder: Path) -> list[list[dict[str, Any]]]:
     with (folder / "r.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
+    from pyarrow import parquet
+
     names, *rows = openpyxl.load_workbook(folder / "r.xlsx").active.iter_rows()
     assert all(cell.data_type != "f" for row in rows for cell in row)
     of_excel = [{a.value: b.value for a, b in zip(names, row, strict=True)} for row in rows]
     return [lines, of_excel, parquet.read_table(folder / "r.parquet").to_pylist()]
 
 
+@needs("pyarrow")
 def test_export_as_tables(pearl: Terminal) -> None:
     steps = [
         {"output": "age", "value": 51, "state": "found"},

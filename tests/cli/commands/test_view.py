@@ -17,6 +17,7 @@ from pearl.plugins.extras import install_hint
 from pearl.runs.store import Store
 from tests.cli.terminal import Terminal
 from tests.evals.evallogs import header, log, write
+from tests.skips import needs
 from tests.view.test_answer_page import Page
 
 
@@ -27,6 +28,7 @@ def folder(pearl: Terminal) -> Path:
     return pearl.folder
 
 
+@needs("matplotlib")
 @pytest.mark.slow
 def test_pictures_lie_beside_the_log(folder: Path, pearl: Terminal) -> None:
     write(log(4), folder / "dev.jsonl")
@@ -40,6 +42,7 @@ def test_pictures_lie_beside_the_log(folder: Path, pearl: Terminal) -> None:
     ]
 
 
+@needs("matplotlib")
 @pytest.mark.slow
 def test_several_logs_into_a_folder_that_is_made(folder: Path, pearl: Terminal) -> None:
     write(log(4), folder / "a.jsonl")
@@ -53,12 +56,14 @@ def test_several_logs_into_a_folder_that_is_made(folder: Path, pearl: Terminal) 
     assert {path.name: path.read_bytes() for path in Path("new/deep").iterdir()} == before
 
 
+@needs("matplotlib")
 def test_a_log_without_records_gives_a_page(folder: Path, pearl: Terminal) -> None:
     write(EvalLog(header(), ()), folder / "a.jsonl")
     assert pearl("view", "a.jsonl") == "a-pictures/index.html\n"
     assert pearl.talk.count(": no records\n") == 5
 
 
+@needs("matplotlib")
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
@@ -93,6 +98,7 @@ def test_a_missing_extra_is_named(
     assert not Path("a-pictures").exists()
 
 
+@needs("matplotlib")
 @pytest.mark.slow
 def test_a_home_that_cannot_be_written_is_not_talked_about(folder: Path) -> None:
     write(log(2), folder / "a.jsonl")

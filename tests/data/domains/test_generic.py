@@ -6,15 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import datasets
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from pearl.data.domains import Source, read_samples
 from pearl.data.samples import Sample, Turn
 from pearl.documents.document import Document
 from pearl.errors import DataError
+from tests.skips import needs
 
 OPTIONS = ["one", "2", "three", "four"]
 
@@ -120,12 +118,17 @@ def test_equal_texts_share_a_document_and_names_are_unique(tmp_path: Path) -> No
     ]  # fmt: skip
 
 
+@needs("datasets")
 def test_parquet_and_datasets(tmp_path: Path) -> None:
+    import datasets
+    import pyarrow
+    from pyarrow import parquet
+
     rows = [
         {"q": "Which?", "choices": ["a", "b"], "label": 2},
         {"q": "", "choices": [], "label": 0},
     ]
-    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "q.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "q.parquet")
     dataset = datasets.DatasetDict(dev=datasets.Dataset.from_list(rows))
     dataset.save_to_disk(tmp_path / "saved")
     for path, split in ((tmp_path / "q.parquet", None), (tmp_path / "saved", "dev")):

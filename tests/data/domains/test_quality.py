@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 
 from pearl.data.domains import Source, read_samples
@@ -14,6 +13,7 @@ from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.errors import DataError
 from tests.shared import shared
+from tests.skips import needs
 
 ARTICLE = "<html><body><p>Nils sold\nthe boat.</p><p>It was 1 &lt; 2.</p></body></html>"
 FOUR = ["a", "b", "c", "d"]
@@ -126,7 +126,10 @@ def test_bad_article_gives_one_error(tmp_path: Path, bad: Any, said: str) -> Non
     assert isinstance(good, Sample)
 
 
+@needs("datasets")
 def test_the_flat_layout_of_hubs(tmp_path: Path) -> None:
+    import datasets
+
     flat = [
         {"article": "Nils left.", "question": "Who?", "options": FOUR, "answer": 0, "hard": True},
         {"article": "Nils left.", "question": "When?", "options": FOUR, "answer": 3, "hard": False},
@@ -146,7 +149,10 @@ def test_the_flat_layout_of_hubs(tmp_path: Path) -> None:
         assert "'answer' is 4, not 0 to 3" in str(bad)
 
 
+@needs("datasets")
 def test_official_rows_of_a_dataset(tmp_path: Path) -> None:
+    import datasets
+
     rows = [row(question(difficult=1, validation=needed(3, 4)), question("When?"))]
     datasets.Dataset.from_list(rows).save_to_disk(tmp_path / "saved")
     first, second = read(tmp_path / "saved")

@@ -6,14 +6,16 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import pyarrow
 import pytest
-from pyarrow import parquet
 
 from pearl.documents.document import Document, load
 from pearl.documents.readers.parquet import read
 from pearl.documents.table import find_tables
 from pearl.errors import DataError
+from tests.skips import NO_LARGE
+
+pyarrow = pytest.importorskip("pyarrow", reason=NO_LARGE)
+parquet = pytest.importorskip("pyarrow.parquet", reason=NO_LARGE)
 
 
 def save(columns: dict[str, list[Any]]) -> bytes:

@@ -12,6 +12,7 @@ from pearl import plugins
 from pearl.errors import DataError
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.corpus.sources import New, find_files
+from tests.skips import NO_LARGE
 
 
 def entries(path: Path, known: dict[bytes, int] | None = None) -> list[Any]:
@@ -53,7 +54,7 @@ def test_other_files_of_rows(tmp_path: Path, suffix: str) -> None:
         case ".json":
             path.write_text(json.dumps([{"id": "a", "text": "Salt", "n": "1"}, {"text": "Sea"}]))
         case ".parquet":
-            pa = pytest.importorskip("pyarrow")
+            pa = pytest.importorskip("pyarrow", reason=NO_LARGE)
             from pyarrow import parquet
 
             table = pa.table({"id": ["a", None], "text": ["Salt", "Sea"], "n": ["1", None]})

@@ -1,4 +1,4 @@
-"""A file of random weights."""
+"""A file of random weights, for tests that are skipped where no program can run it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.llm.backends.llamacpp.gguf_models import write_random_model
+from tests.skips import NO_LARGE
+
+
+@pytest.fixture(autouse=True)
+def _runs() -> None:
+    pytest.importorskip("xllamacpp", reason=NO_LARGE)
 
 
 @pytest.fixture(scope="session")
