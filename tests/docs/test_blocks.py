@@ -41,8 +41,8 @@ set -o pipefail
 trap 'echo "$? $BASH_COMMAND" >>"{}"' ERR
 """
 """How the shell begins: a command that fails is noted, and the next one runs."""
-MADE = {"model.gguf", "documents/lease.txt"}
-"""What a page has somebody get, or makes itself by `pearl init`."""
+MADE = {"model.gguf", "documents/lease.txt", "demo/story.txt"}
+"""What a page has somebody get, or makes itself by `pearl init` or `pearl demo --copy`."""
 PLUG_INS = ROOT / "CONTRIBUTING.md"
 """Its blocks of Python are files of a package, which tests/plugins/test_foreign.py installs and tries."""
 

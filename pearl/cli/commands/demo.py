@@ -29,7 +29,7 @@ PARTS = (
     (
         "The embedded model reads the story. It is not a language model: it quotes the passages that\n"
         "fit best, so ask it for a fact or a reason that the text states.",
-        ["Why does Tobias cross the river every night at ten with an empty boat?", "story.txt",
+        ["Why did Mrs Fenn stop speaking to Tobias?", "story.txt",
          "--model", "extractive"],
     ),
 )  # fmt: skip
