@@ -1,6 +1,6 @@
 """Takes docs/pictures/answer.png: the page of the recorded answer of `pearl demo`.
 
-It needs Chromium; Playwright and Pillow are in the group `browser`.
+It needs Chromium; Playwright and Pillow come with the group `browser`.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from pearl.mining.refinement import Refinement, compared
 from pearl.mining.refining import RefineSettings, read_drafts, refine_actions
 from tests.evals.evallogs import header, log, record
 from tests.mining.drafts import PLAIN, mined, pairs, row
+from tests.skips import needs
 
 VOID = {"meta", "br", "wbr"}
 
@@ -79,6 +80,7 @@ def of(*records: Any, **fields: Any) -> EvalLog:
     return EvalLog(header(**fields), records)
 
 
+@needs("matplotlib")
 def test_a_page_shows_pictures_table_facts_and_records() -> None:
     seen = read_page(log(3), log(3, n_actions=3), pictures=True)
     assert seen.tags.count("figure") == seen.tags.count("svg") == 4

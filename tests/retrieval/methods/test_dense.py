@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pearl.errors import UsageError
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.methods import Query, Ranking, dense
+from tests.skips import needs
 
 
 @dataclass
@@ -79,6 +80,7 @@ def test_missing_or_mismatched_vectors_are_an_error(vectors: Any, vector: Any, s
         ranked(vectors, vector, 3)
 
 
+@needs("faiss")
 @pytest.mark.slow
 def test_faiss_is_used_for_many_vectors_and_many_queries_alone(
     monkeypatch: pytest.MonkeyPatch,
