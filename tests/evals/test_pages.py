@@ -118,6 +118,7 @@ def test_a_record_tells_everything() -> None:
         assert text in seen.text, text
 
 
+@needs("matplotlib")
 def test_hostile_text_stays_text() -> None:
     evil = "<script>alert(1)</script><img src=x onerror=y>\"'&amp;"
     seen = read_page(
