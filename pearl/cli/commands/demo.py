@@ -14,25 +14,28 @@ from pearl.cli.writing import OutputWriter
 
 FOLDER = Path(__file__).parents[2] / "documents" / "demo"
 
-QUESTION = "Which lies does Nora tell Tobias, and why does she want to take one of them back?"
+QUESTION = "Why did Irene think that her father had turned her away, and what had he really done?"
 
 PARTS = (
     (
-        "A language model reads a story. These replies of a model were recorded, so no key is needed.",
+        "A language model reads a story of 5,600 words (recorded, so no key is needed)",
         [QUESTION, "story.txt", "--model", "recorded:demo"],
     ),
     (
-        "An exact count over a table. Python computes it; no language model takes part.",
-        ["How many crossings in the rain had more than 4 passengers?", "crossings.csv",
-         "--model", "extractive"],
+        "Python counts the rows of a table (exact, no language model takes part)",
+        [
+            "How many crossings in the rain had more than 4 passengers?",
+            "crossings.csv",
+            "--model",
+            "extractive",
+        ],
     ),
     (
-        "The embedded model reads the story. It is not a language model: it quotes the passages that\n"
-        "fit best, so ask it for a fact or a reason that the text states.",
-        ["Why did Mrs Fenn stop speaking to Tobias?", "story.txt",
-         "--model", "extractive"],
+        "The embedded model reads the story. It is not a language model: it quotes the\n"
+        "   passages that fit a question best. Ask it for facts and reasons in the text.",
+        ["Why did Mrs Fenn stop speaking to Tobias?", "story.txt", "--model", "extractive"],
     ),
-)  # fmt: skip
+)
 """What the demo shows, and the arguments of `pearl ask` that show it."""
 
 
@@ -60,7 +63,7 @@ def command(copy: str | None, force: bool) -> int:
             task = Task("", document, question)
             codes.append(run_tasks([task], {**context.params, "tells_plans": True}))
         click.echo()
-    click.echo("For these commands, 'pearl demo --copy .' copies the documents here.")
+    click.echo("To run these commands yourself, copy the documents: pearl demo --copy .")
     return max(codes)
 
 
