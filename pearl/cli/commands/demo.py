@@ -11,6 +11,7 @@ from pearl.cli.help import Command
 from pearl.cli.options import force_option, option
 from pearl.cli.terminal import new_console
 from pearl.cli.writing import OutputWriter
+from pearl.errors import DataError
 
 FOLDER = Path(__file__).parents[2] / "documents" / "demo"
 
@@ -69,7 +70,10 @@ def command(copy: str | None, force: bool) -> int:
 
 def _copy(folder: Path, writer: OutputWriter) -> int:
     paths = {FOLDER / args[1]: folder / args[1] for _, args in PARTS}
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot be created: {error.strerror}", path=folder) from None
     writer.check(*map(str, paths.values()))
     for shipped, path in paths.items():
         with writer.open(str(path)) as file:

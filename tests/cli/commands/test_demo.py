@@ -53,7 +53,9 @@ def test_another_question_has_no_recorded_reply(pearl: Terminal) -> None:
     assert "did you mean 'demo'?" in pearl.talk
 
 
-def test_documents_are_not_replaced(pearl: Terminal) -> None:
+def test_documents_are_not_replaced_and_need_a_folder(pearl: Terminal) -> None:
     pearl("demo", "--copy", ".", code=2)
     assert "'story.txt' exists already" in pearl.talk
     assert not (pearl.folder / "crossings.csv").exists()
+    pearl("demo", "--copy", "story.txt/folder", code=3)
+    assert "story.txt/folder: cannot be created" in pearl.talk
