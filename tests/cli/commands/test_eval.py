@@ -19,6 +19,7 @@ from pearl.runs.executors.local import UNDER_WAY
 from tests.cli.terminal import Terminal
 from tests.runs.store.children import await_replies
 from tests.server import Server
+from tests.skips import needs
 
 STORY = (
     "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. "
@@ -349,6 +350,7 @@ def test_results_are_scored_with_their_failures(pearl: Terminal) -> None:
     assert "--seeds cannot be combined with --results" in pearl.talk
 
 
+@needs("matplotlib")  # of its page
 def test_a_log_of_results_is_about_what_made_them(pearl: Terminal) -> None:
     Path("rules.json").write_text('[{"match": ".", "reply": "A"}]', encoding="utf-8")
     Path("bank").mkdir()
