@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+import sys
 from pathlib import Path
 
 import click
@@ -20,24 +20,25 @@ QUESTION = "Why did Irene think that her father had turned her away, and what ha
 PARTS = (
     (
         "A language model reads a story of 5,600 words (recorded, so no key is needed)",
-        [QUESTION, "story.txt", "--model", "recorded:demo"],
+        QUESTION,
+        "story.txt",
+        "recorded:demo",
     ),
     (
         "Python counts the rows of a table (exact, no language model takes part)",
-        [
-            "How many crossings in the rain had more than 4 passengers?",
-            "crossings.csv",
-            "--model",
-            "extractive",
-        ],
+        "How many crossings in the rain had more than 4 passengers?",
+        "crossings.csv",
+        "extractive",
     ),
     (
         "The embedded model reads the story. It is not a language model: it quotes the\n"
         "   passages that fit a question best. Ask it for facts and reasons in the text.",
-        ["Why did Mrs Fenn stop speaking to Tobias?", "story.txt", "--model", "extractive"],
+        "Why did Mrs Fenn stop speaking to Tobias?",
+        "story.txt",
+        "extractive",
     ),
 )
-"""What the demo shows, and the arguments of `pearl ask` that show it."""
+"""Titles, questions, documents and models."""
 
 
 @click.command(cls=Command)
@@ -49,27 +50,30 @@ def command(copy: str | None, force: bool) -> int:
     """Ask shipped documents three questions, offline, and show the commands that do so."""
     if copy is not None:
         return _copy(Path(copy), OutputWriter(is_forced=force))
-    from pearl.cli.commands import ask
-    from pearl.cli.work import run_tasks
-    from pearl.documents.document import load
-    from pearl.runs.executors import Task
+    import pearl
+    from pearl.cli.output import print_answer
 
-    codes = []
-    for number, (title, args) in enumerate(PARTS, 1):
-        new_console().print(f"{number}. {title}", style="bold")
-        question, *others = args
-        click.echo(f'$ pearl ask "{question}" {" ".join(others)}\n')
-        with ask.command.make_context("ask", [*args]) as context:
-            document = partial(load, FOLDER / others[0], name=others[0])
-            task = Task("", document, question)
-            codes.append(run_tasks([task], {**context.params, "tells_plans": True}))
-        click.echo()
-    click.echo("To run these commands yourself, copy the documents: pearl demo --copy .")
-    return max(codes)
+    console = new_console()
+    answers = []
+    for number, (title, question, name, model) in enumerate(PARTS, 1):
+        console.print(f"{number}. {title}", style="bold")
+        console.print(f'$ pearl ask "{question}" {name} --model {model}\n')
+        document = pearl.load(FOLDER / name, name=name)
+        answer = pearl.run(pearl.Pearl(model).ask(question, document))
+        if number == 1:
+            console.print(f"{answer.model}\n")
+            console.print("Plan, written by the model before it reads the story", style="bold")
+            console.print(f"{answer.plan.partition('- None')[2].strip()}\n")
+            console.print("Answer", style="bold")
+        print_answer(answer, sys.stdout)
+        console.print()
+        answers.append(answer)
+    console.print("To run these commands yourself, copy the documents: pearl demo --copy .")
+    return int(any(answer.is_unsure for answer in answers))
 
 
 def _copy(folder: Path, writer: OutputWriter) -> int:
-    paths = {FOLDER / args[1]: folder / args[1] for _, args in PARTS}
+    paths = {FOLDER / name: folder / name for _, _, name, _ in PARTS}
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -37,9 +37,9 @@ def test_a_recorded_answer_is_labelled_and_its_quotes_are_in_the_story(pearl: Te
 
 
 def test_the_count_has_its_rows(pearl: Terminal) -> None:
-    question, name, *options = PARTS[1][1]
+    _, question, name, model = PARTS[1]
     pearl("demo", "--copy", ".", "--force")
-    pearl("ask", question, name, *options, "--rows", "rows.csv")
+    pearl("ask", question, name, "--model", model, "--rows", "rows.csv")
     rows = (pearl.folder / "rows.csv").read_text("utf-8").splitlines()[1:]
     assert len(rows) == 4
     assert all("rain" in row for row in rows)
