@@ -53,11 +53,11 @@ def command(copy: str | None, force: bool) -> int:
     import pearl
     from pearl.cli.output import print_answer
 
-    console = new_console()
+    console = new_console(soft_wrap=not sys.stdout.isatty())
     answers = []
     for number, (title, question, name, model) in enumerate(PARTS, 1):
         console.print(f"{number}. {title}", style="bold")
-        console.print(f'$ pearl ask "{question}" {name} --model {model}\n')
+        console.print(f'$ pearl ask "{question}" {name} --model {model}\n', soft_wrap=True)
         document = pearl.load(FOLDER / name, name=name)
         answer = pearl.run(pearl.Pearl(model).ask(question, document))
         if number == 1:
