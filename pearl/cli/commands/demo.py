@@ -47,7 +47,7 @@ PARTS = (
 )
 @force_option
 def command(copy: str | None, force: bool) -> int:
-    """Ask shipped documents three questions, offline, and show the commands that do so."""
+    """Answer three questions about shipped documents, offline."""
     if copy is not None:
         return _copy(Path(copy), OutputWriter(is_forced=force))
     import pearl
