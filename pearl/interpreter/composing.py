@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Counts
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -149,11 +150,14 @@ def _shown(
     blocks: list[str] = []
     items: list[_Item] = []
     values: dict[str, tuple[int, str]] = {}
-    n_quotes = MAX_QUOTES // len(parts)
-    for part in parts:
-        quotes = [evidence[number - 1] for number in part.evidence[:n_quotes]]
+    # Turn by turn, so that results with few quotes leave room to others.
+    turns = sorted((turn, i) for i, part in enumerate(parts) for turn in range(len(part.evidence)))
+    n_quotes = Counts(i for _, i in turns[:MAX_QUOTES])
+    for_texts = MAX_TOKENS - MAX_QUOTE_TOKENS * n_quotes.total()
+    for i, part in enumerate(parts):
+        quotes = [evidence[number - 1] for number in part.evidence[: n_quotes[i]]]
         label = shortened(part.label, MAX_LABEL)
-        room = MAX_TOKENS // len(parts) - MAX_QUOTE_TOKENS * len(quotes) - counter.count(label)
+        room = for_texts // len(parts) - counter.count(label)
         # A computed value is inserted by its name, so that the model cannot copy it wrongly.
         is_named = isinstance(part.value, bool | int | float | Decimal)
         value = (

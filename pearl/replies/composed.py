@@ -156,7 +156,8 @@ def read_composed(
             if not bare or (not cites and not is_intro):
                 n_uncited += bool(bare)
                 continue
-            support = "\n".join([question, *(items[n] for n in cites)])
+            # An introduction speaks of the sentences that follow it.
+            support = "\n".join([question, *(items if is_intro else (items[n] for n in cites))])
             shown = _NAME.sub(lambda name: values[name[1]][1], bare)
             stranger = _stranger(_LISTED.sub("", shown), support)
             if stranger:

@@ -75,7 +75,9 @@ def test_sentences_cite_the_evidence_and_values_are_inserted() -> None:
         ("- It leaked [1]\n- {n} boats [2]", "- It leaked\n- 2 boats", ""),
         ("She took 1,200 crowns [1].", "She took 1,200 crowns.", ""),
         ("She had two boats [2].", "She had two boats.", ""),
+        ("She had two boats:\n- Maria [2]\n- Elsa [3]", "She had two boats:\n- Maria\n- Elsa", ""),
         # The parts are shown instead:
+        ("She had four boats:\n- Maria [2]\n- Elsa [3]", "", "it says 'four'"),
         ("She had 3 boats [2].", "", "it says '3'"),
         ("She had three boats [2].", "", "it says 'three'"),
         ("She took 1,200 crowns [2].", "", "it says '1,200'"),
