@@ -97,7 +97,7 @@ class Report:
 
 def _measures(scores: RetrievalScores) -> dict[str, Any]:
     """Without the values of every topic."""
-    return {name: value for name, value in scores.to_json().items() if name != "topics"}
+    return {name: value for name, value in scores.to_dict().items() if name != "topics"}
 
 
 @dataclass(frozen=True)

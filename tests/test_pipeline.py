@@ -65,7 +65,7 @@ def test_coverage_of_an_answer_is_its_lowest_step() -> None:
 
 def test_answers_are_json_and_html() -> None:
     answer = asyncio.run(Pearl(Scripted(reply)).ask("Why <b>?", DOCUMENT))
-    row = json.loads(json.dumps(answer.to_json()))
+    row = json.loads(json.dumps(answer.to_dict()))
     assert row["status"] == "degraded"
     assert row["why"] == "step 'event': not in the document: 'The ferry sank at midnight.'"
     assert row["evidence"][0]["start"] == TEXT.index("Mara")
@@ -213,12 +213,12 @@ def test_bug_in_one_task_does_not_affect_others() -> None:
         return [outcome async for outcome in run(Pearl(Scripted(faulty)), tasks)]
 
     outcomes = asyncio.run(main())
-    assert [outcome.to_json()["status"] for outcome in outcomes] == [
+    assert [outcome.to_dict()["status"] for outcome in outcomes] == [
         "degraded",
         "failed",
         "degraded",
     ]
-    assert outcomes[1].to_json()["error"]["type"] == "ZeroDivisionError"
+    assert outcomes[1].to_dict()["error"]["type"] == "ZeroDivisionError"
 
 
 def test_string_is_refused_as_document() -> None:

@@ -185,7 +185,7 @@ def _run(args: Sequence[str] | None) -> int:
         message = _placed(error).replace("\n", " ")
         return fail("UsageError", message, f"see '{command} --help'", error.exit_code)
     except PearlError as error:
-        return fail(*error.to_json().values())
+        return fail(*error.to_dict().values())
     except (click.Abort, KeyboardInterrupt):
         return fail("Interrupted", "interrupted", None, 130)
     except BrokenPipeError:

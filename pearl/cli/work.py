@@ -160,10 +160,10 @@ async def _run_reported(
                 try:
                     async for outcome in run:
                         if options["rows_out"] and outcome.result is not None:
-                            found = [row.to_json() for row in outcome.result.rows]
+                            found = [row.to_dict() for row in outcome.result.rows]
                             rows.append({"id": outcome.unit.id, "evidence": found})
                         if n_tasks != 1 and options["as_json"]:
-                            file.write(to_json(outcome.to_json()) + "\n")
+                            file.write(to_json(outcome.to_dict()) + "\n")
                         elif n_tasks != 1:
                             around = await asyncio.to_thread(_surroundings, outcome, options)
                             with reporter.aside():
@@ -211,7 +211,7 @@ def _page(outcome: Outcome[Task], model: str) -> str:
     if outcome.unit.document is not None:
         with suppress(PearlError):  # an unreadable document is the reason of the failure
             document = outcome.unit.document()
-    row = {"model": model, **outcome.to_json()}
+    row = {"model": model, **outcome.to_dict()}
     return result_page(ResultRecord(outcome.unit.id, row, tuple(outcome.trace), document))
 
 
@@ -335,7 +335,7 @@ def _print_only(outcome: Outcome[Task], file: IO[str], options: Mapping[str, Any
     """Print a single answer, or the finished steps of a failed task."""
     error = outcome.error
     if options["as_json"]:
-        row = {key: value for key, value in outcome.to_json().items() if key != "id" or value}
+        row = {key: value for key, value in outcome.to_dict().items() if key != "id" or value}
         file.write(to_json(row, indent=None if options["as_lines"] else 2) + "\n")
     elif error is not None:
         finished = error.finished if isinstance(error, ExecutionError) else ()
@@ -576,7 +576,7 @@ WIDTH = 160
 def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
     """Print a forecast to stdout as JSON, or as a table with its assumptions."""
     if as_json:
-        click.echo(to_json(found.to_json(), indent=2))
+        click.echo(to_json(found.to_dict(), indent=2))
         return
     from rich.table import Table
 

@@ -109,7 +109,7 @@ class Sample:
             return f"{self.document.name} {self.document.digest}"
         return "" if self.document is None else file_source(self.document)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """A row that the `generic` domain parses to the same sample."""
         row: dict[str, Any] = {**self.extra, "id": self.id, "question": self.question}
         if isinstance(self.document, Document):

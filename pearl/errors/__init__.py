@@ -73,7 +73,7 @@ class PearlError(ShownInNotebooks, Exception):
         self.message = message
         self.help = help
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The error as JSON data: in rows of results, and on stdout with `--json`."""
         return {
             "type": type(self).__name__,

@@ -82,7 +82,7 @@ class Diagnostic(ShownInNotebooks):
             rows.append(f"{margin} = help: {self.help}")
         return "\n".join(rows)
 
-    def to_json(self, text: str) -> dict[str, object]:
+    def to_dict(self, text: str) -> dict[str, object]:
         """The diagnostic as JSON data; line and column from 1, offsets from 0."""
         line, column = self.span.position(text)
         fix = self.fix and {

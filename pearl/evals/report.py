@@ -158,7 +158,7 @@ class Score:
         """Mean cost; None if prices are unknown."""
         return None if self.cost_usd is None else self.cost_usd / self.n
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The score as JSON data, with fractions also in percent to one decimal."""
         return {**asdict(self), "accuracy_pct": round(100 * self.accuracy.estimate, 1)}
 
@@ -464,7 +464,7 @@ class Calibration:
         """Whether there are too few answers for reliable figures."""
         return self.n < MIN_ANSWERS
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
         return {**asdict(self), "is_scarce": self.is_scarce}
 

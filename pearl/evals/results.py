@@ -56,7 +56,7 @@ class ResultUnit(RecordUnit):
 def result_units(samples: Iterable[Sample], evaluation: Evaluation) -> Iterator[ResultUnit]:
     """A unit for each row of results; the output of `execute` is in the `extra` of the samples."""
     for sample in samples:
-        said = json.dumps(sample.to_json(), sort_keys=True, default=str)
+        said = json.dumps(sample.to_dict(), sort_keys=True, default=str)
         yield ResultUnit(sample.id, None, text_sha256(said), sample, evaluation)
 
 

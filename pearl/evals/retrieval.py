@@ -219,7 +219,7 @@ class RetrievalScores:
 
         return 1_000 * float(np.percentile(self.seconds, percentile)) if self.seconds else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Means with intervals, latency and what was left out; values of every topic."""
         return {
             "method": self.method,
@@ -278,12 +278,12 @@ class RetrievalEvaluation:
             for first, second in combinations(scores, 2)
         ]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """JSON data."""
         return {
             "coverage": asdict(self.coverage),
             "measures": list(self.measures),
-            "rows": [one.to_json() for one in self.scores],
+            "rows": [one.to_dict() for one in self.scores],
             "comparisons": [asdict(one) for one in self.comparisons()],
         }
 

@@ -355,7 +355,7 @@ async def evaluate(
     found = local.run(pearl, evaluation.units(samples), listener=listener)
     async with aclosing(found) as outcomes:
         async for outcome in outcomes:
-            yield EvalRecord.model_validate(outcome.to_json())
+            yield EvalRecord.model_validate(outcome.to_dict())
 
 
 @dataclass(frozen=True, slots=True)

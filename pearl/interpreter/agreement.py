@@ -212,7 +212,7 @@ class Agreement:
             text += f"; {self.n_unwritten} of {self.n_plans} plans could not be written"
         return text
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
         return {
             "plans": self.n_plans,

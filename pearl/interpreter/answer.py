@@ -16,6 +16,7 @@ from pearl.documents.table import cell_span
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
 from pearl.errors import Span
+from pearl.errors.escaping import to_json
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.agreement import Agreement
 from pearl.interpreter.parts import (
@@ -46,7 +47,7 @@ class CellEvidence:
     text: str
     span: Span
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The cell as JSON data."""
         place = {"start": self.span.start, "end": self.span.end}
         return {"column": self.column, "text": self.text, **place}
@@ -89,7 +90,7 @@ class RowEvidence:
             )
         return f"{place}{', '.join(self.steps)}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The row as JSON data; positions are in the text of its source."""
         place = {"start": self.span.start, "end": self.span.end} if self.span else {}
         return {
@@ -100,7 +101,7 @@ class RowEvidence:
             **place,
             "source": self.source,
             **({} if self.number is None else {"row": self.number}),
-            **({"cells": [cell.to_json() for cell in self.cells]} if self.cells else {}),
+            **({"cells": [cell.to_dict() for cell in self.cells]} if self.cells else {}),
             "steps": list(self.steps),
             "state": "found" if self.is_decided else "undecided",
             **({"ranks": dict(self.ranks)} if self.ranks else {}),
@@ -345,7 +346,11 @@ class Answer(ShownInNotebooks):
         whole = [coverage for is_by_row, coverage in read if not is_by_row]
         return min([*whole, *([max(by_row)] if by_row else [])], default=None)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, *, indent: int | None = None) -> str:
+        """The answer as the text of a JSON object: one row of a results file."""
+        return to_json(self.to_dict(), indent=indent)
+
+    def to_dict(self) -> dict[str, Any]:
         """The answer as JSON data: one row of a results file."""
         understood = self.understood and {
             "question": self.understood.question, "notes": list(self.understood.notes)
@@ -363,13 +368,13 @@ class Answer(ShownInNotebooks):
             "model": self.model,
             "plan": self.plan,
             "evidence": [
-                *(each.to_json() for each in self.evidence),
-                *(row.to_json() for row in self.rows),
+                *(each.to_dict() for each in self.evidence),
+                *(row.to_dict() for row in self.rows),
             ],
-            "unverified_quotes": [quote.to_json() for quote in self.unverified],
+            "unverified_quotes": [quote.to_dict() for quote in self.unverified],
             **({"notes": list(self.notes)} if self.notes else {}),
-            **({} if self.agreement is None else {"agreement": self.agreement.to_json()}),
-            "steps": [step.to_json() for step in self.steps],
+            **({} if self.agreement is None else {"agreement": self.agreement.to_dict()}),
+            "steps": [step.to_dict() for step in self.steps],
             "coverage": self.coverage,
             "usage": {
                 "input_tokens": self.usage.n_input_tokens,

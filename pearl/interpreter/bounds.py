@@ -35,7 +35,7 @@ class Range:
         """These bounds with a lower bound of 0."""
         return Range(0, self.most)
 
-    def to_json(self) -> dict[str, float | None]:
+    def to_dict(self) -> dict[str, float | None]:
         """As JSON data."""
         return {"least": self.least, "most": self.most}
 

@@ -410,8 +410,8 @@ async def answer_plan(
             answer=answer.text,
             usage=answer.usage,
             duration_s=answer.duration_s,
-            evidence=tuple(passage.to_json() for passage in answer.evidence),
-            unverified_quotes=tuple(quote.to_json() for quote in answer.unverified),
+            evidence=tuple(passage.to_dict() for passage in answer.evidence),
+            unverified_quotes=tuple(quote.to_dict() for quote in answer.unverified),
             n_rows=len(answer.rows),
         )
     )

@@ -94,7 +94,7 @@ class StepResult:
         """The input of later steps: a model's full reply, because its quotes may matter."""
         return self.value if isinstance(self.value, Rows | Scalar) else self.reply or self.text
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The result as JSON data."""
         return {
             "output": self.output,

@@ -83,7 +83,7 @@ class Served:
     is_told: bool
     price: Price | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """JSON data; prices in US dollars per million tokens."""
         price = None if self.price is None else self.price.model_dump()
         return {"id": self.id, "window": self.window, "is_told": self.is_told, "price": price}
@@ -98,9 +98,9 @@ class Running:
     models: tuple[Served, ...]
     failure: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """JSON data."""
-        models = [model.to_json() for model in self.models]
+        models = [model.to_dict() for model in self.models]
         return {
             "name": self.name, "address": self.address, "models": models, "failure": self.failure,
         }  # fmt: skip

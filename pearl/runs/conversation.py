@@ -97,7 +97,7 @@ class Conversation:
             answer = await self._pearl.ask(
                 question, self.document, history=self.turns, token_budget=token_budget, trace=trace
             )
-            row = {**answer.to_json(), "question": one_line(question), "answer": answer.text}
+            row = {**answer.to_dict(), "question": one_line(question), "answer": answer.text}
             self._rows.append(_Row.model_validate(row))
             self.last = answer
         return answer

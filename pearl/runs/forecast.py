@@ -74,16 +74,16 @@ class StepForecast:
             most = price.cost_usd(Usage(ceil(read.most), ceil(said.most)))
         return Range(price.cost_usd(least), most)
 
-    def to_json(self, price: Price | None) -> dict[str, Any]:
+    def to_dict(self, price: Price | None) -> dict[str, Any]:
         """As JSON data; null is unknown."""
         return {
             "name": self.name,
             "n": self.n,
-            "calls": self.calls.to_json(),
-            "input_tokens": self.input_tokens.to_json(),
-            "output_tokens": self.output_tokens.to_json(),
+            "calls": self.calls.to_dict(),
+            "input_tokens": self.input_tokens.to_dict(),
+            "output_tokens": self.output_tokens.to_dict(),
             "cached_tokens": self.cached_tokens,
-            "cost_usd": None if price is None else self.cost_usd(price).to_json(),
+            "cost_usd": None if price is None else self.cost_usd(price).to_dict(),
         }
 
 
@@ -109,7 +109,7 @@ class Forecast:
         """US dollars; None if the price is unknown."""
         return None if self.price is None else self.total.cost_usd(self.price)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON data; null is unknown."""
         return {
             "kind": "pearl-forecast",
@@ -119,9 +119,9 @@ class Forecast:
             "n_unplanned": self.n_unplanned,
             "n_problems": self.n_problems,
             "problems": list(self.problems),
-            "steps": [step.to_json(self.price) for step in self.steps],
-            "total": self.total.to_json(self.price),
-            "time_s": None if self.time_s is None else self.time_s.to_json(),
+            "steps": [step.to_dict(self.price) for step in self.steps],
+            "total": self.total.to_dict(self.price),
+            "time_s": None if self.time_s is None else self.time_s.to_dict(),
             "reply_tokens": self.reply_tokens,
             "token_count": self.counter,
             "price_usd_per_million": None if self.price is None else str(self.price),

@@ -302,7 +302,7 @@ class DocumentTasks:
             if key in seen:
                 continue
             seen.add(key)
-            extra = _passed_on(sample.to_json()) if self._n_samples[key] == 1 else {}
+            extra = _passed_on(sample.to_dict()) if self._n_samples[key] == 1 else {}
             document = sample.document
             source = file_source(document) if isinstance(document, Path) else document.digest
             name = sample.document_name

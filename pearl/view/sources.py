@@ -55,7 +55,7 @@ def id_of(row: Mapping[str, Any]) -> str:
 
 def record_of_answer(answer: Answer, document: Document | None = None) -> ResultRecord:
     """The record of an answer, with its trace."""
-    row = {"id": answer.trace.id, **answer.to_json()}
+    row = {"id": answer.trace.id, **answer.to_dict()}
     return ResultRecord(answer.trace.id, row, tuple(answer.trace), document)
 
 

@@ -234,7 +234,7 @@ class Rows:
 
 def a_list() -> Made:
     """Of answers, of one that nothing was found for, and of a failure."""
-    found = [make()[0][0].to_json() for make in (a_story, a_table, nothing)]
+    found = [make()[0][0].to_dict() for make in (a_story, a_table, nothing)]
     failed = {
         "id": "lost.txt", "status": "failed", "question": "Who?",
         "error": {"type": "ModelError", "message": "no server at http://127.0.0.1:9/v1"},

@@ -47,7 +47,7 @@ def test_samples_read_again_are_the_same(domain: str, tmp_path: Path) -> None:
     samples = [sample for sample in first if isinstance(sample, Sample)]
     assert [sample.id for sample in samples] == ["a", "2", "3", "4"]
     assert samples[0].question == "Who sold it?"
-    again = write(tmp_path / "two.jsonl", *(sample.to_json() for sample in samples))
+    again = write(tmp_path / "two.jsonl", *(sample.to_dict() for sample in samples))
     paths = {sample.document for sample in samples if isinstance(sample.document, Path)}
     assert paths == {tmp_path / "story.txt"}
     assert list(read_samples(domain, Source(again))) == samples

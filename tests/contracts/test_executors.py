@@ -74,7 +74,7 @@ def run(name: str, folder: Path, tasks: Any, **options: Any) -> list[Outcome[Tas
 
 
 def rows(found: list[Outcome[Task]]) -> list[str]:
-    kept = [outcome.to_json() for outcome in found]
+    kept = [outcome.to_dict() for outcome in found]
     for row in kept:
         row.pop("duration_s", None)
     return [json.dumps(row) for row in kept]

@@ -52,7 +52,7 @@ def test_a_row_counts_every_record_that_was_tried() -> None:
     assert row.n_correct == 2
     assert row.accuracy.estimate == pytest.approx(0.4)
     assert row.accuracy.low < 0.4 < row.accuracy.high
-    assert row.to_json()["accuracy_pct"] == 40.0
+    assert row.to_dict()["accuracy_pct"] == 40.0
     assert row.usage == Usage(36_000, 480)
     assert (row.n_calls, row.cost_usd, row.latency_p50_s) == (4, 2.0, 3.0)
     assert row.latency_p95_s == pytest.approx(4.8)

@@ -67,7 +67,7 @@ def test_a_tie_says_what_the_plans_say() -> None:
 
 
 def test_as_json_each_answer_says_whether_it_agrees() -> None:
-    found = of("5", "6", "5", None).to_json()
+    found = of("5", "6", "5", None).to_dict()
     assert [each["agrees"] for each in found["answers"]] == [True, False, True, False]
     assert (found["agreeing"], found["different"], found["confidence"]) == (2, 4, 0.5)
 

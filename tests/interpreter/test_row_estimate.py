@@ -241,7 +241,7 @@ def test_calls_are_exact_where_the_model_is_held_to_a_grammar(
     this = Pearl(model)
     found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
     n = len(set(entries(random.Random(1), 100).splitlines()))
-    assert found.total.calls.to_json() == {"least": -(-n // 32), "most": -(-n // 32)}
+    assert found.total.calls.to_dict() == {"least": -(-n // 32), "most": -(-n // 32)}
     asyncio.run(this.execute(plan, document))
     assert len(model.requests) == -(-n // 32)
     within(found, model, is_whole=True)
@@ -285,7 +285,7 @@ def test_the_calls_of_a_tournament_are_exact(n: int, k: int, size: int) -> None:
     this = Pearl(model, items_per_call=size)
     found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
     asyncio.run(this.execute(plan, document))
-    assert found.total.calls.to_json() == dict.fromkeys(("least", "most"), len(model.requests))
+    assert found.total.calls.to_dict() == dict.fromkeys(("least", "most"), len(model.requests))
     within(found, model, is_whole=True)
 
 

@@ -68,7 +68,7 @@ def test_a_spreadsheet_evaluates_nothing_of_a_table() -> None:
     plan = '1. rows = SPLIT(CTX, "line") : Rows\n2. ans = FIELD(rows, "text") : Texts'
     answer = asyncio.run(Pearl(Scripted(say)).execute(plan, Document(text)))
     file = io.StringIO(newline="")
-    write_evidence(lambda: [{**answer.to_json(), "id": "=id"}], file)
+    write_evidence(lambda: [{**answer.to_dict(), "id": "=id"}], file)
     table = list(csv.reader(io.StringIO(file.getvalue(), newline="")))
     assert [row[0] for row in table] == ["id", "'=id", "'=id"]
     assert [row[2] for row in table[1:]] == ["'=A: =1+1 || B: -5", "'@A: x || B: y"]

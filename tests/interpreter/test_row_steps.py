@@ -196,7 +196,7 @@ def test_rows_that_do_not_state_it_are_a_group_of_their_own() -> None:
     answer = run(AGES, document, Oracle(say))
     assert (answer.steps[2].text, answer.status) == ("3", "answered")
     assert "old: 3 yes, 3 no, 3 not stated" in answer.notes
-    step = answer.to_json()["steps"][1]
+    step = answer.to_dict()["steps"][1]
     assert (step["state"], step["verdicts"]) == ("found", {"yes": 3, "not stated": 3, "no": 3})
     (event,) = (e for e in answer.trace if e.event == "step_finished" and e.step == "old")
     assert event.verdicts == step["verdicts"]
@@ -548,7 +548,7 @@ def test_notes_stand_beside_the_answer() -> None:
     answer = run(plan, document, Oracle(lambda text: None))
     assert (answer.text, answer.status) == ("1", "answered")
     assert "are read month first" in answer.notes[0]
-    assert answer.to_json()["notes"] == list(answer.notes)
+    assert answer.to_dict()["notes"] == list(answer.notes)
     assert "are read month first" in answer._repr_html_()
 
 

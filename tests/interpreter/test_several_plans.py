@@ -75,7 +75,7 @@ def test_a_tie_is_undecided_and_shows_both() -> None:
     assert answer.text == f"undecided: {answer.why}"
     assert "the mill" in answer.text
     assert "the boat" in answer.text
-    row = json.loads(json.dumps(answer.to_json()))
+    row = json.loads(json.dumps(answer.to_dict()))
     assert (row["status"], row["agreement"]["confidence"]) == ("undecided", None)
     assert "the plans disagree" in answer._repr_html_()
 

@@ -90,8 +90,8 @@ def test_of_one_that_is_cut_off_twice_the_beginning_is_kept_and_told() -> None:
     assert answer.why == (
         "step 'why' (FIND): the reply was cut off at its limit; its beginning is kept"
     )
-    assert answer.to_json()["status"] == "degraded"
-    assert answer.to_json()["steps"][0]["truncated"]
+    assert answer.to_dict()["status"] == "degraded"
+    assert answer.to_dict()["steps"][0]["truncated"]
     (finished,) = (event for event in trace if isinstance(event, StepFinished))
     assert finished.truncated
 

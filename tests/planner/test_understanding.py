@@ -38,7 +38,7 @@ def test_a_question_is_planned_with_absolute_periods_and_told_as_it_was_asked() 
     assert isinstance(planned, PlanTask)
     assert planned.question == "What were sales <in 2023>?"
     note = '"last year" read as 2023 (as of 2024-05-01)'
-    row = json.loads(json.dumps(answer.to_json()))
+    row = json.loads(json.dumps(answer.to_dict()))
     assert row["question"] == answer.question == "What were sales <last year>?"
     assert row["understood"] == {"question": "What were sales <in 2023>?", "notes": [note]}
     assert "Understood as: What were sales &lt;in 2023&gt;?" in answer._repr_html_()
@@ -52,7 +52,7 @@ def test_a_question_without_relative_periods_is_unchanged(as_of: date | None) ->
     trace = Trace()
     answer = asyncio.run(Pearl(Scripted(reply), as_of=as_of).ask(asked, DOCUMENT, trace=trace))
     assert answer.understood is None
-    assert "understood" not in answer.to_json()
+    assert "understood" not in answer.to_dict()
     assert answer.question == asked
     assert not [each for each in trace if isinstance(each, QuestionUnderstood)]
 

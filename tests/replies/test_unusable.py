@@ -72,7 +72,7 @@ def test_a_refusal_is_asked_again_and_then_said_and_never_kept() -> None:
     assert (answer.status, answer.steps[0].state) == ("refused", "refused")
     assert "sorry" not in answer.text
     assert answer.why == f"step 'why' (FIND): scripted refuses: {REFUSAL}"
-    assert answer.to_json()["why"] == answer.why
+    assert answer.to_dict()["why"] == answer.why
     assert (len(scripted.requests), replies.replies) == (2, {})
     assert run(ONE, model(REFUSAL, "It leaked.")).text == "It leaked."
 

@@ -296,7 +296,7 @@ def test_unknown_price_and_time() -> None:
     this = pearl(Scripted(replies(50)))
     found = forecast(this, [task(PLAN, story(3))])
     assert (found.cost_usd, found.time_s) == (None, None)
-    assert found.to_json()["total"]["cost_usd"] is None
+    assert found.to_dict()["total"]["cost_usd"] is None
 
 
 def test_forecast_of_questions() -> None:
@@ -308,10 +308,10 @@ def test_forecast_of_questions() -> None:
 
     one = ask("Who keeps bees?")
     assert [step.name for step in one.steps] == ["(plans)"]
-    assert one.steps[0].calls.to_json() == {"least": 1, "most": 3}
+    assert one.steps[0].calls.to_dict() == {"least": 1, "most": 3}
     assert (one.n_unplanned, one.total.calls.most) == (1, None)
     many = ask("Who keeps bees?", "Who keeps bees?", "Who keeps goats?")
-    assert many.steps[0].calls.to_json() == {"least": 2, "most": 6}
+    assert many.steps[0].calls.to_dict() == {"least": 2, "most": 6}
     assert many.n_unplanned == 3
 
 
@@ -321,8 +321,8 @@ def test_forecast_of_a_routed_question() -> None:
         return forecast(this, [Task("0", lambda: Document("x"), "What were the sales in 2009?")])
 
     found = {step.name: step for step in ask("finance").steps}
-    assert found["(parts)"].calls.to_json() == {"least": 1, "most": 3}
-    assert found["(plans)"].calls.to_json() == {"least": 0, "most": 3}
+    assert found["(parts)"].calls.to_dict() == {"least": 1, "most": 3}
+    assert found["(plans)"].calls.to_dict() == {"least": 0, "most": 3}
     assert found["(plans)"].input_tokens.least == 0
     (planning,) = ask("seed").steps  # which cannot look up figures
     assert planning.calls.least == 1

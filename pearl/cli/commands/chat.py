@@ -303,12 +303,12 @@ class Chat:
                 raise
             self._fail(error)
             if self.as_json:
-                row = {"status": "failed", "question": question, "error": error.to_json()}
+                row = {"status": "failed", "question": question, "error": error.to_dict()}
                 self.out.write(to_json(row) + "\n")
             return
         self._n_failed += answer.is_unsure
         if self.as_json:
-            self.out.write(to_json(answer.to_json()) + "\n")
+            self.out.write(to_json(answer.to_dict()) + "\n")
         else:
             print_answer(answer, self.out, with_steps=self.verbose, surroundings=self.surroundings)
             self.out.write("\n")

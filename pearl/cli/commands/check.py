@@ -39,7 +39,7 @@ def command(
         shown = "<stdin>" if name == "-" else name
         if as_json:
             reports.append(
-                {"path": shown, "diagnostics": [d.to_json(text) for d in found], "fixed": fixed}
+                {"path": shown, "diagnostics": [d.to_dict(text) for d in found], "fixed": fixed}
             )
         elif found:
             click.echo(render_diagnostics(found, text, shown))

@@ -353,7 +353,7 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
             "header": log.header.model_dump(),
             "chance": guess,
             "rows": [
-                score.to_json() | {"is_below_chance": report.is_below(score, guess)}
+                score.to_dict() | {"is_below_chance": report.is_below(score, guess)}
                 for score in report.scores(log, cluster=cluster)
             ],
             "outcomes": [asdict(one) for one in outcomes(log)],
@@ -368,10 +368,10 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
                 )
                 if found
             },
-            "baselines": [one.to_json() for one in report.baselines(log, cluster=cluster)],
+            "baselines": [one.to_dict() for one in report.baselines(log, cluster=cluster)],
             "letters": [asdict(use) for use in letter_use(log.records)],
             "comparisons": [asdict(one) for one in report.comparisons(log, cluster=cluster)],
-            "calibrations": [one.to_json() for one in calibrations(log)],
+            "calibrations": [one.to_dict() for one in calibrations(log)],
             "errors": [{"error": error, "n": n} for error, n in report.errors(log)],
         },
         sys.stdout,
@@ -419,7 +419,7 @@ def score_retrieval(methods: Sequence[str], options: dict[str, Any]) -> int:
     topics, judgments = read_topics(options["queries"]), read_judgments(options["qrels"])
     index = open_index(corpus, options)
     found = asyncio.run(_evaluated(index, topics, judgments, names, settings, options))
-    written = to_json(found.to_json(), indent=2)
+    written = to_json(found.to_dict(), indent=2)
     if out is not None:
         with writer.open(out) as file:
             file.write(f"{written}\n")

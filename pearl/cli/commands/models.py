@@ -72,12 +72,12 @@ def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: A
     data: Any
     if spec:
         models = asyncio.run(served_models(spec, ModelSettings(**settings)))
-        data, lines = [model.to_json() for model in models], served_lines(models)
+        data, lines = [model.to_dict() for model in models], served_lines(models)
         if not models:
             notice(f"{spec} lists no models")
     elif ask:
         servers = asyncio.run(running_servers())
-        data, lines = [each.to_json() for each in servers], running_lines(servers)
+        data, lines = [each.to_dict() for each in servers], running_lines(servers)
     else:
         data = overview(prices)
         lines = overview_lines(data)

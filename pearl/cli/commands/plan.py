@@ -159,10 +159,10 @@ async def _many(options: dict[str, Any], replies: Replies, writer: OutputWriter)
 
             async def one(row: Sample | DataError) -> dict[str, Any]:
                 if isinstance(row, DataError):
-                    return {"id": None, "status": "failed", "error": row.to_json()}
+                    return {"id": None, "status": "failed", "error": row.to_dict()}
                 events = Trace(row.id, partial(tell, row.id))
                 result = await _plan(pearl, row, events, options["kind"])
-                return {**_moved(row.to_json(), out), **result, **planned_for}
+                return {**_moved(row.to_dict(), out), **result, **planned_for}
 
             async for done in in_order(rows, one, pearl.client.settings.concurrency):
                 if done["status"] == "failed":
@@ -213,12 +213,12 @@ async def _plan(
         attempts = [attempt.reply for attempt in error.attempts]
         return {
             "status": "failed",
-            "error": error.to_json(),
+            "error": error.to_dict(),
             "attempts": len(attempts),
             "replies": attempts,
         }
     except PearlError as error:
-        return {"status": "failed", "error": error.to_json()}
+        return {"status": "failed", "error": error.to_dict()}
 
 
 def _failure(type: str, message: str, help: str | None, exit_code: int) -> str:

@@ -73,7 +73,7 @@ def list_(store: str | None, as_json: bool) -> None:
     with _read(store) as opened:
         runs = opened.runs()
     if as_json:
-        click.echo(to_json([run.to_json() for run in runs], indent=2))
+        click.echo(to_json([run.to_dict() for run in runs], indent=2))
     elif runs:
         _print_runs(runs)
     else:
@@ -90,7 +90,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
         info = opened.run(run)
         tally, usage = opened.tally(info.id), opened.usage(info.id)
     if as_json:
-        shown = {**info.to_json(), "rows": tally, "usage": asdict(usage)}
+        shown = {**info.to_dict(), "rows": tally, "usage": asdict(usage)}
         click.echo(to_json(shown, indent=2))
         return
     facts: dict[str, Any] = {

@@ -53,7 +53,7 @@ class Evidence:
         place = f"{self.source}, characters {span.start:,}-{span.end:,}"
         return f"{place}{shown_ranks(self.ranks)}; {', '.join(self.steps)}{elided}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The passage as JSON data; positions are in the text of its source."""
         data: dict[str, Any] = {
             "text": self.text,
@@ -92,7 +92,7 @@ class Unverified:
         """The reason as text."""
         return _WHY[self.reason]
 
-    def to_json(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str]:
         """The quote as JSON data."""
         return {"step": self.step, "text": self.text, "reason": self.reason}
 

@@ -207,7 +207,7 @@ class Task(Unit):
     def row(self, result: Answer | None, error: Exception | None) -> Mapping[str, Any]:
         """One row of a results file; `status` is that of the answer, `failed`, or `unfinished`."""
         if result is not None:
-            return {"id": self.id, **self.extra, **result.to_json()}
+            return {"id": self.id, **self.extra, **result.to_dict()}
         finished = error.finished if isinstance(error, ExecutionError) else ()
         told = {"type": type(error).__name__, "message": str(error)}
         return {
@@ -215,8 +215,8 @@ class Task(Unit):
             **self.extra,
             "status": "unfinished" if isinstance(error, BudgetError | PausedError) else "failed",
             "question": self.question,
-            "error": error.to_json() if isinstance(error, PearlError) else told,
-            **({"steps": [step.to_json() for step in finished]} if finished else {}),
+            "error": error.to_dict() if isinstance(error, PearlError) else told,
+            **({"steps": [step.to_dict() for step in finished]} if finished else {}),
         }
 
 
@@ -251,7 +251,7 @@ class Outcome(Generic[U]):
         """Whether the outcome, a failure included, is recorded as a row."""
         return self.unit.row(self.result, self.error) is not None
 
-    def to_json(self) -> Mapping[str, Any]:
+    def to_dict(self) -> Mapping[str, Any]:
         """Its row.
 
         Raises:

@@ -167,7 +167,7 @@ class RunInfo(RunSpec):
         """The status; `interrupted` for a running one whose process is dead."""
         return "interrupted" if self.status == "running" and self.holder is None else self.status
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The run as JSON data; times are seconds since 1970."""
         return {
             "id": self.id,

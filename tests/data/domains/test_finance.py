@@ -161,7 +161,7 @@ def test_a_private_test_set_has_questions_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize("row", [PUBLISHED, CLEANED])
 def test_samples_written_as_rows_are_read_back(tmp_path: Path, row: object) -> None:
     found = samples(tmp_path, row)
-    assert samples(tmp_path, *(one.to_json() for one in found)) == found
+    assert samples(tmp_path, *(one.to_dict() for one in found)) == found
 
 
 def test_generic_domain_names_the_domain_of_the_rows(tmp_path: Path) -> None:

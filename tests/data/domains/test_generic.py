@@ -163,5 +163,5 @@ def test_the_turns_before_a_question(tmp_path: Path) -> None:
     assert (text.history, text.extra) == ((), {"history": "Smoked until 1990."})
     assert ["turn 1 is neither" in str(bad[0]), "'n_turns' is 'many'" in str(bad[1])] == [True] * 2
     again = tmp_path / "again.jsonl"
-    again.write_text(json.dumps(first.to_json()), encoding="utf-8")
+    again.write_text(json.dumps(first.to_dict()), encoding="utf-8")
     assert list(read_samples("generic", Source(str(again)))) == [first]

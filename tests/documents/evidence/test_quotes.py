@@ -30,7 +30,7 @@ def test_an_elided_passage_is_shown_whole() -> None:
     assert not unverified
     assert (found.text, found.match) == ("Nils sold the boat, which was old, to Ana.", "elided")
     assert found.marked == "Nils sold the boat[left out: , which was old,] to Ana."
-    row = json.loads(json.dumps(found.to_json()))
+    row = json.loads(json.dumps(found.to_dict()))
     (gone,) = row["omitted"]
     assert TEXT[gone["start"] : gone["end"]] == gone["text"] == ", which was old,"
     assert TEXT[row["start"] : row["end"]] == row["text"]
@@ -54,7 +54,7 @@ def test_a_passage_whose_negation_is_left_out_is_evidence_and_flagged() -> None:
 )
 def test_every_unverified_quote_has_a_reason(reply: str, given: str, reason: str) -> None:
     _, (flagged,) = collected(reply, given)
-    assert flagged.to_json() == {"step": "a", "text": flagged.text, "reason": reason}
+    assert flagged.to_dict() == {"step": "a", "text": flagged.text, "reason": reason}
 
 
 def test_lines_of_a_block_quote_may_be_quotes_of_their_own() -> None:
@@ -77,7 +77,7 @@ def test_a_passage_that_two_steps_quote_is_one() -> None:
 def test_omissions_are_placed_in_the_file_they_are_in() -> None:
     document = join([from_text("Nothing is here.", "a"), from_text(TEXT, "b")], "both")
     (found,), _ = collect([StepReply("x", "> Nils sold the boat … to Ana.")], document)
-    row = found.to_json()
+    row = found.to_dict()
     assert row["source"] == "b"
     assert TEXT[row["omitted"][0]["start"] : row["omitted"][0]["end"]] == ", which was old,"
 

@@ -109,7 +109,7 @@ async def rows_of(
     rows: list[Row] = []
     async with aclosing(execute(pearl, tasks)) as outcomes:
         async for outcome in outcomes:
-            rows.append(outcome.to_json())
+            rows.append(outcome.to_dict())
             if on_row is not None:
                 await asyncio.to_thread(on_row, len(rows))
     return rows

@@ -131,7 +131,7 @@ DOCUMENT = Document('Ada "left the boat" to é \U0001f600. It was late.', "a")
 
 def without_times(outcome: Outcome[Task]) -> tuple[Any, list[Any]]:
     events = [event.model_copy(update={"t_s": 0, "duration_s": 0}) for event in outcome.trace]
-    return {**outcome.to_json(), "duration_s": 0}, events
+    return {**outcome.to_dict(), "duration_s": 0}, events
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def use(folder: Path, *, is_exact: bool = True) -> str | None:
         await run.record(key_of(1), 1, "1", {"status": "answered", "i": 1}, None)
         run.finish("done")
         for info in store.runs():
-            info.to_json()
+            info.to_dict()
         store.prune(keep=0, replies=True)
 
     try:
