@@ -30,7 +30,7 @@ def commands(found: click.Command = group, *path: str) -> Iterator[tuple[str, cl
 
 COMMANDS = dict(commands())
 
-DOCUMENT = "The boat lay in the harbour. Nils sold it because the hull was rotten. " * 700
+DOCUMENT = "The boat lay in the harbour. Nils sold it because the hull was rotten. " * 1_000
 DOCUMENT += "\n\n| boat | 2022 | 2023 |\n|---|---|---|\n| hull | 3 | 4 |\n| sail | 5 | 6 |\n"
 PLAN = """\
 New actions:
@@ -41,7 +41,9 @@ New actions:
 3. rows = SPLIT(CTX, "sentence") : h
 4. some = SAMPLE(rows, 8) : i
 5. kept = FILTER(some, [a, b]) : j
-6. said = MAP(kept, "the colour") : k"""
+6. said = MAP(kept, "the colour") : k
+7. sail = LOOK(said, "sail") : l
+8. both = CONCAT(said, sail) : m"""
 
 ROWS = ["--data", "rows.jsonl"]
 FINANCE = ["--library", "finance"]
@@ -197,6 +199,7 @@ def test_every_setting_makes_a_difference(
     name: str, openai_server: Server, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     openai_server.answer, openai_server.n_together = answer, 2
+    openai_server.sees_probes = True
     offered = {option.name for option in COMMANDS[name].params} & set(SETTINGS)
     assert offered >= OF_EVERY_CALL
     flags = {flag for option in COMMANDS[name].params for flag in option.opts}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown
@@ -16,17 +15,12 @@ from rich.theme import Theme
 from pearl.cli.terminal import MARK_STYLE
 from pearl.errors.escaping import escaped
 from pearl.errors.patterns import lazy_pattern
+from pearl.view.markdown import parsed
 
 MARK = lazy_pattern(r" ?\[\^(\d+)\]")
 """The number of a piece of evidence in the Markdown of an answer."""
 
 _THEME = Theme({"markdown.mark": MARK_STYLE, "markdown.code": "cyan", "markdown.h1": "bold"})
-
-_PARSER = (
-    MarkdownIt("commonmark", {"html": False})
-    .enable(["table", "strikethrough"])
-    .disable(["autolink", "code", "entity", "html_block", "html_inline", "image", "lheading", "link", "reference"])
-)  # fmt: skip
 
 
 class _LeftHeading(Heading):
@@ -45,9 +39,9 @@ class _Answer(Markdown):
     }  # fmt: skip
     inlines = {*Markdown.inlines, "mark"}  # noqa: RUF012
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, tokens: list[Token]) -> None:
         super().__init__("", hyperlinks=False)
-        self.parsed = _PARSER.parse(escaped(text))
+        self.parsed = tokens
         for token in self.parsed:
             token.children = list(_with_marks(token.children or ())) or None
 
@@ -69,8 +63,12 @@ def _with_marks(tokens: Sequence[Token]) -> Iterator[Token]:
 
 def print_markdown(text: str, console: Console) -> None:
     """Print the Markdown of an answer: laid out for a terminal, else as it is."""
-    if not console.is_terminal:
+    tokens = parsed(escaped(text), {}) if console.is_terminal else None
+    if tokens is None:
         console.print(Text(MARK.sub(r" [\1]", text)))
         return
     with console.use_theme(_THEME):
-        console.print(_Answer(text))
+        for line in console.render_lines(_Answer(tokens), pad=False):
+            shown = Text.assemble(*((part.text, part.style or "") for part in line))
+            shown.rstrip()  # blanks up to the window's edge would be copied
+            console.print(shown, no_wrap=True)

@@ -27,21 +27,21 @@ def unit_of(text: str, start: int, end: int) -> str:
 
 CURRENCIES = "$€£¥"
 
-_SCALE_WORDS = {
+SCALE_WORDS = {
     **SCALES, **{f"{word}s": power for word, power in SCALES.items()}, "mn": 6, "bn": 9, "tn": 12,
 }  # fmt: skip
 _SCALES_OF_MONEY = {"k": 3, "m": 6, "mm": 6, "b": 9}
 """Scales of amounts of money; without a currency these letters are units such as metres."""
-_FOREIGN_SCALES = {
+FOREIGN_SCALES = {
     "tsd": 3, "tausend": 3, "mio": 6, "millionen": 6, "milionów": 6, "millones": 6, "milioni": 6,
     "mln": 6, "млн": 6, "mrd": 9, "milliarde": 9, "milliarden": 9, "milliard": 9, "milliards": 9,
     "miliardi": 9, "mld": 9, "млрд": 9,
 }  # fmt: skip
 """Scales in languages that use a decimal comma."""
-_CODES = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "CHF": "chf"}
+CURRENCY_CODES = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "CHF": "chf"}
 
 _DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.[0-9]++"
-_MONEY = rf"US\$|[{CURRENCIES}]|\b(?:{'|'.join(_CODES)})(?![A-Za-z])"
+_MONEY = rf"US\$|[{CURRENCIES}]|\b(?:{'|'.join(CURRENCY_CODES)})(?![A-Za-z])"
 _FIGURE = lazy_pattern(
     rf"""
       (?P<sign>(?<![\w)])[-+−](?=[{CURRENCIES}A-Z]|\.?[0-9]))?
@@ -62,7 +62,7 @@ _CAPTION = lazy_pattern(
     re.I,
 )
 """A scale after a number: `138.0 (in millions)`."""
-_COMMA = lazy_pattern(rf"(?<=[0-9]),(?=[0-9]{{1,2}}\s?(?:{'|'.join(_FOREIGN_SCALES)})(?!\w))", re.I)
+_COMMA = lazy_pattern(rf"(?<=[0-9]),(?=[0-9]{{1,2}}\s?(?:{'|'.join(FOREIGN_SCALES)})(?!\w))", re.I)
 """A decimal comma."""
 
 _OTHER_NUMBER = lazy_pattern(
@@ -147,7 +147,7 @@ def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
     units: dict[str, str] = {}
     for item, start, end in places:
         word = _WORD.match(item, end)
-        if _OTHER_NUMBER.match(item, end) or (word and word["word"].lower() in _SCALE_WORDS):
+        if _OTHER_NUMBER.match(item, end) or (word and word["word"].lower() in SCALE_WORDS):
             raise UnclearNumberError(f"a number that is not written out in {quoted(item)}")
         if unit := unit_of(item, start, end):
             units.setdefault(unit, item)
@@ -183,7 +183,7 @@ def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
     currency = (
         (figure["currency"] or "")[-1:] if "$" in (figure["currency"] or "") else figure["currency"]
     )
-    currency = _CODES.get(currency or "", currency or "")
+    currency = CURRENCY_CODES.get(currency or "", currency or "")
     scale, end = _scale(line, figure, text, is_money=bool(currency))
     before, after = line[: figure.start()], line[end:]
     unit = currency or unit_of(line, figure.start("digits"), end)
@@ -218,10 +218,10 @@ def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tu
     end = figure.end()
     if match := _CAPTION.match(line, end) or _WORD.match(line, end):
         word = match["word"].lower()
-        power = _SCALE_WORDS.get(word, 0) or (_SCALES_OF_MONEY.get(word, 0) if is_money else 0)
+        power = SCALE_WORDS.get(word, 0) or (_SCALES_OF_MONEY.get(word, 0) if is_money else 0)
         if (
             not power
-            and (power := _FOREIGN_SCALES.get(word, 0))
+            and (power := FOREIGN_SCALES.get(word, 0))
             and figure["digits"][-4:-3] in (".", ",")
         ):
             raise UnclearNumberError(f"a mark before three digits, in {quoted(text)}")

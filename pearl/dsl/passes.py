@@ -155,7 +155,9 @@ def critical_path(graph: PlanGraph) -> Rewritten:
     """Begin the steps with the longest chain of dependent calls first."""
     lengths = n_following(graph)
     # A step depends only on steps whose chains are at least as long, so the order stays valid.
-    order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
+    order = sorted(
+        range(len(lengths)), key=lambda i: (graph.steps[i] is graph.composer, -lengths[i], i)
+    )
     if order == list(range(len(order))):
         return Rewritten(graph)
     steps = [graph.steps[i] for i in order]

@@ -264,7 +264,13 @@ class Answer(ShownInNotebooks):
     def value(self) -> PartValue | dict[str, PartValue]:
         """The value of the only part, or the values of several by output; None for no value."""
         values = {part.output: part.value for part in self.parts}
-        return next(iter(values.values())) if len(values) == 1 else values
+        return values if len(values) > 1 else next(iter(values.values()), None)
+
+    @property
+    def unlabelled(self) -> str:
+        """The text without the labels of its parts."""
+        is_labelled = not self.composed and labelled_text(self.parts) == self.text
+        return "\n\n".join(part.text for part in self.parts) if is_labelled else self.text
 
     @property
     def status(self) -> AnswerStatus:
@@ -466,9 +472,9 @@ def step_replies(graph: PlanGraph, results: Sequence[StepResult]) -> list[StepRe
     """The replies whose quotes are verified; quotes in native steps come from their input steps."""
     by_output = {result.output: result for result in results}
     return [
-        StepReply(result.output, result.reply, _given(step, by_output))
-        for step, result in zip(graph.steps, results, strict=False)
-        if not result.is_native
+        StepReply(step.output, result.reply, _given(step, by_output))
+        for step in graph.steps
+        if (result := by_output.get(step.output)) is not None and not result.is_native
     ]
 
 

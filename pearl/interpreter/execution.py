@@ -199,7 +199,8 @@ class _Interpreter:
         replies = step_replies(self._graph, list(before.values()))
         evidence, _ = await off_loop(len(document.text), partial(collect, replies, document))
         names = [reference.name for reference in step.references()]
-        parts = answer_parts(self._graph, before, names, evidence)
+        make = partial(answer_parts, self._graph, before, names, evidence)
+        parts = await off_loop(sum(len(result.reply) for result in before.values()), make)
         if self._calls.limits.compose == "off":
             return composed_result(step, action, parts)
         question = step.arguments[0]
@@ -514,6 +515,7 @@ async def answer_by(
         answer,
         text=f"undecided: {agreement.why}" if agreement.is_tied else answer.text,
         composed=() if agreement.is_tied else answer.composed,
+        parts=() if agreement.is_tied else answer.parts,
         agreement=agreement,
         usage=trace.usage,
         duration_s=time.monotonic() - began,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,12 +12,14 @@ from typing import Any
 from pearl.actions.values import Scalar
 from pearl.documents.evidence import Evidence, normalise, placed, quoted_line
 from pearl.documents.evidence.normal import NormalText
-from pearl.documents.rows import Rows
+from pearl.documents.numbers import plain
+from pearl.documents.rows import Rows, shortened
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import Step
+from pearl.dsl.nodes import Step, String, items_of
+from pearl.dsl.signatures import ValueType
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.results import StepResult
-from pearl.replies.typed import State
+from pearl.replies.typed import State, read_reply
 
 PartValue = str | int | float | bool | Decimal | list[Any] | None
 
@@ -31,6 +34,7 @@ MAX_MARKS = 8
 
 MAX_LABEL = 160
 _MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d+[.)])\s+")
+_WORD = lazy_pattern(r"\w+")
 _CLOSING = "\"'”’»«」』"
 _OPENING = "\"'“‘„‚«»「『"
 
@@ -74,12 +78,17 @@ class AnswerPart:
         return self.state not in ("undecided", "refused", "nothing") or self.value is not None
 
     @property
-    def line(self) -> str:
-        """The part with its label; the reason if it has no value."""
+    def told(self) -> str:
+        """The text of its value; the reason if it has none."""
         if self.is_decided or self.state == "nothing":
-            return f"{self.label}: {self.text}"
+            return self.text
         word = "refused by the model" if self.state == "refused" else "undecided"
-        return f"{self.label}: {word}{f', because {self.why}' if self.why else ''}"
+        return f"{word}{f', because {self.why}' if self.why else ''}"
+
+    @property
+    def line(self) -> str:
+        """The part with its label."""
+        return f"{self.label}: {self.told}"
 
     def to_dict(self) -> dict[str, Any]:
         """The part as JSON data."""
@@ -108,8 +117,10 @@ def answer_parts(
 ) -> tuple[AnswerPart, ...]:
     """The results of some steps as parts; a computed one has the evidence of its inputs."""
     steps = {step.output: step for step in graph.steps}
+    names = tuple(dict.fromkeys(names))
+    labels = Counter(_label(steps[name]) for name in names)
     parts = []
-    for name in dict.fromkeys(names):
+    for name in names:
         result = results[name]
         value = None if result.is_void else _plain(result)
         sources = _sources(name, steps, results)
@@ -122,8 +133,11 @@ def answer_parts(
             passages = {number: evidence[number - 1] for number in numbers}
             replies = "\n".join(results[source].reply for source in sorted(sources))
             entries = _entries(value, replies, passages)
+        label = _label(steps[name])
+        if labels[label] > 1:
+            label += _argument(steps[name])
         parts.append(AnswerPart(
-            name, _label(steps[name]), value, result.text, result.state, result.why, numbers, entries
+            name, label, value, result.text, result.state, result.why, numbers, entries
         ))  # fmt: skip
     return tuple(parts)
 
@@ -132,6 +146,12 @@ def _label(step: Step) -> str:
     words = " ".join((step.explanation or step.output.replace("_", " ")).split()).rstrip(".:; ")
     words = words if len(words) <= MAX_LABEL else f"{words[: MAX_LABEL - 1]}…"
     return words[:1].upper() + words[1:]
+
+
+def _argument(step: Step) -> str:
+    """The texts of a step, which tell it from another with the same explanation."""
+    texts = [item.value for a in step.arguments for item in items_of(a) if isinstance(item, String)]
+    return f" ({shortened('; '.join(texts), MAX_LABEL)})" if texts else f" ({step.output})"
 
 
 def _sources(
@@ -157,17 +177,19 @@ def _plain(result: StepResult) -> PartValue:
             return value
         case str() if result.state == "nothing":
             return None
-        case str() as text if entries := _bulleted(text):
+        case str() as text if entries := _listed(text):
             return entries
         case value:
             return value
 
 
-def _bulleted(text: str) -> list[str]:
-    """The entries of a text that is a list with "- "; none for other texts."""
+def _listed(text: str) -> list[str]:
+    """The entries of a text that is a list; none for other texts."""
     lines = [line for line in text.splitlines() if line.strip() and quoted_line(line) is None]
-    is_list = all(line.startswith("- ") and line[2:].strip() for line in lines)
-    return [line[2:].strip() for line in lines] if is_list else []
+    if not any(map(_MARK.match, lines)) and not text.lstrip().startswith("["):
+        return []
+    reply = read_reply(text, ValueType.LIST)
+    return reply.value if reply.state == "found" and isinstance(reply.value, list) else []
 
 
 def _entries(
@@ -176,25 +198,47 @@ def _entries(
     """Entries with the passages that stand below them in the reply or in them, or that contain them."""
     if not passages:
         return tuple(ListEntry(entry, ()) for entry in entries)
+    by_form: dict[str, set[int]] = defaultdict(set)
+    by_word: dict[str, set[int]] = defaultdict(set)
+    by_first: dict[str, set[int]] = defaultdict(set)
     forms = {number: normalise(passage.text) for number, passage in passages.items()}
-    below: list[set[int]] = [set() for _ in entries]
+    for number, form in forms.items():
+        by_form[form].add(number)
+        words = _WORD.findall(form)
+        for word in words[:1]:
+            by_first[word].add(number)
+        for word in words:
+            by_word[word].add(number)
+
+    def quoted_in(form: str) -> set[int]:
+        near = by_form.get(form) or set().union(*(by_word[w] for w in _WORD.findall(form)[:1]))
+        return {n for n in near if form in forms[n] or forms[n] in form}
+
     index = {normalise(entry): i for i, entry in enumerate(entries)}
+    below: list[set[int]] = [set() for _ in entries]
     at: int | None = None
+    is_below = False
     for line in reply.splitlines():
         quote = quoted_line(line)
         if quote is None:
-            at = index.get(normalise(_MARK.sub("", line)), at)
+            bare = normalise(plain(_MARK.sub("", line)).rstrip(";, "))
+            at = index.get(bare, None if _MARK.match(line) or not line.strip() else at)
         elif at is not None and (form := normalise(quote)):
-            below[at] |= {n for n, passage in forms.items() if form in passage or passage in form}
+            below[at] |= quoted_in(form)
+            is_below = True
+        elif not is_below:  # quotes stand before their entries, or apart from them
+            break
     if sum(map(bool, below)) < min(2, len(entries)):  # all quotes stand at the end
         below = [set() for _ in entries]
     for i, entry in enumerate(entries):
-        whole = normalise(entry)
-        below[i] |= {n for n, passage in forms.items() if passage in whole}
+        form = normalise(entry)
+        begin = set().union(*(by_first[word] for word in _WORD.findall(form)))
+        below[i] |= {n for n in begin if forms[n] in form}
         name = normalise(re.split(r"[:(–—]| - ", entry)[0])
         if name and not below[i]:
-            word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-            below[i] = {n for n, passage in forms.items() if word.search(passage)}
+            whole_word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+            near = set().union(*(by_word[word] for word in _WORD.findall(name)[:1]))
+            below[i] = {n for n in near if whole_word.search(forms[n])}
     return tuple(
         ListEntry(entry, tuple(sorted(numbers)))
         for entry, numbers in zip(entries, below, strict=True)
@@ -217,7 +261,7 @@ def labelled_markdown(parts: Sequence[AnswerPart], evidence: Sequence[Evidence])
 
 def _labelled(part: AnswerPart, text: str, form: str) -> str:
     if not part.is_decided:
-        return part.line
+        text = part.told
     is_line = "\n" not in text and len(text) <= MAX_LABEL and not isinstance(part.value, list)
     return f"{form.format(part.label + ':')}{' ' if is_line else chr(10) * 2}{text}"
 

@@ -32,7 +32,9 @@ def usable(
     """The completion without reasoning and control characters."""
     if request is not None and request.candidates:  # equal numbers are no loop
         return completion
-    text, usage = _CONTROL.sub("", completion.text), completion.usage
+    # A computed reply quotes the document as it is.
+    text = completion.text if is_computed else _CONTROL.sub("", completion.text)
+    usage = completion.usage
     split = without_reasoning(text)
     if request is not None and split.text != text:
         split = without_reasoning(text, request.prompt)

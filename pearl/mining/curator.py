@@ -166,7 +166,7 @@ async def _try(
             rejected.append(Rejected(plan, "undecided", unsure[0].output if unsure else ""))
             continue
         choice = await pearl.choose(
-            sample.question, sample.options, answer=answer.text, trace=trace
+            sample.question, sample.options, answer=answer.unlabelled, trace=trace
         )
         tries.append(Try(plan=plan, answer=answer.text, reply=choice.reply, choice=choice.index))
         if choice.index == sample.gold:

@@ -19,6 +19,29 @@ _OFF = (
 )  # fmt: skip
 
 
+_OTHERWISE = re.compile(
+    r"\w\*+\w|(?<!\w)_+\w|\\[!-/:-@\[-`{-~]|^\s*\+\s*\d|^\s*>\s*[$€£]?\d[\d.,]*\s*%?\s*$|\A\s*[-*]\s*\S*\d\S*\s*\Z",
+    re.M,
+)
+"""Text whose signs Markdown would drop: products, names with underscores, paths, signs and bounds of numbers."""
+_NUMBERED = re.compile(r"^(\s*)(\d{1,9})[.)](?:\s|$)", re.M)
+
+
+def parsed(text: str, env: dict[str, Any]) -> list[Any] | None:
+    """The tokens of a text; None if they would not show all that it says."""
+    if len(text) > MAX_MARKDOWN or _OTHERWISE.search(text):
+        return None
+    last: dict[str, int] = {}  # Markdown counts the entries of a list itself
+    for indent, number in _NUMBERED.findall(text):
+        if int(number) not in (1, last.get(indent, 0) + 1):
+            return None
+        last[indent] = int(number)
+    tokens: list[Any] = _parser().parse(text, env)
+    # The parser drops what is nested deeply, and cells beyond the columns of a table.
+    is_whole = _n_letters(text) == sum(_n_letters(_shown(token)) for token in tokens)
+    return tokens if is_whole else None
+
+
 def rendered(text: str, link: Callable[[int], str] | None = None) -> Markup:
     r"""The HTML of a text; `link` makes the HTML of each number of evidence, `[^1]`.
 
@@ -26,13 +49,11 @@ def rendered(text: str, link: Callable[[int], str] | None = None) -> Markup:
         >>> str(rendered("**Ada** <b> [^1]", lambda n: f"({n})"))
         '<p><strong>Ada</strong> &lt;b&gt; (1)</p>\n'
     """
-    if len(text) <= MAX_MARKDOWN:
-        env = {"link": link}
-        tokens = _parser().parse(text, env)
-        # The parser drops what is nested deeply, and cells beyond the columns of a table.
-        if _n_letters(text) == sum(_n_letters(_shown(token)) for token in tokens):
-            return Markup(_parser().renderer.render(tokens, _parser().options, env))
-    return Markup('<p class="plain">{}</p>').format(text)
+    env = {"link": link}
+    tokens = parsed(text, env)
+    if tokens is None:
+        return Markup('<p class="plain">{}</p>').format(text)
+    return Markup(_parser().renderer.render(tokens, _parser().options, env))
 
 
 def _n_letters(text: str) -> int:
@@ -51,7 +72,6 @@ def _parser() -> Any:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable("table").disable(_OFF)
-    parser.inline.ruler.before("emphasis", "product", _product)
     parser.add_render_rule("text", _text)
     parser.add_render_rule("heading_open", _constant("<h3>"))
     parser.add_render_rule("heading_close", _constant("</h3>\n"))
@@ -62,17 +82,6 @@ def _parser() -> Any:
         parser.add_render_rule(cell, _constant(f"<{cell[:2]}>"))
     parser.add_render_rule("fence", _fence)
     return parser
-
-
-def _product(state: Any, silent: bool) -> bool:
-    """Read a `*` between two digits as a sign of multiplication."""
-    at = state.pos
-    if state.src[at] != "*" or not re.fullmatch(r"\d\*\d", state.src[max(0, at - 1) : at + 2]):
-        return False
-    if not silent:
-        state.pending += "*"
-    state.pos += 1
-    return True
 
 
 def _text(renderer: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:

@@ -70,6 +70,17 @@ def test_sentences_cite_the_evidence_and_values_are_inserted() -> None:
     [
         ("It leaked [1]. She was rich [7].", "It leaked.", "1 sentence without a citation"),
         ("It leaked [1][9].", "It leaked.", "1 citation of the composed answer"),
+        (
+            "She took 1,200 crowns [1], “Ada sold the boat” [1].",
+            "She took 1,200 crowns, “Ada sold the boat”.",
+            "",
+        ),
+        (
+            "It leaked [1].\n\nShe murdered Bob:\n\nIt leaked [1].",
+            "It leaked.\n\n\n\nIt leaked.",
+            "1 sentence",
+        ),
+        ("1. It leaked [1]\n2. {n} boats [2]", "1. It leaked\n2. 2 boats", ""),
         ("It leaked [1]. I hope this helps!", "It leaked.", "1 sentence without a citation"),
         ("<think>They have 9.</think>It leaked [1].", "It leaked.", ""),
         ("- It leaked [1]\n- {n} boats [2]", "- It leaked\n- 2 boats", ""),
@@ -85,6 +96,18 @@ def test_sentences_cite_the_evidence_and_values_are_inserted() -> None:
         ("She took 1,200 million crowns [1].", "", "it says '1,200 million'"),
         ("She had {m} boats [2].", "", "it names '{m}'"),
         ("She was ２３ [1].", "", "it says '23'"),
+        ("She took 1,200 lakh crowns [1].", "", "it says '1,200 lakh'"),
+        ("She took 1,200½ crowns [1].", "", "it says '1,200½'"),
+        ("She took minus 1,200 crowns [1].", "", "it says 'minus 1,200'"),
+        ("She took 1,200 euros [1].", "", "it says '1,200 euro"),
+        ("She had {n}**{n}** boats [2].", "", "it says '22'"),
+        ("She had {n}\u200b{n} boats [2].", "", "it says '22'"),
+        ("99. boats were sold [2].", "", "it says '99'"),
+        ("The eighth boat leaked [1].", "", "it says 'eighth'"),
+        ("Elle a vingt bateaux [2].", "", "it says 'vingt'"),
+        ('It leaked, "she drowned him" [1].', "", "it says 'she drowned him'"),
+        ("> She drowned her brother. [1]", "", "it says 'She drowned"),
+        ("[1] It leaked. [2] She had {n} boats.", "", "citations stand before"),
         ("Ada liked the sea.", "", "no sentence cites"),
         ("x = FIND(CTX, 'boat') [1]", "", "it repeats the plan"),
         ("| a [1] |\n|---|\n| b [1] |", "", "or is a table"),
@@ -102,6 +125,39 @@ def test_citations_and_numbers_of_the_model_are_checked(reply: str, text: str, n
     assert bool(answer.notes) == bool(note)
     if note != "no composed answer":  # the client asks again after a refusal or an empty reply
         assert len(model.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "evidence"),
+    [
+        ("- **Maria**,\n> a boat called Maria\n- Elsa\n> another called Elsa", [(1,), (2,)]),
+        ("- Maria\n- Elsa\n> another called Elsa\n> a boat called Maria", [(2,), (1,)]),
+        ("> a boat called Maria\n- Maria\n> another called Elsa\n- Elsa", [(1,), (2,)]),
+        ("- Maria\n> another called Elsa\n- Pip\n> aged 17, wept", [(1,), (2,)]),
+        ("- Maria\n- Pip\n> another called Elsa", [(), ()]),
+    ],
+)
+def test_an_entry_owns_its_quotes(reply: str, evidence: list[tuple[int, ...]]) -> None:
+    plan = '1. boats = LIST_ALL(CTX, "boats") : List them'
+    for steps in (plan, f"{plan}\n2. same = UNIQUE(boats) : Drop repeats"):
+        (part,) = ask(replying("unused", LIST_ALL=reply), steps).parts
+        assert [entry.evidence for entry in part.entries] == evidence
+
+
+def test_a_step_beside_the_composer_is_a_part() -> None:
+    plan = PLAN.replace(
+        "4. answer", "4. cause = FIND_REASON(CTX, reason) : Find its cause\n5. answer"
+    )
+    plan = plan.replace(", reason, n)", ", reason, cause)")
+    answer = ask(replying("It leaked [1]."), plan)
+    assert answer.text == "It leaked.\n\nCount the boats: 2"
+
+
+def test_equal_labels_are_told_apart_and_gaps_are_bold_too() -> None:
+    plan = '1. a = FIND_REASON(CTX, "x") : Find it\n2. b = LIST_ALL(CTX, "y") : Find it'
+    answer = ask(replying("unused", LIST_ALL="Nothing found."), plan)
+    assert [part.label for part in answer.parts] == ["Find it (x)", "Find it (y)"]
+    assert answer.markdown.endswith("**Find it (y):** Nothing found.")
 
 
 def test_parts_without_a_value_are_named_and_cost_no_call() -> None:

@@ -174,7 +174,11 @@ def page_of_row(document: Document | None = None, **fields: object) -> str:
         ("> " * 30 + "deep", f"{'&gt; ' * 30}deep"),
         ("| a |\n| - |\n| 1 | 42 |", "| 1 | 42 |"),
         ("```It is 42\nx\n```", "```It is 42"),
-        ("1986. A year", '<ol start="1986">'),
+        ("1986. A year", "1986. A year"),
+        ("3) No\n7) x", "3) No\n7) x"),
+        ("> 65\n< 12", "&gt; 65\n&lt; 12"),
+        ("It is __init__.py", "__init__.py"),
+        ("C:\\*.txt", "C:\\*.txt"),
         ("<b>x</b> &amp; y", "&lt;b&gt;x&lt;/b&gt; &amp;amp; y"),
         (
             "[x](https://evil.example) ![y](https://evil.example/x)",

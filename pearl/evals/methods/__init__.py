@@ -123,9 +123,9 @@ async def answered(
     choice = None
     if sample.options and answer.has_answer:
         choice = await pearl.choose(
-            sample.question, sample.options, answer=answer.text, trace=trace
+            sample.question, sample.options, answer=answer.unlabelled, trace=trace
         )
-    return Prediction(status, answer.text, choice, answer)
+    return Prediction(status, answer.unlabelled, choice, answer)
 
 
 async def chosen(
