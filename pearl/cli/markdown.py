@@ -20,6 +20,8 @@ from pearl.view.markdown import parsed
 MARK = lazy_pattern(r" ?\[\^(\d+)\]")
 """The number of a piece of evidence in the Markdown of an answer."""
 
+_BOLD = lazy_pattern(r"(?<![\w*])\*\*(?=\S)([^*\n]+)(?<=\S)\*\*(?![\w*])")
+
 _THEME = Theme({"markdown.mark": MARK_STYLE, "markdown.code": "cyan", "markdown.h1": "bold"})
 
 
@@ -62,10 +64,10 @@ def _with_marks(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def print_markdown(text: str, console: Console) -> None:
-    """Print the Markdown of an answer: laid out for a terminal, else as it is."""
+    """Print the Markdown of an answer: laid out for a terminal, else as plain text."""
     tokens = parsed(escaped(text), {}) if console.is_terminal else None
     if tokens is None:
-        console.print(Text(MARK.sub(r" [\1]", text)))
+        console.print(Text(MARK.sub(r" [\1]", _BOLD.sub(r"\1", text))))
         return
     with console.use_theme(_THEME):
         for line in console.render_lines(_Answer(tokens), pad=False):

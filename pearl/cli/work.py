@@ -174,17 +174,19 @@ async def _run_reported(
                 finally:
                     report_refused(summary.limits, pearl.client.settings.concurrency)
         last = summary.last
+        # Files first: printing may end, as in `pearl ask ... | head`.
+        if options["page"] and last is not None:
+            with writer.open(options["page"]) as page:
+                page.write(_page(last, pearl.client.model.name))
+        if options["rows_out"]:
+            from pearl.runs.export import write_evidence
+
+            with writer.open(options["rows_out"]) as table:
+                write_evidence(lambda: rows, table)
         if n_tasks == 1 and last is not None:
             _print_only(last, file, options)
     if options["page"] and last is not None:
-        with writer.open(options["page"]) as file:
-            file.write(_page(last, pearl.client.model.name))
         _link(options["page"])
-    if options["rows_out"]:
-        from pearl.runs.export import write_evidence
-
-        with writer.open(options["rows_out"]) as file:
-            write_evidence(lambda: rows, file)
     error = None if last is None else last.error
     if n_tasks == 1 and options["as_json"] and isinstance(error, PearlError):
         notice(str(error))  # its row is printed already

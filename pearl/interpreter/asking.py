@@ -83,6 +83,8 @@ class TextReply:
 
 def why_short(error: ModelError, text: str) -> str:
     """The note on a reply if only its beginning is kept."""
+    if error.kind == "truncated" and not error.reply:
+        return "the reply is only reasoning, without an answer"
     what = "was cut off at its limit" if error.kind == "truncated" else "repeated itself"
     kept = "its beginning is kept" if text else "it has no whole sentence"
     return f"the reply {what}; {kept}"

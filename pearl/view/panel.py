@@ -297,7 +297,7 @@ def make_table(names: Sequence[str], lines: Sequence[Line], before: str = "") ->
     n = sum(weights)
     shares = (max(1, 100 * weight // n) for weight in weights)
     columns = list(zip(("no.", *names), shares, strict=True))
-    width = "100%" if n < 112 else f"{6 * n}"  # of pixels; a wider one is scrolled
+    width = "100%" if n < 84 else f"{8 * n}"  # of pixels; a wider one is scrolled
     return Table(columns, width, chunked(lines), before)
 
 
