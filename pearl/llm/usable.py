@@ -32,9 +32,9 @@ def usable(
     """The completion without reasoning and control characters."""
     if request is not None and request.candidates:  # equal numbers are no loop
         return completion
-    # A computed reply quotes the document as it is.
-    text = completion.text if is_computed else _CONTROL.sub("", completion.text)
-    usage = completion.usage
+    text, usage = completion.text, completion.usage
+    if _CONTROL.search(text) and not _CONTROL.search((request and request.document) or ""):
+        text = _CONTROL.sub("", text)  # no quote of the document
     split = without_reasoning(text)
     if request is not None and split.text != text:
         split = without_reasoning(text, request.prompt)
