@@ -135,6 +135,10 @@ _STEP = lazy_pattern(
 _OF_STEP = lazy_pattern(
     rf"\b(?P<name>{_NAME}) (?:from|in|of) step (?P<number>\d{{1,2}}+)\b(?! of\b)", re.I
 )
+_FROM_STEP = lazy_pattern(
+    r"\b(?:from|(?:outputs?|results?|answers?) (?:of|in)) step (?P<number>\d{1,2}+)\b(?! of\b)",
+    re.I,
+)
 _BEFORE = lazy_pattern(
     r"\b(?:the (?:previous|prior|preceding|earlier) steps?|(?:previous|prior|preceding) step|steps? above"
     r"|the (?:previous|prior|preceding) (?:results?|answers?|actions?|calls?)|(?:previous|prior|preceding) outputs?"
@@ -202,6 +206,9 @@ def _reference(
     for word in re.findall(r"\w+", value) if bare else ():
         if word in bare and word.casefold() not in asked:
             return word, word
+    for match in _FROM_STEP.finditer(value):
+        if int(match["number"]) > len(above) and " ".join(match[0].split()).casefold() not in asked:
+            return match[0], ""
     if not above:
         return None
     for match in _STEP.finditer(value):
@@ -224,7 +231,8 @@ def _beside(value: str, above: Sequence[str], question: str) -> str:
         if not is_sure or name not in above or match[0].casefold() in asked:
             return match[0]
         names[name] = None
-        return name
+        is_adjacent = re.match(r"[\w}>\])%`]", match.string[match.start() - 1 : match.start()])
+        return f" {name}" if is_adjacent else name
 
     text = _MARKED.sub(
         lambda m: plain(m, m["braced"] or m["dollar"] or m["marked"], not m["tail"]), value
@@ -249,7 +257,8 @@ def _help(text: str, name: str, above: Sequence[str]) -> str:
         )
     close = did_you_mean(text.strip("${ }"), above)
     meant = f"did you mean {close}? " if close else ""
-    return f'{meant}pass an output beside the text: ["...", output]; plain braces are doubled: {{{{'
+    doubled = "; braces of other words are doubled: {{" if "{" in text else ""
+    return f'{meant}pass an output beside the text: ["...", output]{doubled}'
 
 
 def argument_problems(

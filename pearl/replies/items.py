@@ -287,7 +287,10 @@ _SHIFTED = "the words of an item stood beside the number of another"
 _NO_WORDS = "the first words of the item were missing beside its number"
 _CORRECTED = "a remark took values back"
 _CORRECTION = lazy_pattern(
-    r"^(?![^\w\n]*\d)[^\n]{0,40}\b(?:actually|correction|wait|on second thought|scratch that)\b",
+    r"^(?![^\w\n]*\d)[^\n]{0,40}\b(?:actually|correction|wait|on second thought|scratch that)\b"
+    r"|^(?![^\w\n]*+(?:(?:item|entry|row)[ \t#]*+)?\d+[*_` \t]*+[:：=|\])>.–—-])"
+    r"(?=[^\n]*\b(?:items?|entry|row|line|number)[ \t#]{0,3}\d)"
+    r"[^\n]*\b(?:should|could|might|may|must|mean[st]?|wrong|incorrect|mistake\w*|swap\w*|changed?|unsure|uncertain)\b",
     re.I | re.M,
 )
 """A line beside the items that may take their values back."""

@@ -196,7 +196,8 @@ _NO = lazy_pattern(
 _ABSENT = lazy_pattern(
     r"\b(?:mention\w*|found|stated|listed|specified|described|identified|indicated|noted|information|"
     r"evidence|text|document|passage|erwähnt|genannt|gefunden|mentionn\w*|mencion\w*|trouv\w*|"
-    r"encontr\w*|menzion\w*|vermeld)\b|提|言及|記載|언급",
+    r"encontr\w*|menzion\w*|vermeld)\b|提|言及|記載|언급"
+    r"|(?:\bnot|\bcannot|n['’]t)(?: be)? (?:say|said|tell|told|clear|known|determined|decided|enough)\b",
     re.I,
 )
 
@@ -262,6 +263,10 @@ def _json_entries(said: str) -> list[str] | None:
         return None
     if start is None or said[end:].lstrip(" \t")[:1].strip():
         return None
+    if _DENYING_KEY.search(said):
+        raise _UnclearError(
+            "a key of its JSON may name what is no entry; one entry a line, after '- '"
+        )
     counts: list[str] = []
     if isinstance(value, tuple):  # an object
         counts = [f"Total: {one}" for one in value if isinstance(one, str) and one.isdecimal()]
@@ -512,8 +517,9 @@ _ABOUT_LIST = lazy_pattern(
     r"|\W*(?:yes|no|true|false|various|misc(?:ellaneous)?|unknown|n/a|assistant|user|system|string|foo|bar)\W*"
     r"|(?:some|several|various|unnamed|other)\s(?:\w+\s)?\w+|the\s\w+\s(?:above|below)"
     r"|.*\b(?:rate limit|try again|internal server error|timed out|connection (?:reset|refused)|service unavailable)\b.*"
-    r"|.*[(\[](?:duplicate|already \w+|crossed out|removed|excluded|omitted|deleted|repeated|corrected)\b[^()]*[)\]]\W*"
-    r"|(?:excluding|except|not counting)\b.*|.+\b(?:was|were|is|are) (?:excluded|omitted|removed)\W*|~~.*",
+    r"|.*[(\[](?:duplicate|already \w+|crossed out|removed|excluded|omitted|deleted|repeated|correct(?:ed|ion)|wrong|incorrect|mistake\w*|should|actually|sorry)\b[^()]*[)\]]\W*"
+    r"|(?:i|we) (?:can['’]t|cannot|(?:can|could|did|do)(?: not|n['’]t)) (?:find|see|identify|locate|spot|name|list|confirm|think of)\b.*"
+    r"|(?:nothing (?:else|more)|excluding|except|not counting)\b.*|.+\b(?:was|were|is|are) (?:excluded|omitted|removed)\W*|~~.*",
     re.I | re.S,
 )
 """Remarks and sources, which are entries only if the text itself says so."""
@@ -527,6 +533,7 @@ _HEDGED = lazy_pattern(
 _NOT_SO = r"not(?: \w+)? (?:mentioned|present|stated|named|listed|included|found|seen|there|sure|in)\b[^()]*|not"
 _NEGATED = lazy_pattern(
     r".+(?:[:–—=]|\s-)\s*(?:no|none|not\b.*|false|absent|n/?a|0|[✗✘❌])\W*"
+    r"|.*\b(?:do(?:es)?|did|should|must|can)(?: ?not|n['’]t) (?:be )?(?:count|includ|list|belong|qualif)\w*.*"
     r"|(?:no|not|keine?)\s(?:\S+\s?){1,3}"
     rf"|.+[(\[](?:no|none|{_NOT_SO}|absent|false)[)\]]\W*|\W*[✗✘❌].*|.*[✗✘❌]\W*|.*\ufffd.*",
     re.I | re.S,
@@ -738,7 +745,7 @@ def _json_value(said: str) -> str:
         return said
     if re.match(r"\{\s*\"(?:error|status|code|confidence|page)\"", said):
         return said
-    if re.match(r"\{\s*\"\w*(?:yes|no|not|false|un|in|dis)(?:_\w*)?\"", said, re.I):
+    if _DENYING_KEY.search(said):
         return said
     if len(values) == 2 and _WITH_UNIT.match(said) and all(isinstance(v, str) for v in values):
         return " ".join(values)
@@ -747,6 +754,13 @@ def _json_value(said: str) -> str:
     return values[0] if len(values) == 1 and isinstance(values[0], str) else said
 
 
+_DENYING_KEY = lazy_pattern(
+    r"[{,]\s*+\"(?:\w*_|\w*[a-z](?=[A-Z])|is|are)?"
+    r"(?i:yes|no[nt]?|none|without|un|in|dis|false\w*|wrong\w*|incorrect\w*|untrue|den(?:y|ied|ies)|reject\w*|refut\w*|"
+    r"contradict\w*|dispro\w+|exclu\w+|except\w*|absent|missing|omit\w*|remov\w+|ignored?|irrelevant|discarded)"
+    r"(?:_\w*|[A-Z]\w*)?\"\s*:"
+)
+"""A key of JSON that may turn its value around, or name what is no entry."""
 _WITH_UNIT = lazy_pattern(
     r"\{\s*\"(?:value|amount|number|figure|result|answer)\"\s*:[^,{}\[\]]{1,60},\s*\"(?:units?|scale|currency)\"\s*:",
     re.I,
@@ -822,7 +836,7 @@ _PARTLY = lazy_pattern(
     r"assum\w+|arguabl\w+|technically|sort of|kind of|in a sense|not (?:sure|entirely|exactly|quite|really|fully)|"
     r"rather|or|on the other hand|while|whereas|despite|wait|actually|correction|at first|at (?:least|most)|initially|"
     r"originally|later|again|apparently|claim\w*|according|alleged\w*|reported\w*|almost|nearly|hardly|barely|scarcely|"
-    r"rarely|seldom|(?:tried|tries|attempt\w*|fail\w*|refus\w*) to|den(?:y|ied|ies)|contrary|opposite|exceptions?|some|certain|"
+    r"rarely|seldom|(?:tried|tries|attempt\w*|fail\w*|refus\w*) to|den(?:y|ied|ies)|wrong|incorrect|false|untrue|contradict\w*|reject\w*|refut\w*|disput\w*|disprov\w*|contrary|opposite|exceptions?|some|certain|"
     r"extent|limited|i|me|please|sure|confiden\w+)\b|\A\W*(?:said|says|replied|answered)\b",
     re.I,
 )

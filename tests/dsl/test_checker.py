@@ -184,7 +184,7 @@ REFERRING = (
     [
         *REFERRING,
         *(f"the owner of {name}" for name in REFERRING),
-        "{nobody}", "the key from step 1", "the result of step 1", "(see Step #1)", "output 1", "step one",
+        "{nobody}", "the owner from step 9", "the result of step 9", "the key from step 1", "the result of step 1", "(see Step #1)", "output 1", "step one",
         "the previous step's output", "the output of the previous step", "the key identified above", "the first step's result", "the above key", "the previous result",
     ],
 )  # fmt: skip
@@ -228,6 +228,7 @@ def test_words_of_the_question_are_text(text: str) -> None:
         ('FIND(CTX, "who has {key} now")', 'FIND(CTX, ["who has key now", "key:", key])'),
         ('FIND(CTX, ["why", "$key or `key`?"])', 'FIND(CTX, ["why", "key or key?", "key:", key])'),
         ('FIND(CTX, "use of the key from step 1")', 'FIND(CTX, ["use of the key", "key:", key])'),
+        ('FIND(CTX, "why {key}{key} fits")', 'FIND(CTX, ["why key key fits", "key:", key])'),
         ('FIND(CTX, "${key}: its use")', 'FIND(CTX, ["key: its use", "key:", key])'),
     ],
 )

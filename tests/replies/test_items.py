@@ -72,6 +72,8 @@ def test_the_ways_in_which_models_number_items(text: str) -> None:
         ("1: yes\n2: no\n3: no\n4: yes", (None, None, None)),
         ('{"0": "yes", "1": "no", "2": "yes"}', (None, None, None)),
         ("1: yes\n2: no", (None, None, None)),
+        ("1: yes\n2: no\n3: yes\n\nItem 1 may be a no.", (None, None, None)),
+        ("1: no, it does not say\n2: no, it does not bark\n3: yes", (None, "no", "yes")),
         ("1: yes, mostly\n2: maybe\n3: undecided", (None, None, None)),
         ("1: unclear\n2: n/a\n3:", (None, None, None)),
         ('{"1": null, "2": "", "3": ["yes"]}', (None, None, None)),
