@@ -480,7 +480,8 @@ class RepairLoop:
         raise PlanningError(
             f"no valid plan after {counted(n_calls, 'call')}{cached}; last problem: {last.message} [{last.code}]",
             attempts=attempts,
-            help="--trace FILE keeps every attempt; --fallback direct answers without a plan",
+            help=f"{'--fresh asks the model again; ' if n_cached else ''}--trace FILE keeps every attempt; "
+            "--fallback direct answers without a plan",
         )
 
     def _mended(self, text: str) -> tuple[str, Sequence[Diagnostic]]:

@@ -109,3 +109,4 @@ def test_attempts_to_plan_are_the_calls_that_were_made(
     pearl("ask", "Why did Nils sell the boat?", "story.txt", *args, code=4)
     assert len(openai_server.requests) == n
     assert f"no valid plan after {n} calls, {n} of them cached;" in pearl.talk
+    assert "--fresh asks the model again" in pearl.talk
