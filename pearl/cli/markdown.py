@@ -15,10 +15,9 @@ from rich.theme import Theme
 from pearl.cli.terminal import MARK_STYLE
 from pearl.errors.escaping import escaped
 from pearl.errors.patterns import lazy_pattern
-from pearl.view.markdown import parsed
+from pearl.view.markdown import CITED, parsed
 
-MARK = lazy_pattern(r" ?\[\^(\d+)\]")
-"""The number of a piece of evidence in the Markdown of an answer."""
+MARK = lazy_pattern(rf" ?{CITED.pattern}")
 
 _BOLD = lazy_pattern(r"(?<![\w*])\*\*(?=\S)([^*\n]+)(?<=\S)\*\*(?![\w*])")
 

@@ -131,11 +131,12 @@ def plain(line: str) -> str:
     """A line without Markdown emphasis and zero-width characters, with ASCII digits and blanks."""
     line = _BLANK_GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), line)
     if not line.isascii():
-        line = "".join(map(_plain_character, line))
+        line = "".join(map(plain_character, line))
     return _EMPHASIS.sub(r"\2", line)
 
 
-def _plain_character(character: str) -> str:
+def plain_character(character: str) -> str:
+    """A character with ASCII digits and blanks; "" for an invisible one."""
     if character.isdecimal():
         return str(unicodedata.decimal(character))
     category = unicodedata.category(character)

@@ -16,7 +16,7 @@ from pearl.errors import ModelError
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.parts import AnswerPart, labelled_text
 from pearl.interpreter.results import StepResult
-from pearl.llm import ActionTask, Message, Request
+from pearl.llm import ActionTask, Message, Request, Usage
 from pearl.llm.messages import block
 from pearl.replies.composed import Composed, read_composed
 
@@ -94,7 +94,10 @@ async def compose_answer(
         if error.kind not in _UNUSABLE:
             raise
         note = f"no composed answer: {error.message}"
-        return replace(composed_result(step, action, parts, note), n_calls=1)
+        return replace(
+            composed_result(step, action, parts, note),
+            is_native=False, n_calls=1, usage=error.usage or Usage(),
+        )  # fmt: skip
     supports = [item.support for item in items]
     composed = read_composed(completion.text, supports, values, question)
     notes = tuple(_notes(composed))

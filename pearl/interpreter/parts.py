@@ -117,10 +117,10 @@ def answer_parts(
 ) -> tuple[AnswerPart, ...]:
     """The results of some steps as parts; a computed one has the evidence of its inputs."""
     steps = {step.output: step for step in graph.steps}
-    names = tuple(dict.fromkeys(names))
-    labels = Counter(_label(steps[name]) for name in names)
+    labels = {name: _label(steps[name]) for name in names}
+    n_same = Counter(labels.values())
     parts = []
-    for name in names:
+    for name, label in labels.items():
         result = results[name]
         value = None if result.is_void else _plain(result)
         sources = _sources(name, steps, results)
@@ -133,8 +133,7 @@ def answer_parts(
             passages = {number: evidence[number - 1] for number in numbers}
             replies = "\n".join(results[source].reply for source in sorted(sources))
             entries = _entries(value, replies, passages)
-        label = _label(steps[name])
-        if labels[label] > 1:
+        if n_same[label] > 1:
             label += _argument(steps[name])
         parts.append(AnswerPart(
             name, label, value, result.text, result.state, result.why, numbers, entries

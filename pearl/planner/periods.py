@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal, Self
 
 from pearl.data.samples import without_background
-from pearl.documents.english import MONTHS, ORDINALS, month_number
+from pearl.documents.english import MONTHS, ONES, ORDINALS, TENS, month_number
 from pearl.errors import UsageError
 from pearl.errors.patterns import lazy_pattern
 
@@ -124,14 +124,8 @@ class Calendar:
         return date(year, before + 1, n_days if is_last else min(day, n_days))
 
 
-_SMALL = [
-    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
-]  # fmt: skip
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-
 COUNT = (
-    rf"(?:\d{{1,3}} | (?:{'|'.join(_TENS)})(?:[- ](?:{'|'.join(_SMALL[:9])}))? | {'|'.join(_SMALL)}"
+    rf"(?:\d{{1,3}} | (?:{'|'.join(TENS)})(?:[- ](?:{'|'.join(ONES[1:10])}))? | {'|'.join(ONES[1:])}"
     r" | (?:a\ )?couple\ of | an? )"
 )
 """A number of units."""
@@ -206,9 +200,9 @@ def count_of(match: re.Match[str]) -> int:
     if word.endswith("couple of"):
         return per_unit * 2
     tens, _, ones = word.replace("-", " ").partition(" ")
-    small = {"": 0, "a": 1, "an": 1, **{name: n for n, name in enumerate(_SMALL, 1)}}
-    if tens in _TENS:
-        return per_unit * (10 * (2 + _TENS.index(tens)) + small[ones])
+    small = {"": 0, "a": 1, "an": 1, **{name: n for n, name in enumerate(ONES)}}
+    if tens in TENS:
+        return per_unit * (10 * (2 + TENS.index(tens)) + small[ones])
     return per_unit * small[word]
 
 

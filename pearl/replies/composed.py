@@ -7,12 +7,18 @@ cites. Named values (`{count}`) are inserted here, so the model does not write t
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from pearl.documents.english import ONES, TENS
 from pearl.documents.evidence import normalise
-from pearl.documents.numbers import CURRENCIES, CURRENCY_CODES, FOREIGN_SCALES, SCALE_WORDS
+from pearl.documents.numbers import (
+    CURRENCIES,
+    CURRENCY_CODES,
+    FOREIGN_SCALES,
+    SCALE_WORDS,
+    plain_character,
+)  # fmt: skip
 from pearl.documents.passages import sentences, terms
 from pearl.errors.patterns import lazy_pattern
 
@@ -24,22 +30,23 @@ NUMBER_WORD = lazy_pattern(
     r"nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty\b[\w-]*|hundreds?|thousands?|millions?|billions?|dozens?|couple|pair|half|nil|single|only|both|"
     r"keine?r?|null|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\w+zehn|\w+zig|hundert|tausend|"
     r"aucune?|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|cent|mille|ning[uú]n\w*|uno|dos|tres|cuatro|cinco|seis|siete|ocho|"
-    r"nueve|diez|nessun\w*|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|dois|duas|oito|dez|"
-    r"treize|quatorze|quinze|seize|vingt\w*|trente|quarante|cinquante|soixante|once|doce|trece|catorce|quince|veint\w+|treinta|cuarenta|"
-    r"cincuenta|cien\w*|mil|undici|dodici|venti\w*|trenta|vijf|zeven|acht|negen|dwa|trzy|восемь|семь|шесть|пять|три|два|åtta|sju|sex)\b",
+    r"nueve|diez|nessun\w*|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|dois|duas|oito|dez)\b",
     re.I,
 )
 """Words for numbers, in several languages."""
+_MORE_WORDS = lazy_pattern(
+    r"\b(?:treize|quatorze|quinze|seize|vingts?(?:-\w+)?|trente|quarante|cinquante|soixante|once|doce|trece|catorce|quince|"
+    r"veint(?:e|i\w+)|treinta|cuarenta|cincuenta|cien(?:t[oa]s?)?|mil|undici|dodici|"
+    r"venti(?:uno|due|tr[eé]|quattro|cinque|sei|sette|otto|nove)?|trenta|vijf|zeven|acht|negen|dwa|trzy|"
+    r"восемь|семь|шесть|пять|три|два|åtta|sju)\b",
+    re.I,
+)
+"""More of them, which a composed answer has only if its support has them."""
 
-_ONES = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
-)  # fmt: skip
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _VALUES = {
-    **{word: str(i) for i, word in enumerate(_ONES)},
-    **{word: str(10 * i) for i, word in enumerate(_TENS, start=2)},
-    **{f"{ten}-{_ONES[i]}": str(10 * n + i) for n, ten in enumerate(_TENS, start=2) for i in range(1, 10)},
+    **{word: str(i) for i, word in enumerate(ONES)},
+    **{word: str(10 * i) for i, word in enumerate(TENS, start=2)},
+    **{f"{ten}-{ONES[i]}": str(10 * n + i) for n, ten in enumerate(TENS, start=2) for i in range(1, 10)},
     "once": "1", "twice": "2", "thrice": "3", "dozen": "12",
 }  # fmt: skip
 _MONEY = {
@@ -198,7 +205,7 @@ def _stranger(text: str, support: str) -> str:
         if figure not in known:
             return shown
     words = {*re.findall(r"\w+", support.casefold()), *_VALUES, *_EITHER}
-    for word in NUMBER_WORD.findall(text):
+    for word in (*NUMBER_WORD.findall(text), *_MORE_WORDS.findall(text)):
         if word.casefold() not in words:
             return str(word)
     for word in _LITERAL.findall(text):
@@ -214,12 +221,10 @@ def _stranger(text: str, support: str) -> str:
 
 def _plain(text: str) -> str:
     """A text with ASCII digits and plain blanks, without emphasis and invisible characters."""
-    return "".join(
-        str(unicodedata.decimal(c)) if c.isdecimal() else " " if c.isspace() and c != "\n" else c
-        for c in text
-        if c not in "*_`" and unicodedata.category(c) != "Cf"
-    )
+    return "".join(map(plain_character, text)).translate(_NO_EMPHASIS)
 
+
+_NO_EMPHASIS = str.maketrans("\t", " ", "*_`")
 
 _Figure = tuple[bool, str, str, tuple[str, ...]]
 """Whether it is negative, its currency, value and scale."""

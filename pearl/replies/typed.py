@@ -11,6 +11,7 @@ from http import HTTPStatus
 from textwrap import dedent
 from typing import Any, Literal
 
+from pearl.documents.english import ONES, TENS
 from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import UnclearNumberError, plain, quantity, unit_of
 from pearl.documents.table.quantities import numbers_of
@@ -430,10 +431,7 @@ _QUALIFIES = lazy_pattern(
     re.I,
 )
 """Words of a remark about a list that change what counts as an entry."""
-_NUMBER_WORDS = (  # noqa: SIM905
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen twenty"
-).split()
+_NUMBER_WORDS = (*ONES, TENS[0])
 _COUNTED = lazy_pattern(r"\(\d{1,4} [^\W\d]+\)")
 """`(2 animals)` below a list."""
 _COUNT = lazy_pattern(rf"\d[\d,.]*|\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.I)

@@ -12,7 +12,8 @@ from markupsafe import Markup, escape
 MAX_MARKDOWN = 50_000
 """Maximum characters that are read as Markdown; a longer text is shown as it is."""
 
-_CITED = re.compile(r"\[\^(\d{1,6})\]")
+CITED = re.compile(r"\[\^(\d{1,6})\]")
+"""The number of a piece of evidence in the Markdown of an answer."""
 
 _OFF = (
     "link", "image", "autolink", "html_inline", "html_block", "reference", "entity", "code", "lheading",
@@ -87,7 +88,7 @@ def _parser() -> Any:
 def _text(renderer: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:
     link, pieces = env["link"], [tokens[at].content]
     if link is not None:
-        pieces = _CITED.split(tokens[at].content)  # text, number, text, ...
+        pieces = CITED.split(tokens[at].content)  # text, number, text, ...
     return "".join(link(int(p)) if i % 2 else str(escape(p)) for i, p in enumerate(pieces))
 
 

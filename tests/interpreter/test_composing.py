@@ -80,6 +80,7 @@ def test_sentences_cite_the_evidence_and_values_are_inserted() -> None:
             "It leaked.\n\n\n\nIt leaked.",
             "1 sentence",
         ),
+        ("It leaked, for want of ventilation [1].", "It leaked, for want of ventilation.", ""),
         ("1. It leaked [1]\n2. {n} boats [2]", "1. It leaked\n2. 2 boats", ""),
         ("It leaked [1]. I hope this helps!", "It leaked.", "1 sentence without a citation"),
         ("<think>They have 9.</think>It leaked [1].", "It leaked.", ""),

@@ -114,6 +114,7 @@ def test_strict_fails_the_step() -> None:
             "no number",
         ),
         ("How many dogs are there?", "There are 1919.\n> Nils has a dog.", ""),
+        ("How many dogs are there?", "A ventilator; the sex is open.", "no number"),
         ("Wie viele Hunde gibt es?", "Nils hat welche.", "no number"),
         ("What is the number of dogs?", "Nils has it.", "no number"),
         ("Why do a number of people sell boats?", "They leak.", ""),
