@@ -1,0 +1,93 @@
+"""Values of fields that a document states, each with the passages that bear it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pearl.documents.evidence import Evidence
+
+FieldState = Literal["found", "not_stated", "undecided"]
+"""Whether a field has a value, the document does not state it, or no value is borne out."""
+
+Basis = Literal["", "quoted", "judged", "summary", "person"]
+"""How a value follows from its quotes: it stands there (also in another notation); the model judged (yes or
+no, a label in other words); it sums them up; a person gave it."""
+
+FieldScalar = str | int | float | bool | None
+"""A value of a field; a date is a text, YYYY-MM-DD."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A value that a field may have."""
+
+    value: FieldScalar
+    evidence: tuple[Evidence, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The candidate as JSON data."""
+        return {"value": self.value, "evidence": [passage.to_dict() for passage in self.evidence]}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldResult:
+    """What became of one field.
+
+    Attributes:
+        state: Whether it has a value.
+        value: Its value; None unless it is found. Of a list, None: see `entries`.
+        why: Why it is undecided.
+        basis: How the value follows from the evidence.
+        evidence: The passages that bear the value out.
+        candidates: The values that are possible, if it is undecided.
+        entries: The entries of a list, each with its fields; a list of plain values has the one field `value`.
+    """
+
+    state: FieldState
+    value: FieldScalar = None
+    why: str = ""
+    basis: Basis = ""
+    evidence: tuple[Evidence, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    entries: tuple[Mapping[str, FieldResult], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The field as JSON data; keys without content are left out."""
+        evidence = [passage.to_dict() for passage in self.evidence]
+        candidates = [candidate.to_dict() for candidate in self.candidates]
+        entries = [{name: f.to_dict() for name, f in entry.items()} for entry in self.entries]
+        return {
+            "state": self.state,
+            "value": self.value,
+            **({"why": self.why} if self.why else {}),
+            **({"basis": self.basis} if self.basis else {}),
+            **({"evidence": evidence} if evidence else {}),
+            **({"candidates": candidates} if candidates else {}),
+            **({"entries": entries} if entries else {}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The fields of one document, or of a part of it, in the order of the schema."""
+
+    fields: Mapping[str, FieldResult] = field(default_factory=dict)
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """The paths of the undecided fields: `age`, `drugs[0].dose_mg`."""
+        paths: list[str] = []
+        for name, result in self.fields.items():
+            if result.state == "undecided":
+                paths.append(name)
+            for i, entry in enumerate(result.entries):
+                paths += [
+                    f"{name}[{i}].{key}" for key, f in entry.items() if f.state == "undecided"
+                ]
+        return tuple(paths)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as JSON data, by the name of the field."""
+        return {name: result.to_dict() for name, result in self.fields.items()}
