@@ -39,12 +39,27 @@ ANSWER = Action(
     is_variadic=True,
 )
 
+EXTRACT = Action(
+    "EXTRACT",
+    (Parameter(CTX, ValueType.CONTEXT), Parameter("FIELDS", reads="fields")),
+    "Return the values that CTX states for FIELDS, each with the passage that bears it out",
+)
+
+EXTRACT_ALL = Action(
+    "EXTRACT_ALL",
+    (Parameter(CTX, ValueType.CONTEXT), Parameter("FIELDS", reads="entry_fields")),
+    "Return one row with the values of FIELDS for every item in CTX that has them, each value with the "
+    "passage that bears it out",
+    returns=ValueType.LIST,
+)
+
 
 @cache
 def operators() -> ActionLibrary:
     """All operators: computed in Python, by a search, or by a model."""
     shipped = {**native.general(), **by_search.known(), **by_row.known()}
-    return ActionLibrary("operators", [*shipped.values(), SUBQUERIES, REWRITE, LOOKUP, ANSWER])
+    own = [SUBQUERIES, REWRITE, LOOKUP, ANSWER, EXTRACT, EXTRACT_ALL]
+    return ActionLibrary("operators", [*shipped.values(), *own])
 
 
 @cache

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from pearl.dsl.literals import short
+from pearl.dsl.fields import BAD_FIELDS, parse_fields
+from pearl.dsl.literals import quote, short
 from pearl.dsl.nodes import (
     Argument,
     ListLiteral,
@@ -36,6 +37,7 @@ from pearl.errors import (
     Diagnostic,
     Fix,
     PlanCheckError,
+    PlanError,
     PlanSyntaxError,
     Span,
     apply_fixes,
@@ -157,6 +159,8 @@ def string_references(
     question: str,
 ) -> Iterator[Diagnostic]:
     """Diagnose the strings of a step."""
+    if action and action.extracts:
+        return  # its string names fields, in braces, too
     bare: set[str] = set()  # names of outputs that cannot be names of fields or labels
     if action and not (action.is_native or action.reads_rows or action.asks_table):
         bare = {name for name in above if "_" in name} - {each.name for each in step.references()}
@@ -339,6 +343,43 @@ def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterat
             message = f"label '{twice}' is repeated; it is taken once"
             advice = "write each label once"
             yield Diagnostic("repeated-label", message, argument.span, "note", help=advice)
+    if parameter.reads in ("fields", "entry_fields"):
+        yield from _fields_problems(argument, parameter, action)
+
+
+def _fields_problems(
+    argument: Argument, parameter: Parameter, action: Action
+) -> Iterator[Diagnostic]:
+    """The errors in the fields of an extraction, in their places in the plan."""
+    if not isinstance(argument, String):
+        message = f"'{action.name}' takes a string as {parameter.name}, not an output or a list"
+        advice = 'write the fields into the plan: "patient: str, age: int?"'
+        yield Diagnostic(BAD_FIELDS, message, argument.span, help=advice)
+        return
+    try:
+        fields = parse_fields(argument.value)
+    except PlanError as error:
+        for diagnostic in error.diagnostics:
+            fix = diagnostic.fix
+            yield replace(
+                diagnostic,
+                span=_within(argument, diagnostic.span),
+                fix=fix and Fix(_within(argument, fix.span), quote(fix.replacement)[1:-1]),
+            )
+        return
+    inner = next((field for field in fields if field.is_list), None)
+    if inner and parameter.reads == "entry_fields":
+        message = f"'{action.name}' returns rows, and '{short(inner.name)}' is a list"
+        advice = 'name the fields of one row: "name: str, dose: number"; lists are for EXTRACT'
+        yield Diagnostic(BAD_FIELDS, message, argument.span, help=advice)
+
+
+def _within(string: String, span: Span) -> Span:
+    """The place in a plan of a part of a string's value; the whole string if it is not written as printed."""
+    if len(quote(string.value)) != string.span.end - string.span.start:
+        return string.span
+    start, end = (len(quote(string.value[:at])) - 1 for at in (span.start, span.end))
+    return Span(string.span.start + start, string.span.start + max(start + 1, end))
 
 
 def _article(value: ValueType) -> str:

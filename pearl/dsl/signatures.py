@@ -55,8 +55,9 @@ class Parameter:
     name: str
     type: ValueType = ValueType.TEXT
     reads: Literal[
-        "", "rows", "passages", "table", "number", "labels", "value", "figure", "results"
-    ] = ""
+        "", "rows", "passages", "table", "number", "labels", "value", "figure", "results",
+        "fields", "entry_fields",
+    ] = ""  # fmt: skip
     choices: tuple[str, ...] = ()
 
     @classmethod
@@ -134,6 +135,18 @@ class Action:
     def composes(self) -> bool:
         """Whether the action composes the answer from the results of other steps."""
         return any(parameter.reads == "results" for parameter in self.parameters)
+
+    @property
+    def extracts(self) -> bool:
+        """Whether the action takes a record, or records (`extracts_all`), from a document."""
+        return self.extracts_all or any(
+            parameter.reads == "fields" for parameter in self.parameters
+        )
+
+    @property
+    def extracts_all(self) -> bool:
+        """Whether the action takes every record of one kind from a document, as rows."""
+        return any(parameter.reads == "entry_fields" for parameter in self.parameters)
 
     @property
     def reads_context(self) -> bool:

@@ -33,7 +33,7 @@ _ROLES: dict[Form, tuple[str, str, str]] = {
     "definition": ("DEFINITION DEFINE MEANING INTERPRET", "meaning", "Find what the term means in the text"),
     "duration": ("DURATION TIME WHEN", "duration", "Find how long or how often it is"),
     "emotion": ("EMOTION EMOTIONS FEELING FEELINGS ATTITUDE", "feeling", "Find the feelings and what shows them"),
-    "list": ("LIST EXTRACT", "entries", "Gather every one of them"),
+    "list": ("LIST COPY EXTRACT", "entries", "Gather every one of them"),
     "manner": ("PROCESS METHOD", "way", "Find how it is done"),
     "number": ("NUMBER AMOUNT QUANTITY", "stated", "Find where the text states the number"),
     "person": ("IDENTIFY WHO PERSON", "who", "Find out who it is"),
@@ -46,9 +46,20 @@ _ROLES: dict[Form, tuple[str, str, str]] = {
 ROLE_WORDS: dict[str, Form] = {
     word: form for form in reversed(_ROLES) for word in _ROLES[form][0].split()
 }
-GENERAL = ("FIND", "SEARCH", "COMPREHEND", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")
+GENERAL = (
+    "FIND",
+    "SEARCH",
+    "COMPREHEND",
+    "COPY_OUT",
+    "EXTRACT",
+    "LOOKUP",
+    "QUERY",
+    "ASK",
+    "INFER",
+    "ANSWER",
+)
 """General actions, best first."""
-VERBS = frozenset(["ALL", "BUILD", "COMPARE", "EXPLAIN", "FIND", "GET", "IDENTIFY", "LIST", "OF", "SUMMARIZE", "VERIFY", "X", "Y"])  # fmt: skip
+VERBS = frozenset(["ALL", "BUILD", "COMPARE", "EXPLAIN", "FIND", "GET", "IDENTIFY", "LIST", "OF", "OUT", "SUMMARIZE", "VERIFY", "X", "Y"])  # fmt: skip
 """Words of names that do not describe what to look for."""
 _SHAPE = (Parameter(CTX, ValueType.CONTEXT), Parameter("X"))
 _OWN = Action(
@@ -222,7 +233,7 @@ def _has_shape(action: Action, n_texts: int) -> bool:
     """Whether an action takes the document, as text, first and then `n_texts` texts."""
     return (
         not action.is_native
-        and not action.asks_table
+        and not (action.asks_table or action.extracts)
         and action.accepts(n_texts + 1)
         and [action.parameter(i).type for i in range(n_texts + 1)]
         == [ValueType.CONTEXT, *[ValueType.TEXT] * n_texts]

@@ -67,7 +67,7 @@ _FROM_FRAME = 0.25
 """Weights of terms from elsewhere than the step's own arguments, and of `_FRAME`; the others weigh 1."""
 _MAX_INPUT_TERMS = 12
 
-_MANY = frozenset(["ALL", "COLLECT", "ENUMERATE", "EVENTS", "EVERY", "EXTRACT", "GATHER", "INSTANCES", "LIST", "ORDER", "TIMELINE"])  # fmt: skip
+_MANY = frozenset(["ALL", "COLLECT", "COPY", "ENUMERATE", "EVENTS", "EVERY", "EXTRACT", "GATHER", "INSTANCES", "LIST", "ORDER", "TIMELINE"])  # fmt: skip
 _CLAIMING = frozenset(["CHECK", "CONSISTENCY", "VERIFY"])
 _PLAIN_WORDS = ROLE_WORDS.keys() | VERBS | set(GENERAL) | _MANY | _CLAIMING | _COMPARING | _WHOLE
 """Words of action names that are not search terms, unlike `ALLERGIES` in `FIND_ALLERGIES`."""

@@ -131,11 +131,11 @@ def by_shape(
 ) -> dict[Shape, list[Action]]:
     """Actions in groups of one shape, in the order of the first of each.
 
-    The planner adds the step that composes the answer by rule.
+    The planner adds the step that composes the answer by rule; a schema makes the steps that extract.
     """
     groups: dict[Shape, list[Action]] = {}
     for action in actions:
-        if action.composes:
+        if action.composes or action.extracts:
             continue
         slots = tuple(Slot(p.type, p.choices, p.reads == "labels") for p in action.parameters)
         more = slots[-1] if action.is_variadic else None

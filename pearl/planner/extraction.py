@@ -1,0 +1,68 @@
+"""The plan that takes the fields of a schema from a document; no model writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pearl.actions.operators import EXTRACT
+from pearl.dsl.checker import CheckedPlan, check
+from pearl.dsl.fields import Field, print_fields
+from pearl.dsl.nodes import Plan, Reference, Step, String
+from pearl.dsl.signatures import CTX, ActionLibrary
+
+_LEAF_TOKENS = 60
+"""Tokens of a value with its quote in a reply."""
+_N_ENTRIES = 8
+"""Entries that a list is expected to have."""
+_N_NAMED = 6
+
+
+def extraction_plan(fields: Sequence[Field], *, reply_tokens: int) -> CheckedPlan:
+    """The plan of an extraction: one step, or several whose replies fit `reply_tokens` each.
+
+    Example:
+        >>> from pearl.dsl.fields import parse_fields
+        >>> print(extraction_plan(parse_fields("patient, age: int?"), reply_tokens=2_000))
+        Question: Which values does the document state for patient and age?
+        <BLANKLINE>
+        New actions:
+        - None
+        <BLANKLINE>
+        1. record = EXTRACT(CTX, "patient: str, age: int?") : Extract patient and age
+    """
+    groups = _groups(fields, reply_tokens)
+    steps = [
+        Step(
+            "record" if len(groups) == 1 else f"record_{i}",
+            EXTRACT.name,
+            (Reference(CTX), String(print_fields(group))),
+            f"Extract {_listed(group)}",
+        )
+        for i, group in enumerate(groups, start=1)
+    ]
+    question = f"Which values does the document state for {_listed(fields)}?"
+    library = ActionLibrary("extraction", [EXTRACT])
+    return check(Plan(tuple(steps), (), question), library, max_steps=len(steps))
+
+
+def _groups(fields: Sequence[Field], reply_tokens: int) -> list[list[Field]]:
+    """Fields in their order, each group as large as its reply may be; a single field always has a group."""
+    groups: list[list[Field]] = []
+    room = 0
+    for field in fields:
+        n_leaves = (len(field.fields) or 1) * (_N_ENTRIES if field.is_list else 1)
+        need = n_leaves * _LEAF_TOKENS
+        if not groups or need > room:
+            groups.append([])
+            room = reply_tokens
+        groups[-1].append(field)
+        room -= need
+    return groups
+
+
+def _listed(fields: Sequence[Field]) -> str:
+    """The names of fields, the first ones of many."""
+    names = [" ".join(field.name.split()) for field in fields]
+    if len(names) > _N_NAMED:
+        names[_N_NAMED - 1 :] = [f"{len(names) - _N_NAMED + 1} other fields"]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
