@@ -82,3 +82,8 @@ def without_search(library: ActionLibrary, own: ActionLibrary) -> ActionLibrary:
     left_out = _of_search() - set(own)
     kept = [action for name, action in library.items() if name not in left_out]
     return ActionLibrary(library.name, kept)
+
+
+def without_extraction(library: ActionLibrary) -> ActionLibrary:
+    """The actions in planning prompts: a schema makes the steps that extract, not a model."""
+    return ActionLibrary(library.name, [a for a in library.values() if not a.extracts])

@@ -64,7 +64,9 @@ def _print_field(field: Field) -> str:
     name = ".".join(
         part if _PLAIN.fullmatch(part) else _quoted(part) for part in field.name.split(".")
     )
-    type = "|".join(map(_print_label, field.labels)) or field.type
+    is_one = len(field.labels) == 1
+    labels = (_quoted(label) if is_one else _print_label(label) for label in field.labels)
+    type = "|".join(labels) or field.type
     if field.is_list:
         type = f"[{{{print_fields(field.fields)}}}]" if field.fields else f"[{type}]"
     about = field.description
@@ -84,7 +86,6 @@ def _quoted(text: str) -> str:
 
 
 _PLAIN = lazy_pattern(r"\w++")
-_BLANKS = lazy_pattern(r"\s*+")
 _WORD = lazy_pattern(r"'(?P<quoted>(?:[^']|'')*+)'|(?P<bare>[^\s,:?|.()\[\]{}']++)")
 _QUOTED_ABOUT = lazy_pattern(r"\(\s*+'((?:[^']|'')*+)'\s*+\)")
 _BRACKET = lazy_pattern(r"[()]")
@@ -109,7 +110,7 @@ def name_flaw(name: str) -> str:
         return (
             f"the name '{short(name)}' has a dot, which stands between the names of nested fields"
         )
-    return f"the name {short(name)!r} has a control character" if UNTYPED.search(name) else ""
+    return "a name has a control character" if UNTYPED.search(name) else ""
 
 
 def labels_flaw(labels: Iterable[str]) -> str:
@@ -143,100 +144,89 @@ class _Reader:
         self.n_leaves = 0
 
     def read(self) -> tuple[Field, ...]:
-        fields = tuple(self.fields("", 0, is_entry=False))
-        if self.next():
-            self.fail(f"'{self.next()}' closes nothing")
-        if not fields:
-            self.fail("there are no fields", help='write fields: "patient: str, age: int?"')
+        fields = tuple(self.fields("", 0, in_list=False))
+        if self.next() or not fields:
+            self.fail(f"'{self.next()}' closes nothing" if fields else "there are no fields")
         return fields
 
-    def fields(self, prefix: str, depth: int, *, is_entry: bool) -> Iterator[Field]:
-        """The fields up to a bracket or the end."""
-        if depth > MAX_DEPTH:
-            self.fail(f"'{short(prefix[:-1])}' is nested more than {MAX_DEPTH} deep")
+    def fields(self, path: str, depth: int, *, in_list: bool) -> Iterator[Field]:
+        """The fields up to a bracket or the end, those of nested objects with dots in their names."""
+        leaves: set[str] = set()
         names: set[str] = set()
-        outer: set[str] = set()  # names of objects
-        while self.next() not in ("", "}", "]"):
+        while self.next() and self.next() not in "}]":
             start = self.at
-            for field in self.field(prefix, depth, is_entry=is_entry):
-                around = _around(field.name)
-                if field.name in names or field.name in outer or not names.isdisjoint(around):
-                    path = short(f"{prefix}{field.name}")
-                    self.fail(f"field '{path}' is repeated", start, help="name each field once")
-                names.add(field.name)
-                outer.update(around)
+            for field in self.field(path, depth, in_list):
+                parts = field.name.split(".")
+                around = {".".join(parts[:i]) for i in range(1, len(parts))}
+                if field.name in names or around & leaves:
+                    self.fail(f"field '{short(path + field.name)}' is repeated", start)
+                leaves.add(field.name)
+                names |= {field.name, *around}
                 yield field
-            if not self.took(","):
-                if self.next() not in ("", "}", "]"):
-                    self.fail(f"a comma is missing before '{self.next()}'", help=_HELP)
-                break
+            if not self.took(",") and self.next() and self.next() not in "}]":
+                self.fail(f"a comma is missing before '{self.next()}'")
 
-    def field(self, prefix: str, depth: int, *, is_entry: bool) -> Iterator[Field]:
-        """One field; an object gives those in it. Names are those within the record or entry."""
+    def field(self, path: str, depth: int, in_list: bool) -> Iterator[Field]:
+        """One field, or those of an object."""
         start = self.at
-        parts = [self.name(prefix)]
+        parts = [self.name(path)]
         while self.took("."):
-            parts.append(self.name(f"{prefix}{'.'.join(parts)}."))
+            parts.append(self.name(path))
         name = ".".join(parts)
-        path = f"{prefix}{name}"
-        if depth + len(parts) - 1 > MAX_DEPTH:
+        path, depth = f"{path}{name}", depth + len(parts)
+        if depth > MAX_DEPTH + 1:
             self.fail(f"'{short(path)}' is nested more than {MAX_DEPTH} deep", start)
         inner: tuple[Field, ...] = ()
         field = Field(name)
         if self.took(":"):
-            self.next()
-            opening = self.at
-            if self.took("{"):
-                inner = self.object(f"{path}.", depth + len(parts), is_entry=is_entry)
-            elif self.took("["):
-                if is_entry:
-                    self.fail(f"'{short(path)}' is a list in a list", opening, help=_NO_LISTS)
-                field = self.list(field, path, depth + len(parts))
+            if self.next() == "{":
+                inner = self.object(path, depth, in_list=in_list)
+            elif self.next() == "[":
+                field = self.list(field, path, depth, in_list)
             else:
                 field = self.scalar(field, path)
         is_optional = self.took("?")
-        description = self.description()
+        about = self.description()
         if is_optional and self.next() == ":":
-            self.fail("'?' stands after the type", start, help=f"write {name}: TYPE?")
-        if inner:
-            for leaf in inner:
-                yield replace(
-                    leaf,
-                    name=f"{name}.{leaf.name}",
-                    is_optional=leaf.is_optional or is_optional,
-                    description=leaf.description or description,
-                )
-            return
-        self.n_leaves += 0 if field.fields else 1
+            self.fail("'?' stands after the type", start)
+        for leaf in inner:
+            yield replace(
+                leaf,
+                name=f"{name}.{leaf.name}",
+                is_optional=leaf.is_optional or is_optional,
+                description=leaf.description or about,
+            )
+        self.n_leaves += not (inner or field.fields)
         if self.n_leaves > MAX_FIELDS:
-            self.fail(f"more than {MAX_FIELDS} fields, at '{short(path)}'", start, help=_FEWER)
-        yield replace(field, is_optional=is_optional, description=description)
+            self.fail(
+                f"more than {MAX_FIELDS} fields", start, "split them into several extractions"
+            )
+        if not inner:
+            yield replace(field, is_optional=is_optional, description=about)
 
-    def object(self, prefix: str, depth: int, *, is_entry: bool) -> tuple[Field, ...]:
-        opening = self.at - 1
-        fields = tuple(self.fields(prefix, depth, is_entry=is_entry))
+    def object(self, path: str, depth: int, *, in_list: bool) -> tuple[Field, ...]:
+        opening = self.at
+        self.at += 1
+        fields = tuple(self.fields(f"{path}.", depth, in_list=in_list))
         if not self.took("}"):
-            self.fail("'{' is not closed", opening, help="close it with '}'")
+            self.fail("'{' is not closed", opening)
         if not fields:
-            self.fail(f"object '{short(prefix[:-1])}' has no fields", opening, help=_HELP)
+            self.fail(f"object '{short(path)}' has no fields", opening)
         return fields
 
-    def list(self, field: Field, path: str, depth: int) -> Field:
-        opening = self.at - 1
-        if self.next() == "[":
-            self.fail(f"'{short(path)}' is a list in a list", help=_NO_LISTS)
-        if self.next() == "]":
-            self.fail(f"list '{short(path)}' has no type", help="write [str] or [{name: str}]")
-        if self.took("{"):
-            field = replace(field, fields=self.object(f"{path}.", depth, is_entry=True))
+    def list(self, field: Field, path: str, depth: int, in_list: bool) -> Field:
+        opening = self.at
+        self.at += 1
+        if in_list or self.next() == "[":
+            advice = "the entries of a list have plain fields: [{name: str, dose: number}]"
+            self.fail(f"'{short(path)}' is a list in a list", opening, advice)
+        if self.next() == "{":
+            field = replace(field, fields=self.object(path, depth, in_list=True))
         else:
             field = self.scalar(field, path)
-        if self.next() == "?":
-            self.fail(
-                "an entry of a list is not optional", help="write ? after the bracket: [str]?"
-            )
         if not self.took("]"):
-            self.fail("'[' is not closed", opening, help="close it with ']' after one type")
+            advice = "write one type in the brackets, and ? behind them: [str]?"
+            self.fail("']' is missing", None if self.next() else opening, advice)
         return replace(field, is_list=True)
 
     def scalar(self, field: Field, path: str) -> Field:
@@ -253,19 +243,16 @@ class _Reader:
                     return replace(field, type=type)
             close = did_you_mean(labels[0], TYPES)
             known = f"types: {', '.join(TYPES)}; labels: yes|no"
-            self.fail(
-                f"'{short(path)}' has the unknown type '{short(labels[0])}'",
-                start,
-                help=f"did you mean {close}? {known}" if close else known,
-            )
+            advice = f"did you mean {close}? {known}" if close else known
+            self.fail(f"'{short(path)}' has the unknown type '{short(labels[0])}'", start, advice)
         for text, is_quoted in words:
             if not is_quoted and text.casefold() in _NO_LABELS:
                 advice = (
                     "write ? after a type that may be missing, and such a label in single quotes"
                 )
-                self.fail(f"'{text}' beside '|' is no label", start, help=advice)
+                self.fail(f"'{text}' beside '|' is no label", start, advice)
         if flaw := labels_flaw(labels):
-            self.fail(f"'{short(path)}': {flaw}", start, help="write each label once: yes|no")
+            self.fail(f"'{short(path)}': {flaw}", start, "write each label once: yes|no")
         return replace(field, type="label", labels=labels)
 
     def description(self) -> str:
@@ -274,42 +261,38 @@ class _Reader:
         if quoted := _QUOTED_ABOUT.match(self.text, self.at):
             self.at = quoted.end()
             return quoted[1].replace("''", "'")
-        end = _balanced(self.text, self.at)
+        start, end = self.at + 1, _balanced(self.text, self.at)
         if end < 0:
             self.fail("'(' is not closed", help="close the description with ')'")
-        start, self.at = self.at + 1, end
+        self.at = end
         return " ".join(self.text[start : end - 1].split())
 
-    def name(self, prefix: str) -> str:
+    def name(self, path: str) -> str:
         self.next()
         start = self.at
-        inside = f" in '{short(prefix[:-1])}'" if prefix else ""
+        inside = f" in '{short(path[:-1])}'" if path else ""
         text, _ = self.word(f"a field{inside} has no name")
         if flaw := name_flaw(text):
-            self.fail(f"{flaw}{inside}", start, help=_HELP)
+            self.fail(f"{flaw}{inside}", start)
         return text
 
     def word(self, missing: str) -> tuple[str, bool]:
         """The next word, and whether it is in quotes."""
-        self.next()
+        is_open = self.next() == "'"
         match = _WORD.match(self.text, self.at)
         if match is None:
-            is_open = self.text.startswith("'", self.at)
-            self.fail("a single quote is not closed" if is_open else missing, help=_HELP)
-        if match["quoted"] is None and not _PLAIN.fullmatch(match[0]):
-            self.fail(
-                f"'{short(match[0])}' has characters other than letters, digits and '_'",
-                help="write it in single quotes",
-                fix=Fix(Span(*match.span()), _quoted(match[0])),
-            )
+            self.fail("a single quote is not closed" if is_open else missing)
+        if not (is_open or _PLAIN.fullmatch(match[0])):
+            message = f"'{short(match[0])}' has characters other than letters, digits and '_'"
+            fix = Fix(Span(*match.span()), _quoted(match[0]))
+            self.fail(message, help="write it in single quotes", fix=fix)
         self.at = match.end()
-        quoted = match["quoted"]
-        return (match[0], False) if quoted is None else (quoted.replace("''", "'"), True)
+        return match["quoted"].replace("''", "'") if is_open else match[0], is_open
 
     def next(self) -> str:
         """The next character that is not blank; "" at the end."""
-        match = _BLANKS.match(self.text, self.at)
-        self.at = match.end() if match else self.at
+        while self.text[self.at : self.at + 1].isspace():
+            self.at += 1
         return self.text[self.at : self.at + 1]
 
     def took(self, mark: str) -> bool:
@@ -319,22 +302,14 @@ class _Reader:
         return is_next
 
     def fail(
-        self, message: str, at: int | None = None, help: str | None = None, fix: Fix | None = None
+        self,
+        message: str,
+        at: int | None = None,
+        help: str = "a field reads: name: type? (what it means)",
+        fix: Fix | None = None,
     ) -> NoReturn:
-        start = min(self.at if at is None else at, len(self.text))
+        start = self.at if at is None else at
         word = _WORD.match(self.text, start)
         span = Span(start, word.end() if word else start + 1)
-        raise PlanError(
-            self.text, [Diagnostic(BAD_FIELDS, message, span, help=help, fix=fix)], "fields"
-        )
-
-
-def _around(name: str) -> list[str]:
-    """The names of the objects around a field."""
-    parts = name.split(".")
-    return [".".join(parts[:i]) for i in range(1, len(parts))]
-
-
-_HELP = "a field reads: name: type? (what it means)"
-_NO_LISTS = "the entries of a list have plain fields: [{name: str, dose: number}]"
-_FEWER = "split them into several extractions"
+        found = Diagnostic(BAD_FIELDS, message, span, help=help, fix=fix)
+        raise PlanError(self.text, [found], "fields")

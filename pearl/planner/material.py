@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
-from pearl.actions.operators import with_operators, without_search
+from pearl.actions.operators import with_operators, without_extraction, without_search
 from pearl.documents.document import DocumentKind
 from pearl.documents.passages import terms
 from pearl.dsl.decoding.weak import MAX_SPAN_WORDS, Word, n_texts
@@ -257,7 +257,7 @@ class PlannerMaterial:
 
     def actions_for(self, kind: DocumentKind = "document", question: str = "") -> ActionLibrary:
         """The actions in the prompt; actions that search are for a corpus only."""
-        actions = self.actions if kind == "corpus" else self._of_one
+        actions = without_extraction(self.actions if kind == "corpus" else self._of_one)
         if self.profile.n_actions is None or not question:
             return actions
         examples = self.examples_for(question, kind)

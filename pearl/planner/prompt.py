@@ -105,10 +105,9 @@ def material(
 
     With a question, only the actions nearest to it are explained; the others are named.
     """
-    listed = [a for a in library.values() if not a.extracts]  # a schema makes such steps
-    on_rows = [a for a in listed if is_operator(a) and not a.composes]
+    on_rows = [a for a in library.values() if is_operator(a) and not a.composes]
     searches = any(action.searches for action in on_rows)
-    others = [action for action in listed if action not in on_rows]
+    others = [action for action in library.values() if action not in on_rows]
     named: list[Action] = []
     if question:
         called = [step.action for example in examples for step in example.plan.steps]

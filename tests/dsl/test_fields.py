@@ -13,6 +13,7 @@ from pearl.dsl.fields import TYPES, Field, labels_flaw, name_flaw, parse_fields,
 from pearl.dsl.literals import quote
 from pearl.errors import PlanError
 from tests.dsl.strategies import AWKWARD, string_values
+from tests.examples import examples
 
 LIBRARY = with_operators(load_library("seed"))
 
@@ -54,6 +55,7 @@ LISTS = st.one_of(
 )
 
 
+@examples(400)
 @given(named(st.one_of(SCALARS, LISTS), PATHS))
 def test_what_is_printed_reads_the_same(fields: list[Field]) -> None:
     text = print_fields(fields)

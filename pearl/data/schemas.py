@@ -1,0 +1,459 @@
+"""Schemas of users → fields, and records → instances.
+
+What PEARL does not support is refused before any call, with the path of the keyword. Bounds and patterns
+(`minimum`, `maxLength`, `pattern`, ...) are checked by the pydantic model, and not at all without one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pearl.documents.record import FieldResult, Record
+from pearl.dsl.fields import (
+    MAX_DEPTH,
+    MAX_FIELDS,
+    TYPES,
+    Field,
+    FieldType,
+    labels_flaw,
+    name_flaw,
+    parse_fields,
+    print_fields,
+)
+from pearl.dsl.literals import short
+from pearl.errors import DataError, UsageError
+from pearl.errors.escaping import json_bytes
+from pearl.errors.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_MODEL = lazy_pattern(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:([^\W\d]\w*(?:\.[^\W\d]\w*)*)")
+
+_SCALARS: dict[Any, FieldType] = {
+    "string": "str", "integer": "int", "number": "number", "boolean": "bool",
+}  # fmt: skip
+_FORMATS: dict[Any, FieldType] = {"date": "date", "text": "text"}
+_NO_FORMATS = ("date-time", "time", "duration")
+
+_KEYWORDS = frozenset({
+    "$ref", "$defs", "definitions", "type", "properties", "required", "items", "enum", "const", "anyOf",
+    "oneOf", "format", "nullable", "title", "description", "additionalProperties",
+    # Remarks:
+    "$schema", "$id", "$comment", "default", "example", "examples", "deprecated", "readOnly", "writeOnly",
+    # Checked by the model:
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+    "pattern", "minItems", "maxItems", "uniqueItems",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A part of a schema, with its name in the object around it.
+
+    An object has members, and so has a list of objects: those of its entries.
+    """
+
+    about: Field
+    members: Mapping[str, _Node] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)  # of an enumeration, by their labels
+    is_nullable: bool = True
+
+    @property
+    def is_object(self) -> bool:
+        return bool(self.members) and not self.about.is_list
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The fields of a record, and how their values become an instance.
+
+    Attributes:
+        fields: The fields; those of nested objects have dots in their names.
+        model: The pydantic model, if the schema is one.
+    """
+
+    fields: tuple[Field, ...]
+    model: type[BaseModel] | None
+    _members: Mapping[str, _Node] = field(repr=False)
+
+    def build(self, record: Record) -> tuple[Any, tuple[str, ...]]:
+        """An instance of the model (a dict if there is none), or None with the reasons.
+
+        There is no instance if a field is undecided, if a field that is not optional is not stated, or if
+        the model refuses a value. An optional field that is not stated is None; a list that cannot be null
+        is empty.
+        """
+        reasons: list[str] = []
+        data = _built(self._members, record.fields, "", reasons)
+        if reasons:
+            return None, tuple(reasons)
+        if self.model is None:
+            return data, ()
+        from pydantic import ValidationError  # late: the short form needs no models
+
+        try:
+            return self.model.model_validate_json(json_bytes(data)), ()
+        except ValidationError as error:
+            errors = error.errors(include_url=False, include_context=False, include_input=False)
+            return None, tuple(f"{_place(each['loc'])}: {each['msg']}" for each in errors)
+        except Exception as error:  # noqa: BLE001 - validators are code of the user
+            return None, (f"{self.model.__name__}: {type(error).__name__}: {error}",)
+
+
+_ABSENT = FieldResult("undecided", why="not in the record")
+
+
+def _built(
+    members: Mapping[str, _Node], results: Mapping[str, FieldResult], path: str, reasons: list[str]
+) -> dict[str, Any]:
+    """The values of an object; what prevents an instance is added to `reasons`."""
+    data: dict[str, Any] = {}
+    for name, node in members.items():
+        place, result = f"{path}{name}", results.get(name, _ABSENT)
+        data[name] = None
+        if node.is_object:
+            start = f"{name}."
+            inner = {k.removeprefix(start): r for k, r in results.items() if k.startswith(start)}
+            is_any_stated = any(each.state != "not_stated" for each in inner.values())
+            if is_any_stated or not node.about.is_optional:
+                data[name] = _built(node.members, inner, f"{place}.", reasons)
+        elif result.state == "undecided":
+            reasons.append(f"{place}: undecided{f': {result.why}' if result.why else ''}")
+        elif result.state == "not_stated":
+            data[name] = [] if node.about.is_list and not node.is_nullable else None
+            if not node.about.is_optional:
+                reasons.append(f"{place}: not stated")
+        elif node.about.is_list:
+            one = replace(node, about=replace(node.about, is_list=False, is_optional=False))
+            within = node.members or {"value": one}
+            entries = [
+                _built(within, entry, f"{place}[{i}].", reasons)
+                for i, entry in enumerate(result.entries)
+            ]
+            data[name] = entries if node.members else [entry["value"] for entry in entries]
+        else:
+            is_label = isinstance(result.value, str)
+            data[name] = (
+                node.values.get(str(result.value), result.value) if is_label else result.value
+            )
+    return data
+
+
+def _place(where: Iterable[str | int]) -> str:
+    """The place of an error of a model: `drugs[0].name`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
+    return "".join(parts).removeprefix(".") or "the whole"
+
+
+def load_schema(
+    what: str | Path | type[BaseModel] | Mapping[str, Any] | Sequence[Field],
+) -> Schema:
+    """The schema that a path, a name, a text or an object stands for.
+
+    Args:
+        what: The path of a JSON Schema (`*.json`), `package.module:Model`, the short form of fields, a
+            pydantic model, a JSON Schema as a mapping, or fields.
+
+    Raises:
+        DataError: The schema cannot be read, or is not supported; the message names the keyword.
+        PlanError: The short form cannot be read.
+        UsageError: There is no such model.
+
+    Example:
+        >>> [each.name for each in load_schema("patient, address: {city: str}").fields]
+        ['patient', 'address.city']
+    """
+    if isinstance(what, Path) or (isinstance(what, str) and what.endswith(".json")):
+        return _Reading(_read(Path(what)), str(what)).schema()
+    if isinstance(what, Mapping):
+        return _Reading(what, "schema").schema()
+    if isinstance(what, type):
+        return _of_model(what, what.__name__)
+    if isinstance(what, str):
+        match = _MODEL.fullmatch(what)
+        if match and match[1] not in TYPES:
+            return _of_model(_imported(what), what)
+        what = parse_fields(what)
+    fields = parse_fields(print_fields(what))  # fields of a caller may be invalid
+    return Schema(fields, None, _members_of(fields))
+
+
+def _members_of(fields: Iterable[Field]) -> Mapping[str, _Node]:
+    """Fields as objects, by the dots in their names."""
+    root: dict[str, Any] = {}
+    for each in fields:
+        *around, name = each.name.split(".")
+        members = root
+        for part in around:
+            members = members.setdefault(part, _Node(Field(part))).members
+        members[name] = _Node(each, _members_of(each.fields), is_nullable=not each.is_list)
+    return root
+
+
+def _read(path: Path) -> Any:
+    """The data of a JSON file."""
+    try:
+        return json.loads(path.read_bytes(), object_pairs_hook=partial(_without_repeats, path))
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=path) from None
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"not JSON: {error}", path=path) from None
+
+
+def _without_repeats(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in data:
+            raise DataError(f"the key '{short(key)}' is repeated in an object", path=path)
+        data[key] = value
+    return data
+
+
+def _imported(name: str) -> Any:
+    """The object that `package.module:Model` names, imported from the working folder as by `python -m`."""
+    module, _, path = name.partition(":")
+    if "" not in sys.path and os.getcwd() not in sys.path:  # noqa: PTH109
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+    try:
+        value: Any = import_module(module)
+        for part in path.split("."):
+            value = getattr(value, part)
+    except (Exception, SystemExit) as error:  # code of the user
+        why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        advice = 'MODULE:MODEL names a pydantic model; a field and its type read "name: str"'
+        raise UsageError(f"schema '{name}' cannot be imported: {why}", help=advice) from error
+    return value
+
+
+def _of_model(model: Any, name: str) -> Schema:
+    from pydantic import BaseModel, PydanticUserError
+
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        raise UsageError(
+            f"schema '{name}' is not a pydantic model", help="subclass pydantic.BaseModel"
+        )
+    try:
+        schema = model.model_json_schema()
+    except PydanticUserError as error:
+        raise DataError(f"{name}: no JSON Schema: {str(error).splitlines()[0]}") from None
+    return _Reading(schema, name, model).schema()
+
+
+class _Reading:
+    """A JSON Schema, and what has been read of it."""
+
+    def __init__(self, root: Any, name: str, model: type[BaseModel] | None = None) -> None:
+        self.root = root
+        self.name = name
+        self.model = model
+        self.n_leaves = 0
+
+    def schema(self) -> Schema:
+        if not isinstance(self.root, Mapping) or not {"properties", "$ref"} & self.root.keys():
+            self.refuse(
+                "", 'not a JSON Schema of an object: {"type": "object", "properties": {...}}'
+            )
+        root = self.node(self.root, "", Field(""), frozenset("#"), 0)
+        if not root.is_object:
+            self.refuse("type", 'not supported; the type of the whole is "object"')
+        return Schema(tuple(_fields(root.members)), self.model, root.members)
+
+    def node(
+        self,
+        raw: Any,
+        path: str,
+        about: Field,
+        refs: frozenset[str],
+        depth: int,
+        in_list: bool = False,
+    ) -> _Node:
+        """What a schema describes; `about` has its name, and `refs` are the references around it."""
+        schema, path, refs, is_nullable = self.resolved(raw, path, refs)
+        kind = schema.get("type", "object" if "properties" in schema else None)
+        if self.model and about.is_optional and not is_nullable and kind != "array":
+            self.refuse(
+                path, "a default is not supported; a value that is not stated is None: TYPE | None"
+            )
+        about = replace(
+            about,
+            is_optional=about.is_optional or is_nullable,
+            description=_description(schema, about.name),
+        )
+        if "enum" in schema or "const" in schema:
+            self.count(path)
+            return self.enumeration(schema, path, about)
+        if kind == "object":
+            return _Node(about, self.members(schema, path, refs, depth, in_list))
+        if kind != "array":
+            self.count(path)
+            return _Node(replace(about, type=self.scalar(schema, path)))
+        if in_list:
+            self.refuse(path, "a list in a list is not supported")
+        if not isinstance(schema.get("items"), Mapping):
+            self.refuse(
+                _join(path, "items"), 'a list needs the schema of its entries: {"type": ...}'
+            )
+        item = self.node(
+            schema["items"], _join(path, "items"), Field(about.name), refs, depth, in_list=True
+        )
+        description = about.description or item.about.description
+        listed = replace(
+            item.about, is_list=True, is_optional=about.is_optional, description=description
+        )
+        return replace(item, about=listed, is_nullable=is_nullable)
+
+    def members(
+        self, schema: Mapping[str, Any], path: str, refs: frozenset[str], depth: int, in_list: bool
+    ) -> dict[str, _Node]:
+        properties, required = schema.get("properties"), schema.get("required", [])
+        if not isinstance(properties, Mapping) or not properties or not isinstance(required, list):
+            self.refuse(path, "an object without named properties is not supported")
+        if depth > MAX_DEPTH:
+            self.refuse(path, f"objects nested more than {MAX_DEPTH} deep are not supported")
+        members = {}
+        for name, raw in properties.items():
+            place = _join(path, f"properties.{name}")
+            if flaw := name_flaw(name):
+                self.refuse(place, flaw)
+            about = Field(name, is_optional=name not in required)
+            members[name] = self.node(raw, place, about, refs, depth + 1, in_list)
+        return members
+
+    def enumeration(self, schema: Mapping[str, Any], path: str, about: Field) -> _Node:
+        """Labels, and the values that they stand for."""
+        values = _listed(schema.get("enum")) or [schema.get("const")]
+        texts = [
+            each if isinstance(each, str) else json.dumps(each)
+            for each in values
+            if each is not None
+        ]
+        flaw = labels_flaw(texts)
+        if (
+            not texts
+            or flaw
+            or not all(isinstance(each, str | int | float | None) for each in values)
+        ):
+            key = "enum" if "enum" in schema else "const"
+            self.refuse(
+                _join(path, key), flaw or "not supported; strings, numbers, true and false are"
+            )
+        by_label = dict(zip(texts, (each for each in values if each is not None), strict=True))
+        return _Node(replace(about, type="label", labels=tuple(texts)), values=by_label)
+
+    def scalar(self, schema: Mapping[str, Any], path: str) -> FieldType:
+        kind, form = schema.get("type"), schema.get("format")
+        if kind is None:
+            self.refuse(path, 'a field without a type is not supported: "type": "string"')
+        if not isinstance(kind, str) or kind not in _SCALARS:
+            self.refuse(_join(path, "type"), f"'{short(str(kind))}' is not supported")
+        if kind == "string" and isinstance(form, str):
+            if form in _NO_FORMATS:
+                self.refuse(
+                    _join(path, "format"), f"'{form}' is not supported; use a date or a string"
+                )
+            return _FORMATS.get(form, "str")
+        return _SCALARS[kind]
+
+    def resolved(
+        self, raw: Any, path: str, refs: frozenset[str]
+    ) -> tuple[dict[str, Any], str, frozenset[str], bool]:
+        """A schema without references and null, its path, the references around it, and if it may be null."""
+        if not isinstance(raw, Mapping):
+            self.refuse(path, "not a JSON Schema: an object is expected")
+        for key, value in raw.items():
+            is_schema = key == "additionalProperties" and not isinstance(value, bool)
+            if is_schema or not (key in _KEYWORDS or str(key).startswith("x-")):
+                self.refuse(_join(path, key), "not supported; name the properties, or leave it out")
+        schema = dict(raw)
+        is_nullable = schema.get("nullable") is True or None in _listed(schema.get("enum"))
+        inner: dict[str, Any] = {}
+        may_be_null = False
+        if "$ref" in schema:
+            ref = schema.pop("$ref")
+            target, place = self.target(ref, _join(path, "$ref"), refs)
+            inner, path, refs, may_be_null = self.resolved(target, place, refs | {ref})
+        elif key := next((key for key in ("anyOf", "oneOf") if key in schema), ""):
+            ways = _listed(schema.pop(key))
+            others = [(i, way) for i, way in enumerate(ways) if way != {"type": "null"}]
+            is_nullable |= len(others) < len(ways)
+            kinds = [way.get("type") for _, way in others if isinstance(way, Mapping)]
+            if self.model and kinds == ["number", "string"]:
+                del others[1]  # a Decimal of pydantic
+            if len(others) != 1:
+                self.refuse(_join(path, key), "not supported; one type may stand here, and null")
+            ((i, way),) = others
+            inner, path, refs, may_be_null = self.resolved(way, _join(path, f"{key}.{i}"), refs)
+        inner.pop("title", None)
+        schema = inner | schema
+        if isinstance(schema.get("type"), list):
+            types = [each for each in schema["type"] if each != "null"]
+            is_nullable |= len(types) < len(schema["type"])
+            if len(types) != 1:
+                self.refuse(_join(path, "type"), "not supported; one type may stand here, and null")
+            (schema["type"],) = types
+        return schema, path, refs, is_nullable or may_be_null
+
+    def target(self, ref: Any, path: str, refs: frozenset[str]) -> tuple[Any, str]:
+        """What a reference names, and its path."""
+        if not isinstance(ref, str) or not ref.startswith("#"):
+            self.refuse(path, "only references within the schema are supported: #/$defs/NAME")
+        if ref in refs:
+            self.refuse(path, "recursive types are not supported")
+        node, parts = (
+            self.root,
+            [part.replace("~1", "/").replace("~0", "~") for part in ref[2:].split("/")],
+        )
+        for part in parts:
+            node = node.get(part) if isinstance(node, Mapping) else None
+        if node is None:
+            self.refuse(path, f"nothing stands at '{short(ref)}'")
+        return node, ".".join(parts)
+
+    def count(self, path: str) -> None:
+        self.n_leaves += 1
+        if self.n_leaves > MAX_FIELDS:
+            self.refuse(path, f"more than {MAX_FIELDS} fields; split them into several schemas")
+
+    def refuse(self, path: str, message: str) -> NoReturn:
+        raise DataError(": ".join(filter(None, (self.name, path, message))))
+
+
+def _fields(members: Mapping[str, _Node], is_optional: bool = False) -> Iterator[Field]:
+    """The fields of an object; those of objects in it have dots in their names."""
+    for name, node in members.items():
+        about = replace(node.about, is_optional=is_optional or node.about.is_optional)
+        if node.is_object:
+            for inner in _fields(node.members, about.is_optional):
+                described = inner.description or about.description
+                yield replace(inner, name=f"{name}.{inner.name}", description=described)
+        else:
+            yield replace(about, fields=tuple(_fields(node.members)))
+
+
+def _description(schema: Mapping[str, Any], name: str) -> str:
+    """The description of a schema, or its title if that says more than the name."""
+    about, title = schema.get("description"), schema.get("title")
+    if not isinstance(about, str) and isinstance(title, str) and _letters(title) != _letters(name):
+        about = title
+    return " ".join(about.split()) if isinstance(about, str) else ""
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).casefold()
+
+
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()

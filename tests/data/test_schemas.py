@@ -1,0 +1,309 @@
+"""Schemas of users: what becomes of them, what is refused, and instances from records."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import date
+from decimal import Decimal
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from pearl.data.schemas import load_schema
+from pearl.documents.record import FieldResult, Record
+from pearl.dsl.fields import parse_fields, print_fields
+from pearl.errors import DataError, PlanError, UsageError
+from tests.examples import examples
+
+
+class Grade(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Dose(BaseModel):
+    mg: float | None = None
+
+
+class Drug(BaseModel):
+    """A drug that is taken."""
+
+    name: str = Field(max_length=10)
+    dose: Dose
+
+
+class Address(BaseModel):
+    city: str
+
+
+class Visit(BaseModel):
+    model_config = ConfigDict(strict=True)
+    patient: str = Field(description="the full\nname", alias="the patient")
+    age: int | None = Field(ge=0)
+    born: date
+    fee: Decimal | None = None
+    smoker: Literal["yes", "no"] | None = None
+    grade: Grade
+    home: Address | None = None
+    work: Address
+    drugs: list[Drug] = []
+    notes: list[str] | None = None
+    summary: str = Field(json_schema_extra={"format": "text"})
+
+    @field_validator("patient")
+    @classmethod
+    def has_letters(cls, name: str) -> str:
+        return {"Ada": "Ada", "Bo": "Bo"}[name]
+
+
+class Node(BaseModel):
+    inner: Node | None = None
+
+
+class WithDefault(BaseModel):
+    age: int = 3
+
+
+VISIT = (
+    "'the patient': str (the full name), age: int?, born: date, fee: number?, smoker: yes|no?, grade: '1'|'2', "
+    "home.city: str?, work.city: str, drugs: [{name: str, dose.mg: number?}]? (A drug that is taken.), "
+    "notes: [str]?, summary: text"
+)
+
+
+def test_a_model_becomes_fields() -> None:
+    schema = load_schema(Visit)
+    assert print_fields(schema.fields) == VISIT.replace("'1'|'2'", "1|2")
+    assert schema.model is Visit
+    assert load_schema(f"{__name__}:Visit") == schema
+
+
+def of(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+TEXT = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "fields"),
+    [
+        ({"a": TEXT | {"format": "date", "title": "A"}}, "a: date"),
+        ({"a": TEXT | {"format": "email", "title": "the address"}}, "a: str (the address)"),
+        ({"a": {"type": ["integer", "null"], "minimum": 3}}, "a: int?"),
+        ({"a": {"type": "number", "nullable": True}}, "a: number?"),
+        ({"a": {"oneOf": [{"type": "null"}, {"type": "boolean"}]}}, "a: bool?"),
+        ({"a": {"enum": [1, 2.5, True, "x", None]}}, "a: 1|'2.5'|true|x?"),
+        ({"a": {"const": "only"}}, "a: 'only'"),
+        ({"a": {"type": "array", "items": TEXT | {"description": "b"}}}, "a: [str] (b)"),
+        ({"first name": TEXT, "名前": TEXT, "it's": TEXT}, "'first name': str, 名前: str, 'it''s': str"),
+        ({"a": of(b=of(c=TEXT)) | {"description": "d"}}, "a.b.c: str (d)"),
+        ({"a": {"anyOf": [of(b=TEXT), {"type": "null"}]}}, "a.b: str?"),
+        ({"a": {"type": "array", "items": of(b=of(c=TEXT), d={"const": 1})}}, "a: [{b.c: str, d: '1'}]"),
+    ],
+)  # fmt: skip
+def test_a_json_schema_becomes_fields(properties: Any, fields: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(of(**properties)), encoding="utf-8")
+    schema = load_schema(str(path))
+    assert schema.fields == parse_fields(fields)
+    assert load_schema(schema.fields).fields == schema.fields
+    assert (
+        load_schema({"$ref": "#/$defs/A", "$defs": {"A": of(**properties)}}).fields == schema.fields
+    )
+
+
+LIST = {"type": "array", "items": TEXT}
+DEEP: dict[str, Any] = TEXT
+for _ in range(6):
+    DEEP = of(a=DEEP)
+
+
+@pytest.mark.parametrize(
+    ("schema", "path"),
+    [
+        (of(a={"type": "array", "items": {"allOf": [TEXT]}}), "properties.a.items.allOf"),
+        (of(a=of(b={"$ref": "#/$defs/B"})) | {"$defs": {"B": {"not": TEXT}}}, "$defs.B.not"),
+        (of(a={"anyOf": [TEXT, {"type": "integer"}]}), "properties.a.anyOf"),
+        (of(a={"anyOf": [{"if": TEXT}, {"type": "null"}]}), "properties.a.anyOf.0.if"),
+        (of(a={"type": ["string", "integer"]}), "properties.a.type"),
+        (of(a={"type": "null"}), "properties.a.type"),
+        (of(a={"type": "file"}), "properties.a.type"),
+        (of(a={}), "properties.a"),
+        (of(a=True), "properties.a"),
+        (of(a={"type": "array"}), "properties.a.items"),
+        (of(a={"type": "array", "items": [TEXT]}), "properties.a.items"),
+        (of(a={"type": "array", "prefixItems": [TEXT]}), "properties.a.prefixItems"),
+        (of(a={"type": "array", "items": LIST}), "properties.a.items"),
+        (of(a={"type": "array", "items": of(b=LIST)}), "properties.a.items.properties.b"),
+        (of(a={"type": "object"}), "properties.a"),
+        (of(a={"type": "object", "additionalProperties": TEXT}), "properties.a.additionalProperties"),
+        (of(a=TEXT | {"format": "date-time"}), "properties.a.format"),
+        (of(a={"enum": ["x", {"y": 1}]}), "properties.a.enum"),
+        (of(a={"enum": ["x", "X"]}), "properties.a.enum"),
+        (of(a={"const": None}), "properties.a.const"),
+        (of(a={"$ref": "#/$defs/B"}), "properties.a.$ref"),
+        (of(a={"$ref": "https://example.org/b.json"}), "properties.a.$ref"),
+        (of(a={"$ref": "#"}), "properties.a.$ref"),
+        (of(a=of(b={"$ref": "#/properties/a"})), "properties.a.properties.b.$ref"),
+        (of(**{"a.b": TEXT}), "properties.a.b"),
+        (of(**{" ": TEXT}), "properties. "),
+        (DEEP, "properties.a.properties.a.properties.a.properties.a.properties.a"),
+        (of(**{f"a{i}": TEXT for i in range(201)}), "properties.a200"),
+        (of(), "schema"),
+        ({"name": "Ada", "age": 36}, "schema"),
+        ({"type": "array", "items": TEXT}, "schema"),
+        (WithDefault, "properties.age"),
+        (Node, "$defs.Node.properties.inner.anyOf.0.$ref"),
+    ],
+)  # fmt: skip
+def test_what_is_not_supported_is_refused_with_its_path(schema: Any, path: str) -> None:
+    with pytest.raises(DataError) as caught:
+        load_schema(schema)
+    assert f"{path}: " in str(caught.value)
+    assert len(str(caught.value).splitlines()) <= 3
+
+
+@pytest.mark.parametrize(
+    "content", [b"[1, 2]", b'{"a": }', b"\xff\xfe\xff", b"[" * 100_000, b'{"properties": {"a": 1, "a": 2}}', None]
+)  # fmt: skip
+def test_a_file_that_is_no_schema_is_named(content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "my.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=r"my\.json: "):
+        load_schema(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["no_such_module:Model", f"{__name__}:Nothing", "json:JSONDecoder", "broken:Model"]
+)
+def test_a_model_that_cannot_be_imported_is_named(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("broken.py").write_text("raise SystemExit(3)", encoding="utf-8")
+    with pytest.raises(UsageError, match=name):
+        load_schema(name)
+
+
+def test_a_module_is_imported_from_the_working_folder_only_if_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    module = "import pydantic\nclass Outer:\n  class Model(pydantic.BaseModel):\n    a: int\n"
+    Path("of_a_user.py").write_text(module, encoding="utf-8")
+    load_schema("of_a_user:int, a")
+    load_schema("of_a_user:int")
+    assert "of_a_user" not in sys.modules
+    assert load_schema("of_a_user:Outer.Model").fields == parse_fields("a: int")
+
+
+def found(value: Any) -> FieldResult:
+    return FieldResult("found", value)
+
+
+def several(*entries: Mapping[str, FieldResult]) -> FieldResult:
+    return FieldResult("found", entries=entries)
+
+
+NOT_STATED = FieldResult("not_stated")
+UNDECIDED = FieldResult("undecided", why="two values")
+RESULTS = {
+    "the patient": found("Ada"), "age": NOT_STATED, "born": found("1990-02-01"), "fee": found(12.1),
+    "smoker": found("no"), "grade": found("2"), "home.city": NOT_STATED, "work.city": found("Bonn"),
+    "drugs": several({"name": found("A"), "dose.mg": found(5)}, {"name": found("B"), "dose.mg": NOT_STATED}),
+    "notes": several({"value": found("tired")}), "summary": found("well"),
+}  # fmt: skip
+
+
+def test_a_record_becomes_an_instance() -> None:
+    visit, reasons = load_schema(Visit).build(Record(RESULTS))
+    assert not reasons
+    assert visit == Visit.model_validate({
+        "the patient": "Ada", "age": None, "born": date(1990, 2, 1), "fee": Decimal("12.1"), "smoker": "no",
+        "grade": Grade.HIGH, "home": None, "work": {"city": "Bonn"}, "notes": ["tired"], "summary": "well",
+        "drugs": [{"name": "A", "dose": {"mg": 5}}, {"name": "B", "dose": {"mg": None}}],
+    })  # fmt: skip
+    bare = RESULTS | {"drugs": NOT_STATED, "notes": NOT_STATED}
+    visit, _ = load_schema(Visit).build(Record(bare))
+    assert (visit.drugs, visit.notes) == ([], None)
+    properties = Visit.model_json_schema() | {"x-by": "pydantic"}
+    properties["properties"]["fee"] = {"type": "number"}
+    data, _ = load_schema(properties).build(Record(bare))
+    assert Visit.model_validate_json(json.dumps(data)) == visit
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"born": NOT_STATED}, "born: not stated"),
+        ({"age": UNDECIDED}, "age: undecided: two values"),
+        ({"home.city": UNDECIDED}, "home.city: undecided: two values"),
+        ({"work.city": NOT_STATED}, "work.city: not stated"),
+        ({"notes": UNDECIDED}, "notes: undecided: two values"),
+        ({"notes": several({"value": UNDECIDED})}, "notes[0].value: undecided: two values"),
+        ({"drugs": several({"name": NOT_STATED, "dose.mg": found(1)})}, "drugs[0].name: not stated"),
+        ({"drugs": several({"name": found("A" * 11), "dose.mg": found(1)})}, "drugs[0].name: String should"),
+        ({"age": found(-1)}, "age: Input should"),
+        ({"smoker": found("perhaps")}, "smoker: Input should"),
+        ({"the patient": found("Cy")}, "Visit: KeyError: 'Cy'"),
+    ],
+)  # fmt: skip
+def test_there_is_no_instance_without_every_value(
+    changed: dict[str, FieldResult], reason: str
+) -> None:
+    instance, reasons = load_schema(Visit).build(Record(RESULTS | changed))
+    assert instance is None
+    (only,) = reasons
+    assert only.startswith(reason)
+
+
+def test_a_part_of_an_optional_object_needs_the_others() -> None:
+    schema = load_schema({"properties": {"home": of(city=TEXT, street=TEXT), "b": TEXT}})
+    stated = {"home.city": found("Bonn"), "home.street": NOT_STATED, "b": NOT_STATED}
+    assert schema.build(Record(stated)) == (None, ("home.street: not stated",))
+    assert schema.build(Record(dict.fromkeys(stated, NOT_STATED))) == (
+        {"home": None, "b": None},
+        (),
+    )
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["string", "object", "array", "#/properties/a"]),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(["type", "properties", "items", "enum", "const", "anyOf", "$ref", "required", "a", "b"]),
+        inner, max_size=4,
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@examples(400)
+@given(JSON)
+def test_any_data_is_a_schema_or_refused(data: Any) -> None:
+    schemas = [data] if isinstance(data, dict) else []
+    for schema in [*schemas, {"properties": {"a": data, "b": TEXT}}]:
+        try:
+            fields = load_schema(schema).fields
+        except DataError:
+            continue
+        assert parse_fields(print_fields(fields)) == fields
+
+
+@examples(400)
+@given(st.text(st.sampled_from("ab:,?|[]{}()' .\n"), max_size=30))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with suppress(PlanError, UsageError):
+        load_schema(text)
