@@ -8,7 +8,7 @@ import pytest
 
 from pearl.actions import by_row, by_search, native
 from pearl.actions.library import load_library, read_actions
-from pearl.actions.operators import LOOKUP, with_operators
+from pearl.actions.operators import EXTRACT, EXTRACT_ALL, LOOKUP, with_operators
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.parser import parse, read
 from tests.root import ROOT
@@ -51,7 +51,7 @@ def test_actions_on_rows() -> None:
     named = {name for line in lines for name in re.findall(r"`(.*?)`", line)}
     known = {
         *native.known().values(), *by_row.known().values(), *by_search.known().values(),
-        LOOKUP,
+        LOOKUP, EXTRACT, EXTRACT_ALL,
     }  # fmt: skip
     on_rows = {
         each.signature for each in known if each.name in LIBRARY and native.is_operator(each)
