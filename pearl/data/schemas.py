@@ -64,7 +64,7 @@ class _Node:
 
     about: Field
     members: Mapping[str, _Node] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict)  # of an enumeration, by their labels
+    values: Mapping[Any, Any] = field(default_factory=dict)  # of an enumeration, by their labels
     is_nullable: bool = True
 
     @property
@@ -135,23 +135,18 @@ def _built(
         elif node.about.is_list:
             one = replace(node, about=replace(node.about, is_list=False, is_optional=False))
             within = node.members or {"value": one}
-            entries = [
-                _built(within, entry, f"{place}[{i}].", reasons)
-                for i, entry in enumerate(result.entries)
-            ]
-            data[name] = entries if node.members else [entry["value"] for entry in entries]
+            numbered = enumerate(result.entries)
+            entries = [_built(within, each, f"{place}[{i}].", reasons) for i, each in numbered]
+            data[name] = entries if node.members else [each["value"] for each in entries]
         else:
-            is_label = isinstance(result.value, str)
-            data[name] = (
-                node.values.get(str(result.value), result.value) if is_label else result.value
-            )
+            data[name] = node.values.get(result.value, result.value)
     return data
 
 
 def _place(where: Iterable[str | int]) -> str:
     """The place of an error of a model: `drugs[0].name`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
-    return "".join(parts).removeprefix(".") or "the whole"
+    return "".join(parts).removeprefix(".") or "the record"
 
 
 def load_schema(
@@ -182,6 +177,8 @@ def load_schema(
         match = _MODEL.fullmatch(what)
         if match and match[1] not in TYPES:
             return _of_model(_imported(what), what)
+        if os.path.isfile(what):  # noqa: PTH113 - a long text is no path, and no error
+            raise UsageError(f"schema '{what}' is a file, but not a JSON Schema: *.json")
         what = parse_fields(what)
     fields = parse_fields(print_fields(what))  # fields of a caller may be invalid
     return Schema(fields, None, _members_of(fields))
@@ -260,59 +257,46 @@ class _Reading:
     def schema(self) -> Schema:
         if not isinstance(self.root, Mapping) or not {"properties", "$ref"} & self.root.keys():
             self.refuse(
-                "", 'not a JSON Schema of an object: {"type": "object", "properties": {...}}'
+                (), 'not a JSON Schema of an object: {"type": "object", "properties": {...}}'
             )
-        root = self.node(self.root, "", Field(""), frozenset("#"), 0)
+        root = self.node(self.root, (), Field(""), frozenset("#"))
         if not root.is_object:
-            self.refuse("type", 'not supported; the type of the whole is "object"')
+            self.refuse(("type",), 'not supported; the type of the whole is "object"')
         return Schema(tuple(_fields(root.members)), self.model, root.members)
 
     def node(
-        self,
-        raw: Any,
-        path: str,
-        about: Field,
-        refs: frozenset[str],
-        depth: int,
-        in_list: bool = False,
-    ) -> _Node:
+        self, raw: Any, path: _Path, about: Field, refs: frozenset[str], depth: int = 0, in_list: bool = False
+    ) -> _Node:  # fmt: skip
         """What a schema describes; `about` has its name, and `refs` are the references around it."""
         schema, path, refs, is_nullable = self.resolved(raw, path, refs)
         kind = schema.get("type", "object" if "properties" in schema else None)
         if self.model and about.is_optional and not is_nullable and kind != "array":
-            self.refuse(
-                path, "a default is not supported; a value that is not stated is None: TYPE | None"
-            )
-        about = replace(
-            about,
-            is_optional=about.is_optional or is_nullable,
-            description=_description(schema, about.name),
-        )
-        if "enum" in schema or "const" in schema:
-            self.count(path)
-            return self.enumeration(schema, path, about)
+            self.refuse(path, "a default is not supported; what is not stated is None: TYPE | None")
+        words = _description(schema, about.name)
+        about = replace(about, is_optional=about.is_optional or is_nullable, description=words)
+        key = next((key for key in ("enum", "const") if key in schema), "")
+        if key or kind not in ("object", "array"):
+            self.n_leaves += 1
+            if self.n_leaves > MAX_FIELDS:
+                self.refuse(path, f"more than {MAX_FIELDS} fields; split them into several schemas")
+            if not key:
+                return _Node(replace(about, type=self.type(schema, path)))
+            values = self.values(schema[key] if key == "enum" else [schema[key]], (*path, key))
+            return _Node(replace(about, type="label", labels=tuple(values)), values=values)
         if kind == "object":
             return _Node(about, self.members(schema, path, refs, depth, in_list))
-        if kind != "array":
-            self.count(path)
-            return _Node(replace(about, type=self.scalar(schema, path)))
         if in_list:
             self.refuse(path, "a list in a list is not supported")
+        path = (*path, "items")
         if not isinstance(schema.get("items"), Mapping):
-            self.refuse(
-                _join(path, "items"), 'a list needs the schema of its entries: {"type": ...}'
-            )
-        item = self.node(
-            schema["items"], _join(path, "items"), Field(about.name), refs, depth, in_list=True
-        )
-        description = about.description or item.about.description
-        listed = replace(
-            item.about, is_list=True, is_optional=about.is_optional, description=description
-        )
-        return replace(item, about=listed, is_nullable=is_nullable)
+            self.refuse(path, 'a list needs the schema of its entries: {"type": ...}')
+        item = self.node(schema["items"], path, Field(about.name), refs, depth, in_list=True)
+        words = words or item.about.description
+        about = replace(item.about, is_list=True, is_optional=about.is_optional, description=words)
+        return replace(item, about=about, is_nullable=is_nullable)
 
     def members(
-        self, schema: Mapping[str, Any], path: str, refs: frozenset[str], depth: int, in_list: bool
+        self, schema: dict[str, Any], path: _Path, refs: frozenset[str], depth: int, in_list: bool
     ) -> dict[str, _Node]:
         properties, required = schema.get("properties"), schema.get("required", [])
         if not isinstance(properties, Mapping) or not properties or not isinstance(required, list):
@@ -321,110 +305,92 @@ class _Reading:
             self.refuse(path, f"objects nested more than {MAX_DEPTH} deep are not supported")
         members = {}
         for name, raw in properties.items():
-            place = _join(path, f"properties.{name}")
+            place = (*path, "properties", name)
             if flaw := name_flaw(name):
                 self.refuse(place, flaw)
             about = Field(name, is_optional=name not in required)
             members[name] = self.node(raw, place, about, refs, depth + 1, in_list)
         return members
 
-    def enumeration(self, schema: Mapping[str, Any], path: str, about: Field) -> _Node:
-        """Labels, and the values that they stand for."""
-        values = _listed(schema.get("enum")) or [schema.get("const")]
-        texts = [
-            each if isinstance(each, str) else json.dumps(each)
-            for each in values
-            if each is not None
-        ]
-        flaw = labels_flaw(texts)
-        if (
-            not texts
-            or flaw
-            or not all(isinstance(each, str | int | float | None) for each in values)
-        ):
-            key = "enum" if "enum" in schema else "const"
-            self.refuse(
-                _join(path, key), flaw or "not supported; strings, numbers, true and false are"
-            )
-        by_label = dict(zip(texts, (each for each in values if each is not None), strict=True))
-        return _Node(replace(about, type="label", labels=tuple(texts)), values=by_label)
+    def values(self, given: Any, path: _Path) -> dict[str, Any]:
+        """The values of an enumeration by their labels."""
+        values = [value for value in _listed(given) if value is not None]
+        labels = [value if isinstance(value, str) else json.dumps(value) for value in values]
+        if not values or not all(isinstance(value, str | int | float) for value in values):
+            self.refuse(path, "not supported; strings, numbers, true and false are")
+        if flaw := labels_flaw(labels):
+            self.refuse(path, flaw)
+        return dict(zip(labels, values, strict=True))
 
-    def scalar(self, schema: Mapping[str, Any], path: str) -> FieldType:
+    def type(self, schema: dict[str, Any], path: _Path) -> FieldType:
+        """The type of a field without labels."""
         kind, form = schema.get("type"), schema.get("format")
-        if kind is None:
-            self.refuse(path, 'a field without a type is not supported: "type": "string"')
         if not isinstance(kind, str) or kind not in _SCALARS:
-            self.refuse(_join(path, "type"), f"'{short(str(kind))}' is not supported")
-        if kind == "string" and isinstance(form, str):
-            if form in _NO_FORMATS:
-                self.refuse(
-                    _join(path, "format"), f"'{form}' is not supported; use a date or a string"
-                )
-            return _FORMATS.get(form, "str")
-        return _SCALARS[kind]
+            flaw = "a type is missing" if kind is None else f"'{short(str(kind))}' is not supported"
+            self.refuse((*path, "type"), f"{flaw}; types: {', '.join(_SCALARS)}, object, array")
+        if kind != "string" or not isinstance(form, str):
+            return _SCALARS[kind]
+        if form in _NO_FORMATS:
+            self.refuse((*path, "format"), f"'{form}' is not supported; use a date or a string")
+        return _FORMATS.get(form, "str")
 
     def resolved(
-        self, raw: Any, path: str, refs: frozenset[str]
-    ) -> tuple[dict[str, Any], str, frozenset[str], bool]:
+        self, raw: Any, path: _Path, refs: frozenset[str]
+    ) -> tuple[dict[str, Any], _Path, frozenset[str], bool]:
         """A schema without references and null, its path, the references around it, and if it may be null."""
         if not isinstance(raw, Mapping):
             self.refuse(path, "not a JSON Schema: an object is expected")
         for key, value in raw.items():
             is_schema = key == "additionalProperties" and not isinstance(value, bool)
             if is_schema or not (key in _KEYWORDS or str(key).startswith("x-")):
-                self.refuse(_join(path, key), "not supported; name the properties, or leave it out")
-        schema = dict(raw)
+                self.refuse((*path, key), "not supported; name the properties, or leave it out")
+        schema, inner, may_be_null = dict(raw), dict[str, Any](), False
         is_nullable = schema.get("nullable") is True or None in _listed(schema.get("enum"))
-        inner: dict[str, Any] = {}
-        may_be_null = False
         if "$ref" in schema:
             ref = schema.pop("$ref")
-            target, place = self.target(ref, _join(path, "$ref"), refs)
+            target, place = self.target(ref, (*path, "$ref"), refs)
             inner, path, refs, may_be_null = self.resolved(target, place, refs | {ref})
         elif key := next((key for key in ("anyOf", "oneOf") if key in schema), ""):
-            ways = _listed(schema.pop(key))
-            others = [(i, way) for i, way in enumerate(ways) if way != {"type": "null"}]
+            ways = list(enumerate(_listed(schema.pop(key))))
+            others = [(i, way) for i, way in ways if way != {"type": "null"}]
             is_nullable |= len(others) < len(ways)
             kinds = [way.get("type") for _, way in others if isinstance(way, Mapping)]
             if self.model and kinds == ["number", "string"]:
                 del others[1]  # a Decimal of pydantic
             if len(others) != 1:
-                self.refuse(_join(path, key), "not supported; one type may stand here, and null")
-            ((i, way),) = others
-            inner, path, refs, may_be_null = self.resolved(way, _join(path, f"{key}.{i}"), refs)
+                self.refuse((*path, key), _ONE_TYPE)
+            place = (*path, key, str(others[0][0]))
+            inner, path, refs, may_be_null = self.resolved(others[0][1], place, refs)
         inner.pop("title", None)
         schema = inner | schema
         if isinstance(schema.get("type"), list):
-            types = [each for each in schema["type"] if each != "null"]
+            types = [kind for kind in schema["type"] if kind != "null"]
             is_nullable |= len(types) < len(schema["type"])
             if len(types) != 1:
-                self.refuse(_join(path, "type"), "not supported; one type may stand here, and null")
-            (schema["type"],) = types
+                self.refuse((*path, "type"), _ONE_TYPE)
+            schema["type"] = types[0]
         return schema, path, refs, is_nullable or may_be_null
 
-    def target(self, ref: Any, path: str, refs: frozenset[str]) -> tuple[Any, str]:
+    def target(self, ref: Any, path: _Path, refs: frozenset[str]) -> tuple[Any, _Path]:
         """What a reference names, and its path."""
         if not isinstance(ref, str) or not ref.startswith("#"):
             self.refuse(path, "only references within the schema are supported: #/$defs/NAME")
         if ref in refs:
             self.refuse(path, "recursive types are not supported")
-        node, parts = (
-            self.root,
-            [part.replace("~1", "/").replace("~0", "~") for part in ref[2:].split("/")],
-        )
+        node = self.root
+        parts = [part.replace("~1", "/").replace("~0", "~") for part in ref[2:].split("/")]
         for part in parts:
             node = node.get(part) if isinstance(node, Mapping) else None
         if node is None:
             self.refuse(path, f"nothing stands at '{short(ref)}'")
-        return node, ".".join(parts)
+        return node, tuple(parts)
 
-    def count(self, path: str) -> None:
-        self.n_leaves += 1
-        if self.n_leaves > MAX_FIELDS:
-            self.refuse(path, f"more than {MAX_FIELDS} fields; split them into several schemas")
+    def refuse(self, path: _Path, message: str) -> NoReturn:
+        raise DataError(": ".join(filter(None, (self.name, ".".join(map(str, path)), message))))
 
-    def refuse(self, path: str, message: str) -> NoReturn:
-        raise DataError(": ".join(filter(None, (self.name, path, message))))
+
+_Path = tuple[str, ...]
+_ONE_TYPE = "not supported; one type may stand here, and null"
 
 
 def _fields(members: Mapping[str, _Node], is_optional: bool = False) -> Iterator[Field]:
@@ -433,26 +399,18 @@ def _fields(members: Mapping[str, _Node], is_optional: bool = False) -> Iterator
         about = replace(node.about, is_optional=is_optional or node.about.is_optional)
         if node.is_object:
             for inner in _fields(node.members, about.is_optional):
-                described = inner.description or about.description
-                yield replace(inner, name=f"{name}.{inner.name}", description=described)
+                words = inner.description or about.description
+                yield replace(inner, name=f"{name}.{inner.name}", description=words)
         else:
             yield replace(about, fields=tuple(_fields(node.members)))
 
 
 def _description(schema: Mapping[str, Any], name: str) -> str:
-    """The description of a schema, or its title if that says more than the name."""
-    about, title = schema.get("description"), schema.get("title")
-    if not isinstance(about, str) and isinstance(title, str) and _letters(title) != _letters(name):
-        about = title
-    return " ".join(about.split()) if isinstance(about, str) else ""
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text)).casefold()
-
-
-def _join(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
+    """The description of a schema, or its title if that is not the name in other letters."""
+    for words in (schema.get("description"), schema.get("title")):
+        if isinstance(words, str) and words.casefold().split() != name.casefold().split("_"):
+            return " ".join(words.split())
+    return ""
 
 
 def _listed(value: Any) -> Sequence[Any]:

@@ -137,7 +137,7 @@ for _ in range(6):
         (of(a={"type": ["string", "integer"]}), "properties.a.type"),
         (of(a={"type": "null"}), "properties.a.type"),
         (of(a={"type": "file"}), "properties.a.type"),
-        (of(a={}), "properties.a"),
+        (of(a={}), "properties.a.type"),
         (of(a=True), "properties.a"),
         (of(a={"type": "array"}), "properties.a.items"),
         (of(a={"type": "array", "items": [TEXT]}), "properties.a.items"),
