@@ -88,9 +88,9 @@ class Schema:
     def build(self, record: Record) -> tuple[Any, tuple[str, ...]]:
         """An instance of the model (a dict if there is none), or None with the reasons.
 
-        There is no instance if a field is undecided, if a field that is not optional is not stated, or if
-        the model refuses a value. An optional field that is not stated is None; a list that cannot be null
-        is empty.
+        There is no instance if a field is undecided, if a field that is neither optional nor a list is not
+        stated, or if the model refuses a value. An optional field that is not stated is None; a list that
+        is not stated is empty, or None if it may be.
         """
         reasons: list[str] = []
         data = _built(self._members, record.fields, "", reasons)
@@ -130,7 +130,7 @@ def _built(
             reasons.append(f"{place}: undecided{f': {result.why}' if result.why else ''}")
         elif result.state == "not_stated":
             data[name] = [] if node.about.is_list and not node.is_nullable else None
-            if not node.about.is_optional:
+            if not (node.about.is_optional or node.about.is_list):
                 reasons.append(f"{place}: not stated")
         elif node.about.is_list:
             one = replace(node, about=replace(node.about, is_list=False, is_optional=False))

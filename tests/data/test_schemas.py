@@ -56,6 +56,7 @@ class Visit(BaseModel):
     work: Address
     drugs: list[Drug] = []
     notes: list[str] | None = None
+    tags: set[str]
     summary: str = Field(json_schema_extra={"format": "text"})
 
     @field_validator("patient")
@@ -75,7 +76,7 @@ class WithDefault(BaseModel):
 VISIT = (
     "'the patient': str (the full name), age: int?, born: date, fee: number?, smoker: yes|no?, grade: '1'|'2', "
     "home.city: str?, work.city: str, drugs: [{name: str, dose.mg: number?}]? (A drug that is taken.), "
-    "notes: [str]?, summary: text"
+    "notes: [str]?, tags: [str], summary: text"
 )
 
 
@@ -223,7 +224,7 @@ RESULTS = {
     "the patient": found("Ada"), "age": NOT_STATED, "born": found("1990-02-01"), "fee": found(12.1),
     "smoker": found("no"), "grade": found("2"), "home.city": NOT_STATED, "work.city": found("Bonn"),
     "drugs": several({"name": found("A"), "dose.mg": found(5)}, {"name": found("B"), "dose.mg": NOT_STATED}),
-    "notes": several({"value": found("tired")}), "summary": found("well"),
+    "notes": several({"value": found("tired")}), "tags": NOT_STATED, "summary": found("well"),
 }  # fmt: skip
 
 
@@ -232,7 +233,7 @@ def test_a_record_becomes_an_instance() -> None:
     assert not reasons
     assert visit == Visit.model_validate({
         "the patient": "Ada", "age": None, "born": date(1990, 2, 1), "fee": Decimal("12.1"), "smoker": "no",
-        "grade": Grade.HIGH, "home": None, "work": {"city": "Bonn"}, "notes": ["tired"], "summary": "well",
+        "grade": Grade.HIGH, "home": None, "work": {"city": "Bonn"}, "notes": ["tired"], "tags": set(), "summary": "well",
         "drugs": [{"name": "A", "dose": {"mg": 5}}, {"name": "B", "dose": {"mg": None}}],
     })  # fmt: skip
     bare = RESULTS | {"drugs": NOT_STATED, "notes": NOT_STATED}
