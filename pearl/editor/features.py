@@ -13,6 +13,7 @@ from typing import Literal
 from pearl.actions.library import format_library, library_names, load_library, read_actions
 from pearl.actions.operators import with_operators
 from pearl.dsl.checker import callable_actions, diagnose, mend_plan
+from pearl.dsl.fields import TYPES
 from pearl.dsl.literals import quote
 from pearl.dsl.nodes import Plan, Step
 from pearl.dsl.parser import formatted as formatted_plan
@@ -138,6 +139,7 @@ def _used(name: str, span: Span, plan: Outline) -> Hover | None:
     return Hover(span, plan.text[step.span.start : step.span.end], used)
 
 
+_TYPE_BEGUN = lazy_pattern(r"[:\[]\s*+(\w*+)\Z")
 _NUMBER_BEFORE = lazy_pattern(r"[ \t]*\d*\.?[ \t]*\Z")
 
 
@@ -217,6 +219,12 @@ def _arguments(call: ArgumentPlace, plan: Outline, known: KnownActions) -> Itera
             if literal.startswith(call.token):
                 yield Suggestion(literal, "literal", call.token_span, literal, detail="literal")
     if call.is_string:
+        begun = _TYPE_BEGUN.search(call.token) if source and source.action.extracts else None
+        for type in TYPES if begun else ():
+            if begun and type.startswith(begun[1]):
+                end = call.token_span.start + len(call.token)
+                span = Span(end - len(begun[1]), end)
+                yield Suggestion(type, "literal", span, type, detail="the type of a field")
         return
     above = {each.output: each for each in plan.steps if each.span.end < call.step.span.start}
     typed = call.token.casefold()

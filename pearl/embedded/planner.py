@@ -46,18 +46,7 @@ _ROLES: dict[Form, tuple[str, str, str]] = {
 ROLE_WORDS: dict[str, Form] = {
     word: form for form in reversed(_ROLES) for word in _ROLES[form][0].split()
 }
-GENERAL = (
-    "FIND",
-    "SEARCH",
-    "COMPREHEND",
-    "COPY_OUT",
-    "EXTRACT",
-    "LOOKUP",
-    "QUERY",
-    "ASK",
-    "INFER",
-    "ANSWER",
-)
+GENERAL = ("FIND", "SEARCH", "COMPREHEND", "COPY_OUT", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")  # fmt: skip
 """General actions, best first."""
 VERBS = frozenset(["ALL", "BUILD", "COMPARE", "EXPLAIN", "FIND", "GET", "IDENTIFY", "LIST", "OF", "OUT", "SUMMARIZE", "VERIFY", "X", "Y"])  # fmt: skip
 """Words of names that do not describe what to look for."""

@@ -10,8 +10,9 @@ from pearl.actions.library import load_library
 from pearl.actions.operators import with_operators
 from pearl.dsl.checker import compile_plan, mend_plan
 from pearl.dsl.fields import TYPES, Field, labels_flaw, name_flaw, parse_fields, print_fields
-from pearl.dsl.literals import quote
+from pearl.dsl.nodes import Reference, String
 from pearl.errors import PlanError
+from pearl.planner.extraction import extraction_plan
 from tests.dsl.strategies import AWKWARD, string_values
 from tests.examples import examples
 
@@ -60,7 +61,8 @@ LISTS = st.one_of(
 def test_what_is_printed_reads_the_same(fields: list[Field]) -> None:
     text = print_fields(fields)
     assert parse_fields(text) == tuple(fields)
-    compile_plan(f"1. a = EXTRACT(CTX, {quote(text)}) : Extract", LIBRARY)
+    plan = extraction_plan(fields, reply_tokens=500)
+    assert compile_plan(str(plan), LIBRARY).plan == plan.plan
 
 
 def test_the_short_form() -> None:
@@ -127,3 +129,21 @@ def test_names_that_need_quotes_are_mended() -> None:
     mended, _ = mend_plan(plan, LIBRARY)
     assert mended == plan.replace("first-name", "'first-name'")
     compile_plan(mended, LIBRARY)
+
+
+@pytest.mark.parametrize(
+    ("n_tokens", "groups"),
+    [
+        (10_000, ["a: str, b: int, c: [{d: str, e: str}], f: [str], g: str"]),
+        (600, ["a: str, b: int", "c: [{d: str, e: str}]", "f: [str], g: str"]),
+        (1, ["a: str", "b: int", "c: [{d: str, e: str}]", "f: [str]", "g: str"]),
+    ],
+)
+def test_fields_are_in_one_step_if_the_reply_fits(n_tokens: int, groups: list[str]) -> None:
+    plan = extraction_plan(
+        parse_fields("a, b: int, c: [{d, e}], f: [str], g"), reply_tokens=n_tokens
+    )
+    assert [step.arguments for step in plan.plan.steps] == [
+        (Reference("CTX"), String(group)) for group in groups
+    ]
+    assert len(set(plan.outputs)) == len(groups)

@@ -95,6 +95,13 @@ def test_literals_that_may_stand_there_are_offered(typed: str) -> None:
     assert taken(line, '"entry"') == f'{ABOVE}3. c = SPLIT(CTX, "entry"'
 
 
+def test_types_of_fields_are_offered_behind_their_names() -> None:
+    line = f'{ABOVE}3. c = EACH_EXTRACT(keys, "a: [{{b: '
+    assert "date" in [each.label for each in offered(f"{line}‸")]
+    assert taken(f'{line}in‸")', "int") == f'{line}int")'
+    assert offered(f"{line}int, na‸") == []
+
+
 def test_lines_are_offered_at_their_beginning() -> None:
     assert [each.text for each in offered("‸")] == ["1. ", "Question: ", "New actions:"]
     assert [each.text for each in offered("Question: a\n\nNew ac‸")] == ["New actions:"]
