@@ -218,8 +218,7 @@ def _without_repeats(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]
 def _imported(name: str) -> Any:
     """The object that `package.module:Model` names, imported from the working folder as by `python -m`."""
     module, _, path = name.partition(":")
-    if "" not in sys.path and os.getcwd() not in sys.path:  # noqa: PTH109
-        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+    sys.path.insert(0, folder := os.getcwd())  # noqa: PTH109
     try:
         value: Any = import_module(module)
         for part in path.split("."):
@@ -228,6 +227,8 @@ def _imported(name: str) -> Any:
         why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         advice = 'MODULE:MODEL names a pydantic model; a field and its type read "name: str"'
         raise UsageError(f"schema '{name}' cannot be imported: {why}", help=advice) from error
+    finally:
+        sys.path.remove(folder)  # so that no file of this folder replaces a package later
     return value
 
 
@@ -259,7 +260,10 @@ class _Reading:
             self.refuse(
                 (), 'not a JSON Schema of an object: {"type": "object", "properties": {...}}'
             )
-        root = self.node(self.root, (), Field(""), frozenset("#"))
+        try:
+            root = self.node(self.root, (), Field(""), frozenset("#"))
+        except RecursionError:
+            self.refuse((), "nested too deeply")
         if not root.is_object:
             self.refuse(("type",), 'not supported; the type of the whole is "object"')
         return Schema(tuple(_fields(root.members)), self.model, root.members)
@@ -299,7 +303,7 @@ class _Reading:
         self, schema: dict[str, Any], path: _Path, refs: frozenset[str], depth: int, in_list: bool
     ) -> dict[str, _Node]:
         properties, required = schema.get("properties"), schema.get("required", [])
-        if not isinstance(properties, Mapping) or not properties or not isinstance(required, list):
+        if not isinstance(properties, Mapping) or not properties:
             self.refuse(path, "an object without named properties is not supported")
         if depth > MAX_DEPTH:
             self.refuse(path, f"objects nested more than {MAX_DEPTH} deep are not supported")
@@ -341,8 +345,8 @@ class _Reading:
         if not isinstance(raw, Mapping):
             self.refuse(path, "not a JSON Schema: an object is expected")
         for key, value in raw.items():
-            is_schema = key == "additionalProperties" and not isinstance(value, bool)
-            if is_schema or not (key in _KEYWORDS or str(key).startswith("x-")):
+            type = {"additionalProperties": bool, "required": list}.get(key, object)
+            if not isinstance(value, type) or not (key in _KEYWORDS or str(key).startswith("x-")):
                 self.refuse((*path, key), "not supported; name the properties, or leave it out")
         schema, inner, may_be_null = dict(raw), dict[str, Any](), False
         is_nullable = schema.get("nullable") is True or None in _listed(schema.get("enum"))

@@ -139,6 +139,7 @@ for _ in range(6):
         (of(a={"type": "null"}), "properties.a.type"),
         (of(a={"type": "file"}), "properties.a.type"),
         (of(a={}), "properties.a.type"),
+        (of(a=TEXT | {"required": True}), "properties.a.required"),
         (of(a=True), "properties.a"),
         (of(a={"type": "array"}), "properties.a.items"),
         (of(a={"type": "array", "items": [TEXT]}), "properties.a.items"),
