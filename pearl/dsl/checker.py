@@ -104,11 +104,14 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
             best.add(step.output)
 
 
-def unread_outputs(plan: Plan) -> Iterator[Diagnostic]:
-    """Notes on outputs that no step reads and that are therefore part of the answer, except the last one."""
+def unread_outputs(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagnostic]:
+    """Notes on outputs that no step reads and that are therefore part of the answer, except the last one.
+
+    Records of several steps form one record.
+    """
     read = {reference.name for step in plan.steps for reference in step.references()}
     for step in plan.steps[:-1]:
-        if step.output not in read:
+        if step.output not in read and not actions[step.action].extracts:
             yield Diagnostic(
                 "joins-answer",
                 f"no step reads '{step.output}': it becomes part of the answer",
@@ -511,7 +514,7 @@ def diagnose(
     if reading.plan is not None:
         found += _diagnose(reading.plan, library, max_steps, reading.lost)
         if not any(diagnostic.severity == "error" for diagnostic in found):
-            found += unread_outputs(reading.plan)
+            found += unread_outputs(reading.plan, callable_actions(reading.plan, library))
     return sorted(found, key=lambda diagnostic: (diagnostic.span, diagnostic.code))
 
 

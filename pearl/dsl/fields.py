@@ -5,7 +5,7 @@ The short form separates fields by commas: `patient: str, age: int? (in years), 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn, get_args
 
@@ -61,12 +61,9 @@ def print_fields(fields: Iterable[Field]) -> str:
 
 
 def _print_field(field: Field) -> str:
-    name = ".".join(
-        part if _PLAIN.fullmatch(part) else _quoted(part) for part in field.name.split(".")
-    )
-    is_one = len(field.labels) == 1
-    labels = (_quoted(label) if is_one else _print_label(label) for label in field.labels)
-    type = "|".join(labels) or field.type
+    name = ".".join(map(_printed, field.name.split(".")))
+    reserved = _NO_LABELS if len(field.labels) > 1 else field.labels
+    type = "|".join(_printed(label, reserved) for label in field.labels) or field.type
     if field.is_list:
         type = f"[{{{print_fields(field.fields)}}}]" if field.fields else f"[{type}]"
     about = field.description
@@ -76,9 +73,9 @@ def _print_field(field: Field) -> str:
     return f"{name}: {type}{'?' * field.is_optional}{f' ({about})' if field.description else ''}"
 
 
-def _print_label(label: str) -> str:
-    is_plain = _PLAIN.fullmatch(label) and label.casefold() not in _NO_LABELS
-    return label if is_plain else _quoted(label)
+def _printed(word: str, reserved: Container[str] = ()) -> str:
+    is_plain = _PLAIN.fullmatch(word) and word not in reserved and word.casefold() not in reserved
+    return word if is_plain else _quoted(word)
 
 
 def _quoted(text: str) -> str:
