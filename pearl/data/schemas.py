@@ -104,7 +104,7 @@ class Schema:
             return self.model.model_validate_json(json_bytes(data)), ()
         except ValidationError as error:
             errors = error.errors(include_url=False, include_context=False, include_input=False)
-            return None, tuple(f"{_place(each['loc'])}: {each['msg']}" for each in errors)
+            return None, tuple(f"{_place(flaw['loc'])}: {flaw['msg']}" for flaw in errors)
         except Exception as error:  # noqa: BLE001 - validators are code of the user
             return None, (f"{self.model.__name__}: {type(error).__name__}: {error}",)
 
@@ -123,7 +123,7 @@ def _built(
         if node.is_object:
             start = f"{name}."
             inner = {k.removeprefix(start): r for k, r in results.items() if k.startswith(start)}
-            is_any_stated = any(each.state != "not_stated" for each in inner.values())
+            is_any_stated = any(other.state != "not_stated" for other in inner.values())
             if is_any_stated or not node.about.is_optional:
                 data[name] = _built(node.members, inner, f"{place}.", reasons)
         elif result.state == "undecided":
@@ -136,8 +136,8 @@ def _built(
             one = replace(node, about=replace(node.about, is_list=False, is_optional=False))
             within = node.members or {"value": one}
             numbered = enumerate(result.entries)
-            entries = [_built(within, each, f"{place}[{i}].", reasons) for i, each in numbered]
-            data[name] = entries if node.members else [each["value"] for each in entries]
+            entries = [_built(within, entry, f"{place}[{i}].", reasons) for i, entry in numbered]
+            data[name] = entries if node.members else [entry["value"] for entry in entries]
         else:
             data[name] = node.values.get(result.value, result.value)
     return data
@@ -164,7 +164,7 @@ def load_schema(
         UsageError: There is no such model.
 
     Example:
-        >>> [each.name for each in load_schema("patient, address: {city: str}").fields]
+        >>> [leaf.name for leaf in load_schema("patient, address: {city: str}").fields]
         ['patient', 'address.city']
     """
     if isinstance(what, Path) or (isinstance(what, str) and what.endswith(".json")):
@@ -187,12 +187,12 @@ def load_schema(
 def _members_of(fields: Iterable[Field]) -> Mapping[str, _Node]:
     """Fields as objects, by the dots in their names."""
     root: dict[str, Any] = {}
-    for each in fields:
-        *around, name = each.name.split(".")
+    for leaf in fields:
+        *around, name = leaf.name.split(".")
         members = root
         for part in around:
             members = members.setdefault(part, _Node(Field(part))).members
-        members[name] = _Node(each, _members_of(each.fields), is_nullable=not each.is_list)
+        members[name] = _Node(leaf, _members_of(leaf.fields), is_nullable=not leaf.is_list)
     return root
 
 
@@ -202,7 +202,9 @@ def _read(path: Path) -> Any:
         return json.loads(path.read_bytes(), object_pairs_hook=partial(_without_repeats, path))
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=path) from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except DataError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise DataError(f"not JSON: {error}", path=path) from None
 
 

@@ -308,5 +308,5 @@ class _Reader:
         start = self.at if at is None else at
         word = _WORD.match(self.text, start)
         span = Span(start, word.end() if word else start + 1)
-        found = Diagnostic(BAD_FIELDS, message, span, help=help, fix=fix)
-        raise PlanError(self.text, [found], "fields")
+        diagnostic = Diagnostic(BAD_FIELDS, message, span, help=help, fix=fix)
+        raise PlanError(self.text, [diagnostic], "fields")

@@ -211,7 +211,7 @@ def test_a_module_is_imported_from_the_working_folder_only_if_it_is_named(
     assert load_schema("of_a_user:Outer.Model").fields == parse_fields("a: int")
 
 
-def found(value: Any) -> FieldResult:
+def stated(value: Any) -> FieldResult:
     return FieldResult("found", value)
 
 
@@ -222,10 +222,10 @@ def several(*entries: Mapping[str, FieldResult]) -> FieldResult:
 NOT_STATED = FieldResult("not_stated")
 UNDECIDED = FieldResult("undecided", why="two values")
 RESULTS = {
-    "the patient": found("Ada"), "age": NOT_STATED, "born": found("1990-02-01"), "fee": found(12.1),
-    "smoker": found("no"), "grade": found("2"), "home.city": NOT_STATED, "work.city": found("Bonn"),
-    "drugs": several({"name": found("A"), "dose.mg": found(5)}, {"name": found("B"), "dose.mg": NOT_STATED}),
-    "notes": several({"value": found("tired")}), "tags": NOT_STATED, "summary": found("well"),
+    "the patient": stated("Ada"), "age": NOT_STATED, "born": stated("1990-02-01"), "fee": stated(12.1),
+    "smoker": stated("no"), "grade": stated("2"), "home.city": NOT_STATED, "work.city": stated("Bonn"),
+    "drugs": several({"name": stated("A"), "dose.mg": stated(5)}, {"name": stated("B"), "dose.mg": NOT_STATED}),
+    "notes": several({"value": stated("tired")}), "tags": NOT_STATED, "summary": stated("well"),
 }  # fmt: skip
 
 
@@ -255,11 +255,11 @@ def test_a_record_becomes_an_instance() -> None:
         ({"work.city": NOT_STATED}, "work.city: not stated"),
         ({"notes": UNDECIDED}, "notes: undecided: two values"),
         ({"notes": several({"value": UNDECIDED})}, "notes[0].value: undecided: two values"),
-        ({"drugs": several({"name": NOT_STATED, "dose.mg": found(1)})}, "drugs[0].name: not stated"),
-        ({"drugs": several({"name": found("A" * 11), "dose.mg": found(1)})}, "drugs[0].name: String should"),
-        ({"age": found(-1)}, "age: Input should"),
-        ({"smoker": found("perhaps")}, "smoker: Input should"),
-        ({"the patient": found("Cy")}, "Visit: KeyError: 'Cy'"),
+        ({"drugs": several({"name": NOT_STATED, "dose.mg": stated(1)})}, "drugs[0].name: not stated"),
+        ({"drugs": several({"name": stated("A" * 11), "dose.mg": stated(1)})}, "drugs[0].name: String should"),
+        ({"age": stated(-1)}, "age: Input should"),
+        ({"smoker": stated("perhaps")}, "smoker: Input should"),
+        ({"the patient": stated("Cy")}, "Visit: KeyError: 'Cy'"),
     ],
 )  # fmt: skip
 def test_there_is_no_instance_without_every_value(
@@ -273,9 +273,9 @@ def test_there_is_no_instance_without_every_value(
 
 def test_a_part_of_an_optional_object_needs_the_others() -> None:
     schema = load_schema({"properties": {"home": of(city=TEXT, street=TEXT), "b": TEXT}})
-    stated = {"home.city": found("Bonn"), "home.street": NOT_STATED, "b": NOT_STATED}
-    assert schema.build(Record(stated)) == (None, ("home.street: not stated",))
-    assert schema.build(Record(dict.fromkeys(stated, NOT_STATED))) == (
+    results = {"home.city": stated("Bonn"), "home.street": NOT_STATED, "b": NOT_STATED}
+    assert schema.build(Record(results)) == (None, ("home.street: not stated",))
+    assert schema.build(Record(dict.fromkeys(results, NOT_STATED))) == (
         {"home": None, "b": None},
         (),
     )

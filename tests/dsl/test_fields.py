@@ -99,10 +99,10 @@ def test_the_short_form() -> None:
 def test_an_error_names_its_place(text: str, place: str) -> None:
     with pytest.raises(PlanError) as caught:
         parse_fields(text)
-    (found,) = caught.value.diagnostics
-    assert text[found.span.start : found.span.end].startswith(place)
+    (diagnostic,) = caught.value.diagnostics
+    assert text[diagnostic.span.start : diagnostic.span.end].startswith(place)
     assert len(str(caught.value).splitlines()) <= 3
-    assert text.rfind(place) >= found.span.start
+    assert text.rfind(place) >= diagnostic.span.start
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_an_error_in_a_plan_stands_at_its_place(call: str, place: str) -> None:
     text = f'1. rows = SPLIT(CTX, "line") : Split\n2. a = {call} : Extract'
     with pytest.raises(PlanError) as caught:
         compile_plan(text, LIBRARY)
-    (found,) = caught.value.diagnostics
-    assert text[found.span.start : found.span.end] == place
+    (diagnostic,) = caught.value.diagnostics
+    assert text[diagnostic.span.start : diagnostic.span.end] == place
 
 
 def test_names_that_need_quotes_are_mended() -> None:
