@@ -217,6 +217,18 @@ class Deciding:
         "Show tables to models separately from the text [default: the domain's].",
         _DOCUMENT, "reading",
     )] = None
+    ocr: Annotated[Literal["auto", "off", "force"], Setting(
+        "Read pictures of text by OCR: pages without text (auto), no page, or every page (force).",
+        _DOCUMENT, "reading",
+    )] = "auto"
+    ocr_language: Annotated[Text, Setting(
+        "Language of the pictures, as Tesseract names it: eng, deu, eng+fra.",
+        _DOCUMENT, "reading", metavar="CODE",
+    )] = "eng"
+    pdf_tables: Annotated[Literal["auto", "off"], Setting(
+        "Recognise tables in PDFs, if pdfplumber is installed.",
+        _DOCUMENT, "reading",
+    )] = "auto"
     sql_engine: Annotated[Literal["sqlite", "duckdb"], Setting(
         "Engine for SQL that a model writes over a table.",
         _DOCUMENT, "reading",

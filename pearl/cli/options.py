@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import fields, replace
 from datetime import date, datetime
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
@@ -15,6 +16,7 @@ from click.core import ParameterSource
 
 from pearl import plugins
 from pearl.cli.terminal import notice
+from pearl.documents.readers import OPTIONS, ReaderOptions
 from pearl.errors import PearlError, UsageError
 from pearl.settings import SETTINGS, Setting, Settings, Stage, schema
 
@@ -116,6 +118,19 @@ def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
     return default_key_variable(str(ctx.params.get("model")), url)
 
 
+def _read_with(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Apply an option of readers to all files that the command reads."""
+    token = OPTIONS.set(replace(OPTIONS.get(), **{str(param.name): value}))
+    ctx.call_on_close(lambda: OPTIONS.reset(token))
+    return value
+
+
+_CALLBACKS: Mapping[str, Callable[..., Any]] = {
+    "api_key_env": _key,
+    **{field.name: _read_with for field in fields(ReaderOptions)},
+}
+
+
 class Parsed(click.ParamType[Any]):
     """A type whose values a function parses; `hint` describes valid values in errors."""
 
@@ -179,7 +194,7 @@ def _option(name: str) -> Callable[[Command], Command]:
     return click.option(
         setting.flag or f"--{name.replace('_', '-')}", name, envvar=variable_of(name),
         type=_click_type(kind, setting), default=default, show_default=shown,
-        metavar=setting.metavar, help=setting.help, callback=_key if name == "api_key_env" else None,
+        metavar=setting.metavar, help=setting.help, callback=_CALLBACKS.get(name),
         shell_complete=_completion(name, setting),
     )  # fmt: skip
 

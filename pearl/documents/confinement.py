@@ -27,6 +27,7 @@ from threading import Timer
 from typing import IO, Any
 
 from pearl import plugins
+from pearl.documents.readers import OPTIONS, ReaderOptions, ReaderText
 from pearl.errors import DataError
 
 try:
@@ -60,11 +61,13 @@ class ReaderLimits:
     text_bytes: int
 
 
-def read(package: str, plugin: str, data: bytes, path: str, limits: ReaderLimits) -> str:
+def read(package: str, plugin: str, data: bytes, path: str, limits: ReaderLimits) -> ReaderText:
     """Call `plugin.read(data, path)` in a child process."""
     child = _idle_child(limits) or _Reader(limits)
     try:
-        reply, text = child.read({"package": package, "plugin": plugin, "path": path}, data)
+        options = asdict(OPTIONS.get())
+        request = {"package": package, "plugin": plugin, "path": path, "options": options}
+        reply, text = child.read(request, data)
     except BaseException:
         child.end()
         raise
@@ -77,7 +80,8 @@ def read(package: str, plugin: str, data: bytes, path: str, limits: ReaderLimits
             raise _exceeded(what, path, limits)
         case {"error": message}:
             raise DataError(message, path=path, help=reply["help"])
-    return text.decode("utf-8", "surrogatepass")
+    ocr = {int(page): confidence for page, confidence in reply["ocr"].items()}
+    return ReaderText(text.decode("utf-8", "surrogatepass"), ocr, reply["notes"])
 
 
 def _exceeded(what: str, path: str, limits: ReaderLimits) -> DataError:
@@ -249,7 +253,9 @@ def _reply(request: Mapping[str, Any], data: bytes, most: int) -> tuple[dict[str
     path = request["path"]
     try:
         reader = plugins.load(request["package"], request["plugin"])
-        text = reader.read(data, path).encode("utf-8", "surrogatepass")
+        OPTIONS.set(ReaderOptions(**request["options"]))
+        read = reader.read(data, path)
+        text = read.encode("utf-8", "surrogatepass")
     except DataError as error:
         return {"error": error.message.removeprefix(f"{path}: "), "help": error.help}, b""
     except MemoryError:
@@ -257,7 +263,9 @@ def _reply(request: Mapping[str, Any], data: bytes, most: int) -> tuple[dict[str
     except RecursionError:
         message = "it is nested too deeply to be read"
         return {"error": message, "help": "convert it to plain text"}, b""
-    return ({"exceeded": "text"}, b"") if len(text) > most else ({}, text)
+    if len(text) > most:
+        return {"exceeded": "text"}, b""
+    return {"ocr": getattr(read, "ocr", {}), "notes": getattr(read, "notes", ())}, text
 
 
 def _limit(name: str, most: int) -> None:

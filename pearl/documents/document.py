@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pearl import plugins
 from pearl.documents.digest import text_sha256
+from pearl.documents.readers import OPTIONS, ReaderOptions
 from pearl.errors import DataError, Span, UsageError
 from pearl.notebooks import ShownInNotebooks
 
@@ -108,6 +109,10 @@ class Document(ShownInNotebooks):
     """For a corpus: the metadata of its documents, in the order of `parts`."""
     kind: DocumentKind = field(default="document", repr=False, compare=False)
     """What the planner writes plans for."""
+    ocr: tuple[tuple[int, int, float], ...] = field(default=(), repr=False, compare=False)
+    """For pages read by OCR: the start and the end of each in `text`, and the mean confidence of its words."""
+    notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """Notices about reading it, one line each."""
 
     def __repr__(self) -> str:
         """Short, because notebooks display the result of `load`."""
@@ -128,19 +133,27 @@ class Document(ShownInNotebooks):
         return name, start - begin
 
 
-def load(path: str | Path, *, name: str | None = None) -> Document:
+def load(path: str | Path, *, name: str | None = None, **options: Any) -> Document:
     """Read one file as a document.
 
     Args:
         path: The file; `-` reads standard input.
         name: Name of the document; the path as given (`<stdin>`) if None.
+        options: Fields of `pearl.documents.readers.ReaderOptions`, as `ocr="force"`.
 
     Raises:
         DataError: The file is missing, unreadable, too large, binary, damaged or blank.
         UsageError: A limit in the environment is not a number above 0.
     """
     source = str(path)
-    return from_bytes(read_bytes(source, _label(source)), source, name=name)
+    data = read_bytes(source, _label(source))
+    if not options:
+        return from_bytes(data, source, name=name)
+    token = OPTIONS.set(ReaderOptions(**options))
+    try:
+        return from_bytes(data, source, name=name)
+    finally:
+        OPTIONS.reset(token)
 
 
 def from_bytes(data: bytes, path: str | Path, *, name: str | None = None) -> Document:
@@ -158,7 +171,7 @@ def _label(source: str) -> str:
     return "<stdin>" if source == "-" else source
 
 
-def load_at_once(path: str | Path, *, name: str | None = None) -> Document | None:
+def load_at_once(path: str | Path, *, name: str | None = None, **_: Any) -> Document | None:
     """As `load` for a small plain-text file; None for any other file, which may take longer."""
     source = str(path)
     try:
@@ -197,13 +210,17 @@ def from_text(text: str, name: str = "document") -> Document:
 
 def _document(text: str, name: str, path: str, reader: str | None = None) -> Document:
     """Make a document of a reader's text; messages name the file by `path`."""
+    confidences: Mapping[int, float] = getattr(text, "ocr", {})
+    notes: tuple[str, ...] = getattr(text, "notes", ())
     text = text.replace("\r\n", "\n")
     feeds = [feed.end() for feed in re.finditer(r"\f", text)]
     pages = tuple((str(n), start) for n, start in enumerate([0, *feeds], 1)) if feeds else ()
     text = _clean(text, _label(path))
     reads_tables = reader is not None and _has(reader, "IS_TABLE")
     kind: DocumentKind = "table" if reads_tables or is_table(text, path) else "document"
-    return Document(text, name, pages=pages, kind=kind)
+    borders = [0, *feeds, len(text)]
+    ocr = tuple((borders[n - 1], borders[n], mean) for n, mean in confidences.items())
+    return Document(text, name, pages=pages, kind=kind, ocr=ocr, notes=notes)
 
 
 def join(documents: Iterable[Document], name: str = "documents") -> Document:
@@ -214,6 +231,8 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
     pieces: list[str] = []
     parts: list[tuple[str, int]] = []
     pages: list[tuple[str, int]] = []
+    ocr: list[tuple[int, int, float]] = []
+    notes: dict[str, None] = {}
     kinds: set[DocumentKind] = set()
     at = 0
     for document in documents:
@@ -223,12 +242,17 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
         parts.append((document.name, at))
         parts += [(part, at + start) for part, start in document.parts]
         pages += [(page, at + start) for page, start in document.pages]
+        ocr += [(at + start, at + end, mean) for start, end, mean in document.ocr]
+        notes |= dict.fromkeys(f"{document.name}: {note}" for note in document.notes)
         at += len(document.text)
         pieces += [title, document.text]
     if not pieces:
         raise DataError("no document to join", path=name, help="name at least one file")
     kind: DocumentKind = "table" if kinds == {"table"} else "document"
-    return Document("".join(pieces), name, tuple(parts), tuple(pages), kind=kind)
+    return Document(
+        "".join(pieces), name, tuple(parts), tuple(pages),
+        kind=kind, ocr=tuple(ocr), notes=tuple(notes),
+    )  # fmt: skip
 
 
 def heading(name: str) -> str:

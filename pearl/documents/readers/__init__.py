@@ -4,7 +4,7 @@ A reader module has
 
 - `SUFFIXES: tuple[str, ...]`, lower case, with the dot; no two modules share one;
 - `read(data: bytes, path: str) -> str`, returns the text, or raises a `DataError` that names
-  `path`;
+  `path`; a `ReaderText` also says which pages were read by OCR;
 - optionally `recognises(data: bytes) -> bool`, for types that their bytes identify;
 - optionally `IS_BOUNDED = True`, if time and memory are proportional to the size of any input. Such
   a reader runs in this process, all others in a child process with limits;
@@ -13,9 +13,51 @@ A reader module has
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, Protocol
 
-__all__ = ["CONTRACT", "DocumentReader"]
+__all__ = ["CONTRACT", "OPTIONS", "DocumentReader", "ReaderOptions", "ReaderText"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderOptions:
+    """How files are read; the settings of the same names."""
+
+    ocr: Literal["auto", "off", "force"] = "auto"
+    ocr_language: str = "eng"
+    pdf_tables: Literal["auto", "off"] = "auto"
+
+
+OPTIONS: ContextVar[ReaderOptions] = ContextVar("OPTIONS", default=ReaderOptions())  # noqa: B039 - frozen
+"""The options in force, in this process and, while it reads a file, in the child process."""
+
+
+class ReaderText(str):
+    """The text of a file, with what the reader says about it.
+
+    Attributes:
+        ocr: Page (from 1) that was read by OCR → mean confidence of its words, 0 to 1.
+        notes: Notices for the user, one line each.
+    """
+
+    __slots__ = ("notes", "ocr")
+
+    ocr: Mapping[int, float]
+    notes: tuple[str, ...]
+
+    def __new__(
+        cls,
+        text: str,
+        ocr: Mapping[int, float] = MappingProxyType({}),
+        notes: Sequence[str] = (),
+    ) -> ReaderText:
+        """A text that is also a string."""
+        made = super().__new__(cls, text)
+        made.ocr, made.notes = ocr, tuple(notes)
+        return made
 
 
 class DocumentReader(Protocol):

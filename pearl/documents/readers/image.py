@@ -1,0 +1,78 @@
+"""Pictures of text → the text, by OCR; each picture of a TIFF is a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from pearl.documents.readers import OPTIONS, ReaderText
+from pearl.errors import DataError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp")
+
+_BEGINNINGS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"BM")
+
+_SMALL = 2_000  # pixels of the longer side, below which letters are too small for OCR
+_MAX_PAGES = 5_000
+
+
+def recognises(data: bytes) -> bool:
+    """Whether the bytes begin as a picture does."""
+    is_webp = data.startswith(b"RIFF") and data[8:12] == b"WEBP"
+    return is_webp or (data.startswith(_BEGINNINGS) and b"\0" in data[:64])
+
+
+def read(data: bytes, path: str) -> ReaderText:
+    """The text of a picture, or of each picture of a TIFF."""
+    from PIL import Image, UnidentifiedImageError
+
+    from pearl.documents.ocr import read_pictures
+
+    if OPTIONS.get().ocr == "off":
+        raise DataError(
+            "the file is a picture, and OCR is off", path=path, help="--ocr auto reads it"
+        )
+    try:
+        with Image.open(BytesIO(data)) as picture:
+            pages = list(read_pictures(_frames(picture, path), path))
+    except DataError:
+        raise
+    except (
+        UnidentifiedImageError,
+        Image.DecompressionBombError,
+        OSError,
+        SyntaxError,
+        ValueError,
+    ) as error:
+        raise DataError(
+            f"the picture cannot be read: {str(error).partition(';')[0][:100]}", path=path,
+            help="save it again as .png",
+        ) from None  # fmt: skip
+    if not any(page.text for page in pages):
+        raise DataError(
+            "OCR recognises no text in the picture", path=path,
+            help="check that it is upright and sharp, and its language (--ocr-language)",
+        )  # fmt: skip
+    text = "\n\f".join(page.text for page in pages)
+    return ReaderText(text, {n: page.confidence for n, page in enumerate(pages, 1) if page.text})
+
+
+def _frames(picture: Image, path: str) -> Iterator[Image]:
+    """The pages of a TIFF; of other pictures, which may be animated, the first frame."""
+    from PIL import Image, ImageOps
+
+    n = getattr(picture, "n_frames", 1) if picture.format == "TIFF" else 1
+    if n > _MAX_PAGES:
+        raise DataError(f"the file has {n:,} pages, more than {_MAX_PAGES:,}", path=path, help="split it")  # fmt: skip
+    for i in range(n):
+        picture.seek(i)
+        page = ImageOps.exif_transpose(picture)
+        if page.has_transparency_data:
+            page = page.convert("RGBA")
+            page = Image.alpha_composite(Image.new("RGBA", page.size, "white"), page)
+        page = page.convert("L")
+        yield page.resize((2 * page.width, 2 * page.height)) if max(page.size) < _SMALL else page
