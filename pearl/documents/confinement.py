@@ -61,12 +61,21 @@ class ReaderLimits:
     text_bytes: int
 
 
-def read(package: str, plugin: str, data: bytes, path: str, limits: ReaderLimits) -> ReaderText:
-    """Call `plugin.read(data, path)` in a child process."""
+def read(
+    package: str,
+    plugin: str,
+    data: bytes,
+    path: str,
+    limits: ReaderLimits,
+    function: str = "read",
+    arguments: Mapping[str, Any] | None = None,
+) -> ReaderText:
+    """Call `plugin.read(data, path)`, or another function of it, in a child process."""
     child = _idle_child(limits) or _Reader(limits)
     try:
-        options = asdict(OPTIONS.get())
-        request = {"package": package, "plugin": plugin, "path": path, "options": options}
+        request: dict[str, Any] = {"package": package, "plugin": plugin, "path": path}
+        request |= {"function": function, "arguments": arguments or {}}
+        request["options"] = asdict(OPTIONS.get())
         reply, text = child.read(request, data)
     except BaseException:
         child.end()
@@ -254,7 +263,7 @@ def _reply(request: Mapping[str, Any], data: bytes, most: int) -> tuple[dict[str
     try:
         reader = plugins.load(request["package"], request["plugin"])
         OPTIONS.set(ReaderOptions(**request["options"]))
-        read = reader.read(data, path)
+        read = getattr(reader, request["function"])(data, path, **request["arguments"])
         text = read.encode("utf-8", "surrogatepass")
     except DataError as error:
         return {"error": error.message.removeprefix(f"{path}: "), "help": error.help}, b""

@@ -14,10 +14,12 @@ import os
 import re
 import stat
 import sys
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path, PurePath
 from typing import Any, Literal, get_args
 
@@ -132,6 +134,12 @@ class Document(ShownInNotebooks):
             name, begin = part, at
         return name, start - begin
 
+    def page_at(self, start: int) -> int | None:
+        """The number of the page, within its file, that an offset of the text is on."""
+        begin = start - self.locate(start)[1]
+        at = bisect_right(self.pages, start, key=itemgetter(1)) - 1
+        return int(self.pages[at][0]) if at >= 0 and self.pages[at][1] >= begin else None
+
 
 def load(path: str | Path, *, name: str | None = None, **options: Any) -> Document:
     """Read one file as a document.
@@ -185,10 +193,10 @@ def load_at_once(path: str | Path, *, name: str | None = None, **_: Any) -> Docu
     return _read(reader, data, source, name) if _has(reader, "IS_BOUNDED") else None
 
 
-def read_as(reader: str, data: bytes, path: str) -> str:
+def read_as(reader: str, data: bytes, path: str, function: str = "read", **arguments: Any) -> str:
     """Extract the text of bytes with a reader, within the time, memory and text limits.
 
-    A form feed in it ends a page.
+    A form feed in it ends a page. A reader may have other functions that return a text.
     """
     if _has(reader, "IS_BOUNDED"):
         text: str = plugins.load(READERS, reader).read(data, path)
@@ -200,7 +208,7 @@ def read_as(reader: str, data: bytes, path: str) -> str:
         memory_bytes=int(_from_environment("PEARL_MAX_READER_MB", DEFAULT_READER_MB) * 1_000_000),
         text_bytes=limit_bytes(),
     )
-    return confinement.read(READERS, reader, data, path, limits)
+    return confinement.read(READERS, reader, data, path, limits, function, arguments)
 
 
 def from_text(text: str, name: str = "document") -> Document:
@@ -214,7 +222,8 @@ def _document(text: str, name: str, path: str, reader: str | None = None) -> Doc
     notes: tuple[str, ...] = getattr(text, "notes", ())
     text = text.replace("\r\n", "\n")
     feeds = [feed.end() for feed in re.finditer(r"\f", text)]
-    pages = tuple((str(n), start) for n, start in enumerate([0, *feeds], 1)) if feeds else ()
+    has_pages = feeds or (reader is not None and _has(reader, "HAS_PAGES"))
+    pages = tuple((str(n), start) for n, start in enumerate([0, *feeds], 1)) if has_pages else ()
     text = _clean(text, _label(path))
     reads_tables = reader is not None and _has(reader, "IS_TABLE")
     kind: DocumentKind = "table" if reads_tables or is_table(text, path) else "document"

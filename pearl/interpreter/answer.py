@@ -10,7 +10,14 @@ from typing import Any, Literal
 
 from pearl.actions.values import Fetched, is_estimate
 from pearl.documents.document import Document
-from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, shown_ranks
+from pearl.documents.evidence import (
+    Evidence,
+    StepReply,
+    Unverified,
+    collect,
+    shown_page,
+    shown_ranks,
+)
 from pearl.documents.rows import Row, Rows, shortened
 from pearl.documents.table import cell_span
 from pearl.dsl.graph import PlanGraph
@@ -46,11 +53,13 @@ class CellEvidence:
     column: str
     text: str
     span: Span
+    page: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The cell as JSON data."""
         place = {"start": self.span.start, "end": self.span.end}
-        return {"column": self.column, "text": self.text, **place}
+        page = {} if self.page is None else {"page": self.page}
+        return {"column": self.column, "text": self.text, **place, **page}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,7 @@ class RowEvidence:
     ranks: tuple[tuple[str, int], ...] = ()
     number: int | None = None
     cells: tuple[CellEvidence, ...] = ()
+    page: int | None = None
 
     @property
     def line(self) -> str:
@@ -85,9 +95,8 @@ class RowEvidence:
                 names = [shortened(cell.column, 40) for cell in self.cells]
                 more = ", ..." if len(names) > MAX_COLUMNS else ""
                 table += f", {', '.join(names[:MAX_COLUMNS])}{more}"
-            place = (
-                f"{self.source}{table}, characters {self.span.start:,}-{self.span.end:,}{ranks}; "
-            )
+            source = shown_page(self.source, self.page)
+            place = f"{source}{table}, characters {self.span.start:,}-{self.span.end:,}{ranks}; "
         return f"{place}{', '.join(self.steps)}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,6 +109,7 @@ class RowEvidence:
             "fields": dict(self.fields),
             **place,
             "source": self.source,
+            **({} if self.page is None else {"page": self.page}),
             **({} if self.number is None else {"row": self.number}),
             **({"cells": [cell.to_dict() for cell in self.cells]} if self.cells else {}),
             "steps": list(self.steps),
@@ -182,15 +192,18 @@ def _evidence(
         span=Span(at, at + end - start),
         ranks=ranks_at(fetched, start),
         number=those[0].numbers[start] if those else None,
-        cells=tuple(_cell(row, name, at - start) for name in columns if row.fields.get(name)),
+        cells=tuple(_cell(row, name, document) for name in columns if row.fields.get(name)),
+        page=document.page_at(start),
     )
 
 
-def _cell(row: Row, column: str, shift: int) -> CellEvidence:
-    """A cell of a row of the document; `shift` is from the document's text to that of its source."""
+def _cell(row: Row, column: str, document: Document) -> CellEvidence:
+    """A cell of a row of the document."""
     span = cell_span(row, column) or row.spans[0]
     text = row.fields[column] or ""
-    return CellEvidence(column, text, Span(span.start + shift, span.end + shift))
+    start = document.locate(row.spans[0].start)[1] + span.start - row.spans[0].start
+    place = Span(start, start + span.end - span.start)
+    return CellEvidence(column, text, place, document.page_at(span.start))
 
 
 MAX_TOLD = 80

@@ -11,6 +11,7 @@ from pearl.documents.evidence.collecting import (
     Unverified,
     collect,
     placed,
+    shown_page,
     shown_ranks,
 )
 from pearl.documents.evidence.finding import find_quotes, quoted_line
@@ -19,5 +20,5 @@ from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
 
 __all__ = [
     "Doubt", "Evidence", "Match", "Quote", "StepReply", "Unverified", "Verifier", "collect", "find_quotes",
-    "normalise", "placed", "quoted_line", "shown_ranks",
+    "normalise", "placed", "quoted_line", "shown_page", "shown_ranks",
 ]  # fmt: skip

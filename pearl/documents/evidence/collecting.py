@@ -35,6 +35,8 @@ class Evidence:
     source_span: Span
     omitted: tuple[Span, ...] = ()
     ranks: tuple[tuple[str, int], ...] = ()
+    page: int | None = None
+    """The page that the passage begins on, within its source; None if that has no pages."""
 
     @property
     def marked(self) -> str:
@@ -50,7 +52,7 @@ class Evidence:
         """The place of the passage and the steps that quote it, for people."""
         span = self.source_span
         elided = "; elided" if self.omitted else ""
-        place = f"{self.source}, characters {span.start:,}-{span.end:,}"
+        place = f"{shown_page(self.source, self.page)}, characters {span.start:,}-{span.end:,}"
         return f"{place}{shown_ranks(self.ranks)}; {', '.join(self.steps)}{elided}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,6 +62,7 @@ class Evidence:
             "start": self.source_span.start,
             "end": self.source_span.end,
             "source": self.source,
+            **({} if self.page is None else {"page": self.page}),
             "match": self.match,
             "steps": list(self.steps),
         }
@@ -72,6 +75,11 @@ class Evidence:
                 for s in self.omitted
             ]
         return data
+
+
+def shown_page(source: str, page: int | None) -> str:
+    """A source and the page in it for people."""
+    return source if page is None else f"{source}, page {page:,}"
 
 
 def shown_ranks(ranks: Iterable[tuple[str, int]]) -> str:
@@ -220,6 +228,7 @@ def _add(
         source,
         Span(start, start + span.end - span.start),
         omitted,
+        page=document.page_at(span.start),
     )
 
 

@@ -8,7 +8,8 @@ A reader module has
 - optionally `recognises(data: bytes) -> bool`, for types that their bytes identify;
 - optionally `IS_BOUNDED = True`, if time and memory are proportional to the size of any input. Such
   a reader runs in this process, all others in a child process with limits;
-- optionally `IS_TABLE = True`, if its files are tables.
+- optionally `IS_TABLE = True`, if its files are tables;
+- optionally `HAS_PAGES = True`, if its files have pages, each of which a form feed ends.
 """
 
 from __future__ import annotations

@@ -1,20 +1,49 @@
-"""PDF files: the text layer → text; a blank line and a form feed end each page."""
+"""PDF files: the text layer → text; a blank line and a form feed end each page.
+
+Also the boxes of passages, and images of pages: `pearl.documents.pages` calls them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import closing
-from typing import TYPE_CHECKING
+import base64
+import io
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, NamedTuple
 
 from pearl.documents.document import check_size
 from pearl.errors import DataError
+from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument
+    from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
 SUFFIXES = (".pdf",)
 
+HAS_PAGES = True
+
 _HYPHEN = "\x02"  # pdfium's replacement for a line-end hyphen and its line break
+_HYPHENS = {0x02: "-", 0xFFFE: "-"}  # the latter in what `FPDFText_GetText` gives
+
+MAX_IMAGE_BYTES = 150_000
+MAX_PIXELS, MAX_SCALE = 1_800, 1.6
+"""Maximum pixels of the longer side of an image, and per point of the page."""
+
+# The first is sharp, and small for text; the others are for photographs.
+_ENCODINGS: tuple[dict[str, int], ...] = (
+    {"lossless": True, "quality": 50, "method": 2},
+    {"quality": 75, "method": 2},
+    {"quality": 50, "method": 2},
+)
+
+_PAIR = lazy_pattern("[\ud800-\udbff][\udc00-\udfff]")
+_LONE = lazy_pattern("[\ud800-\udfff]")
+_BLANKS = frozenset(c for c in map(chr, range(0x3001)) if c.isspace() or c <= " ")
+
+_MAX_BLANKS = 3  # between two words of a line
 
 
 def recognises(data: bytes) -> bool:
@@ -24,19 +53,10 @@ def recognises(data: bytes) -> bool:
 
 def read(data: bytes, path: str) -> str:
     """The text layer of a PDF."""
-    from pypdfium2 import PdfDocument, PdfiumError, raw
-
-    try:
-        with PdfDocument(data) as document:
-            text = _joined(_texts(document, path))
-    except PdfiumError as error:
-        if error.err_code in {raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY}:
-            raise DataError(
-                "the PDF is encrypted", path=path, help="save it without its password"
-            ) from error
-        raise DataError(
-            "the file is damaged or not a PDF", path=path, help="download or export it again"
-        ) from error
+    with _opened(data, path) as document:
+        if not len(document):
+            raise DataError("the PDF has no pages", path=path, help="download or export it again")
+        text = _joined(_texts(document, path))
     if not text:
         raise DataError(
             "the PDF has no text layer, its pages are pictures",
@@ -46,17 +66,39 @@ def read(data: bytes, path: str) -> str:
     return text
 
 
+@contextmanager
+def _opened(data: bytes, path: str) -> Iterator[PdfDocument]:
+    from pypdfium2 import PdfDocument, PdfiumError, raw
+
+    try:
+        with PdfDocument(data) as document:
+            yield document
+    except PdfiumError as error:
+        if error.err_code in {raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY}:
+            raise DataError(
+                "the PDF is encrypted", path=path, help="save it without its password"
+            ) from error
+        raise DataError(
+            "the file is damaged or not a PDF", path=path, help="download or export it again"
+        ) from error
+
+
 def _texts(document: PdfDocument, path: str) -> Iterator[str]:
     """The text of each page."""
     n_characters = 0
     for page in document:
         # Closed explicitly: the garbage collector would let a thousand open pages accumulate.
         with closing(page), closing(page.get_textpage()) as layer:
-            text = layer.get_text_bounded().replace(_HYPHEN, "-\n").strip()
+            text = _text(layer)
         yield text
         # Pages may share content: the text of a small file can have any length.
         n_characters += len(text)
         check_size(n_characters, "text is longer", path, "split it")
+
+
+def _text(layer: PdfTextPage) -> str:
+    text: str = layer.get_text_bounded()
+    return text.replace(_HYPHEN, "-\n").strip()
 
 
 def _joined(pages: Iterable[str]) -> str:
@@ -70,3 +112,194 @@ def _joined(pages: Iterable[str]) -> str:
             n_ended = 0
         n_ended += 1
     return "".join(pieces)
+
+
+# ---------------------------------------------------------------------------------------------
+# Places of the text on the page
+
+
+class _Rectangle(NamedTuple):
+    """Left, bottom, right, top on the page; or left, top, right, bottom on the page as it is shown."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+def page_text(layer: PdfTextPage) -> tuple[str, list[int]]:
+    """The text of a page, and the index in pdfium of each character; -1 for blanks and if it is unknown."""
+    text = _text(layer)
+    wanted = _visible(text)
+    characters = _characters(layer)
+    indices = [i for i, character in enumerate(characters) if character not in _BLANKS]
+    if "".join([characters[i] for i in indices]) != wanted:
+        left, bottom, right, top = layer.page.get_bbox()
+
+        def is_inside(index: int) -> bool:
+            """Whether pdfium counts a character as part of the page."""
+            x0, y0, x1, y1 = layer.get_charbox(index)
+            return bool(max(x0, left) < min(x1, right) and max(y0, bottom) < min(y1, top))
+
+        indices = list(filter(is_inside, indices))
+        if "".join([characters[i] for i in indices]) != wanted:
+            return text, [-1] * len(text)
+    following = iter(indices)
+    return text, [-1 if character in _BLANKS else next(following) for character in text]
+
+
+def _characters(layer: PdfTextPage) -> str:
+    """The characters of a page as pdfium numbers them."""
+    from pypdfium2 import raw
+
+    n = layer.count_chars()
+    text: str = layer.get_text_range()
+    if len(text) != n:  # it leaves characters out, and each beyond U+FFFF has two numbers
+        codes = [raw.FPDFText_GetUnicode(layer, i) for i in range(n)]
+        text = "".join([chr(code) if code < 0x110000 else "\0" for code in codes])
+        text = _PAIR.sub(
+            lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16") + "\0", text
+        )
+        text = _LONE.sub("\0", text)
+    return text.translate(_HYPHENS)
+
+
+def _visible(text: str) -> str:
+    return "".join([character for character in text if character not in _BLANKS])
+
+
+def boxes(data: bytes, path: str, pages: Sequence[tuple[int, str, list[tuple[int, int]]]]) -> str:
+    """The boxes of spans of pages, as JSON: by page, by span, four numbers for each line.
+
+    Args:
+        data: The file.
+        path: Its name in messages.
+        pages: Number, text in the document, and spans of that text.
+    """
+    made: list[list[list[_Rectangle]]] = []
+    with _opened(data, path) as document:
+        for number, text, spans in pages:
+            lines: list[list[_Rectangle]] = [[] for _ in spans]
+            if 0 < number <= len(document):
+                with (
+                    closing(document[number - 1]) as page,
+                    closing(page.get_textpage()) as layer,
+                ):
+                    own, indices = page_text(layer)
+                    # The document's text has other blanks and no control characters.
+                    if _visible(own) == _visible(text):
+                        known = (i for i, c in zip(indices, own, strict=True) if c not in _BLANKS)
+                        places = [-1 if c in _BLANKS else next(known) for c in text]
+                        lines = [_lines(layer, text, places, *span) for span in spans]
+            made.append(lines)
+    return json.dumps(made)
+
+
+def _lines(
+    layer: PdfTextPage, text: str, places: Sequence[int], start: int, end: int
+) -> list[_Rectangle]:
+    """The rectangles of the lines of a span."""
+    made: list[_Rectangle] = []
+    for line in re.finditer(r"[^\n]+", text[start:end]):
+        merged: list[_Rectangle] = []
+        for first, last in _runs(places[start + line.start() : start + line.end()]):
+            along = _direction(layer, first)
+            for i in range(layer.count_rects(first, last - first + 1)):
+                box = _Rectangle(*layer.get_rect(i))
+                if merged and _are_neighbours(merged[-1], box, along):
+                    box = _around(merged.pop(), box)
+                merged.append(box)
+        made += merged
+    return list(map(_Shown(layer.page).of, made))
+
+
+def _direction(layer: PdfTextPage, index: int) -> int:
+    """0 for text across the page, 1 for text up or down."""
+    from pypdfium2 import raw
+
+    angle = raw.FPDFText_GetCharAngle(layer, index)
+    return int(abs(math.sin(angle)) > abs(math.cos(angle)))
+
+
+def _runs(indices: Iterable[int]) -> list[tuple[int, int]]:
+    """The first and the last of characters that follow one another, apart from blanks."""
+    runs: list[tuple[int, int]] = []
+    for index in indices:
+        if index < 0:
+            continue
+        if runs and runs[-1][1] < index <= runs[-1][1] + _MAX_BLANKS + 1:
+            runs[-1] = runs[-1][0], index
+        else:
+            runs.append((index, index))
+    return runs
+
+
+def _are_neighbours(one: _Rectangle, other: _Rectangle, along: int) -> bool:
+    """Whether two rectangles follow one another on a line."""
+    gaps = [max(one[i], other[i]) - min(one[i + 2], other[i + 2]) for i in (0, 1)]
+    size = min(box[3 - along] - box[1 - along] for box in (one, other))
+    return -gaps[1 - along] > 0.5 * size and gaps[along] < size
+
+
+def _around(one: _Rectangle, other: _Rectangle) -> _Rectangle:
+    return _Rectangle(*map(min, one[:2], other[:2]), *map(max, one[2:], other[2:]))
+
+
+class _Shown:
+    """The page as it is shown: the part in its crop box, turned."""
+
+    def __init__(self, page: PdfPage) -> None:
+        self._box = page.get_bbox()
+        self._rotation = page.get_rotation()
+
+    def of(self, box: _Rectangle) -> _Rectangle:
+        """A rectangle of the page, as far as it is shown."""
+        left, bottom, right, top = box
+        own_left, own_bottom, own_right, own_top = self._box
+        left, right = max(left, own_left) - own_left, min(right, own_right) - own_left
+        bottom, top = max(bottom, own_bottom) - own_bottom, min(top, own_top) - own_bottom
+        width, height = own_right - own_left, own_top - own_bottom
+        sides = {
+            0: (left, height - top, right, height - bottom),
+            90: (bottom, left, top, right),
+            180: (width - right, bottom, width - left, top),
+            270: (height - top, width - right, height - bottom, width - left),
+        }[self._rotation]
+        return _Rectangle(*(round(side, 2) for side in sides))
+
+
+# ---------------------------------------------------------------------------------------------
+# Images of pages
+
+
+def images(data: bytes, path: str, pages: Sequence[int]) -> str:
+    """Pages as pictures, as JSON: number, base64, width and height in pixels, and in points."""
+    from pypdfium2 import PdfiumError
+
+    made: list[tuple[object, ...]] = []
+    with _opened(data, path) as document:
+        for number in pages:
+            if not 0 < number <= len(document):
+                continue
+            try:
+                with closing(document[number - 1]) as page:
+                    picture, width, height = _image(page)
+                    made.append((number, picture, width, height, *page.get_size()))
+            except PdfiumError:
+                continue  # the other pages are drawn
+    return json.dumps(made)
+
+
+def _image(page: PdfPage) -> tuple[str, int, int]:
+    """A picture of a page within the limit, and its size."""
+    scale = min(MAX_SCALE, MAX_PIXELS / max(page.get_size()))
+    while True:
+        bitmap = page.render(scale=scale)
+        image = bitmap.to_pil()
+        for encoding in _ENCODINGS:
+            file = io.BytesIO()
+            image.save(file, "WEBP", **encoding)
+            if len(file.getvalue()) <= MAX_IMAGE_BYTES:
+                return base64.b64encode(file.getvalue()).decode(), *image.size
+        bitmap.close()
+        scale *= 0.7

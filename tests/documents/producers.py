@@ -1,0 +1,234 @@
+"""PDF files made by several programs, with what makes text hard to find on a page."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+PROSE = (
+    "The ferry stopped running in the autumn of that year, because the new bridge had been opened; "
+    "the official office found it difficult to justify an inefficient ferry. Nobody was sorry for it "
+    "(not even in the Upper Town, where they had always paid the full fare of 12.50 crowns). "
+)
+WORDS = PROSE.split()
+DEJAVU = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
+
+
+def _canvas(draw: Callable[..., None], pagesize: tuple[float, float] = (595, 842)) -> bytes:
+    from reportlab.pdfgen.canvas import Canvas
+
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=pagesize)
+    draw(canvas)
+    canvas.showPage()
+    canvas.save()
+    return file.getvalue()
+
+
+def _lines(canvas: object, x: float = 60, y: float = 780, size: float = 11, n: int = 12) -> None:
+    canvas.setFont("Times-Roman", size)  # type: ignore[attr-defined]
+    for i in range(n):
+        line = " ".join(WORDS[(7 * i + k) % len(WORDS)] for k in range(9))
+        canvas.drawString(x, y - 1.3 * size * i, line)  # type: ignore[attr-defined]
+
+
+def _two_columns(canvas: object) -> None:
+    # line by line across both columns, as some programs write them
+    canvas.setFont("Helvetica", 9)  # type: ignore[attr-defined]
+    for i in range(30):
+        for x in (50, 310):
+            words = [WORDS[(5 * i + x + k) % len(WORDS)] for k in range(6)]
+            canvas.drawString(x, 780 - 12 * i, " ".join(words))  # type: ignore[attr-defined]
+
+
+def _hyphenated(canvas: object) -> None:
+    canvas.setFont("Times-Roman", 12)  # type: ignore[attr-defined]
+    for i, line in enumerate(
+        ["the bridge was inaugu-", "rated in the pres-", "ence of the well-known mayor"]
+    ):
+        canvas.drawString(60, 700 - 15 * i, line)  # type: ignore[attr-defined]
+
+
+def _mirrored(canvas: object) -> None:
+    canvas.translate(300, 400)  # type: ignore[attr-defined]
+    for angle in (0, 35, 90, 200):
+        canvas.saveState()  # type: ignore[attr-defined]
+        canvas.rotate(angle)  # type: ignore[attr-defined]
+        canvas.drawString(40, 10, f"turned by {angle} degrees on the page")  # type: ignore[attr-defined]
+        canvas.restoreState()  # type: ignore[attr-defined]
+
+
+def _superscripts(canvas: object) -> None:
+    for i in range(5):
+        text = canvas.beginText(60, 700 - 20 * i)  # type: ignore[attr-defined]
+        text.setFont("Times-Roman", 12)
+        text.textOut(f"The ferry stopped in {1900 + i}")
+        text.setRise(5)
+        text.setFont("Times-Roman", 7)
+        text.textOut(f"{i}")
+        text.setRise(0)
+        text.setFont("Times-Roman", 12)
+        text.textOut(" and the bridge was opened H")
+        text.setRise(-3)
+        text.textOut("2")
+        text.setRise(0)
+        text.textOut("O")
+        canvas.drawText(text)  # type: ignore[attr-defined]
+
+
+def _chinese(canvas: object) -> None:
+    from reportlab.pdfbase import pdfmetrics
+    from reportlab.pdfbase.cidfonts import UnicodeCIDFont
+
+    pdfmetrics.registerFont(UnicodeCIDFont("STSong-Light"))
+    canvas.setFont("STSong-Light", 14)  # type: ignore[attr-defined]
+    line = "渡轮在那一年的秋天停止运行，因为新桥已经开通。"
+    for i in range(6):
+        canvas.drawString(60, 700 - 20 * i, line[i:] + line[:i])  # type: ignore[attr-defined]
+
+
+def _table() -> bytes:
+    from reportlab.lib.styles import getSampleStyleSheet
+    from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
+
+    file = io.BytesIO()
+    rows = [["Year", "Crossings", "Fare in crowns"]]
+    rows += [[str(1900 + i), f"{1000 + 37 * i:,}", f"{i}.50"] for i in range(20)]
+    style = getSampleStyleSheet()["Justify" if "Justify" in getSampleStyleSheet() else "BodyText"]
+    style.alignment = 4
+    SimpleDocTemplate(file).build(
+        [Paragraph(PROSE * 4, style), Table(rows), Paragraph(PROSE * 9, style)]
+    )
+    return file.getvalue()
+
+
+def _turned(degrees: int, crop: tuple[int, ...] | None = None) -> bytes:
+    """Lines on a page that is turned, of which only a part is shown."""
+    from pypdfium2 import PdfDocument
+
+    document = PdfDocument(_canvas(_lines))
+    page = document[0]
+    page.set_rotation(degrees)
+    if crop:
+        page.set_cropbox(*crop)
+    page.gen_content()
+    file = io.BytesIO()
+    document.save(file)
+    return file.getvalue()
+
+
+def _fpdf(write: Callable[..., None]) -> bytes:
+    from fpdf import FPDF
+
+    pdf = FPDF()
+    pdf.add_page()
+    pdf.set_font("Times", size=11)
+    write(pdf)
+    return bytes(pdf.output())
+
+
+def _columns(pdf: object) -> None:
+    with pdf.text_columns(ncols=2, text_align="J", gutter=8) as columns:  # type: ignore[attr-defined]
+        columns.write(PROSE * 8)
+
+
+def _cells(pdf: object) -> None:
+    with pdf.table() as table:  # type: ignore[attr-defined]
+        for i in range(8):
+            row = table.row()
+            for text in (
+                f"row {i}",
+                "a text that runs over several lines of its narrow cell",
+                f"{i * 13}.5",
+            ):
+                row.cell(text)
+
+
+def _hebrew(pdf: object) -> None:
+    pdf.add_font("DejaVu", fname=str(DEJAVU))  # type: ignore[attr-defined]
+    pdf.set_font("DejaVu", size=12)  # type: ignore[attr-defined]
+    for _ in range(3):
+        pdf.multi_cell(
+            0,
+            8,
+            "המעבורת הפסיקה לפעול בסתיו של אותה שנה כי הגשר נפתח",
+            new_x="LMARGIN",
+            new_y="NEXT",
+        )  # type: ignore[attr-defined]
+
+
+def quick() -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """PDFs of the small libraries, by name."""
+    yield "reportlab", lambda: _canvas(_lines)
+    yield "two columns", lambda: _canvas(_two_columns)
+    yield "hyphens", lambda: _canvas(_hyphenated)
+    yield "turned text", lambda: _canvas(_mirrored)
+    yield "superscripts", lambda: _canvas(_superscripts)
+    yield "Chinese", lambda: _canvas(_chinese)
+    yield "justified text and a table", _table
+    yield "tiny", lambda: _canvas(lambda canvas: _lines(canvas, size=0.8))
+    yield "huge", lambda: _canvas(lambda canvas: _lines(canvas, 600, 20_000, 900), (28_000, 28_000))
+    for degrees in (90, 180, 270):
+        yield f"turned by {degrees}", lambda degrees=degrees: _turned(degrees)
+    yield "crop box", lambda: _turned(0, (100, 690, 400, 800))
+    yield "crop box, turned", lambda: _turned(90, (100, 690, 400, 800))
+    yield "fpdf2", lambda: _fpdf(lambda pdf: pdf.multi_cell(0, 6, PROSE * 6))
+    yield "fpdf2, two columns", lambda: _fpdf(_columns)
+    yield "fpdf2, table", lambda: _fpdf(_cells)
+    if DEJAVU.exists():
+        yield "fpdf2, Hebrew", lambda: _fpdf(_hebrew)
+
+
+TYPST = {
+    "typst": f"#set par(justify: true)\n= The ferry\n{PROSE * 5}",
+    "typst, two columns and notes": f'#set page(columns: 2)\n#set par(justify: true)\n#set text(hyphenate: true, lang: "en")\n'
+    f"{PROSE * 3} Nobody#footnote[Apart from the ferryman, whose office was inefficient.] was sorry. {PROSE * 6}",
+    "typst, table and formula": "#table(columns: 3, [Year], [Crossings], [Fare], "
+    + ", ".join(f"[{1900 + i}], [{i * 37}], [{i}.5 crowns]" for i in range(9))
+    + ")\n The area is $ integral_0^1 x^2 dif x = 1/3 $ as it should be.",
+    "typst, turned": f"#set page(flipped: true)\n#rotate(90deg, reflow: true)[#box(width: 12cm)[{PROSE}]]\n\n{PROSE}",
+    "typst, Hebrew": '#set text(lang: "he", dir: rtl, font: "DejaVu Sans")\nהמעבורת הפסיקה לפעול בסתיו של אותה שנה (1912) כי הגשר נפתח. '
+    * 4,
+}
+HTML = {
+    "plain": f"<h1>The ferry</h1><p>{PROSE * 5}<ul><li>one item<li>another item</ul>",
+    "two columns": f'<div lang=en style="columns:2;hyphens:auto;text-align:justify">{PROSE * 9}</div>',
+    "table": "<table border=1>" + "".join(f"<tr><td>{1900 + i}<td>{i * 37} crossings<td>a <b>bold</b> fare" for i in range(9)) + "</table>",
+    "right to left": '<p dir=rtl style="font-family:DejaVu Sans">' + "המעבורת הפסיקה לפעול בסתיו של אותה שנה כי הגשר נפתח. " * 4,
+}  # fmt: skip
+
+
+def slow(folder: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """PDFs of typesetting programs and of a browser, where it is installed."""
+    import typst
+    import weasyprint
+
+    for name, source in TYPST.items():
+        yield name, lambda source=source: typst.compile(source.encode())
+    for name, source in HTML.items():
+        yield (
+            f"weasyprint, {name}",
+            lambda source=source: weasyprint.HTML(string=source).write_pdf(),
+        )
+    if chromium := shutil.which("chromium"):
+        for name, source in HTML.items():
+            yield f"Chromium, {name}", lambda source=source: _printed(chromium, source, folder)
+
+
+def _printed(chromium: str, source: str, folder: Path) -> bytes:
+    page, made = folder / "page.html", folder / "page.pdf"
+    page.write_text(f"<meta charset=utf-8>{source}")
+    command = [
+        chromium,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={folder / 'profile'}",
+    ]
+    subprocess.run(
+        [*command, f"--print-to-pdf={made}", page.as_uri()], check=True, capture_output=True
+    )
+    return made.read_bytes()
