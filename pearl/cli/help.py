@@ -37,7 +37,7 @@ _OTHERS = {
     ),
     "Retrieval": ("retrieval", "corpus", "queries", "qrels", "cutoffs", "oracle"),
     "Output": (
-        "explain", "out", "page", "report", "verbose", "context_lines", "as_json", "as_lines", "trace", "telemetry", "force",
+        "explain", "out", "page", "report", "verbose", "context_lines", "boxes", "as_json", "as_lines", "trace", "telemetry", "force",
     ),
 }  # fmt: skip
 """Options that are not settings, by their names in Python."""

@@ -244,6 +244,11 @@ context_lines_option = option(
 )  # fmt: skip
 
 
+boxes_option = option(
+    "--boxes", bool, "Add to JSON where evidence in PDFs stands on its page, in points from the top left.",
+)  # fmt: skip
+
+
 rows_option = option(
     "--rows rows_out", PATH, "Write the rows behind the answers as CSV.", metavar="FILE.csv"
 )

@@ -47,6 +47,7 @@ _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 _NOT_OFFERED: dict[str, Any] = {
     "out": None, "page": None, "rows_out": None, "context_lines": 0, "verbose": False,
+    "boxes": False, "named": (),
     "as_lines": False, "tells_plans": False, "dry_run": False,
 }  # fmt: skip
 """Values of options that some commands that run tasks do not have."""
@@ -63,6 +64,8 @@ def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
     refuse(
         (options["as_json"] and options["context_lines"],
          "--context-lines cannot be combined with --json", "leave out one of them"),
+        (options["boxes"] and not options["as_json"],
+         "--boxes needs --json", "without it, evidence has the number of its page"),
         (page and known_length(tasks) != 1,
          "--page needs exactly one answer", "name one document, or use --together"),
     )  # fmt: skip
@@ -163,7 +166,8 @@ async def _run_reported(
                             found = [row.to_dict() for row in outcome.result.rows]
                             rows.append({"id": outcome.unit.id, "evidence": found})
                         if n_tasks != 1 and options["as_json"]:
-                            file.write(to_json(outcome.to_dict()) + "\n")
+                            row = await asyncio.to_thread(_row, outcome, options)
+                            file.write(to_json(row) + "\n")
                         elif n_tasks != 1:
                             around = await asyncio.to_thread(_surroundings, outcome, options)
                             with reporter.aside():
@@ -302,6 +306,14 @@ def no_reply(n: int, what: str, first: str | None) -> ModelError:
     )
 
 
+def _row(outcome: Outcome[Task], options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The row of an outcome, with the boxes of its evidence if `--boxes` asks for them."""
+    from pearl.documents.pages import with_boxes
+
+    row = outcome.to_dict()
+    return with_boxes(row, options["named"]) if options["boxes"] else row
+
+
 def _surroundings(outcome: Outcome[Task], options: Mapping[str, Any]) -> Surroundings | None:
     """The lines around the evidence of an answer, if `--context-lines` asks for them."""
     n = options["context_lines"]
@@ -337,7 +349,7 @@ def _print_only(outcome: Outcome[Task], file: IO[str], options: Mapping[str, Any
     """Print a single answer, or the finished steps of a failed task."""
     error = outcome.error
     if options["as_json"]:
-        row = {key: value for key, value in outcome.to_dict().items() if key != "id" or value}
+        row = {k: value for k, value in _row(outcome, options).items() if k != "id" or value}
         file.write(to_json(row, indent=None if options["as_lines"] else 2) + "\n")
     elif error is not None:
         finished = error.finished if isinstance(error, ExecutionError) else ()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from pearl.documents.document import Document, from_bytes, read_as, read_bytes
 from pearl.documents.readers import pdf
 from pearl.errors import DataError, Span
 
-__all__ = ["Box", "PageImage", "add_boxes", "boxes_of", "page_images"]
+__all__ = ["Box", "PageImage", "boxes_of", "page_images", "with_boxes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +125,20 @@ def page_images(source: str | Path | bytes, pages: Iterable[int]) -> dict[int, P
     return {number: PageImage(base64.b64decode(image), *sizes) for number, image, *sizes in made}
 
 
-def add_boxes(row: MutableMapping[str, Any], folders: Iterable[str] = ()) -> list[str]:
-    """Add `boxes` to the evidence in a row of results; returns notes on what has none.
+def with_boxes(row: Mapping[str, Any], named: Iterable[str] = ()) -> dict[str, Any]:
+    """A row of results, its evidence with `boxes` where it is in a PDF, and notes on what has none.
 
     Args:
         row: The row as JSON data.
-        folders: Folders in which to look for files that are named by their path within them.
+        named: The names of the documents; a folder among them may hold what the row names by its path within it.
     """
+    boxed: dict[str, Any] = deepcopy(dict(row))
     notes: list[str] = []
-    by_source: dict[str, list[tuple[MutableMapping[str, Any], Mapping[str, Any]]]] = {}
-    for place, passage in _places(row):
+    by_source: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    for place, passage in _places(boxed):
         by_source.setdefault(passage["source"], []).append((place, passage))
     for source, places in by_source.items():
-        paths = [Path(source), *(Path(folder, source) for folder in folders)]
+        paths = [Path(source), *(Path(folder, source) for folder in named)]
         path = next((path for path in paths if path.is_file()), paths[0])
         try:
             data = read_bytes(str(path), source)
@@ -144,34 +146,34 @@ def add_boxes(row: MutableMapping[str, Any], folders: Iterable[str] = ()) -> lis
                 continue
             document = from_bytes(data, path)
             spans = [Span(place["start"], place["end"]) for place, _ in places]
-            boxes = boxes_of(data, document, spans)
+            lines = boxes_of(data, document, spans)
         except DataError as error:
             notes.append(f"no boxes: {error.message}")
             continue
-        for (place, passage), lines in zip(places, boxes, strict=True):
+        for (place, passage), of_place in zip(places, lines, strict=True):
             if document.text[passage["start"] : passage["end"]] != passage["text"]:
                 notes.append(f"no boxes: {source} has changed")
-            elif lines:
-                place["boxes"] = [line.to_dict() for line in lines]
+            elif of_place:
+                place["boxes"] = [box.to_dict() for box in of_place]
             else:
                 notes.append(
-                    f"no boxes on page {place['page']} of {source}: its text has no sure places"
+                    f"no boxes on page {place['page']} of {source}: places on it are unsure"
                 )
-    return list(dict.fromkeys(notes))
+    if notes:
+        boxed["notes"] = [*boxed.get("notes", ()), *dict.fromkeys(notes)]
+    return boxed
 
 
 def _places(
-    value: Any, passage: Mapping[str, Any] | None = None
-) -> Iterator[tuple[MutableMapping[str, Any], Mapping[str, Any]]]:
+    value: Any, passage: dict[str, Any] | None = None
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """What has a page in JSON data, each with the passage or the row that it is part of."""
-    if isinstance(value, MutableMapping):
+    if isinstance(value, dict):
         passage = value if "source" in value and "start" in value else passage
         if passage is not None and "page" in value:
             yield value, passage
-        for inner in value.values():
-            yield from _places(inner, passage)
-    elif isinstance(value, list):
-        for inner in value:
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
             yield from _places(inner, passage)
 
 

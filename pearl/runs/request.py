@@ -128,6 +128,7 @@ class ExecuteRequest(RunRequest):
     out: Text
     trace: Text | None = None
     rows_out: Text | None = None
+    boxes: bool = False
     verbose: bool = False
 
     @property

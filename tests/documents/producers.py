@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 PROSE = (
     "The ferry stopped running in the autumn of that year, because the new bridge had been opened; "
@@ -28,42 +30,42 @@ def _canvas(draw: Callable[..., None], pagesize: tuple[float, float] = (595, 842
     return file.getvalue()
 
 
-def _lines(canvas: object, x: float = 60, y: float = 780, size: float = 11, n: int = 12) -> None:
-    canvas.setFont("Times-Roman", size)  # type: ignore[attr-defined]
+def _lines(canvas: Any, x: float = 60, y: float = 780, size: float = 11, n: int = 12) -> None:
+    canvas.setFont("Times-Roman", size)
     for i in range(n):
         line = " ".join(WORDS[(7 * i + k) % len(WORDS)] for k in range(9))
-        canvas.drawString(x, y - 1.3 * size * i, line)  # type: ignore[attr-defined]
+        canvas.drawString(x, y - 1.3 * size * i, line)
 
 
-def _two_columns(canvas: object) -> None:
+def _two_columns(canvas: Any) -> None:
     # line by line across both columns, as some programs write them
-    canvas.setFont("Helvetica", 9)  # type: ignore[attr-defined]
+    canvas.setFont("Helvetica", 9)
     for i in range(30):
         for x in (50, 310):
             words = [WORDS[(5 * i + x + k) % len(WORDS)] for k in range(6)]
-            canvas.drawString(x, 780 - 12 * i, " ".join(words))  # type: ignore[attr-defined]
+            canvas.drawString(x, 780 - 12 * i, " ".join(words))
 
 
-def _hyphenated(canvas: object) -> None:
-    canvas.setFont("Times-Roman", 12)  # type: ignore[attr-defined]
+def _hyphenated(canvas: Any) -> None:
+    canvas.setFont("Times-Roman", 12)
     for i, line in enumerate(
         ["the bridge was inaugu-", "rated in the pres-", "ence of the well-known mayor"]
     ):
-        canvas.drawString(60, 700 - 15 * i, line)  # type: ignore[attr-defined]
+        canvas.drawString(60, 700 - 15 * i, line)
 
 
-def _mirrored(canvas: object) -> None:
-    canvas.translate(300, 400)  # type: ignore[attr-defined]
+def _mirrored(canvas: Any) -> None:
+    canvas.translate(300, 400)
     for angle in (0, 35, 90, 200):
-        canvas.saveState()  # type: ignore[attr-defined]
-        canvas.rotate(angle)  # type: ignore[attr-defined]
-        canvas.drawString(40, 10, f"turned by {angle} degrees on the page")  # type: ignore[attr-defined]
-        canvas.restoreState()  # type: ignore[attr-defined]
+        canvas.saveState()
+        canvas.rotate(angle)
+        canvas.drawString(40, 10, f"turned by {angle} degrees on the page")
+        canvas.restoreState()
 
 
-def _superscripts(canvas: object) -> None:
+def _superscripts(canvas: Any) -> None:
     for i in range(5):
-        text = canvas.beginText(60, 700 - 20 * i)  # type: ignore[attr-defined]
+        text = canvas.beginText(60, 700 - 20 * i)
         text.setFont("Times-Roman", 12)
         text.textOut(f"The ferry stopped in {1900 + i}")
         text.setRise(5)
@@ -76,18 +78,18 @@ def _superscripts(canvas: object) -> None:
         text.textOut("2")
         text.setRise(0)
         text.textOut("O")
-        canvas.drawText(text)  # type: ignore[attr-defined]
+        canvas.drawText(text)
 
 
-def _chinese(canvas: object) -> None:
+def _chinese(canvas: Any) -> None:
     from reportlab.pdfbase import pdfmetrics
     from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 
     pdfmetrics.registerFont(UnicodeCIDFont("STSong-Light"))
-    canvas.setFont("STSong-Light", 14)  # type: ignore[attr-defined]
+    canvas.setFont("STSong-Light", 14)
     line = "渡轮在那一年的秋天停止运行，因为新桥已经开通。"
     for i in range(6):
-        canvas.drawString(60, 700 - 20 * i, line[i:] + line[:i])  # type: ignore[attr-defined]
+        canvas.drawString(60, 700 - 20 * i, line[i:] + line[:i])
 
 
 def _table() -> bytes:
@@ -130,13 +132,13 @@ def _fpdf(write: Callable[..., None]) -> bytes:
     return bytes(pdf.output())
 
 
-def _columns(pdf: object) -> None:
-    with pdf.text_columns(ncols=2, text_align="J", gutter=8) as columns:  # type: ignore[attr-defined]
+def _columns(pdf: Any) -> None:
+    with pdf.text_columns(ncols=2, text_align="J", gutter=8) as columns:
         columns.write(PROSE * 8)
 
 
-def _cells(pdf: object) -> None:
-    with pdf.table() as table:  # type: ignore[attr-defined]
+def _cells(pdf: Any) -> None:
+    with pdf.table() as table:
         for i in range(8):
             row = table.row()
             for text in (
@@ -147,9 +149,9 @@ def _cells(pdf: object) -> None:
                 row.cell(text)
 
 
-def _hebrew(pdf: object) -> None:
-    pdf.add_font("DejaVu", fname=str(DEJAVU))  # type: ignore[attr-defined]
-    pdf.set_font("DejaVu", size=12)  # type: ignore[attr-defined]
+def _hebrew(pdf: Any) -> None:
+    pdf.add_font("DejaVu", fname=str(DEJAVU))
+    pdf.set_font("DejaVu", size=12)
     for _ in range(3):
         pdf.multi_cell(
             0,
@@ -157,7 +159,22 @@ def _hebrew(pdf: object) -> None:
             "המעבורת הפסיקה לפעול בסתיו של אותה שנה כי הגשר נפתח",
             new_x="LMARGIN",
             new_y="NEXT",
-        )  # type: ignore[attr-defined]
+        )
+
+
+def without_maps(n_readable: int) -> bytes:
+    """Readable pages, and one page whose font does not tell which characters it shows."""
+    import reportlab
+
+    def write(pdf: Any) -> None:
+        for _ in range(n_readable):
+            pdf.multi_cell(0, 6, PROSE)
+            pdf.add_page()
+        pdf.add_font("Vera", fname=str(Path(reportlab.__file__).with_name("fonts") / "Vera.ttf"))
+        pdf.set_font("Vera", size=11)
+        pdf.multi_cell(0, 6, PROSE)
+
+    return re.sub(rb"/ToUnicode \d+ 0 R", lambda match: b" " * len(match[0]), _fpdf(write))
 
 
 def quick() -> Iterator[tuple[str, Callable[[], bytes]]]:
@@ -188,7 +205,7 @@ TYPST = {
     f"{PROSE * 3} Nobody#footnote[Apart from the ferryman, whose office was inefficient.] was sorry. {PROSE * 6}",
     "typst, table and formula": "#table(columns: 3, [Year], [Crossings], [Fare], "
     + ", ".join(f"[{1900 + i}], [{i * 37}], [{i}.5 crowns]" for i in range(9))
-    + ")\n The area is $ integral_0^1 x^2 dif x = 1/3 $ as it should be.",
+    + ")\n The area $f(x) = x^2 + 3 alpha$ is as it should be.",
     "typst, turned": f"#set page(flipped: true)\n#rotate(90deg, reflow: true)[#box(width: 12cm)[{PROSE}]]\n\n{PROSE}",
     "typst, Hebrew": '#set text(lang: "he", dir: rtl, font: "DejaVu Sans")\nהמעבורת הפסיקה לפעול בסתיו של אותה שנה (1912) כי הגשר נפתח. '
     * 4,

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import random
 import re
 from pathlib import Path
 
 import pypdfium2
 import pytest
+from PIL import Image
 from pypdfium2 import raw
 
-from pearl.documents.document import from_bytes
-from pearl.documents.pages import Box, boxes_of
+from pearl.documents.document import from_bytes, from_text, join
+from pearl.documents.pages import Box, boxes_of, page_images
 from pearl.errors import Span
 from tests.documents import producers
+from tests.documents.readers.test_pdf import make_pdf
 
 N_SPANS = 40
 
@@ -83,3 +86,50 @@ def test_boxes_of_typesetting_programs_and_browsers(tmp_path: Path) -> None:
     pytest.importorskip("typst")
     for _, make in producers.slow(tmp_path):
         check_boxes(make())
+
+
+def test_a_passage_over_a_page_break_has_boxes_on_both_pages() -> None:
+    data = make_pdf([["First words", "and more"], [], ["the last words"]])
+    document = from_bytes(data, "a.pdf")
+    boxes = boxes_of(data, document, [Span(0, len(document.text))])[0]
+    assert [box.page for box in boxes] == [1, 1, 3]
+
+
+def test_another_text_has_no_boxes() -> None:
+    data, other = (
+        make_pdf([["He sold it"], ["for money"]]),
+        make_pdf([["He sold it"], ["for monet"]]),
+    )
+    document = from_bytes(other, "a.pdf")
+    spans = [Span(0, 5), Span(document.text.index("for"), len(document.text)), Span(0, 20)]
+    assert [len(boxes) for boxes in boxes_of(data, document, spans)] == [1, 0, 0]
+    assert boxes_of(b"a text", from_text("a text"), [Span(0, 1)]) == [()]
+
+
+def test_pages_are_those_of_the_file() -> None:
+    one, two = (
+        from_bytes(make_pdf([["One"]]), "one.pdf"),
+        from_bytes(make_pdf([["A"], ["B"]]), "two.pdf"),
+    )
+    document = join([one, two, from_text("no pages", "c"), from_text("x\fy", "d")])
+    pages = [
+        document.page_at(document.text.index(word)) for word in ("One", "A\n", "B", "no pages", "y")
+    ]
+    assert pages == [1, 1, 2, None, 2]
+
+
+def test_images_of_pages_are_small() -> None:
+    photograph = Image.effect_noise((1200, 1600), 90).convert("RGB")
+    file = io.BytesIO()
+    photograph.save(file, "PDF")
+    for data in (file.getvalue(), QUICK["huge"](), QUICK["crop box, turned"]()):
+        pages = page_images(data, [1, 2])
+        assert list(pages) == [1]
+        image = Image.open(io.BytesIO(pages[1].data))
+        assert len(pages[1].data) <= 150_000
+        assert image.size == (pages[1].width, pages[1].height)
+        assert 0 < max(image.size) <= 1_801
+        assert image.size[0] / image.size[1] == pytest.approx(
+            pages[1].page_width / pages[1].page_height, rel=0.02
+        )
+    assert page_images(b"a text", [1]) == {}

@@ -12,6 +12,7 @@ from pearl.cli.files import is_file
 from pearl.cli.help import Command
 from pearl.cli.options import (
     PATH,
+    boxes_option,
     budget_options,
     context_lines_option,
     force_option,
@@ -35,6 +36,7 @@ from pearl.errors import UsageError
 @context_lines_option
 @page_option
 @rows_option
+@boxes_option
 @setting_options()
 @budget_options
 @option("--fresh", bool, "Ignore kept replies.")
@@ -65,7 +67,7 @@ def command(
     )
     # to stderr: a pipe receives the answer only
     options["tells_plans"] = not (options["as_json"] or options["as_lines"])
-    return run_tasks(tasks, {**options, "out": out})
+    return run_tasks(tasks, {**options, "out": out, "named": documents})
 
 
 def _refuse_swapped(question: str, documents: tuple[str, ...]) -> None:

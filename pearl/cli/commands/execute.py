@@ -24,6 +24,7 @@ from pearl.cli.help import Command
 from pearl.cli.options import (
     AT_LEAST_1,
     PATH,
+    boxes_option,
     budget_options,
     context_lines_option,
     executor_options,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 @context_lines_option
 @page_option
 @rows_option
+@boxes_option
 @setting_options()
 @budget_options
 @run_options
@@ -108,6 +110,7 @@ def command(
          "--together needs a plan and documents", "pearl execute why.plan reports --together"),
     )  # fmt: skip
     check_data(options)
+    options["named"] = plan_and_documents
     outs = [out, options["trace"], options["rows_out"], options["page"]]
     keep_inputs(outs, [*plan_and_documents, *filter(None, (tasks, data))])
     if tasks is not None:
@@ -233,7 +236,7 @@ def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int
     inputs = ExecuteRequest.of(click.get_current_context().params).worked_on
 
     def finish(ran: Finished[Task]) -> int:
-        _write(ran, out, trace, rows_out)
+        _write(ran, out, trace, rows_out, options["named"] if options["boxes"] else None)
         _tell_kept(ran.summary, out, options["max_errors"])
         if ran.is_interrupted:
             return 130
@@ -243,15 +246,27 @@ def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int
     return run_units("execute", lambda pearl: work, options, finish, outs=[out, trace, rows_out])
 
 
-def _write(ran: Finished[Task], out: str, trace: str | None, rows_out: str | None) -> None:
-    """Write the rows of a run, the rows behind its answers, and its trace."""
+def _write(
+    ran: Finished[Task],
+    out: str,
+    trace: str | None,
+    rows_out: str | None,
+    boxed: Sequence[str] | None,
+) -> None:
+    """Write the rows of a run, the rows behind its answers, and its trace.
+
+    Rows get boxes if `boxed` has the names of the documents.
+    """
+    from pearl.documents.pages import with_boxes
     from pearl.runs.export import write_evidence, write_rows
     from pearl.runs.store import FILE
 
     id = ran.summary.id
     try:
         with ran.writer.open(out) as file:
-            n_lost = ran.summary.n_rows - write_rows(ran.store.rows(id), file)
+            rows = ran.store.rows(id)
+            shown = rows if boxed is None else (with_boxes(row, boxed) for row in rows)
+            n_lost = ran.summary.n_rows - write_rows(shown, file)
             if n_lost > 0:
                 raise StoreError(
                     f"{counted(n_lost, 'row')} of run {id} cannot be read",

@@ -57,7 +57,7 @@ class ReaderText(str):
     ) -> ReaderText:
         """A text that is also a string."""
         made = super().__new__(cls, text)
-        made.ocr, made.notes = ocr, tuple(notes)
+        made.ocr, made.notes = dict(ocr), tuple(notes)
         return made
 
 

@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from pearl.documents.document import check_size
+from pearl.documents.readers import ReaderText
 from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
 
@@ -41,6 +42,9 @@ _ENCODINGS: tuple[dict[str, int], ...] = (
 
 _PAIR = lazy_pattern("[\ud800-\udbff][\udc00-\udfff]")
 _LONE = lazy_pattern("[\ud800-\udfff]")
+# Characters that texts hardly have: controls, private ones, the replacement of unknown ones.
+_STRANGE = lazy_pattern("[\0\1\3-\10\13\14\16-\37\ue000-\uf8ff\ufffd\U000f0000-\U0010fffd]")
+_FEW, _MOST, _SAMPLE = 0.03, 0.5, 200
 _BLANKS = frozenset(c for c in map(chr, range(0x3001)) if c.isspace() or c <= " ")
 
 _MAX_BLANKS = 3  # between two words of a line
@@ -53,17 +57,24 @@ def recognises(data: bytes) -> bool:
 
 def read(data: bytes, path: str) -> str:
     """The text layer of a PDF."""
+    unreadable: list[int] = []
     with _opened(data, path) as document:
-        if not len(document):
-            raise DataError("the PDF has no pages", path=path, help="download or export it again")
-        text = _joined(_texts(document, path))
+        texts = list(_texts(document, path, unreadable))
+    text = _joined(texts)
+    if unreadable and len(unreadable) == sum(map(bool, texts)):
+        raise DataError(
+            "the text cannot be read: its fonts do not tell which characters they show",
+            path=path,
+            help="try --ocr force, which reads the pages as pictures",
+        )
     if not text:
         raise DataError(
             "the PDF has no text layer, its pages are pictures",
             path=path,
             help="run text recognition over it (ocrmypdf IN.pdf OUT.pdf) and read the result",
         )
-    return text
+    told = f"{page_ranges(unreadable)}: fonts without characters, the text cannot be read; try --ocr force"
+    return ReaderText(text, notes=[told] if unreadable else ())
 
 
 @contextmanager
@@ -79,17 +90,21 @@ def _opened(data: bytes, path: str) -> Iterator[PdfDocument]:
                 "the PDF is encrypted", path=path, help="save it without its password"
             ) from error
         raise DataError(
-            "the file is damaged or not a PDF", path=path, help="download or export it again"
+            "the file has no pages, is damaged or not a PDF",
+            path=path,
+            help="download or export it again",
         ) from error
 
 
-def _texts(document: PdfDocument, path: str) -> Iterator[str]:
-    """The text of each page."""
+def _texts(document: PdfDocument, path: str, unreadable: list[int]) -> Iterator[str]:
+    """The text of each page; adds the pages whose text means nothing to `unreadable`."""
     n_characters = 0
-    for page in document:
+    for number, page in enumerate(document, start=1):
         # Closed explicitly: the garbage collector would let a thousand open pages accumulate.
         with closing(page), closing(page.get_textpage()) as layer:
             text = _text(layer)
+            if _is_unreadable(layer, text):
+                unreadable.append(number)
         yield text
         # Pages may share content: the text of a small file can have any length.
         n_characters += len(text)
@@ -98,7 +113,38 @@ def _texts(document: PdfDocument, path: str) -> Iterator[str]:
 
 def _text(layer: PdfTextPage) -> str:
     text: str = layer.get_text_bounded()
-    return text.replace(_HYPHEN, "-\n").strip()
+    # A form feed in it would end the page.
+    return text.replace(_HYPHEN, "-\n").replace("\f", " ").strip()
+
+
+def _is_unreadable(layer: PdfTextPage, text: str) -> bool:
+    """Whether fonts do not tell which characters they show, so that pdfium gives other ones."""
+    from pypdfium2 import raw
+
+    share = len(_STRANGE.findall(text)) / max(len(text), 1)
+    if share < _FEW:
+        return False
+    n = layer.count_chars()
+    sample = range(0, n, max(n // _SAMPLE, 1))
+    n_unknown = sum(raw.FPDFText_HasUnicodeMapError(layer, i) == 1 for i in sample)
+    return bool(max(share, n_unknown / len(sample)) > _MOST)
+
+
+def page_ranges(numbers: Iterable[int]) -> str:
+    """Ascending numbers of pages as text.
+
+    Example:
+        >>> page_ranges([3, 7, 8, 9])
+        'pages 3, 7-9'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    shown = ", ".join("-".join(map(str, run)) for run in runs)
+    return f"page{'s' * (len(runs) != 1 or len(runs[0]) > 1)} {shown}"
 
 
 def _joined(pages: Iterable[str]) -> str:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pearl.documents.document import from_text, load
+from pearl.documents.document import from_bytes, from_text, load
 from pearl.documents.readers.pdf import read
 from pearl.errors import DataError
+from tests.documents.producers import without_maps
 
 
 def make_pdf(pages: Sequence[Sequence[str]], trailer: bytes = b"") -> bytes:
@@ -78,6 +79,8 @@ def test_a_pdf_is_recognised_by_its_bytes(tmp_path: Path, name: str) -> None:
         (make_pdf([["cut"]])[:100], "damaged or not a PDF"),
         (b"%PDF-", "damaged or not a PDF"),
         (b"just text", "damaged or not a PDF"),
+        (make_pdf([]), "has no pages"),
+        (without_maps(0), "cannot be read: its fonts"),
     ],
 )
 def test_what_cannot_be_read(tmp_path: Path, data: bytes, words: str) -> None:
@@ -87,3 +90,15 @@ def test_what_cannot_be_read(tmp_path: Path, data: bytes, words: str) -> None:
         load(path)
     assert str(caught.value).startswith(f"{path}: ")
     assert len(str(caught.value).splitlines()) == 2
+
+
+def test_a_page_that_cannot_be_read_is_named_and_the_others_are_read() -> None:
+    document = from_bytes(without_maps(2), "a.pdf")
+    assert [note.partition(":")[0] for note in document.notes] == ["page 3"]
+    assert document.text.startswith("The ferry stopped")
+
+
+def test_thousands_of_pages_are_read() -> None:
+    document = from_bytes(make_pdf([[f"Page {i}"] for i in range(1, 5_001)]), "a.pdf")
+    assert document.notes == ()
+    assert document.page_at(document.text.index("Page 4711")) == 4711

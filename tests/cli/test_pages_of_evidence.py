@@ -1,0 +1,84 @@
+"""Pages and boxes of evidence in what commands print and write."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from pearl.documents.pages import with_boxes
+from tests.cli.terminal import Terminal
+from tests.documents.readers.test_pdf import make_pdf
+from tests.root import ROOT
+
+WHY = "Why did Nils sell the boat?"
+PAGES = [
+    ["Nils left the harbour at dawn."],
+    ["It was cold there.", "He sold the boat because", "the hull was rotten."],
+]
+
+
+@pytest.fixture
+def report(pearl: Terminal) -> Path:
+    path = Path("report.pdf")
+    path.write_bytes(make_pdf(PAGES))
+    return path
+
+
+def passages(row: dict[str, Any]) -> list[dict[str, Any]]:
+    schema = json.loads((ROOT / "docs" / "results.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator(schema).validate({"id": "a", **row})
+    return list(row["evidence"])
+
+
+def test_evidence_names_its_page(pearl: Terminal, report: Path) -> None:
+    assert "report.pdf, page 2, characters" in pearl("ask", WHY, "report.pdf")
+    [passage] = passages(json.loads(pearl("ask", WHY, "report.pdf", "--json")))
+    assert passage["page"] == 2
+    assert "boxes" not in passage
+
+
+def test_boxes_are_added_on_request(pearl: Terminal, report: Path) -> None:
+    pearl("ask", WHY, "report.pdf", "--boxes", code=2)
+    [passage] = passages(json.loads(pearl("ask", WHY, "report.pdf", "--json", "--boxes")))
+    first, second = passage["boxes"]
+    assert (first["page"], second["page"]) == (2, 2)
+    assert first["x0"] == pytest.approx(72, abs=2)
+    assert first["y0"] < second["y0"]
+    Path("reports").mkdir()
+    report.rename("reports/report.pdf")
+    row = json.loads(pearl("ask", WHY, "reports", "--together", "--json", "--boxes"))
+    assert passages(row)[0]["boxes"] == passage["boxes"]
+
+
+def test_rows_of_a_run_have_boxes(pearl: Terminal, report: Path) -> None:
+    pearl("execute", "why.plan", "report.pdf", "--out", "rows.jsonl", "--boxes")
+    row = json.loads(Path("rows.jsonl").read_text("utf-8"))
+    assert [box["page"] for box in passages(row)[0]["boxes"]] == [2, 2]
+
+
+def test_a_changed_file_has_no_boxes(pearl: Terminal, report: Path) -> None:
+    row = json.loads(pearl("ask", WHY, "report.pdf", "--json"))
+    for change in (lambda: report.write_bytes(make_pdf(PAGES[::-1])), report.unlink):
+        change()
+        boxed = with_boxes(row)
+        assert "boxes" not in passages(boxed)[0]
+        assert [note.partition(":")[0] for note in boxed["notes"]] == ["no boxes"]
+    assert "notes" not in row
+
+
+def test_rows_of_a_table_name_their_page(pearl: Terminal) -> None:
+    Path("pages.txt").write_text("name,age\nAnn,3\n\fname,age\nBob,71\n", "utf-8")
+    Path("old.plan").write_text(
+        'Question: How many are old?\n\n1. a = SPLIT(CTX, "page") : Pages\n'
+        '2. b = WHERE(a, "text", "contains", "71") : Old\n3. ans = COUNT(b) : How many\n', "utf-8")  # fmt: skip
+    [row] = passages(
+        json.loads(pearl("execute", "old.plan", "pages.txt", "--json", "--rows", "rows.csv"))
+    )
+    assert row["page"] == 2
+    with Path("rows.csv").open(newline="", encoding="utf-8") as file:
+        assert [line["page"] for line in csv.DictReader(file)] == ["2"]
