@@ -220,7 +220,7 @@ def _document(text: str, name: str, path: str, reader: str | None = None) -> Doc
     """Make a document of a reader's text; messages name the file by `path`."""
     confidences: Mapping[int, float] = getattr(text, "ocr", {})
     notes: tuple[str, ...] = getattr(text, "notes", ())
-    text = text.replace("\r\n", "\n")
+    text = text.replace("\r\n", "\n").replace("\r\n", "\n")  # twice: some files have "\r\r\n"
     feeds = [feed.end() for feed in re.finditer(r"\f", text)]
     has_pages = feeds or (reader is not None and _has(reader, "HAS_PAGES"))
     pages = tuple((str(n), start) for n, start in enumerate([0, *feeds], 1)) if has_pages else ()
@@ -375,7 +375,7 @@ def _clean(text: str, path: str) -> str:
             help="remove it, or decode the source again: it was truncated or decoded wrongly",
         ) from None
     if len(data.translate(None, _CONTROLS)) < len(data):  # ten times as fast as a search
-        text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")
+        text = text.replace("\r", "\n").replace("\f", "\n")
         text = text.translate(_BLANKED)
     if not text or text.isspace():
         raise DataError("the document has no text", path=path, help="give one with text in it")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
@@ -39,16 +39,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class PageImage:
-    """A page as a picture.
-
-    Attributes:
-        data: The bytes of the file.
-        width: Its width in pixels.
-        height: Its height in pixels.
-        page_width: The width of the page in points, the unit of boxes.
-        page_height: The height of the page in points.
-        mime: The type of the file.
-    """
+    """A page as a picture: its file, its size in pixels, and the size of the page in points, the unit of boxes."""
 
     data: bytes
     width: int
@@ -63,74 +54,64 @@ def boxes_of(
 ) -> list[tuple[Box, ...]]:
     """The boxes of spans of a document, one for each line of text.
 
-    Args:
-        source: The PDF file, or its bytes.
-        document: What was read from this file.
-        spans: Spans of its text.
-
-    Returns:
-        The boxes of each span; none if the file is not a PDF, or a page of the span has another text.
+    `source` is the file that the document was read from, or its bytes. A span has no boxes if that is not a PDF,
+    or if a page of the span has another text there.
 
     Raises:
         DataError: The file is missing or cannot be read.
     """
-    boxes: list[list[Box]] = [[] for _ in spans]
-    asked: dict[int, list[tuple[int, int, int]]] = {}
-    starts = [start for _, start in document.pages]
+    pages = [(int(number), start) for number, start in document.pages]
+    starts = [start for _, start in pages]
     ends = [*starts[1:], len(document.text)]
+    asked: dict[
+        int, dict[int, tuple[int, int]]
+    ] = {}  # index of the page → of the span → place in the page
     for n, span in enumerate(spans):
-        for at in range(max(bisect_right(starts, span.start) - 1, 0), len(starts)):
-            if starts[at] >= span.end:
-                break
-            begin, end = max(span.start, starts[at]), min(span.end, ends[at])
-            asked.setdefault(at, []).append((n, begin - starts[at], end - starts[at]))
-    data = _pdf(source)
-    if data is None or not asked:
-        return [()] * len(spans)
-    pages = [
-        [
-            int(document.pages[at][0]),
-            document.text[starts[at] : ends[at]],
-            [s[1:] for s in asked[at]],
-        ]
-        for at in sorted(asked)
+        first = max(bisect_right(starts, span.start) - 1, 0)
+        for at in range(first, bisect_left(starts, span.end)):
+            place = max(span.start - starts[at], 0), min(span.end, ends[at]) - starts[at]
+            asked.setdefault(at, {})[n] = place
+    request = [
+        (pages[at][0], document.text[starts[at] : ends[at]], list(places.values()))
+        for at, places in asked.items()
     ]
-    made = json.loads(read_as("pdf", data, _name(source), "boxes", pages=pages))
+    boxes: list[list[Box]] = [[] for _ in spans]
     unknown: set[int] = set()
-    for at, of_page in zip(sorted(asked), made, strict=True):
-        for (n, begin, end), lines in zip(asked[at], of_page, strict=True):
-            boxes[n] += [Box(int(document.pages[at][0]), *line) for line in lines]
-            if not lines and not document.text[starts[at] + begin : starts[at] + end].isspace():
+    for (at, places), lines in zip(asked.items(), _made("boxes", source, request), strict=False):
+        for (n, (start, end)), of_span in zip(places.items(), lines, strict=True):
+            boxes[n] += [Box(pages[at][0], *line) for line in of_span]
+            if not of_span and not document.text[starts[at] + start : starts[at] + end].isspace():
                 unknown.add(n)
-    return [() if n in unknown else tuple(of_span) for n, of_span in enumerate(boxes)]
+    return [
+        () if n in unknown else tuple(sorted(lines, key=lambda line: line.page))
+        for n, lines in enumerate(boxes)
+    ]
 
 
 def page_images(source: str | Path | bytes, pages: Iterable[int]) -> dict[int, PageImage]:
-    """Pages of a PDF file as pictures of at most 150 kB, by their numbers.
-
-    Args:
-        source: The file, or its bytes.
-        pages: Numbers of pages, from 1.
-
-    Returns:
-        The pictures; pages that do not exist or cannot be drawn are left out, all if it is no PDF.
+    """Pages of a PDF as pictures of at most 150 kB, by their numbers from 1; without those that cannot be drawn.
 
     Raises:
         DataError: The file is missing or cannot be read.
     """
-    data = _pdf(source)
-    if data is None:
-        return {}
-    made = json.loads(read_as("pdf", data, _name(source), "images", pages=sorted(set(pages))))
+    made = _made("images", source, sorted(set(pages)))
     return {number: PageImage(base64.b64decode(image), *sizes) for number, image, *sizes in made}
 
 
-def with_boxes(row: Mapping[str, Any], named: Iterable[str] = ()) -> dict[str, Any]:
-    """A row of results, its evidence with `boxes` where it is in a PDF, and notes on what has none.
+def _made(function: str, source: str | Path | bytes, pages: Sequence[Any]) -> list[Any]:
+    """What a function of the reader makes of pages; nothing if the file is not a PDF."""
+    name = "the PDF" if isinstance(source, bytes) else str(source)
+    data = source if isinstance(source, bytes) else read_bytes(name, name)
+    if not pages or not pdf.recognises(data):
+        return []
+    made: list[Any] = json.loads(read_as("pdf", data, name, function, pages=pages))
+    return made
 
-    Args:
-        row: The row as JSON data.
-        named: The names of the documents; a folder among them may hold what the row names by its path within it.
+
+def with_boxes(row: Mapping[str, Any], named: Iterable[str] = ()) -> dict[str, Any]:
+    """A row of results as JSON data, its evidence in PDFs with `boxes`, and with notes on what has none.
+
+    What is in a folder among the `named` documents is called by its path within it.
     """
     boxed: dict[str, Any] = deepcopy(dict(row))
     notes: list[str] = []
@@ -175,13 +156,3 @@ def _places(
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _places(inner, passage)
-
-
-def _pdf(source: str | Path | bytes) -> bytes | None:
-    """The bytes of a PDF; None for another file."""
-    data = source if isinstance(source, bytes) else read_bytes(str(source), str(source))
-    return data if pdf.recognises(data) else None
-
-
-def _name(source: str | Path | bytes) -> str:
-    return "the PDF" if isinstance(source, bytes) else str(source)

@@ -118,12 +118,22 @@ def test_pages_are_those_of_the_file() -> None:
     assert pages == [1, 1, 2, None, 2]
 
 
+def test_pages_begin_where_their_text_does() -> None:
+    document = from_text("one\r\r\n\ftwo\r\r\n\fthree\r\n")
+    assert [document.text[start:].split()[0] for _, start in document.pages] == [
+        "one",
+        "two",
+        "three",
+    ]
+    assert document.page_at(document.text.index("two")) == 2
+
+
 def test_images_of_pages_are_small() -> None:
     photograph = Image.effect_noise((1200, 1600), 90).convert("RGB")
     file = io.BytesIO()
     photograph.save(file, "PDF")
     for data in (file.getvalue(), QUICK["huge"](), QUICK["crop box, turned"]()):
-        pages = page_images(data, [1, 2])
+        pages = page_images(data, [0, 1, 2])
         assert list(pages) == [1]
         image = Image.open(io.BytesIO(pages[1].data))
         assert len(pages[1].data) <= 150_000

@@ -256,7 +256,7 @@ def _lines(
                     box = _around(merged.pop(), box)
                 merged.append(box)
         made += merged
-    return list(map(_Shown(layer.page).of, made))
+    return [_shown(layer.page, box) for box in made]
 
 
 def _direction(layer: PdfTextPage, index: int) -> int:
@@ -291,27 +291,19 @@ def _around(one: _Rectangle, other: _Rectangle) -> _Rectangle:
     return _Rectangle(*map(min, one[:2], other[:2]), *map(max, one[2:], other[2:]))
 
 
-class _Shown:
-    """The page as it is shown: the part in its crop box, turned."""
-
-    def __init__(self, page: PdfPage) -> None:
-        self._box = page.get_bbox()
-        self._rotation = page.get_rotation()
-
-    def of(self, box: _Rectangle) -> _Rectangle:
-        """A rectangle of the page, as far as it is shown."""
-        left, bottom, right, top = box
-        own_left, own_bottom, own_right, own_top = self._box
-        left, right = max(left, own_left) - own_left, min(right, own_right) - own_left
-        bottom, top = max(bottom, own_bottom) - own_bottom, min(top, own_top) - own_bottom
-        width, height = own_right - own_left, own_top - own_bottom
-        sides = {
-            0: (left, height - top, right, height - bottom),
-            90: (bottom, left, top, right),
-            180: (width - right, bottom, width - left, top),
-            270: (height - top, width - right, height - bottom, width - left),
-        }[self._rotation]
-        return _Rectangle(*(round(side, 2) for side in sides))
+def _shown(page: PdfPage, box: _Rectangle) -> _Rectangle:
+    """A rectangle on the page as it is shown: cut by its crop box, and turned."""
+    own_left, own_bottom, own_right, own_top = page.get_bbox()
+    left, right = max(box[0], own_left) - own_left, min(box[2], own_right) - own_left
+    bottom, top = max(box[1], own_bottom) - own_bottom, min(box[3], own_top) - own_bottom
+    width, height = own_right - own_left, own_top - own_bottom
+    sides = {
+        0: (left, height - top, right, height - bottom),
+        90: (bottom, left, top, right),
+        180: (width - right, bottom, width - left, top),
+        270: (height - top, width - right, height - bottom, width - left),
+    }
+    return _Rectangle(*(round(side, 2) for side in sides[page.get_rotation()]))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -324,13 +316,11 @@ def images(data: bytes, path: str, pages: Sequence[int]) -> str:
 
     made: list[tuple[object, ...]] = []
     with _opened(data, path) as document:
+        document.init_forms()  # what is filled in is drawn, too
         for number in pages:
-            if not 0 < number <= len(document):
-                continue
             try:
                 with closing(document[number - 1]) as page:
-                    picture, width, height = _image(page)
-                    made.append((number, picture, width, height, *page.get_size()))
+                    made.append((number, *_image(page), *page.get_size()))
             except PdfiumError:
                 continue  # the other pages are drawn
     return json.dumps(made)
