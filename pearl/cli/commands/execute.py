@@ -236,7 +236,7 @@ def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int
     inputs = ExecuteRequest.of(click.get_current_context().params).worked_on
 
     def finish(ran: Finished[Task]) -> int:
-        _write(ran, out, trace, rows_out, options["named"] if options["boxes"] else None)
+        _write(ran, out, options)
         _tell_kept(ran.summary, out, options["max_errors"])
         if ran.is_interrupted:
             return 130
@@ -246,17 +246,8 @@ def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int
     return run_units("execute", lambda pearl: work, options, finish, outs=[out, trace, rows_out])
 
 
-def _write(
-    ran: Finished[Task],
-    out: str,
-    trace: str | None,
-    rows_out: str | None,
-    boxed: Sequence[str] | None,
-) -> None:
-    """Write the rows of a run, the rows behind its answers, and its trace.
-
-    Rows get boxes if `boxed` has the names of the documents.
-    """
+def _write(ran: Finished[Task], out: str, options: dict[str, Any]) -> None:
+    """Write the rows of a run, the rows behind its answers, and its trace."""
     from pearl.documents.pages import with_boxes
     from pearl.runs.export import write_evidence, write_rows
     from pearl.runs.store import FILE
@@ -264,22 +255,23 @@ def _write(
     id = ran.summary.id
     try:
         with ran.writer.open(out) as file:
-            rows = ran.store.rows(id)
-            shown = rows if boxed is None else (with_boxes(row, boxed) for row in rows)
-            n_lost = ran.summary.n_rows - write_rows(shown, file)
+            rows: Iterable[dict[str, Any]] = ran.store.rows(id)
+            if options["boxes"]:
+                rows = (with_boxes(row, options["named"]) for row in rows)
+            n_lost = ran.summary.n_rows - write_rows(rows, file)
             if n_lost > 0:
                 raise StoreError(
                     f"{counted(n_lost, 'row')} of run {id} cannot be read",
                     path=ran.store.folder / FILE,
                     help=f"'pearl runs export {id} -o FILE' writes the others",
                 )
-        if rows_out is not None:
-            with ran.writer.open(rows_out) as file:
+        if options["rows_out"] is not None:
+            with ran.writer.open(options["rows_out"]) as file:
                 write_evidence(lambda: ran.store.rows(id), file)
     except (DataError, UsageError) as error:
         help = f"nothing is lost: pearl runs export {id} -o FILE"
         raise type(error)(error.message, help=help) from None
-    ran.write_trace(trace)
+    ran.write_trace(options["trace"])
 
 
 def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
