@@ -1,0 +1,76 @@
+"""EPUB books → the text of their chapters, in the order of the book."""
+
+from __future__ import annotations
+
+import posixpath
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+from zipfile import BadZipFile, ZipFile
+
+from pearl.documents.document import check_size
+from pearl.documents.readers import html
+from pearl.errors import DataError
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+SUFFIXES = (".epub",)
+
+_CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
+_CHAPTERS = frozenset({"application/xhtml+xml", "text/html"})
+_DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, AttributeError, IndexError,
+           SyntaxError, NotImplementedError)  # fmt: skip
+
+
+def recognises(data: bytes) -> bool:
+    """Whether the bytes are an archive that says it is a book."""
+    return data.startswith(b"PK") and b"mimetypeapplication/epub+zip" in data[:200]
+
+
+def read(data: bytes, path: str) -> str:
+    """The text of a book."""
+    try:
+        with ZipFile(BytesIO(data)) as archive:
+            n_bytes = sum(part.file_size for part in archive.infolist())
+            check_size(n_bytes, "file unpacks to more", path, "remove pictures")
+            return "\n\n".join(filter(None, _chapters(archive, path)))
+    except (DataError, RecursionError):
+        raise
+    except _DAMAGE as error:
+        raise DataError(
+            f"the file is damaged or not an EPUB ({str(error)[:100]})", path=path, help="download it again"
+        ) from error  # fmt: skip
+
+
+def _chapters(archive: ZipFile, path: str) -> Iterator[str]:
+    place = _root(archive, _CONTAINER).xpath("string(//*[local-name()='rootfile']/@full-path)")
+    package = _root(archive, str(place))
+    names, kinds = dict[str, str](), dict[str, str]()
+    for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']"):
+        href = unquote(item.get("href", ""))
+        names[item.get("id")] = posixpath.normpath(
+            posixpath.join(posixpath.dirname(str(place)), href)
+        )
+        kinds[item.get("id")] = item.get("media-type", "")
+    locked = archive.read(_ENCRYPTION).decode() if _ENCRYPTION in archive.namelist() else ""
+    n_characters = 0
+    for item in package.xpath("//*[local-name()='spine']/*[local-name()='itemref']/@idref"):
+        if kinds[item] not in _CHAPTERS:
+            continue
+        if names[item] in unquote(locked):
+            raise DataError("the book is encrypted", path=path, help="export it without copy protection")  # fmt: skip
+        text = html.read(archive.read(names[item]), path).strip()
+        n_characters += len(text)  # the book may name a chapter many times
+        check_size(n_characters, "text is longer", path, "split it")
+        yield text
+
+
+def _root(archive: ZipFile, name: str) -> _Element:
+    """An XML part; entities are not resolved, and nothing outside of the archive is read."""
+    from lxml.etree import XMLParser, fromstring
+
+    parser = XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    return fromstring(archive.read(name), parser)
