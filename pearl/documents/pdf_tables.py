@@ -1,0 +1,228 @@
+"""Ruled tables of PDFs → Markdown in the text of their pages.
+
+pdfplumber finds the rules; the text of a cell is PDFium's, as everywhere else, so that the place of every
+character is known. A table counts only if its cells fill a grid and no text lies between them.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from pearl.documents.table.quantities import is_year, read_quantity
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfPage, PdfTextPage
+
+MIN_PATHS = 4  # of a page with a ruled table
+MAX_PATHS = 5_000  # more are a drawing
+_MAX_CELL = 500  # characters on average; longer ones are frames around prose
+
+Marked = list[tuple[str, int]]
+"""Characters, each with its index in PDFium, or -1."""
+
+
+class Grid(NamedTuple):
+    """A ruled table: the edges of its columns, and of its rows from the top; for each slot the merged ones."""
+
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+    slots: tuple[tuple[int, ...], ...]  # row by row, the number of the cell that covers the slot
+
+
+def has_rules(page: PdfPage) -> bool:
+    """Whether a page may have a ruled table: a quick test."""
+    from pypdfium2 import raw
+
+    kinds = [raw.FPDFPageObj_GetType(raw.FPDFPage_GetObject(page, i))
+             for i in range(min(MAX_PATHS, raw.FPDFPage_CountObjects(page)))]  # fmt: skip
+    n_paths = kinds.count(raw.FPDF_PAGEOBJ_PATH)
+    is_shown_upright = page.get_rotation() == 0
+    return is_shown_upright and (n_paths >= MIN_PATHS or raw.FPDF_PAGEOBJ_FORM in kinds)
+
+
+def find_grids(data: bytes, numbers: Sequence[int]) -> Iterator[tuple[int, list[Grid]]]:
+    """The ruled tables of pages (from 0), from the top of each."""
+    import pdfplumber
+
+    with pdfplumber.open(BytesIO(data), pages=[number + 1 for number in numbers]) as pdf:
+        for number, page in zip(numbers, pdf.pages, strict=True):
+            if len(page.edges) <= MAX_PATHS:
+                height = page.height
+                grids = (_grid(table.cells, height) for table in page.find_tables())
+                yield number, [grid for grid in grids if grid is not None]
+            page.close()
+
+
+def _grid(cells: Sequence[tuple[float, float, float, float]], height: float) -> Grid | None:
+    """The grid of cells, if they fill it: at least two rows and two columns."""
+    boxes = [(x0, height - top, x1, height - bottom) for x0, top, x1, bottom in cells]
+    xs = sorted({x for x0, _, x1, _ in boxes for x in (x0, x1)})
+    ys = sorted({y for _, top, _, bottom in boxes for y in (top, bottom)}, reverse=True)
+    slots = [[-1] * (len(xs) - 1) for _ in ys[1:]]
+    for number, (x0, top, x1, bottom) in enumerate(boxes):
+        for row in slots[ys.index(top) : ys.index(bottom)]:
+            n = xs.index(x1) - xs.index(x0)
+            row[xs.index(x0) : xs.index(x1)] = [number] * n
+    if len(slots) < 2 or len(xs) < 3 or any(-1 in row for row in slots):
+        return None
+    return Grid(tuple(xs), tuple(ys), tuple(map(tuple, slots)))
+
+
+class Block(NamedTuple):
+    """Lines of a page: the rows of a table in Markdown, or other text."""
+
+    grid: Grid | None
+    lines: list[Marked]
+
+
+def page_blocks(
+    text: str, indices: Sequence[int], layer: PdfTextPage, grids: Sequence[Grid]
+) -> list[Block]:
+    """The text of a page, with each table in place of its lines."""
+    marked = list(zip(text, indices, strict=True))
+    cells: list[dict[int, Marked]] = [{} for _ in grids]
+    tables: list[int | None] = [None] * len(text)
+    last = dict[tuple[int, int], int]()  # cell → the place of its last character
+    for at, (character, index) in enumerate(marked):
+        box = layer.get_charbox(index) if index >= 0 else _NOWHERE
+        for i, grid in enumerate(grids):
+            if (number := _cell_at(grid, box)) is not None:
+                cell = cells[i].setdefault(number, [])
+                if cell and last[i, number] < at - 1:
+                    cell.append((" ", -1))
+                cell += [("\\", -1)] * (character == "|") + [(character, index)]
+                tables[at], last[i, number] = i, at
+                break
+    good = [_is_table(grid, found) for grid, found in zip(grids, cells, strict=True)]
+    blocks: list[Block] = []
+    start = 0
+    for line in text.split("\n"):
+        own = range(start, start + len(line))
+        start += len(line) + 1
+        named = [i for i in dict.fromkeys(tables[at] for at in own) if i is not None and good[i]]
+        rest = [marked[at] for at in own if tables[at] not in named]
+        is_blank = not _text([rest]).strip()
+        if not is_blank and (not blocks or blocks[-1].grid):
+            blocks.append(Block(None, []))
+        if not is_blank or (blocks and not blocks[-1].grid and not named):
+            blocks[-1].lines.append(rest)
+        for i in named:
+            if all(block.grid is not grids[i] for block in blocks):
+                blocks.append(Block(grids[i], _markdown(grids[i], cells[i])))
+    return blocks
+
+
+_NOWHERE = (math.nan,) * 4
+
+
+def _cell_at(grid: Grid, box: tuple[float, ...]) -> int | None:
+    """The cell that the centre of a character is in."""
+    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    if not (grid.xs[0] <= x < grid.xs[-1] and grid.ys[-1] < y <= grid.ys[0]):
+        return None
+    row = bisect_right(grid.ys, -y, key=lambda edge: -edge) - 1
+    return grid.slots[row][bisect_right(grid.xs, x) - 1]
+
+
+def _is_table(grid: Grid, cells: dict[int, Marked]) -> bool:
+    """Whether two rows have two cells with text, a third of the cells have text, and they are no prose."""
+    n_wide = sum(len({n for n in row if n in cells}) > 1 for row in grid.slots)
+    n_cells = len({n for row in grid.slots for n in row})
+    n_characters = sum(map(len, cells.values()))
+    return n_wide > 1 and 3 * len(cells) >= n_cells and n_characters <= _MAX_CELL * len(cells)
+
+
+def _markdown(grid: Grid, cells: dict[int, Marked]) -> list[Marked]:
+    """Header, rule and rows; a merged heading stands above each of its columns, a merged value in each of its rows."""
+    rows = [[cells.get(number, []) for number in row] for row in grid.slots]
+    for row, numbers in zip(rows[1:], grid.slots[1:], strict=True):
+        for j, (left, number) in enumerate(pairwise(numbers), 1):
+            row[j] = [] if left == number else row[j]
+    head = ["".join(character for character, _ in cell) for cell in rows[0]]
+    if any(read_quantity(cell) and not is_year(cell) for cell in head):
+        rows.insert(0, [[] for _ in head])  # a table without a header
+    rows.insert(1, [_made("---") for _ in head])
+    return [
+        _made("| ") + [*chain.from_iterable(cell + _made(" | ") for cell in row)][:-1]
+        for row in rows
+    ]
+
+
+def _made(text: str) -> Marked:
+    return [(character, -1) for character in text]
+
+
+class Place(NamedTuple):
+    """Whether the first table of a page goes on from the page before, its header repeated, and the last on the next page."""
+
+    is_continued: bool = False
+    is_repeated: bool = False
+    goes_on: bool = False
+
+
+def places(pages: Sequence[list[Block]]) -> list[Place]:
+    """Where tables run over the page breaks between pages that follow one another."""
+    made = [Place() for _ in pages]
+    header = ""
+    for i, (above, below) in enumerate(pairwise(pages)):
+        tables = [block for block in above if block.grid]
+        if tables and not (made[i].is_continued and len(tables) == 1):
+            header = _text(tables[-1].lines[:1])
+        if _is_one(above, below):
+            first = next(block for block in below if block.grid)
+            is_repeated = _text(first.lines[:1]) == header
+            made[i] = made[i]._replace(goes_on=True)
+            made[i + 1] = Place(is_continued=True, is_repeated=is_repeated)
+    return made
+
+
+_MAX_LINES = 2  # of a header or footer between two parts of a table
+_SAME_X = 3.0  # points
+
+
+def _is_one(above: list[Block], below: list[Block]) -> bool:
+    """Whether a table at the end of a page and one at the beginning of the next have the same columns."""
+    for block in reversed(above):
+        if block.grid:
+            break
+        if len(block.lines) > _MAX_LINES:
+            return False
+    for other in below:
+        if other.grid:
+            break
+        if len(other.lines) > _MAX_LINES:
+            return False
+    if not (above and below and block.grid and other.grid):
+        return False
+    one, two = block.grid.xs, other.grid.xs
+    return len(one) == len(two) and all(
+        abs(a - b) <= _SAME_X for a, b in zip(one, two, strict=True)
+    )
+
+
+def rendered(blocks: Sequence[Block], place: Place) -> tuple[str, list[int]]:
+    """The text of a page; the headers and footers between two parts of a table are put before and after it."""
+    blocks = list(blocks)
+    if place.goes_on:
+        blocks.append(blocks.pop(max(i for i, block in enumerate(blocks) if block.grid)))
+    if place.is_continued:
+        first = blocks.pop(next(i for i, block in enumerate(blocks) if block.grid))
+        head = (
+            [] if place.is_repeated or not _text(first.lines[:1]).strip("| ") else first.lines[:1]
+        )
+        blocks.insert(0, Block(first.grid, head + first.lines[2:]))
+    marked: Marked = []
+    for block in blocks:
+        marked += _made("\n\n" if marked else "")
+        for n, line in enumerate(block.lines):
+            marked += _made("\n" if n else "") + line
+    return "".join(character for character, _ in marked), [index for _, index in marked]
+
+
+def _text(lines: Sequence[Marked]) -> str:
+    return "\n".join("".join(character for character, _ in line) for line in lines)
