@@ -72,7 +72,7 @@ def check_ocr(path: str) -> None:
         import pytesseract  # type: ignore[import-untyped]
     except ModuleNotFoundError:
         raise DataError(
-            "OCR needs pytesseract, which is not installed", path=path,
+            "text in pictures is read by pytesseract, which is not installed", path=path,
             help=f"{install_hint('ocr')}, and apt-get install tesseract-ocr",
         ) from None  # fmt: skip
     wanted = OPTIONS.get().ocr_language
@@ -80,7 +80,7 @@ def check_ocr(path: str) -> None:
         languages = pytesseract.get_languages()
     except (pytesseract.TesseractNotFoundError, OSError):
         raise DataError(
-            "OCR needs the program Tesseract, which is not installed", path=path,
+            "text in pictures is read by the program Tesseract, which is not installed", path=path,
             help="apt-get install tesseract-ocr, or brew install tesseract",
         ) from None  # fmt: skip
     for language in wanted.split("+"):

@@ -10,10 +10,11 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from io import BytesIO
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from typing import TYPE_CHECKING, NamedTuple
 
 from pearl.documents.table.quantities import is_year, read_quantity
+from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage, PdfTextPage
@@ -47,6 +48,8 @@ def has_rules(page: PdfPage) -> bool:
 
 def find_grids(data: bytes, numbers: Sequence[int]) -> Iterator[tuple[int, list[Grid]]]:
     """The ruled tables of pages (from 0), from the top of each."""
+    if not numbers:
+        return
     import pdfplumber
 
     with pdfplumber.open(BytesIO(data), pages=[number + 1 for number in numbers]) as pdf:
@@ -171,57 +174,72 @@ def places(pages: Sequence[list[Block]]) -> list[Place]:
     header = ""
     for i, (above, below) in enumerate(pairwise(pages)):
         tables = [block for block in above if block.grid]
-        if tables and not (made[i].is_continued and len(tables) == 1):
+        is_inner = made[i].is_continued and len(tables) == 1
+        if tables and not is_inner:
             header = _text(tables[-1].lines[:1])
-        if _is_one(above, below):
-            first = next(block for block in below if block.grid)
-            is_repeated = _text(first.lines[:1]) == header
+        is_plain = not is_inner or _running(above) <= _running(pages[i - 1])
+        if is_plain and (first := _next_part(above, below)):
             made[i] = made[i]._replace(goes_on=True)
-            made[i + 1] = Place(is_continued=True, is_repeated=is_repeated)
+            made[i + 1] = Place(is_continued=True, is_repeated=_text(first.lines[:1]) == header)
     return made
 
 
 _MAX_LINES = 2  # of a header or footer between two parts of a table
 _SAME_X = 3.0  # points
+_DIGITS = lazy_pattern("[0-9]+")
 
 
-def _is_one(above: list[Block], below: list[Block]) -> bool:
-    """Whether a table at the end of a page and one at the beginning of the next have the same columns."""
-    for block in reversed(above):
-        if block.grid:
-            break
-        if len(block.lines) > _MAX_LINES:
-            return False
-    for other in below:
-        if other.grid:
-            break
-        if len(other.lines) > _MAX_LINES:
-            return False
-    if not (above and below and block.grid and other.grid):
-        return False
-    one, two = block.grid.xs, other.grid.xs
-    return len(one) == len(two) and all(
-        abs(a - b) <= _SAME_X for a, b in zip(one, two, strict=True)
-    )
+def _running(blocks: Sequence[Block]) -> set[str]:
+    """The lines beside tables without their numbers, to recognise headers and footers of pages."""
+    return {_DIGITS.sub("0", _text([line])) for b in blocks if not b.grid for line in b.lines}
+
+
+def _next_part(above: Sequence[Block], below: Sequence[Block]) -> Block | None:
+    """The first table of a page, if it has the columns of the last one of the page before, and no text is between."""
+    last = next((block for block in reversed(above) if _is_large(block)), None)
+    first = next((block for block in below if _is_large(block)), None)
+    if not (
+        last and last.grid and first and first.grid and len(last.grid.xs) == len(first.grid.xs)
+    ):
+        return None
+    pairs = zip(last.grid.xs, first.grid.xs, strict=True)
+    return first if all(abs(a - b) <= _SAME_X for a, b in pairs) else None
+
+
+def _is_large(block: Block) -> bool:
+    return block.grid is not None or len(block.lines) > _MAX_LINES
 
 
 def rendered(blocks: Sequence[Block], place: Place) -> tuple[str, list[int]]:
-    """The text of a page; the headers and footers between two parts of a table are put before and after it."""
-    blocks = list(blocks)
+    """The text of a page.
+
+    The header and the footer between two parts of a table stand before and after it; those of a page with
+    nothing else are left out, because they are those of the page before.
+    """
+    tables = [block for block in blocks if block.grid]
+    is_inner = place.is_continued and place.goes_on and len(tables) == 1
+    blocks = list(tables if is_inner else blocks)
     if place.goes_on:
-        blocks.append(blocks.pop(max(i for i, block in enumerate(blocks) if block.grid)))
+        blocks.remove(tables[-1])
+        blocks.append(tables[-1])
     if place.is_continued:
-        first = blocks.pop(next(i for i, block in enumerate(blocks) if block.grid))
-        head = (
-            [] if place.is_repeated or not _text(first.lines[:1]).strip("| ") else first.lines[:1]
-        )
-        blocks.insert(0, Block(first.grid, head + first.lines[2:]))
+        head = tables[0].lines[:1]
+        head = [] if place.is_repeated or not _text(head).strip("| ") else head
+        blocks.remove(tables[0])
+        blocks.insert(0, Block(tables[0].grid, head + tables[0].lines[2:]))
     marked: Marked = []
     for block in blocks:
         marked += _made("\n\n" if marked else "")
         for n, line in enumerate(block.lines):
             marked += _made("\n" if n else "") + line
     return "".join(character for character, _ in marked), [index for _, index in marked]
+
+
+def variants(blocks: Sequence[Block]) -> Iterator[tuple[str, list[int]]]:
+    """The texts that a page with tables may have, depending on the pages around it."""
+    if any(block.grid for block in blocks):
+        for place in product((False, True), repeat=3):
+            yield rendered(blocks, Place(*place))
 
 
 def _text(lines: Sequence[Marked]) -> str:

@@ -10,12 +10,23 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from pearl.documents.document import check_size
-from pearl.documents.readers import ReaderText
+from pearl.documents.ocr import read_pages
+from pearl.documents.pdf_tables import (
+    Block,
+    find_grids,
+    has_rules,
+    page_blocks,
+    places,
+    rendered,
+    variants,
+)
+from pearl.documents.readers import OPTIONS, ReaderText
 from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
 
@@ -56,25 +67,34 @@ def recognises(data: bytes) -> bool:
 
 
 def read(data: bytes, path: str) -> str:
-    """The text layer of a PDF."""
-    unreadable: list[int] = []
+    """The text of a PDF: its text layer, with ruled tables in Markdown; pictures of text by OCR."""
+    is_forced = OPTIONS.get().ocr == "force"
     with _opened(data, path) as document:
-        texts = list(_texts(document, path, unreadable))
-    text = _joined(texts)
-    if unreadable and len(unreadable) == sum(map(bool, texts)):
-        raise DataError(
-            "the text cannot be read: its fonts do not tell which characters they show",
-            path=path,
-            help="try --ocr force, which reads the pages as pictures",
-        )
+        found = list(_texts(document, path))
+        texts = [page.text for page in found]
+        unreadable = [n for n, page in enumerate(found, start=1) if page.is_unreadable]
+        if unreadable and len(unreadable) == sum(map(bool, texts)) and not is_forced:
+            raise DataError(
+                "the text cannot be read: its fonts do not tell which characters they show",
+                path=path,
+                help="try --ocr force, which reads the pages as pictures",
+            )
+        ruled = [n for n, page in enumerate(found) if page.has_rules]
+        continued = _put_tables(texts, ruled, data, document)
+        pictures = [n for n, page in enumerate(found) if page.is_picture]
+        ocr, notes = _put_ocr(texts, pictures, document, path) if pictures else ({}, [])
+        text = _joined(texts, continued)
     if not text:
         raise DataError(
-            "the PDF has no text layer, its pages are pictures",
+            "the PDF has no text, and nothing is drawn on its pages",
             path=path,
-            help="run text recognition over it (ocrmypdf IN.pdf OUT.pdf) and read the result",
+            help="download or export it again",
         )
-    told = f"{page_ranges(unreadable)}: fonts without characters, the text cannot be read; try --ocr force"
-    return ReaderText(text, notes=[told] if unreadable else ())
+    if unreadable and not is_forced:
+        notes.append(
+            f"{page_ranges(unreadable)}: fonts without characters, the text cannot be read; try --ocr force"
+        )
+    return ReaderText(text, ocr, notes)
 
 
 @contextmanager
@@ -96,19 +116,87 @@ def _opened(data: bytes, path: str) -> Iterator[PdfDocument]:
         ) from error
 
 
-def _texts(document: PdfDocument, path: str, unreadable: list[int]) -> Iterator[str]:
-    """The text of each page; adds the pages whose text means nothing to `unreadable`."""
+class _Page(NamedTuple):
+    text: str
+    has_rules: bool
+    is_picture: bool  # to be read by OCR
+    is_unreadable: bool
+
+
+def _texts(document: PdfDocument, path: str) -> Iterator[_Page]:
+    """The text layer of each page."""
+    from pypdfium2 import raw
+
     n_characters = 0
-    for number, page in enumerate(document, start=1):
+    is_forced = OPTIONS.get().ocr == "force"
+    with_tables = OPTIONS.get().pdf_tables == "auto" and find_spec("pdfplumber") is not None
+    for page in document:
         # Closed explicitly: the garbage collector would let a thousand open pages accumulate.
         with closing(page), closing(page.get_textpage()) as layer:
             text = _text(layer)
-            if _is_unreadable(layer, text):
-                unreadable.append(number)
-        yield text
+            has_tables = with_tables and not is_forced and bool(text) and has_rules(page)
+            is_picture = (not text or is_forced) and raw.FPDFPage_CountObjects(page) > 0
+            found = _Page(text, has_tables, is_picture, _is_unreadable(layer, text))
+        yield found
         # Pages may share content: the text of a small file can have any length.
         n_characters += len(text)
         check_size(n_characters, "text is longer", path, "split it")
+
+
+def _put_tables(
+    texts: list[str], numbers: Sequence[int], data: bytes, document: PdfDocument
+) -> set[int]:
+    """Put ruled tables into the texts of pages; the pages that go on with a table of the page before."""
+    pages: list[list[Block]] = [[] for _ in texts]
+    for number, grids in find_grids(data, numbers):
+        with closing(document[number]) as page, closing(page.get_textpage()) as layer:
+            pages[number] = page_blocks(*page_text(layer), layer, grids)
+    found = places(pages)
+    for number, (blocks, place) in enumerate(zip(pages, found, strict=True)):
+        if any(block.grid for block in blocks):
+            texts[number] = rendered(blocks, place)[0]
+    return {number for number, place in enumerate(found) if place.is_continued}
+
+
+def _put_ocr(
+    texts: list[str], numbers: Sequence[int], document: PdfDocument, path: str
+) -> tuple[dict[int, float], list[str]]:
+    """Read pages by OCR, unless it is off: the confidence for each page from 1, and notes."""
+    missing = "{}: no text layer; --ocr auto reads it"
+    confidences: dict[int, float] = {}
+    try:
+        if OPTIONS.get().ocr == "off":
+            raise DataError(
+                "the pages of the PDF are pictures, and OCR is off",
+                path=path,
+                help="--ocr auto reads them",
+            )
+        for number, page in zip(numbers, read_pages(_pages(document, numbers), path), strict=True):
+            texts[number] = page.text
+            if page.text:
+                confidences[number + 1] = page.confidence
+        missing = "{}: OCR recognises no text"
+        if not any(texts):
+            raise DataError(
+                "OCR recognises no text on the pages of the PDF",
+                path=path,
+                help="check that they are upright and sharp, and their language (--ocr-language)",
+            )
+    except DataError as error:
+        if OPTIONS.get().ocr == "force" or not any(texts):
+            raise
+        if OPTIONS.get().ocr == "auto":
+            missing = (
+                f"{{}}: no text layer, and {error.message.removeprefix(f'{path}: ')}; {error.help}"
+            )
+    unread = [number + 1 for number in numbers if not texts[number]]
+    return confidences, [missing.format(page_ranges(unread))] if unread else []
+
+
+def _pages(document: PdfDocument, numbers: Iterable[int]) -> Iterator[PdfPage]:
+    for number in numbers:
+        with closing(document[number]) as page:
+            yield page
 
 
 def _text(layer: PdfTextPage) -> str:
@@ -147,14 +235,14 @@ def page_ranges(numbers: Iterable[int]) -> str:
     return f"page{'s' * (len(runs) != 1 or len(runs[0]) > 1)} {shown}"
 
 
-def _joined(pages: Iterable[str]) -> str:
-    """The pages as one text, with a blank line between them and a form feed at the end of each."""
+def _joined(pages: Iterable[str], continued: Collection[int] = ()) -> str:
+    """The pages as one text; a form feed ends each, after a blank line unless a table goes on."""
     pieces: list[str] = []
     n_ended = 0
-    for text in pages:
+    for number, text in enumerate(pages):
         if text:
             feeds = "\f" * n_ended
-            pieces += [feeds.rjust(2, "\n") if pieces else feeds, text]
+            pieces += [feeds.rjust(2, "\n") if pieces and number not in continued else feeds, text]
             n_ended = 0
         n_ended += 1
     return "".join(pieces)
@@ -231,14 +319,47 @@ def boxes(data: bytes, path: str, pages: Sequence[tuple[int, str, list[tuple[int
                     closing(document[number - 1]) as page,
                     closing(page.get_textpage()) as layer,
                 ):
-                    own, indices = page_text(layer)
+                    own, indices = _text_like(text, data, number - 1, layer)
                     # The document's text has other blanks and no control characters.
-                    if _visible(own) == _visible(text):
+                    if not own:
+                        lines = _lines_by_ocr(page, text, spans, path)
+                    elif _visible(own) == _visible(text):
                         known = (i for i, c in zip(indices, own, strict=True) if c not in _BLANKS)
                         places = [-1 if c in _BLANKS else next(known) for c in text]
                         lines = [_lines(layer, text, places, *span) for span in spans]
             made.append(lines)
     return json.dumps(made)
+
+
+def _text_like(text: str, data: bytes, number: int, layer: PdfTextPage) -> tuple[str, list[int]]:
+    """The text of a page with the places of its characters, with tables if the document has them; "" for OCR."""
+    if OPTIONS.get().ocr == "force":
+        return "", []
+    own = page_text(layer)
+    if OPTIONS.get().pdf_tables == "off" or _visible(own[0]) == _visible(text):
+        return own
+    for _, grids in find_grids(data, [number]):
+        for with_tables in variants(page_blocks(*own, layer, grids)):
+            if _visible(with_tables[0]) == _visible(text):
+                return with_tables
+    return own
+
+
+def _lines_by_ocr(
+    page: PdfPage, text: str, spans: Sequence[tuple[int, int]], path: str
+) -> list[list[_Rectangle]]:
+    """The rectangles of the lines of spans of a page that was read by OCR."""
+    (read,) = read_pages([page], path)
+    lines: list[list[_Rectangle]] = [[] for _ in spans]
+    for (start, end), made in zip(spans, lines, strict=True):
+        last = 0
+        for word in read.words if read.text == text.rstrip() else ():
+            if word.start < end and start < word.end:
+                box = _Rectangle(*(round(side, 2) for side in word[2:]))
+                is_same_line = made and "\n" not in text[last : word.start]
+                made.append(_around(made.pop(), box) if is_same_line else box)
+                last = word.end
+    return lines
 
 
 def _lines(
