@@ -140,6 +140,10 @@ class Document(ShownInNotebooks):
         at = bisect_right(self.pages, start, key=itemgetter(1)) - 1
         return int(self.pages[at][0]) if at >= 0 and self.pages[at][1] >= begin else None
 
+    def ocr_at(self, span: Span) -> float | None:
+        """The confidence of OCR at a span of the text, the least of its pages; None for other text."""
+        return min((c for start, end, c in self.ocr if start < span.end and span.start < end), default=None)  # fmt: skip
+
 
 def load(path: str | Path, *, name: str | None = None, **options: Any) -> Document:
     """Read one file as a document.

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from pypdfium2 import PdfPage
 
-LOW = 0.5
-"""Mean confidence of words below which a page is hardly legible."""
-
 _POINTS = 72  # per inch
 _PER_INCH = 300  # pixels
 _MAX_PIXELS = 30_000_000  # of a page that is rendered: A3 has 17

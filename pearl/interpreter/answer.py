@@ -77,6 +77,7 @@ class RowEvidence:
     number: int | None = None
     cells: tuple[CellEvidence, ...] = ()
     page: int | None = None
+    ocr: float | None = None
 
     @property
     def line(self) -> str:
@@ -95,7 +96,7 @@ class RowEvidence:
                 names = [shortened(cell.column, 40) for cell in self.cells]
                 more = ", ..." if len(names) > MAX_COLUMNS else ""
                 table += f", {', '.join(names[:MAX_COLUMNS])}{more}"
-            source = shown_page(self.source, self.page)
+            source = shown_page(self.source, self.page, self.ocr)
             place = f"{source}{table}, characters {self.span.start:,}-{self.span.end:,}{ranks}; "
         return f"{place}{', '.join(self.steps)}"
 
@@ -110,6 +111,7 @@ class RowEvidence:
             **place,
             "source": self.source,
             **({} if self.page is None else {"page": self.page}),
+            **({} if self.ocr is None else {"ocr": self.ocr}),
             **({} if self.number is None else {"row": self.number}),
             **({"cells": [cell.to_dict() for cell in self.cells]} if self.cells else {}),
             "steps": list(self.steps),
@@ -194,6 +196,7 @@ def _evidence(
         number=those[0].numbers[start] if those else None,
         cells=tuple(_cell(row, name, document) for name in columns if row.fields.get(name)),
         page=document.page_at(start),
+        ocr=document.ocr_at(Span(start, end)),
     )
 
 

@@ -37,6 +37,8 @@ class Evidence:
     ranks: tuple[tuple[str, int], ...] = ()
     page: int | None = None
     """The page that the passage begins on, within its source; None if that has no pages."""
+    ocr: float | None = None
+    """If the passage was read by OCR: the mean confidence of the words of its page, 0 to 1."""
 
     @property
     def marked(self) -> str:
@@ -52,7 +54,8 @@ class Evidence:
         """The place of the passage and the steps that quote it, for people."""
         span = self.source_span
         elided = "; elided" if self.omitted else ""
-        place = f"{shown_page(self.source, self.page)}, characters {span.start:,}-{span.end:,}"
+        source = shown_page(self.source, self.page, self.ocr)
+        place = f"{source}, characters {span.start:,}-{span.end:,}"
         return f"{place}{shown_ranks(self.ranks)}; {', '.join(self.steps)}{elided}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,6 +66,7 @@ class Evidence:
             "end": self.source_span.end,
             "source": self.source,
             **({} if self.page is None else {"page": self.page}),
+            **({} if self.ocr is None else {"ocr": self.ocr}),
             "match": self.match,
             "steps": list(self.steps),
         }
@@ -77,9 +81,17 @@ class Evidence:
         return data
 
 
-def shown_page(source: str, page: int | None) -> str:
-    """A source and the page in it for people."""
-    return source if page is None else f"{source}, page {page:,}"
+_LOW = 0.5
+"""Mean confidence of OCR below which a page is hardly legible."""
+
+
+def shown_page(source: str, page: int | None, ocr: float | None = None) -> str:
+    """A source and the page in it for people, and how it was read if by OCR."""
+    place = source if page is None else f"{source}, page {page:,}"
+    if ocr is None:
+        return place
+    low = ": hardly legible, check it" if ocr < _LOW else ""
+    return f"{place}, by OCR (confidence {ocr:.2f}{low})"
 
 
 def shown_ranks(ranks: Iterable[tuple[str, int]]) -> str:
@@ -229,6 +241,7 @@ def _add(
         Span(start, start + span.end - span.start),
         omitted,
         page=document.page_at(span.start),
+        ocr=document.ocr_at(span),
     )
 
 
