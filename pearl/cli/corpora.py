@@ -101,7 +101,9 @@ def corpus_document(named: Sequence[str]) -> IndexedDocument:
     from pearl.retrieval.index import Index
 
     read = (load(path) for path in found_documents(named))
-    documents = [CorpusDocument(each.name, each.text, pages=each.pages) for each in read]
+    documents = [
+        CorpusDocument(each.name, each.text, pages=each.pages, ocr=each.ocr) for each in read
+    ]
     return Index.build(documents).document(_named(named, len(documents)))
 
 

@@ -52,13 +52,17 @@ def find_grids(data: bytes, numbers: Sequence[int]) -> Iterator[tuple[int, list[
         return
     import pdfplumber
 
-    with pdfplumber.open(BytesIO(data), pages=[number + 1 for number in numbers]) as pdf:
-        for number, page in zip(numbers, pdf.pages, strict=True):
-            if len(page.edges) <= MAX_PATHS:
-                height = page.height
-                grids = (_grid(table.cells, height) for table in page.find_tables())
-                yield number, [grid for grid in grids if grid is not None]
-            page.close()
+    try:
+        with pdfplumber.open(BytesIO(data), pages=[number + 1 for number in numbers]) as pdf:
+            for number, page in zip(numbers, pdf.pages, strict=True):
+                if len(page.edges) <= MAX_PATHS:
+                    grids = [_grid(table.cells, page.height) for table in page.find_tables()]
+                    yield number, [grid for grid in grids if grid is not None]
+                page.close()
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - pdfminer fails in many ways on files that PDFium repairs
+        return
 
 
 def _grid(cells: Sequence[tuple[float, float, float, float]], height: float) -> Grid | None:

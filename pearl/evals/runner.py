@@ -248,7 +248,10 @@ def corpus_of_samples(
         [f"{cutting} {stem}", *(f"{one.name} {one.digest}" for one in documents.values())]
     )
     index = Index.build(
-        (CorpusDocument(each.name, each.text, pages=each.pages) for each in documents.values()),
+        (
+            CorpusDocument(each.name, each.text, pages=each.pages, ocr=each.ocr)
+            for each in documents.values()
+        ),
         cutting,
         stem,
     )

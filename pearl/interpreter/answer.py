@@ -264,6 +264,7 @@ class Answer(ShownInNotebooks):
     rows: tuple[RowEvidence, ...] = field(default=(), repr=False)
     understood: Understood | None = None
     agreement: Agreement | None = None
+    document_notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -351,10 +352,14 @@ class Answer(ShownInNotebooks):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How the answer was computed, beyond its text: date formats, searches, omissions."""
+        """How the document was read, and the answer computed: date formats, searches, omissions."""
         every = (each for step in self.steps for each in (step.rows, step.fetched))
         found = (note for each in every if each is not None for note in each.notes)
-        notes = (*found, *(note for step in self.steps for note in step.composed_notes))
+        notes = (
+            *self.document_notes,
+            *found,
+            *(note for step in self.steps for note in step.composed_notes),
+        )
         return tuple(note for note in dict.fromkeys(notes) if not is_estimate(note))
 
     @property
@@ -481,6 +486,7 @@ def compose(
         rows=row_evidence(
             outputs, document, fetched, [each.cited for each in results if each.cited is not None]
         ),
+        document_notes=document.notes,
     )
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Literal
 
@@ -22,6 +23,7 @@ from pearl.documents.table import TableRows, mended, scale_word, table_rows
 from pearl.documents.table.quantities import scale_of
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors.patterns import lazy_pattern
+from pearl.plugins.extras import install_hint
 from pearl.replies.json_objects import json_objects
 from pearl.tables import SqlEngine
 from pearl.tables.columns import TypedColumn
@@ -343,7 +345,10 @@ def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
         key = names, scale_of(names[0]) or scale_of(each.caption) or 0
         groups.setdefault(key, []).append(each._replace(rows=rows))
     if not groups:
-        raise ValueError("the document has no table: no records with named columns")
+        hint = ""
+        if document.pages and find_spec("pdfplumber") is None:
+            hint = f"; for tables in PDFs: {install_hint('pdf-tables')}"
+        raise ValueError(f"the document has no table: no records with named columns{hint}")
     found = []
     for (_, scale), parts in groups.items():
         captions = {part.caption for part in parts}

@@ -21,6 +21,7 @@ class CorpusDocument:
     metadata: Mapping[str, str] = field(default_factory=dict)
     pages: tuple[tuple[str, int], ...] = ()
     is_row: bool = False
+    ocr: tuple[tuple[int, int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -337,7 +337,7 @@ def read_document(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entr
         yield (place,)
         return
     document = from_bytes(data, file.path, name=file.label)
-    yield New(key, CorpusDocument(file.label, document.text, {}, document.pages))
+    yield New(key, CorpusDocument(file.label, document.text, {}, document.pages, ocr=document.ocr))
 
 
 @dataclass(frozen=True, slots=True)

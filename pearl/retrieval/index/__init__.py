@@ -139,9 +139,12 @@ class Index:
         """All documents joined into one, as `pearl.documents.document.join` does."""
         if not len(self.documents):
             raise DataError("the corpus has no document", path=name)
-        joined = join((Document(d.text, d.name, pages=d.pages) for d in self.documents), name)
-        metadata = tuple(d.metadata for d in self.documents)
-        return IndexedDocument(joined.text, name, joined.parts, joined.pages, metadata, index=self)
+        documents = self.documents
+        joined = join((Document(d.text, d.name, pages=d.pages, ocr=d.ocr) for d in documents), name)
+        metadata = tuple(d.metadata for d in documents)
+        return IndexedDocument(
+            joined.text, name, joined.parts, joined.pages, metadata, ocr=joined.ocr, index=self
+        )
 
     def stored_vectors(self, name: str) -> NDArray[np.float32] | None:
         """The stored vectors of an embedder, shape (passages, dimension); None without them."""

@@ -95,6 +95,11 @@ class Contents:
         pages = json.loads(self.metadata[document] or "{}").get("pages", [])
         return tuple((name, start) for name, start in pages)
 
+    def ocr(self, document: int) -> tuple[tuple[int, int, float], ...]:
+        """The pages of a document that were read by OCR."""
+        found = json.loads(self.metadata[document] or "{}").get("ocr", [])
+        return tuple((start, end, confidence) for start, end, confidence in found)
+
     def passage_fields(self, passage: int) -> dict[str, str]:
         """The fields that the unit gives a passage."""
         return dict(json.loads(self.fields[passage] or "{}")) if self.fields is not None else {}
@@ -142,6 +147,8 @@ class ContentsBuilder:
             self._field_names.update(dict.fromkeys(document.metadata))
         if document.pages:
             about["pages"] = document.pages
+        if document.ocr:
+            about["ocr"] = document.ocr
         self._texts.add(data)
         self._names.add(document.name)
         self._metadata.add(_json(about) if about else b"")
@@ -265,6 +272,6 @@ def documents_of(contents: Contents) -> Sequence[CorpusDocument]:
     def document(number: int) -> CorpusDocument:
         name, text = contents.names[number], contents.texts[number]
         metadata, pages = contents.document_metadata(number), contents.pages(number)
-        return CorpusDocument(name, text, metadata, pages)
+        return CorpusDocument(name, text, metadata, pages, ocr=contents.ocr(number))
 
     return _Lazy(contents.n_documents, document)
