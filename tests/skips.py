@@ -6,6 +6,7 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -25,6 +26,7 @@ NO_FULL_DEVICE = "no /dev/full on this system"
 NO_PIPES = "no named pipes on this system"
 NO_PROC = "no /proc on this system"
 NO_LIMITS = "no limits of processes on this system"
+NO_TESSERACT = "there is no Tesseract here; apt-get install tesseract-ocr"
 BOUND = "root cannot give up its rights over files here"
 
 ALLOWED = {reason for name, reason in list(globals().items()) if name.isupper()}
@@ -34,6 +36,7 @@ needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason=NO_RAY)
 needs_dspy = pytest.mark.skipif(find_spec("dspy") is None, reason=NO_DSPY)
 needs_fastapi = pytest.mark.skipif(find_spec("fastapi") is None, reason=NO_FASTAPI)
 needs_mkdocs = pytest.mark.skipif(find_spec("material") is None, reason=NO_MKDOCS)
+needs_tesseract = pytest.mark.skipif(which("tesseract") is None, reason=NO_TESSERACT)
 needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason=NO_FULL_DEVICE)
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason=NO_PIPES)
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason=NO_PROC)

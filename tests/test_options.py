@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from pearl.cli import group, run
 from pearl.cli.options import SETTINGS
+from pearl.documents.readers import ReaderOptions
 from tests.server import Canned, Seen, Server, completion
 
 
@@ -122,6 +124,9 @@ ASKING_FOR_NO_REPLY = {"doctor"}
 OF_TABLES = {"sql_engine"}
 """`tests/interpreter/test_table_steps.py` shows what it does."""
 
+OF_READERS = {field.name for field in fields(ReaderOptions)}
+"""`tests/cli/test_pictures.py` and `tests/documents/readers/test_pdf_tables.py` show what they do."""
+
 
 OF_ANSWERS = {
     "chat": {"strict_items"},
@@ -208,7 +213,7 @@ def test_every_setting_makes_a_difference(
     known: dict[tuple[Any, ...], list[Any]] = {}
     useless = set()
     for setting in sorted(
-        offered - OF_EVERY_CALL - OF_SEARCH - OF_TABLES - OF_ANSWERS.get(name, set())
+        offered - OF_EVERY_CALL - OF_SEARCH - OF_TABLES - OF_READERS - OF_ANSWERS.get(name, set())
     ):
         before, after = OTHERS[setting]
         openai_server.delay_s = 0.3 if setting in AT_ONCE else 0.0
@@ -225,6 +230,6 @@ def test_every_setting_makes_a_difference(
 
 
 def test_all_settings_are_tested() -> None:
-    assert OTHERS.keys() | OF_EVERY_CALL | OF_SEARCH | OF_TABLES == set(SETTINGS)
+    assert OTHERS.keys() | OF_EVERY_CALL | OF_SEARCH | OF_TABLES | OF_READERS == set(SETTINGS)
     asking = {name for name, c in COMMANDS.items() if any(p.name == "model" for p in c.params)}
     assert asking - ASKING_FOR_NO_REPLY == USED.keys()
