@@ -16,6 +16,8 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp")
 
 _BEGINNINGS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"BM")
 
+_FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP")  # others start programs
+
 _SMALL = 2_000  # pixels of the longer side, below which letters are too small for OCR
 _MAX_PAGES = 5_000
 
@@ -37,7 +39,7 @@ def read(data: bytes, path: str) -> ReaderText:
             "the file is a picture, and OCR is off", path=path, help="--ocr auto reads it"
         )
     try:
-        with Image.open(BytesIO(data)) as picture:
+        with Image.open(BytesIO(data), formats=_FORMATS) as picture:
             pages = list(read_pictures(_frames(picture, path), path))
     except DataError:
         raise
