@@ -43,17 +43,11 @@ def read(data: bytes, path: str) -> ReaderText:
             pages = list(read_pictures(_frames(picture, path), path))
     except DataError:
         raise
-    except (
-        UnidentifiedImageError,
-        Image.DecompressionBombError,
-        OSError,
-        SyntaxError,
-        ValueError,
-    ) as error:
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        reason = "" if isinstance(error, UnidentifiedImageError) else f": {str(error)[:100]}"
         raise DataError(
-            f"the picture cannot be read: {str(error).partition(';')[0][:100]}", path=path,
-            help="save it again as .png",
-        ) from None  # fmt: skip
+            f"the picture cannot be read{reason}", path=path, help="save it again as .png"
+        ) from None
     if not any(page.text for page in pages):
         raise DataError(
             "OCR recognises no text in the picture", path=path,

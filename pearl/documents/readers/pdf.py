@@ -162,35 +162,30 @@ def _put_ocr(
     texts: list[str], numbers: Sequence[int], document: PdfDocument, path: str
 ) -> tuple[dict[int, float], list[str]]:
     """Read pages by OCR, unless it is off: the confidence for each page from 1, and notes."""
-    missing = "{}: no text layer; --ocr auto reads it"
+    how = OPTIONS.get().ocr
     confidences: dict[int, float] = {}
+    reason = "no text layer; --ocr auto reads it" if how == "off" else "OCR recognises no text"
+    pages = zip(
+        numbers, read_pages(_pages(document, numbers), path) if how != "off" else (), strict=False
+    )
     try:
-        if OPTIONS.get().ocr == "off":
-            raise DataError(
-                "the pages of the PDF are pictures, and OCR is off",
-                path=path,
-                help="--ocr auto reads them",
-            )
-        for number, page in zip(numbers, read_pages(_pages(document, numbers), path), strict=True):
+        for number, page in pages:
             texts[number] = page.text
             if page.text:
                 confidences[number + 1] = page.confidence
-        missing = "{}: OCR recognises no text"
-        if not any(texts):
-            raise DataError(
-                "OCR recognises no text on the pages of the PDF",
-                path=path,
-                help="check that they are upright and sharp, and their language (--ocr-language)",
-            )
     except DataError as error:
-        if OPTIONS.get().ocr == "force" or not any(texts):
+        if how == "force" or not any(texts):
             raise
-        if OPTIONS.get().ocr == "auto":
-            missing = (
-                f"{{}}: no text layer, and {error.message.removeprefix(f'{path}: ')}; {error.help}"
-            )
+        reason = f"no text layer, and {error.message.removeprefix(f'{path}: ')}; {error.help}"
+    if not any(texts):
+        help = "check that they are upright and sharp, and their language (--ocr-language)"
+        raise DataError(
+            f"the pages of the PDF are pictures: {reason.partition(';')[0]}",
+            path=path,
+            help="--ocr auto reads them" if how == "off" else help,
+        )
     unread = [number + 1 for number in numbers if not texts[number]]
-    return confidences, [missing.format(page_ranges(unread))] if unread else []
+    return confidences, [f"{page_ranges(unread)}: {reason}"] if unread else []
 
 
 def _pages(document: PdfDocument, numbers: Iterable[int]) -> Iterator[PdfPage]:

@@ -26,7 +26,6 @@ from pearl import plugins
 from pearl.data.rows import Row, parse_line, raw_lines, read_file
 from pearl.documents.digest import digest, digest_after
 from pearl.documents.document import from_bytes, from_text, read_bytes
-from pearl.documents.readers import OPTIONS, ReaderOptions
 from pearl.errors import DataError, UsageError
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import is_inside
@@ -329,9 +328,7 @@ def document_suffixes() -> tuple[str, ...]:
 def read_document(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
     """The file as one document."""
     data = read_bytes(file.path, file.label)
-    options = OPTIONS.get()
-    how = [] if options == ReaderOptions() else [repr(options)]
-    key = digest([file.label, data, *how])[:DIGEST]
+    key = digest([file.label, data])[:DIGEST]
     place = known.get(key)
     if place is not None:
         yield (place,)

@@ -11,8 +11,10 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path
+from shutil import which
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from pearl import plugins
 from pearl.documents.digest import digest
 from pearl.documents.passages import Stem
+from pearl.documents.readers import OPTIONS
 from pearl.errors import DataError, StoreError
 from pearl.plugins.files import cache_file
 from pearl.plugins.persistence import WriteLock
@@ -183,7 +186,11 @@ def _place(
 ) -> IndexFolder | None:
     """The folder of the index; None if the user has no cache folder."""
     corpus = [os.path.realpath(name) for name in named]
-    way = {"unit": cutting.unit, "size": cutting.size, "overlap": cutting.overlap, "stem": stem}
+    has_ocr = which("tesseract") is not None and find_spec("pytesseract") is not None
+    way = {
+        "unit": cutting.unit, "size": cutting.size, "overlap": cutting.overlap, "stem": stem,
+        "read": f"{OPTIONS.get()}, {has_ocr}, {find_spec('pdfplumber') is not None}",
+    }  # fmt: skip
     key = {
         "pearl": __version__,
         "terms": digest(analyzer(stem)(_PROBE)).hex()[:16],
