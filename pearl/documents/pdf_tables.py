@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MIN_PATHS = 4  # of a page with a ruled table
 MAX_PATHS = 5_000  # more are a drawing
+_MAX_CELLS = 4_000  # of a page; the time of pdfplumber is quadratic in them
 _MAX_CELL = 500  # characters on average; longer ones are frames around prose
 
 Marked = list[tuple[str, int]]
@@ -55,7 +56,9 @@ def find_grids(data: bytes, numbers: Sequence[int]) -> Iterator[tuple[int, list[
     try:
         with pdfplumber.open(BytesIO(data), pages=[number + 1 for number in numbers]) as pdf:
             for number, page in zip(numbers, pdf.pages, strict=True):
-                if len(page.edges) <= MAX_PATHS:
+                xs = {round(edge["x0"]) for edge in page.edges if edge["orientation"] == "v"}
+                ys = {round(edge["top"]) for edge in page.edges if edge["orientation"] == "h"}
+                if len(xs) * len(ys) <= _MAX_CELLS:
                     grids = [_grid(table.cells, page.height) for table in page.find_tables()]
                     yield number, [grid for grid in grids if grid is not None]
                 page.close()

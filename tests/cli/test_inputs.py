@@ -175,7 +175,7 @@ def test_tasks_that_do_not_say_a_library_run_and_it_is_noted(pearl: Terminal) ->
 )
 def test_what_was_meant_is_said(pearl: Terminal, args: list[str], code: int, said: str) -> None:
     Path("void").mkdir()
-    Path("void/picture.png").touch()
+    Path("void/sound.mp3").touch()
     Path("a.rtf").write_text(r"{\rtf1\ansi Nils sold the boat.}", encoding="utf-8")
     write("t.jsonl", asked("a"))
     write("rows.jsonl", {"id": "a", "status": "answered", "answer": "x"})
