@@ -85,6 +85,9 @@ DEFAULT_READER_SECONDS = 120
 """CPU time limit of a reader in seconds; PEARL_MAX_READER_SECONDS overrides. 30 MB of plain HTML
 and a PDF of 3,000 pages take 8."""
 
+LOW_OCR = 0.5
+"""Mean confidence of words below which a page that was read by OCR is hardly legible."""
+
 AT_ONCE = 20_000
 """Bytes, or characters, up to which work on a text runs inline; a thread would cost more."""
 
@@ -231,6 +234,9 @@ def _document(text: str, name: str, path: str, reader: str | None = None) -> Doc
     text = _clean(text, _label(path))
     reads_tables = reader is not None and _has(reader, "IS_TABLE")
     kind: DocumentKind = "table" if reads_tables or is_table(text, path) else "document"
+    if low := [str(page) for page, mean in confidences.items() if mean < LOW_OCR]:
+        pages_named = f"page{'s' * (len(low) > 1)} {', '.join(low)}"
+        notes = (*notes, f"{pages_named}: hardly legible to OCR (confidence below {LOW_OCR})")
     borders = [0, *feeds, len(text)]
     ocr = tuple((borders[n - 1], borders[n], mean) for n, mean in confidences.items())
     return Document(text, name, pages=pages, kind=kind, ocr=ocr, notes=notes)

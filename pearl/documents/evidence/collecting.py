@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Any, Literal
 
-from pearl.documents.document import Document
+from pearl.documents.document import LOW_OCR, Document
 from pearl.documents.evidence.finding import TableRowFinder, find_quotes, quoted_line
 from pearl.documents.evidence.normal import NormalText
 from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
@@ -81,16 +81,12 @@ class Evidence:
         return data
 
 
-_LOW = 0.5
-"""Mean confidence of OCR below which a page is hardly legible."""
-
-
 def shown_page(source: str, page: int | None, ocr: float | None = None) -> str:
     """A source and the page in it for people, and how it was read if by OCR."""
     place = source if page is None else f"{source}, page {page:,}"
     if ocr is None:
         return place
-    low = ": hardly legible, check it" if ocr < _LOW else ""
+    low = ": hardly legible, check it" if ocr < LOW_OCR else ""
     return f"{place}, by OCR (confidence {ocr:.2f}{low})"
 
 

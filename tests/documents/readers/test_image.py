@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
@@ -94,6 +94,15 @@ def test_pages_without_text_are_read(tmp_path: Path) -> None:
     assert 48 + 72 < left < right < 595 / 1.4  # right of the margin and of `On 12 March`
     assert boxes[1].x0 == pytest.approx(48, abs=3)
     assert 48 + 29 < top < below < 48 + 90
+
+
+@needs_tesseract
+def test_pages_that_are_hardly_legible_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    picture(LINES * 6, 26).filter(ImageFilter.GaussianBlur(3.2)).save(path)
+    document = load(path)
+    assert document.ocr[0][2] < 0.5
+    assert document.notes == ("page 1: hardly legible to OCR (confidence below 0.5)",)
 
 
 @needs_tesseract
