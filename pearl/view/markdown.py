@@ -25,7 +25,7 @@ _OTHERWISE = re.compile(
     re.M,
 )
 """Text whose signs Markdown would drop: products, names with underscores, paths, signs and bounds of numbers."""
-_NUMBERED = re.compile(r"^(\s*)(\d{1,9})[.)](?:\s|$)", re.M)
+_NUMBERED = re.compile(r"^([ \t]*)(\d{1,9})[.)](?:\s|$)", re.M)
 
 
 def parsed(text: str, env: dict[str, Any]) -> list[Any] | None:
@@ -53,7 +53,7 @@ def rendered(text: str, link: Callable[[int], str] | None = None) -> Markup:
     env = {"link": link}
     tokens = parsed(text, env)
     if tokens is None:
-        return Markup('<p class="plain">{}</p>').format(text)
+        return Markup('<p class="plain">{}</p>').format(_linked(text, link))
     return Markup(_parser().renderer.render(tokens, _parser().options, env))
 
 
@@ -86,10 +86,14 @@ def _parser() -> Any:
 
 
 def _text(renderer: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:
-    link, pieces = env["link"], [tokens[at].content]
-    if link is not None:
-        pieces = CITED.split(tokens[at].content)  # text, number, text, ...
-    return "".join(link(int(p)) if i % 2 else str(escape(p)) for i, p in enumerate(pieces))
+    return _linked(tokens[at].content, env["link"])
+
+
+def _linked(text: str, link: Callable[[int], str] | None) -> Markup:
+    """A text with its numbers of evidence as links."""
+    pieces = [text] if link is None else CITED.split(text)  # text, number, text, ...
+    shown = (link(int(p)) if link and i % 2 else escape(p) for i, p in enumerate(pieces))
+    return Markup("".join(shown))
 
 
 def _fence(renderer: Any, tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:

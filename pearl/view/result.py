@@ -136,7 +136,7 @@ class Result:
         return [event for event in self.events if event.event == kind]
 
 
-class _Fields:
+class Untrusted:
     """Typed access to the fields of an untrusted object; wrong types become problems."""
 
     def __init__(self, data: Mapping[str, Any], problems: list[str], at: str = "") -> None:
@@ -144,13 +144,18 @@ class _Fields:
         self._problems = problems
         self._at = at
 
+    def __contains__(self, name: str) -> bool:
+        return self._data.get(name) is not None
+
     def text(self, name: str) -> str:
+        """A text; "" if missing."""
         value = self._data.get(name)
         if isinstance(value, str) or value is None:
             return value or ""
         return self._wrong(name, "text")
 
     def number(self, name: str) -> float | None:
+        """A finite number."""
         value = self._data.get(name)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if value is None or (is_number and abs(value) < 2**63 and math.isfinite(value)):
@@ -159,20 +164,23 @@ class _Fields:
         return None
 
     def whole(self, name: str) -> int | None:
+        """A number of things."""
         value = self.number(name)
         return value if isinstance(value, int) and value >= 0 else None
 
     def texts(self, name: str) -> tuple[str, ...]:
+        """A list of texts."""
         value = self._data.get(name)
         if value is None or (isinstance(value, list) and all(isinstance(v, str) for v in value)):
             return tuple(value or ())
         self._wrong(name, "list of texts")
         return ()
 
-    def objects(self, name: str) -> Iterator[_Fields]:
+    def objects(self, name: str) -> Iterator[Untrusted]:
+        """The objects of a list."""
         return (each for _, each in self.numbered(name))
 
-    def numbered(self, name: str) -> Iterator[tuple[int, _Fields]]:
+    def numbered(self, name: str) -> Iterator[tuple[int, Untrusted]]:
         """The objects of a list with their places in it, from 1."""
         value = self._data.get(name)
         if not isinstance(value, list | None):
@@ -180,7 +188,7 @@ class _Fields:
             return
         for i, each in enumerate(value or (), start=1):
             if isinstance(each, Mapping):
-                yield i, _Fields(each, self._problems, f"{self._at}{name} {i}: ")
+                yield i, Untrusted(each, self._problems, f"{self._at}{name} {i}: ")
             else:
                 self._wrong(f"{name} {i}", "object")
 
@@ -200,14 +208,16 @@ class _Fields:
             for key, value in inner._data.items()
         }
 
-    def inner(self, name: str) -> _Fields:
+    def inner(self, name: str) -> Untrusted:
+        """An object; an empty one if missing."""
         value = self._data.get(name)
         if not isinstance(value, Mapping | None):
             self._wrong(name, "object")
         inner = value if isinstance(value, Mapping) else {}
-        return _Fields(inner, self._problems, f"{self._at}{name}: ")
+        return Untrusted(inner, self._problems, f"{self._at}{name}: ")
 
     def span(self) -> Span | None:
+        """Its `start` and `end`."""
         start, end = self.whole("start"), self.whole("end")
         return Span(start, end) if start is not None and end is not None and start <= end else None
 
@@ -236,7 +246,7 @@ class _Fields:
 def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     """Read and check a record."""
     problems = list(record.problems)
-    row = _Fields(record.row, problems)
+    row = Untrusted(record.row, problems)
     status = row.text("status")
     if status not in STATUSES:
         problems.append("Its status is unknown.")
@@ -248,7 +258,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     number = None if started is None else started.plan_number
     events = [event for event in record.events if event.plan_number in (None, number)]
     if "steps" not in record.row:
-        row = _Fields({**record.row, "steps": row_of_trace("", events).get("steps")}, problems)
+        row = Untrusted({**record.row, "steps": row_of_trace("", events).get("steps")}, problems)
     places = list(_places(row))
     n_of_rows = sum(place.is_row for place in places)
     of_rows = 0
@@ -304,7 +314,7 @@ def _why(status: str, steps: tuple[ShownStep, ...]) -> str:
     return next((f"step '{s.output}' ({s.action}): {why}" for s, why in reasons if why), "")
 
 
-def _places(row: _Fields) -> Iterator[Place]:
+def _places(row: Untrusted) -> Iterator[Place]:
     """The evidence in its order: quoted passages, and rows that the answer is computed from."""
     for number, each in row.numbered("evidence"):
         source, span, steps = each.text("source"), each.span(), each.texts("steps")
@@ -323,7 +333,7 @@ def _places(row: _Fields) -> Iterator[Place]:
         yield Place(number, text, "", source, span, steps, note, "", True, fields, tuple(cells))
 
 
-def _part(part: _Fields) -> Part:
+def _part(part: Untrusted) -> Part:
     entries = (
         Entry(each.text("text"), each.numbers("evidence")) for each in part.objects("entries")
     )
@@ -333,7 +343,7 @@ def _part(part: _Fields) -> Part:
     )  # fmt: skip
 
 
-def _marked(text: str, span: Span | None, omitted: Sequence[_Fields]) -> str:
+def _marked(text: str, span: Span | None, omitted: Sequence[Untrusted]) -> str:
     """A passage on one line; parts that its quote omits are marked."""
     shown, at = "", 0
     for each in omitted:
@@ -352,14 +362,14 @@ def _where(source: str, span: Span | None, steps: Iterable[str], elided: str) ->
     return "; ".join(filter(None, [place, ", ".join(steps), elided]))
 
 
-def _unverified(row: _Fields) -> Iterator[tuple[str, str, str]]:
+def _unverified(row: Untrusted) -> Iterator[tuple[str, str, str]]:
     """Step, text and reason of each unverified quote."""
     for each in row.objects("unverified_quotes"):
         reason = _DOUBTS.get(each.text("reason"), "could not be verified")
         yield each.text("step"), each.text("text"), reason
 
 
-def _agreement(row: _Fields) -> str:
+def _agreement(row: Untrusted) -> str:
     found = row.inner("agreement")
     n, n_different = found.whole("agreeing"), found.whole("different")
     if n is None or n_different is None:
@@ -367,7 +377,7 @@ def _agreement(row: _Fields) -> str:
     return f"{n} of {n_different} different plans"
 
 
-def _steps(row: _Fields, events: Sequence[Event]) -> Iterator[ShownStep]:
+def _steps(row: Untrusted, events: Sequence[Event]) -> Iterator[ShownStep]:
     """The steps of the row, then steps that only the trace of an unfinished run has."""
     calls: dict[str, list[ModelCalled | CallFailed]] = {}
     searches: dict[str, list[Retrieved | LookedUp]] = {}

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from pearl import Pearl
 from pearl.documents.document import Document, join
+from pearl.dsl.fields import Field
 from pearl.evals.log import EvalLog
 from pearl.evals.pages import page as evaluation_page
 from pearl.evals.pages import refinement_page
@@ -24,6 +25,7 @@ from pearl.mining.refinement import Refinement
 from pearl.trace import CallFailed, ModelWaited, StepFailed, StepStarted, Trace
 from pearl.view.answer_page import answer_page, result_page
 from pearl.view.comparison_page import comparison_page
+from pearl.view.extraction_page import extraction_page
 from pearl.view.listing import index_page
 from pearl.view.sources import ResultRecord, record_of_answer, row_of_trace
 from tests.evals.evallogs import log
@@ -232,6 +234,42 @@ class Rows:
         return ResultRecord(str(self._rows[key]["id"]), self._rows[key])
 
 
+EXTRACTED = (
+    Field("buyer", description="who bought the boat"), Field("price", "int", is_optional=True),
+    Field("repairs", is_list=True, fields=(Field("what"), Field("count", "int"))),
+    Field("why", "text"), Field("rotten", "bool"), Field("season", "label", labels=("spring", "summer")),
+)  # fmt: skip
+
+
+def an_extraction() -> Made:
+    """With a value of every state, a list with an undecided entry, and a document that failed."""
+
+    def found(value: Any, text: str, **more: Any) -> dict[str, Any]:
+        at = STORY.index(text)
+        quote = {"text": text, "start": at, "end": at + len(text), "source": "story.txt", "page": 1}
+        return {"state": "found", "value": value, "evidence": [quote], **more}
+
+    spring, summer = found("spring", "In the spring"), found("summer", "In the summer")
+    none = {"state": "undecided", "value": None, "why": "the quote has no number"}
+    record: dict[str, Any] = {
+        "buyer": found("Ada", "Ada bought the boat from Nils"),
+        "price": {"state": "not_stated", "value": None},
+        "repairs": {"state": "found", "value": None, "entries": [
+            {"what": found("planks", "nine planks"), "count": found(9, "nine planks")},
+            {"what": found("keel", "replaced the keel"), "count": none},
+        ]},
+        "why": found("It was rotten", "because the hull was rotten", basis="summary"),
+        "rotten": {"state": "found", "value": True, "basis": "person"},
+        "season": {"state": "undecided", "value": None, "why": "two seasons", "candidates": [
+            {"value": each["value"], "evidence": each["evidence"]} for each in (spring, summer)
+        ]},
+    }  # fmt: skip
+    record["why"]["evidence"].append({"text": "The hull leaked.", "source": "story.txt"})
+    lost = {"id": "lost.txt", "status": "failed", "error": {"type": "DataError", "message": "no file"}}  # fmt: skip
+    rows = [{"id": "story.txt", "status": "answered", "record": record}, lost]
+    return rows, lambda data: extraction_page(data, EXTRACTED, lambda name: STORY)
+
+
 def a_list() -> Made:
     """Of answers, of one that nothing was found for, and of a failure."""
     found = [make()[0][0].to_dict() for make in (a_story, a_table, nothing)]
@@ -285,6 +323,7 @@ SOURCES: dict[str, Callable[[], Made]] = {
         nothing,
         a_row,
         a_failure,
+        an_extraction,
         a_list,
         a_comparison,
         an_evaluation,

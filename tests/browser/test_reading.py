@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 needed()
 
 TABBABLE = """() => [...document.querySelectorAll("a[href], summary, button, input, select, textarea, [tabindex='0']")]
-    .filter(element => element.checkVisibility() && !element.disabled && (element.type !== "radio" || element.checked)).length"""
+    .filter(element => element.checkVisibility() && !element.disabled && element.tabIndex >= 0 && (element.type !== "radio" || element.checked)).length"""
 
 FOCUSED = """() => {
     const now = document.activeElement;
@@ -83,7 +83,14 @@ def test_no_link_leads_nowhere_and_the_first_one_skips(show: Show, kind: str) ->
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     # A list keeps its filters there.
-    assert page.evaluate("location.hash") in {"#document", "#main", "#changes", "#rows", ""}
+    assert page.evaluate("location.hash") in {
+        "#document",
+        "#main",
+        "#changes",
+        "#grid",
+        "#rows",
+        "",
+    }
 
 
 @pytest.mark.parametrize("kind", ["a_story", "nothing", "a_refinement"])
@@ -208,6 +215,35 @@ def test_ten_thousand_rows_are_a_short_page_and_can_be_searched(show: Show) -> N
     page.locator(".search input").fill("boat nils")
     page.get_by_text("1 of 10,000 rows").wait_for()
     assert rows_behind.evaluate_all("rows => rows.filter(row => !row.hidden).length") == 1
+
+
+@pytest.mark.parametrize("setting", [{}, {"viewport": PHONE}], ids=["desktop", "phone"])
+def test_arrows_move_in_a_grid_and_enter_shows_the_passage(
+    show: Show, setting: dict[str, Any]
+) -> None:
+    page = show(page_of("an_extraction"), reduced_motion="reduce", **setting)
+    page.locator("#grid tbody a").first.focus()
+    for key in ["ArrowRight"] * 7 + ["ArrowLeft", "ArrowRight", "Enter"]:
+        page.keyboard.press(key)
+    lit = page.locator("mark.now")
+    assert lit.all_inner_texts() == ["5 In the spring", "6 In the summer"]
+    assert lit.first.evaluate(
+        "mark => { const at = mark.getBoundingClientRect();"
+        "return mark.contains(document.elementFromPoint(at.left + 40, at.top + 8)); }"
+    )
+    page.keyboard.press("Escape")
+    assert not page.locator("article:visible").count()
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "#r1f6"
+
+
+def test_without_scripts_a_cell_leads_to_its_passages(show: Show) -> None:
+    page = show(page_of("an_extraction"), java_script_enabled=False)
+    page.locator("#grid a[href='#r1f3']").click()
+    assert page.locator("article li:target td").all_inner_texts() == [
+        "planks2", "92", "keel3", "? undecided the quote has no number"
+    ]  # fmt: skip
+    page.locator("article li:target a.n").first.click()
+    assert page.locator("mark:target").inner_text() == "2 nine planks"
 
 
 def test_printed_it_has_the_answer_the_evidence_and_the_document(show: Show) -> None:

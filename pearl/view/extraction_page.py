@@ -1,0 +1,244 @@
+"""Rows of an extraction → one HTML file: a grid of documents and fields, beside the passages of a document."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from pearl.dsl.fields import Field
+from pearl.errors import Span
+from pearl.view.page import render_page
+from pearl.view.panel import Gap, Piece, highlighted
+from pearl.view.result import Untrusted
+
+MAX_ROWS = 10_000
+"""Maximum documents in the grid; the other formats have all."""
+
+MAX_TEXTS = 6_000_000
+"""Maximum characters of passages on a page; later ones are shown without the text around them."""
+
+AROUND = 300
+"""Characters before and after a passage."""
+
+MAX_VALUE, MAX_QUOTE = 120, 2_000
+"""Maximum characters of a value in the grid, and of a value or a passage beside it."""
+
+MAX_ENTRIES = 200
+"""Maximum entries of a list and candidates of a field that are shown."""
+
+WORDS = {
+    "undecided": ("?", "undecided"), "not_stated": ("–", "not stated"), "person": ("✎", "by a person"),
+    "judged": ("≈", "judged"), "summary": ("≈", "summary"),
+}  # fmt: skip
+"""The sign and the word of a state, or of what a value is based on; a quoted value needs none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage that bears a value out; without a number, the text of its document does not have it."""
+
+    number: int
+    text: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value with its sign and word and its passages; of a list, its table."""
+
+    text: str
+    sign: str = ""
+    word: str = ""
+    why: str = ""
+    passages: tuple[Passage, ...] = ()
+    candidates: tuple[Value, ...] = ()
+    columns: tuple[str, ...] = ()
+    entries: tuple[tuple[Value, ...], ...] = ()
+    n_left: int = 0
+
+    @property
+    def n_undecided(self) -> int:
+        """Undecided values: itself, or values of its entries."""
+        inner = (value for entry in self.entries for value in entry)
+        return (self.word == "undecided") + sum(value.n_undecided for value in inner)
+
+    @property
+    def short(self) -> str:
+        """The value as it stands in the grid."""
+        return _shortened(self.text, MAX_VALUE)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of all its passages in the text, in order."""
+        inner = (*self.candidates, *(value for entry in self.entries for value in entry))
+        own = [passage.number for passage in self.passages if passage.number]
+        return tuple(dict.fromkeys([*own, *(n for value in inner for n in value.numbers)]))
+
+
+@dataclass(slots=True)
+class _Source:
+    """A text with the places of its passages, each with its number."""
+
+    name: str
+    text: str | None
+    marks: dict[Span, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A document: its values, and its text around their passages."""
+
+    name: str
+    values: tuple[Value, ...]
+    texts: tuple[tuple[str, list[Piece | Gap]], ...]
+    owners: Mapping[int, int]
+    is_undecided: bool
+    error: str = ""
+
+
+def extraction_page(
+    rows: Iterable[Mapping[str, Any]],
+    fields: Sequence[Field],
+    read: Callable[[str], str | None],
+    *,
+    title: str = "Extraction",
+) -> str:
+    """The page of an extraction: documents and fields as a grid, beside it the passages of a document.
+
+    Args:
+        rows: Rows of results, with `id` or `document`, and `record` or `error`.
+        fields: The fields of the schema, one column each.
+        read: The text of a document by its name; None if it is missing.
+        title: What the page is called.
+    """
+    n_left = MAX_TEXTS
+    lines: list[Line] = []
+    counts: Counter[str] = Counter()
+    problems: list[str] = []
+    rows = iter(rows)
+    for row in islice(rows, MAX_ROWS):
+        line = _line(Untrusted(row, problems, f"Row {len(lines) + 1}: "), fields, read, n_left > 0)
+        n_left -= sum(len(p.text) for _, text in line.texts for p in text if isinstance(p, Piece))
+        counts.update(value.word or "values" for value in line.values if value.word != "undecided")
+        counts["undecided"] += sum(value.n_undecided for value in line.values)
+        counts["failed"] += bool(line.error)
+        lines.append(line)
+    return render_page(
+        "extraction",
+        title,
+        script="extraction",
+        lines=lines,
+        fields=fields,
+        n_rows_left=sum(1 for _ in rows),
+        facts=_facts(lines, len(fields), counts),
+        signs=[WORDS[name] for name in WORDS if counts[WORDS[name][1]]],
+        n_undecided=sum(line.is_undecided for line in lines),
+        problems=[*dict.fromkeys(problems)][:20],
+    )
+
+
+def _facts(lines: Sequence[Line], n_fields: int, counts: Counter[str]) -> str:
+    """What the grid has, on one line."""
+    with_value = sum(counts[word] for word in ("values", "judged", "summary", "by a person"))
+    facts = [
+        (len(lines), "documents"), (n_fields, "fields"), (with_value, "values"),
+        (counts["not stated"], "not stated"), (counts["undecided"], "undecided"), (counts["failed"], "failed"),
+    ]  # fmt: skip
+    shown = [f"{n:,} {what if n != 1 else what.removesuffix('s')}" for n, what in facts if n]
+    return " · ".join(shown)
+
+
+def _line(
+    row: Untrusted, fields: Sequence[Field], read: Callable[[str], str | None], with_around: bool
+) -> Line:
+    name = row.text("document") or row.any("id") or "(no name)"
+    error = row.inner("error")
+    told = error.text("message") or error.text("type") or row.text("why")
+    if "record" not in row or row.text("status") == "failed":
+        told = told.partition("\n  help: ")[0] or "there is no record"
+        return Line(name, (), (), {}, is_undecided=False, error=_shortened(told, MAX_QUOTE))
+    sources: dict[str, _Source] = {}
+    record = row.inner("record")
+
+    def passages(of: Untrusted) -> tuple[Passage, ...]:
+        return tuple(_passage(each, name, sources, read) for each in of.objects("evidence"))
+
+    values = tuple(_value(record.inner(each.name), each, passages) for each in fields)
+    owners: dict[int, int] = {}
+    for at, value in enumerate(values):
+        for number in value.numbers:
+            owners.setdefault(number, at)
+    texts = tuple(
+        (source.name, _around(source, AROUND if with_around else 0))
+        for source in sources.values()
+        if source.marks
+    )
+    return Line(name, values, texts, owners, any(value.n_undecided for value in values))
+
+
+Passages = Callable[[Untrusted], tuple[Passage, ...]]
+
+
+def _value(result: Untrusted, of: Field, passages: Passages) -> Value:
+    """What became of a field, with its passages."""
+    state, basis = result.text("state") or "undecided", result.text("basis")
+    sign, word = WORDS.get(basis if state == "found" else state, ("", ""))
+    text = _shortened(result.any("value"), MAX_QUOTE)
+    columns: tuple[str, ...] = ()
+    entries: tuple[tuple[Value, ...], ...] = ()
+    n_entries = 0
+    if of.is_list and state == "found":
+        inner = of.fields or (Field("value", of.type),)
+        columns = tuple(each.name for each in inner)
+        objects = list(result.objects("entries"))
+        n_entries = len(objects)
+        entries = tuple(
+            tuple(_value(entry.inner(each.name), each, passages) for each in inner)
+            for entry in objects[:MAX_ENTRIES]
+        )
+        text = f"{n_entries:,} entr{'y' if n_entries == 1 else 'ies'}"
+    candidates = tuple(
+        Value(_shortened(each.any("value"), MAX_QUOTE), passages=passages(each))
+        for each in islice(result.objects("candidates"), MAX_ENTRIES)
+    )
+    why = _shortened(result.text("why"), MAX_QUOTE)
+    n_left = max(0, n_entries - MAX_ENTRIES)
+    return Value(text, sign, word, why, passages(result), candidates, columns, entries, n_left)
+
+
+def _passage(
+    each: Untrusted,
+    document: str,
+    sources: dict[str, _Source],
+    read: Callable[[str], str | None],
+) -> Passage:
+    """A passage, numbered if the text of its document has it at its place."""
+    text, span = each.text("text"), each.span()
+    name = each.text("source") or document
+    if name not in sources:
+        sources[name] = _Source(name, read(name))
+    source = sources[name]
+    number = 0
+    if source.text is not None and span and text and source.text[span.start : span.end] == text:
+        known = sum(len(other.marks) for other in sources.values())
+        number = source.marks.setdefault(span, known + 1)
+    page = each.whole("page")
+    places = [name if name != document else "", "" if page is None else f"page {page:,}"]
+    if page is None and span is not None:
+        places.append(f"characters {span.start:,}-{span.end:,}")
+    if not number:
+        places.append("not in the text at this place" if source.text else "without its document")
+    return Passage(number, _shortened(text, MAX_QUOTE), ", ".join(filter(None, places)))
+
+
+def _around(source: _Source, around: int) -> list[Piece | Gap]:
+    """The text around the passages of a document."""
+    marks = [(number, span) for span, number in source.marks.items()]
+    return highlighted(source.text or "", marks, most=0, around=around)
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
