@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from pearl.actions.values import Scalar
@@ -61,6 +62,7 @@ class AnswerPart:
         why: Why it is undecided or refused.
         evidence: Numbers of its passages in `Answer.evidence`, from 1.
         entries: The entries of a list, each with its own passages.
+        reply: The reply of the model, with its quotes.
     """
 
     output: str
@@ -71,6 +73,7 @@ class AnswerPart:
     why: str = ""
     evidence: tuple[int, ...] = ()
     entries: tuple[ListEntry, ...] = ()
+    reply: str = field(default="", repr=False)
 
     @property
     def is_decided(self) -> bool:
@@ -136,7 +139,7 @@ def answer_parts(
         if n_same[label] > 1:
             label += _argument(steps[name])
         parts.append(AnswerPart(
-            name, label, value, result.text, result.state, result.why, numbers, entries
+            name, label, value, result.text, result.state, result.why, numbers, entries, result.reply
         ))  # fmt: skip
     return tuple(parts)
 
@@ -271,11 +274,37 @@ def _cited(part: AnswerPart, evidence: Sequence[Evidence]) -> list[Piece]:
         return [piece for e in part.entries for piece in ((f"- {e.text}", e.evidence), ("\n", ()))]
     numbers = {number: evidence[number - 1] for number in part.evidence}
     pieces = cited(part.text, numbers)
+    if not any(marks for _, marks in pieces):
+        pieces = _above_quotes(part.text, part.reply, numbers) or pieces
     is_marked = any(marks for _, marks in pieces)
     if numbers and not is_marked and len(numbers) <= MAX_MARKS and part.is_decided:
         # Behind the last of several lines they would seem to belong to that line alone.
         pieces.append(("\n\n" if "\n" in part.text.strip() else "", tuple(numbers)))
     return pieces
+
+
+def _above_quotes(text: str, reply: str, evidence: Mapping[int, Evidence]) -> list[Piece]:
+    """Cut a text after each line below which the reply quotes; nothing if all quotes stand below one line."""
+    forms = {number: normalise(passage.text) for number, passage in evidence.items()}
+    ends: dict[int, list[int]] = {}
+    at, block = 0, ""
+    for line in [*reply.split("\n"), ""]:
+        if (quote := quoted_line(line)) is not None:
+            block += f" {quote}"
+            continue
+        if form := normalise(block):
+            ends.setdefault(at, []).extend(n for n in forms if form == forms[n])
+        block = ""
+        if line.strip() and (start := text.find(line.strip(), at)) >= 0:
+            at = start + len(line.strip())
+    ends = {end: numbers for end, numbers in ends.items() if numbers and end}
+    if len(ends) < 2:
+        return []
+    cuts = [0, *ends, len(text)]
+    placed = {number for numbers in ends.values() for number in numbers}
+    rest = tuple(number for number in evidence if number not in placed)
+    last = (f"{text[cuts[-2] :]}\n\n" if rest else text[cuts[-2] :], rest)
+    return [*((text[i:j], tuple(ends[j])) for i, j in pairwise(cuts[:-1])), last]
 
 
 def marked(pieces: Iterable[Piece]) -> str:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from markupsafe import Markup
+
 from pearl.documents.document import Document
 from pearl.documents.rows import DOCUMENT, TEXT_COLUMN
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String, items_of
@@ -19,8 +21,10 @@ from pearl.view.markdown import rendered
 from pearl.view.page import bars, draw_plan, n_at_once, render_page
 from pearl.view.panel import (
     MAX_CELL,
+    Cell,
     Line,
     Mark,
+    Piece,
     Table,
     chunked,
     files_of,
@@ -100,6 +104,7 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
         at = "d" if is_marked else "e"
         return f'<a class="n" href="#{at}{number}" aria-label="{what}">{number}</a>'
 
+    shown = rendered(result.markdown, link) if result.markdown else rendered(result.answer)
     return render_page(
         "answer",
         result.question or result.document or "A result",
@@ -107,7 +112,7 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
         result=result,
         problems=problems,
         document=record.document,
-        answer=rendered(result.markdown, link) if result.markdown else rendered(result.answer),
+        answer=_counted(shown) if rows else shown,
         rendered=rendered,
         is_said_by_parts=is_all and has_entries,
         has_parts=has_entries or not is_all,
@@ -115,6 +120,7 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
         quotes=quotes,
         rows=_first_and_rest(rows, plan),
         n_rows=len(rows),
+        n_undecided=sum(row.note == "undecided" for row in rows),
         linked=marks,
         drawing=draw_plan(plan, seconds) if plan else None,
         steps=list(_with_arguments(plan, steps)),
@@ -166,6 +172,11 @@ def _marks(result: Result, document: Document | None, problems: list[str]) -> di
     return marks
 
 
+def _counted(answer: Markup) -> Markup:
+    """An answer that begins with a number, which leads to the rows behind it."""
+    return Markup(re.sub(r"\A<p>(\d[\d,.]*)", r'<p><a href="#rows">\1</a>', str(answer)))
+
+
 def _is_table(result: Result, rows: Sequence[Place]) -> bool:
     """Whether the answer is the table of its rows, which has more columns and whole cells."""
     lines = result.answer.strip().split("\n")
@@ -184,19 +195,22 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
     if not rows:
         return []
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
-    written = [value for name, value in rows[0].fields.items() if name != DOCUMENT and value]
-    if sum(value in rows[0].text for value in written) <= len(written) * 0.6:
-        names.append(TEXT_COLUMN)  # the other columns do not stand in the document
+    n_written = sum(
+        len(name) + len(value)
+        for name, value in rows[0].fields.items()
+        if value in rows[0].text and name != DOCUMENT
+    )
+    if 2 * n_written < len(rows[0].text):
+        names.append(TEXT_COLUMN)  # the other columns do not hold what the row says
     sources = {row.source for row in rows}
     has_files = len(sources) > 1 and DOCUMENT not in names
     words = _words(plan)
-    long = [name for name in names[1:] if len(rows[0].fields.get(name, "")) > MAX_CELL]
-    if words and len(names) > 3 and long:  # what the rows were judged by stands in sight
-        judged = max(long, key=lambda name: len(re.findall(words, rows[0].fields[name], re.I)))
-        names.insert(1, names.pop(names.index(judged)))
+    used = _used(rows[0], names, plan, words)
+    folded = [name for name in names if name not in used]
+    names = [*used, *folded] if len(folded) < 2 else used
     n_left = MAX_TEXTS
     lines = []
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row.note == "undecided"):
         cited = {name for name, _ in row.cells}
         cells = [shown_cell(row.source)] if has_files else []
         for name in names:
@@ -206,9 +220,12 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
             cell = shown_cell(text, lit, words)
             n_left -= len(cell.whole)
             cells.append(cell if n_left > 0 else replace(cell, whole=""))
-        is_told = "undecided" in row.fields.values()
-        lines.append(Line((row.number,), cells, "" if is_told else row.note))
-    shown = ["file", *names] if has_files else names
+        if len(folded) > 1:
+            others = "\n".join(f"{name}: {row.fields[name]}" for name in folded if row.fields.get(name))  # fmt: skip
+            n_left -= len(others)
+            cells.append(Cell([Piece(f"{len(folded)}")], others if n_left > 0 else ""))
+        lines.append(Line((row.number,), cells, row.note))
+    shown = [*(["file"] if has_files else []), *names, *(["others"] if len(folded) > 1 else [])]
     whole = make_table(shown, lines)
     return [
         replace(whole, chunks=[lines[:FIRST_ROWS]]),
@@ -216,15 +233,32 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
     ]
 
 
+def _used(row: Place, names: Sequence[str], plan: Plan | None, words: str) -> list[str]:
+    """The columns that tell rows apart and those that the plan used; all of a few columns."""
+    if len(names) < 4:
+        return list(names)
+    told = " ".join(text for step in (plan.steps if plan else ()) for text in _texts(step)).lower()
+    cited = {name for name, _ in row.cells}
+    used = [
+        name
+        for name in names[1:]
+        if name in cited or name.lower() in told or row.fields.get(name, "") not in row.text
+    ]
+    long = [name for name in names if len(row.fields.get(name, "")) > MAX_CELL]
+    if words and long:  # what the rows were judged by
+        used.append(max(long, key=lambda name: len(re.findall(words, row.fields[name], re.I))))
+    return list(dict.fromkeys([names[0], *used]))
+
+
+def _texts(step: Step) -> list[str]:
+    """The texts that a step has as arguments."""
+    items = (item for argument in step.arguments for item in items_of(argument))
+    return [item.value for item in items if isinstance(item, String)]
+
+
 def _words(plan: Plan | None) -> str:
     """A pattern of the words of a plan: what rows were judged by."""
-    texts = [
-        item.value
-        for step in (plan.steps if plan else ())
-        for argument in step.arguments
-        for item in items_of(argument)
-        if isinstance(item, String)
-    ]
+    texts = [text for step in (plan.steps if plan else ()) for text in _texts(step)]
     words = {word[:6].lower() for text in texts for word in re.findall(r"[^\W\d]{4,}", text)}
     patterns = [*map(re.escape, sorted(words)), *([r"\d+"] if re.search(r"\d", str(texts)) else [])]
     return rf"\b(?:{'|'.join(patterns)})" if patterns else ""

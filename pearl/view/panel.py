@@ -293,7 +293,7 @@ def make_table(names: Sequence[str], lines: Sequence[Line], before: str = "") ->
     weights = [13 if any(line.note for line in lines) else 9]
     for i, name in enumerate(names):
         sample = sorted(_width(line.cells[i]) for line in lines[:50])
-        weights.append(min(max(4, len(name) * 6 // 5, sample[len(sample) * 9 // 10]), 27) + 6)
+        weights.append(min(max(4, len(name) * 6 // 5, sample[len(sample) * 9 // 10]), 24) + 6)
     n = sum(weights)
     shares = (max(1, 100 * weight // n) for weight in weights)
     columns = list(zip(("no.", *names), shares, strict=True))

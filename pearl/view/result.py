@@ -147,6 +147,11 @@ class Untrusted:
     def __contains__(self, name: str) -> bool:
         return self._data.get(name) is not None
 
+    @property
+    def has_nothing(self) -> bool:
+        """Whether a key has no value."""
+        return None in self._data.values()
+
     def text(self, name: str) -> str:
         """A text; "" if missing."""
         value = self._data.get(name)
@@ -325,7 +330,8 @@ def _places(row: Untrusted) -> Iterator[Place]:
             where = _where(source, span, steps, elided)
             yield Place(number, text, shown, source, span, steps, elided, where)
             continue
-        note = "undecided" if each.text("state") == "undecided" else ""
+        is_open = each.text("state") == "undecided" or each.inner("fields").has_nothing
+        note = "undecided" if is_open else ""
         cells = [(cell.text("column"), cell.span()) for cell in each.objects("cells")]
         # Where the document is a text, its whole is no column beside the others.
         fields = {k: v for k, v in each.cells("fields").items() if k != TEXT_COLUMN or v != text}

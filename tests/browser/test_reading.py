@@ -116,7 +116,7 @@ def test_the_name_of_the_document_stays_above_its_text(show: Show) -> None:
     page.evaluate("document.querySelector('.paper').scrollTop = 5000")
     assert page.evaluate(
         """() => {
-            const box = document.querySelector(".paper h2").getBoundingClientRect();
+            const box = document.querySelector(".bar h2").getBoundingClientRect();
             return document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2).closest("h2") !== null;
         }"""
     )
@@ -192,6 +192,31 @@ def test_a_number_leads_to_its_place_although_the_document_was_not_opened_yet(sh
     page.wait_for_function(f"({IS_IN_SIGHT})(document.querySelector('#d2'))")
     page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert page.locator("#d2").evaluate(IS_IN_SIGHT)
+
+
+def test_keys_and_buttons_step_through_the_evidence(show: Show) -> None:
+    page = show(page_of("a_corpus_of_rows"), reduced_motion="reduce")
+    page.keyboard.press("j")
+    page.locator(".on").click()
+    assert page.locator("#d2").evaluate(IS_IN_SIGHT)
+    assert page.locator(".behind .now").get_attribute("id") == "e2"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("k")
+    assert page.evaluate("location.hash") == "#d1"
+    assert page.evaluate("scrollY") == 0
+
+
+def test_rows_of_a_wide_table_are_whole_beyond_the_first_hundred(show: Show) -> None:
+    names = [f"column {n}" for n in range(30)]
+    rows = [",".join(f"{name} {n}" for name in names) for n in range(150)]
+    document = Document("\n".join([",".join(names), *rows]), "wide.csv", kind="table")
+    page = show(answer_page(asked("Who is it?", document), document), reduced_motion="reduce")
+    cell = page.get_by_text("column 29 149", exact=True)
+    assert cell.evaluate(
+        "async e => { for (const _ of [1, 2, 3]) { e.scrollIntoView({ block: 'center', inline: 'center' });"
+        "await new Promise(requestAnimationFrame); } const at = e.getBoundingClientRect();"
+        "return document.elementFromPoint(at.left + 9, at.top + 9) === e; }"
+    )
 
 
 def test_a_number_beside_the_answer_opens_the_file_that_it_is_in(show: Show) -> None:

@@ -208,6 +208,20 @@ def test_numbers_in_a_composed_answer_are_those_of_its_evidence_and_of_nothing_e
     assert fields["answer"] in page_of_row(Document(STORY, "story.txt"), **fields)
 
 
+def test_a_number_stands_at_the_line_below_which_the_reply_quotes() -> None:
+    reply = (
+        "Ada got it:\n\n- He sold it\n\n> He sold the boat because the hull was rotten.\n\n"
+        "1. She bought it\n\n> Ada bought the boat from Nils.\n\nSo it is."
+    )
+    plan = '1. ans = FIND(CTX, "the sale") : Find it'
+    answer = asyncio.run(
+        Pearl(Scripted(lambda request: reply), library="seed").execute(plan, Document(STORY))
+    )
+    entries = re.findall(r"<li>(.*?)</li>", answer_page(answer, Document(STORY)), re.S)
+    told = [re.sub("<[^>]*>", "", entry).strip() for entry in entries[:2]]
+    assert told == ["He sold it1", "She bought it2"]
+
+
 def test_each_entry_has_its_own_quotes_and_one_without_a_quote_says_so() -> None:
     quotes = [{"text": text, "source": "s", "steps": []} for text in ("one", "two")]
     parts = [
@@ -246,6 +260,25 @@ def test_rows_are_a_table_whose_cited_cells_are_marked_and_ten_stand_at_first() 
     assert marked.count("299") == 2
     assert len(re.findall(r'<tr id="d\d+" class="cited">', page)) == 300
     assert "Boat 7,Ada,7" not in page
+
+
+def test_a_count_leads_to_its_rows_and_undecided_ones_come_after_them() -> None:
+    notes = [f"{n},Ward {n},{'x ' * 100}she is {n},{n % 3},{n * 7}" for n in range(6)]
+    document = Document("\n".join(["no,ward,notes,floor,cost", *notes]), "a.csv", kind="table")
+    plan = '1. rows = SPLIT(CTX, "record") : Rows\n2. old = FILTER(rows, "she is old") : Those\n3. n = COUNT(old) : How many'
+    replies = ("no", "yes", "maybe", "yes", "yes or no", "yes")
+    model = Scripted(
+        lambda request: "\n".join(f"{n + 1} | no: {n} ward: {reply}" for n, reply in enumerate(replies))
+    )  # fmt: skip
+    answer = asyncio.run(Pearl(model).execute(plan, document))
+    page = answer_page(answer, document)
+    assert re.search(r'<p><a href="#rows">3</a> \(2 undecided\)', page)
+    behind = page[page.index('id="rows"') : page.index('id="document"')]
+    assert re.findall(r"Ward (\d)", behind) == ["1", "3", "5", "2", "4"]
+    assert behind.count("? undecided") == 2
+    # The notes that the rows were judged by stand in sight; columns of which the plan says nothing are folded.
+    assert re.findall(r'<th scope="col">(.*?)</th>', behind)[:4] == ["no.", "no", "notes", "others"]
+    assert "floor: 2\ncost: 35" in behind
 
 
 def test_a_long_row_is_shortened_to_what_it_was_judged_by() -> None:

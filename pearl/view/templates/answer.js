@@ -25,6 +25,31 @@
   if (location.hash) reveal();
   if (first) opening.observe(paper);
 
+  // Steps through the evidence in the document, by buttons, j and k, and arrows.
+  const stepping = paper?.querySelector(".stepping");
+  if (stepping) {
+    const numbers = [...paper.querySelectorAll("[id^=d]")].map(each => +each.id.slice(1)).filter(n => n > 0).sort((a, b) => a - b);
+    const at = () => numbers.indexOf(+location.hash.slice(2));
+    const step = by => {
+      const y = scrollY;
+      location.replace(`#d${numbers[Math.max(0, Math.min(numbers.length - 1, at() + by))]}`);
+      if (getComputedStyle(paper).position === "sticky") scrollTo({ top: y, behavior: "instant" }); // it is in sight
+    };
+    stepping.hidden = false;
+    stepping.querySelector(".back").addEventListener("click", () => step(-1));
+    stepping.querySelector(".on").addEventListener("click", () => step(1));
+    const BY = { j: 1, k: -1, ArrowRight: 1, ArrowLeft: -1 };
+    addEventListener("keydown", event => {
+      const isOther = event.ctrlKey || event.metaKey || event.altKey || event.target.closest(event.key.startsWith("Arrow") ? ".rows, .wide, input" : "input");
+      if (BY[event.key] && !isOther) step(BY[event.key]);
+    });
+    addEventListener("hashchange", () => {
+      for (const each of document.querySelectorAll(".now")) each.classList.remove("now");
+      document.getElementById(`e${numbers[at()]}`)?.classList.add("now");
+      stepping.querySelector("[role=status]").textContent = at() < 0 ? "" : `${at() + 1} of ${numbers.length}`;
+    });
+  }
+
   for (const search of document.querySelectorAll(".search")) {
     const behind = search.closest(".behind"), more = behind.querySelector(".more");
     const rows = [...behind.querySelectorAll("tbody tr")], texts = [];
