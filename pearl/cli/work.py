@@ -211,14 +211,15 @@ def _link(page: str) -> None:
 def _page(outcome: Outcome[Task], model: str) -> str:
     """The page of an answer, or of a failed task."""
     from pearl.view.answer_page import result_page
-    from pearl.view.sources import ResultRecord
+    from pearl.view.sources import ResultRecord, pdf_files
 
     document = None
     if outcome.unit.document is not None:
         with suppress(PearlError):  # an unreadable document is the reason of the failure
             document = outcome.unit.document()
     row = {"model": model, **outcome.to_dict()}
-    return result_page(ResultRecord(outcome.unit.id, row, tuple(outcome.trace), document))
+    files, events = pdf_files(document), tuple(outcome.trace)
+    return result_page(ResultRecord(outcome.unit.id, row, events, document, files=files))
 
 
 def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: int) -> int:

@@ -32,6 +32,7 @@ from pearl.view.panel import (
     shown_cell,
 )
 from pearl.view.result import Place, Result, ShownStep, read_result
+from pearl.view.sheets import sheets_of
 from pearl.view.sources import ResultRecord, record_of_answer
 
 MAX_ROWS = 10_000
@@ -81,6 +82,8 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     if record.events and not has_end:
         problems.insert(0, "Its trace has no end: the run was killed, failed, or is still running.")
     files = files_of(record.document, list(marks.values())) if record.document else []
+    sheets = sheets_of(record.document, record.files, [*marks.values()], problems)
+    boxed = {number for pages in sheets.values() for sheet in pages for number in sheet.begins}
     first = min((file.numbers[0] for file in files if file.numbers), default=0)
     calls = bars(record.events)
     last_s = max([result.seconds or 0.0, *(bar.end_s for bar in calls)]) or 1.0
@@ -134,6 +137,8 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
         last_s=last_s,
         files=files,
         first=first,
+        sheets=sheets,
+        boxed=boxed,
         resume=record.resume,
         open_file=next((f.name for f in files if f.numbers and f.numbers[0] == first), ""),
     )

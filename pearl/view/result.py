@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pearl.documents.evidence import shown_page
 from pearl.documents.rows import TEXT_COLUMN
 from pearl.errors import Span
 from pearl.trace import (
@@ -327,7 +328,7 @@ def _places(row: Untrusted) -> Iterator[Place]:
         if each.text("match") != "row":
             elided = "elided" if each.text("match") == "elided" else ""
             shown = _marked(text, span, list(each.objects("omitted")))
-            where = _where(source, span, steps, elided)
+            where = _where(source, span, each.whole("page"), steps, elided)
             yield Place(number, text, shown, source, span, steps, elided, where)
             continue
         is_open = each.text("state") == "undecided" or each.inner("fields").has_nothing
@@ -363,8 +364,12 @@ def _marked(text: str, span: Span | None, omitted: Sequence[Untrusted]) -> str:
     return " ".join((shown + text[at:]).split())
 
 
-def _where(source: str, span: Span | None, steps: Iterable[str], elided: str) -> str:
-    place = source if span is None else f"{source}, characters {span.start:,}-{span.end:,}"
+def _where(
+    source: str, span: Span | None, page: int | None, steps: Iterable[str], elided: str
+) -> str:
+    place = shown_page(source, page)
+    if page is None and span is not None:
+        place += f", characters {span.start:,}-{span.end:,}"
     return "; ".join(filter(None, [place, ", ".join(steps), elided]))
 
 

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, cast, get_args
 
@@ -37,6 +37,8 @@ class ResultRecord:
     document: Document | None = None
     problems: tuple[str, ...] = ()
     resume: str = ""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """The files of the document by name, if their pages may be shown."""
 
 
 def id_of(row: Mapping[str, Any]) -> str:
@@ -56,7 +58,8 @@ def id_of(row: Mapping[str, Any]) -> str:
 def record_of_answer(answer: Answer, document: Document | None = None) -> ResultRecord:
     """The record of an answer, with its trace."""
     row = {"id": answer.trace.id, **answer.to_dict()}
-    return ResultRecord(answer.trace.id, row, tuple(answer.trace), document)
+    files = pdf_files(document)
+    return ResultRecord(answer.trace.id, row, tuple(answer.trace), document, files=files)
 
 
 def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
@@ -360,30 +363,39 @@ def with_document(record: ResultRecord, folders: Sequence[Path]) -> ResultRecord
         return record
     wanted = next((e.document_sha256 for e in record.events if isinstance(e, RunStarted)), None)
     problems: list[str] = []
-    other: Document | None = None
+    other: tuple[Document, dict[str, Path]] | None = None
     for folder in folders:
         for path in dict.fromkeys([_within(folder, name), _within(folder, Path(name).name)]):
             if path is None:
                 continue
             try:
-                document = _loaded(path, name)
+                document, files = _loaded(path, name)
             except PearlError as error:
                 problems.append(f"The document cannot be read: {error.message.splitlines()[0]}.")
                 continue
             if wanted is None or document.digest == wanted:
-                return replace(record, document=document)
-            other = other or document
-    told = () if other else tuple(problems[:1])
-    return replace(record, document=other, problems=(*record.problems, *told))
+                return replace(record, document=document, files=files)
+            other = other or (document, files)
+    if other is not None:
+        return replace(record, document=other[0], files=other[1])
+    return replace(record, problems=(*record.problems, *problems[:1]))
 
 
-def _loaded(path: Path, name: str) -> Document:
-    """A file, or the files of a folder as they are asked together."""
+def _loaded(path: Path, name: str) -> tuple[Document, dict[str, Path]]:
+    """A file, or the files of a folder as they are asked together, and their paths by name."""
     if not path.is_dir():
-        return load(path, name=name)
+        return load(path, name=name), {name: path}
     from pearl.retrieval.corpus.sources import find_files  # late: for corpora only
 
-    return join((load(file.path, name=file.label) for file in find_files([path]).files), name)
+    files = {file.label: Path(file.path) for file in find_files([path]).files}
+    return join((load(at, name=label) for label, at in files.items()), name), files
+
+
+def pdf_files(document: Document | None) -> dict[str, Path]:
+    """The PDF files that a document was read from, by name."""
+    names = [document.name, *(name for name, _ in document.parts)] if document else []
+    paths = {name: Path(name) for name in names if name.lower().endswith(".pdf")}
+    return {name: path for name, path in paths.items() if path.is_file()}
 
 
 def _within(folder: Path, name: str) -> Path | None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl import Pearl
-from pearl.documents.document import Document, join
+from pearl.documents.document import Document, join, load
 from pearl.dsl.fields import Field
 from pearl.evals.log import EvalLog
 from pearl.evals.pages import page as evaluation_page
@@ -160,6 +163,23 @@ def a_corpus_of_rows() -> Made:
 3. ans = SHOW(texts, kind) : As a table"""
     replies = {"kind": "1 | Nils left: story\n2 | Boat Owner: table"}
     return _answer("What is each file?", document, scripted(plan, replies), library="seed")
+
+
+def a_pdf() -> Made:
+    """With two cited pages of three as pictures."""
+    from reportlab.pdfgen.canvas import Canvas
+
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    path = Path(folder, "story.pdf")
+    canvas = Canvas(str(path), pagesize=(420, 300), invariant=1)
+    for line in ("He sold the boat because", "Nobody was there.", "Ada bought the boat from Nils"):
+        canvas.drawString(40, 200, line)
+        canvas.drawString(40, 180, "the hull was rotten.")
+        canvas.showPage()
+    canvas.save()
+    replies = {**REPLIES, "reason": "Rotten.\n\n> He sold the boat because the hull was rotten."}
+    return _answer("Why, and who?", load(path), scripted(PLAN, replies), library="seed")
 
 
 def a_composed_answer() -> Made:
@@ -319,6 +339,7 @@ SOURCES: dict[str, Callable[[], Made]] = {
         a_table,
         a_corpus,
         a_corpus_of_rows,
+        a_pdf,
         a_composed_answer,
         nothing,
         a_row,

@@ -206,6 +206,22 @@ def test_keys_and_buttons_step_through_the_evidence(show: Show) -> None:
     assert page.evaluate("scrollY") == 0
 
 
+def test_a_number_leads_to_its_box_on_the_picture_of_its_page(show: Show) -> None:
+    page = show(page_of("a_pdf"), reduced_motion="reduce")
+    assert page.locator("figcaption:visible").all_inner_texts() == ["Page 1", "Page 3"]
+    page.locator("#e2 a.n").click()
+    box = page.locator("svg a:target rect")
+    assert box.evaluate(IS_IN_SIGHT)
+    assert page.locator(".sheet img").last.evaluate("e => e.complete && e.naturalWidth > 400")
+    # What is lit is the line of the quote and not the one below it.
+    place, sheet = box.bounding_box(), page.locator(".sheet img").last.bounding_box()
+    assert place
+    assert sheet
+    scale = sheet["width"] / 420
+    assert place["y"] - sheet["y"] <= (300 - 200 - 8) * scale
+    assert place["y"] + place["height"] - sheet["y"] <= (300 - 180 - 9) * scale
+
+
 def test_rows_of_a_wide_table_are_whole_beyond_the_first_hundred(show: Show) -> None:
     names = [f"column {n}" for n in range(30)]
     rows = [",".join(f"{name} {n}" for name in names) for n in range(150)]

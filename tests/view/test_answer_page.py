@@ -49,7 +49,7 @@ class Page(HTMLParser):
         self.tags.append((tag, dict(attrs)))
         if tag == "mark":
             self.marked.append("")
-        if tag not in ("meta", "path", "rect", "col", "input", "br", "hr"):
+        if tag not in ("meta", "path", "rect", "col", "img", "input", "br", "hr"):
             self._within.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -348,6 +348,30 @@ def test_marks_of_joined_files_and_of_cells_are_where_they_are(tmp_path: Path) -
     marked = Page(text).marked
     assert marked
     assert "Ines" in "".join(marked)
+
+
+def test_a_pdf_that_is_another_one_now_is_shown_as_text(tmp_path: Path) -> None:
+    from reportlab.pdfgen.canvas import Canvas
+
+    def written(*lines: str) -> None:
+        canvas = Canvas(str(tmp_path / "a.pdf"))
+        for line in lines:
+            canvas.drawString(90, 700, line)
+            canvas.showPage()
+        canvas.save()
+
+    sold = "He sold the boat because the hull was rotten."
+    written("Nils left.", sold, "Nobody asked.")
+    document = load(tmp_path / "a.pdf")
+    answer, text = asked("Why did Nils sell the boat?", document)
+    assert [src[:16] for src in Page(text).all("src")] == ["data:image/webp;"]
+    assert "; img-src data:;" in text
+    assert f"{sold} <" in text
+    assert "a.pdf, page 2" in text
+    written("Nils left.", "He kept it.", "Nobody asked.")
+    changed = answer_page(answer, document)
+    assert not Page(changed).all("src")
+    assert Page(changed).marked == [sold]
 
 
 def test_an_answer_that_found_nothing_says_so() -> None:
