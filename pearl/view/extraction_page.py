@@ -12,7 +12,7 @@ from pearl.dsl.fields import Field
 from pearl.errors import Span
 from pearl.view.page import render_page
 from pearl.view.panel import Gap, Piece, highlighted
-from pearl.view.result import Untrusted
+from pearl.view.result import Untrusted, shown_place
 
 MAX_ROWS = 10_000
 """Maximum documents in the grid; the other formats have all."""
@@ -225,10 +225,7 @@ def _passage(
     if source.text is not None and span and text and source.text[span.start : span.end] == text:
         known = sum(len(other.marks) for other in sources.values())
         number = source.marks.setdefault(span, known + 1)
-    page = each.whole("page")
-    places = [name if name != document else "", "" if page is None else f"page {page:,}"]
-    if page is None and span is not None:
-        places.append(f"characters {span.start:,}-{span.end:,}")
+    places = [shown_place(each, hides=document)]
     if not number:
         places.append("not in the text at this place" if source.text else "without its document")
     return Passage(number, _shortened(text, MAX_QUOTE), ", ".join(filter(None, places)))

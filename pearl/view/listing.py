@@ -12,6 +12,7 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Usage
 from pearl.llm.prices import Prices, money, read_prices
 from pearl.view.page import render_page
+from pearl.view.result import Untrusted, shown_place
 from pearl.view.sources import ResultSource, id_of
 
 COLUMNS = (
@@ -153,7 +154,8 @@ def details_of(row: Mapping[str, Any], n_items: int = MAX_ITEMS) -> dict[str, An
         "error": text_of(_mapping(row.get("error")).get("message"), MAX_TEXT),
         "notes": [text_of(note, MAX_TEXT) for note in _items(row.get("notes"), n_items)],
         "evidence": [
-            [text_of(each.get("text"), MAX_TEXT), _where(each)] for each in objects("evidence")
+            [text_of(each.get("text"), MAX_TEXT), text_of(shown_place(Untrusted(each, [])), SHORT)]
+            for each in objects("evidence")
         ],
         "unverified": [
             [text_of(each.get("text"), MAX_TEXT), text_of(each.get("why"), SHORT)]
@@ -168,12 +170,6 @@ def details_of(row: Mapping[str, Any], n_items: int = MAX_ITEMS) -> dict[str, An
             for each in objects("steps")
         ],
     }
-
-
-def _where(each: Mapping[str, Any]) -> str:
-    start, end = number_of(each.get("start")), number_of(each.get("end"))
-    place = "" if start is None or end is None else f"characters {start:,}-{end:,}"
-    return ", ".join(filter(None, [text_of(each.get("source"), SHORT), place]))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

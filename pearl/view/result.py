@@ -6,11 +6,10 @@ Rows are untrusted: fields of a wrong type are left out, and the page reports th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pearl.documents.evidence import shown_page
 from pearl.documents.rows import TEXT_COLUMN
 from pearl.errors import Span
 from pearl.trace import (
@@ -328,7 +327,7 @@ def _places(row: Untrusted) -> Iterator[Place]:
         if each.text("match") != "row":
             elided = "elided" if each.text("match") == "elided" else ""
             shown = _marked(text, span, list(each.objects("omitted")))
-            where = _where(source, span, each.whole("page"), steps, elided)
+            where = "; ".join(filter(None, [shown_place(each), ", ".join(steps), elided]))
             yield Place(number, text, shown, source, span, steps, elided, where)
             continue
         is_open = each.text("state") == "undecided" or each.inner("fields").has_nothing
@@ -364,13 +363,12 @@ def _marked(text: str, span: Span | None, omitted: Sequence[Untrusted]) -> str:
     return " ".join((shown + text[at:]).split())
 
 
-def _where(
-    source: str, span: Span | None, page: int | None, steps: Iterable[str], elided: str
-) -> str:
-    place = shown_page(source, page)
-    if page is None and span is not None:
-        place += f", characters {span.start:,}-{span.end:,}"
-    return "; ".join(filter(None, [place, ", ".join(steps), elided]))
+def shown_place(each: Untrusted, *, hides: str = "") -> str:
+    """The file of a passage, and its page or else its characters, for people; one file may go without saying."""
+    source, span, page = each.text("source"), each.span(), each.whole("page")
+    at = "" if span is None else f"characters {span.start:,}-{span.end:,}"
+    place = ["" if source == hides else source, at if page is None else f"page {page:,}"]
+    return ", ".join(filter(None, [*place, "by OCR" if "ocr" in each else ""]))
 
 
 def _unverified(row: Untrusted) -> Iterator[tuple[str, str, str]]:
