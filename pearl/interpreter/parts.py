@@ -62,7 +62,7 @@ class AnswerPart:
         why: Why it is undecided or refused.
         evidence: Numbers of its passages in `Answer.evidence`, from 1.
         entries: The entries of a list, each with its own passages.
-        reply: The reply of the model, with its quotes.
+        reply: What the model replied, with its quotes.
     """
 
     output: str
@@ -131,15 +131,15 @@ def answer_parts(
             number for number, passage in enumerate(evidence, start=1)
             if not sources.isdisjoint(passage.steps)
         )  # fmt: skip
+        reply = "\n".join(results[source].reply for source in steps if source in sources)
         entries: tuple[ListEntry, ...] = ()
         if isinstance(value, list) and not isinstance(result.value, Rows):
             passages = {number: evidence[number - 1] for number in numbers}
-            replies = "\n".join(results[source].reply for source in sorted(sources))
-            entries = _entries(value, replies, passages)
+            entries = _entries(value, reply, passages)
         if n_same[label] > 1:
             label += _argument(steps[name])
         parts.append(AnswerPart(
-            name, label, value, result.text, result.state, result.why, numbers, entries, result.reply
+            name, label, value, result.text, result.state, result.why, numbers, entries, reply
         ))  # fmt: skip
     return tuple(parts)
 
@@ -274,7 +274,7 @@ def _cited(part: AnswerPart, evidence: Sequence[Evidence]) -> list[Piece]:
         return [piece for e in part.entries for piece in ((f"- {e.text}", e.evidence), ("\n", ()))]
     numbers = {number: evidence[number - 1] for number in part.evidence}
     pieces = cited(part.text, numbers)
-    if not any(marks for _, marks in pieces):
+    if numbers and not any(marks for _, marks in pieces):
         pieces = _above_quotes(part.text, part.reply, numbers) or pieces
     is_marked = any(marks for _, marks in pieces)
     if numbers and not is_marked and len(numbers) <= MAX_MARKS and part.is_decided:

@@ -179,7 +179,9 @@ def a_pdf() -> Made:
         canvas.showPage()
     canvas.save()
     replies = {**REPLIES, "reason": "Rotten.\n\n> He sold the boat because the hull was rotten."}
-    return _answer("Why, and who?", load(path), scripted(PLAN, replies), library="seed")
+    document = load(path, name="story.pdf")
+    answer = asked("Why, and who?", document, scripted(PLAN, replies), library="seed")
+    return replace(record_of_answer(answer, document), files={"story.pdf": path}), result_page
 
 
 def a_composed_answer() -> Made:

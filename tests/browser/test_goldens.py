@@ -41,6 +41,8 @@ PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "table": ("a_table", {}),
     "composed": ("a_composed_answer", {}),
     "nothing": ("nothing", {}),
+    "pdf": ("a_pdf", {}),
+    "extraction": ("an_extraction", {}),
     "refinement": ("a_refinement", {}),
 }
 
