@@ -209,6 +209,7 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
         names.append(TEXT_COLUMN)  # the other columns do not hold what the row says
     sources = {row.source for row in rows}
     has_files = len(sources) > 1 and DOCUMENT not in names
+    has_pages = any(row.page for row in rows)
     words = _words(plan)
     used = _used(rows[0], names, plan, words)
     folded = [name for name in names if name not in used]
@@ -218,6 +219,7 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
     for row in sorted(rows, key=lambda row: row.note == "undecided"):
         cited = {name for name, _ in row.cells}
         cells = [shown_cell(row.source)] if has_files else []
+        cells += [shown_cell(str(row.page or ""))] if has_pages else []
         for name in names:
             text = row.text if name == TEXT_COLUMN else row.fields.get(name, "")
             is_lit = name in cited and 0 < len(text) <= MAX_CELL
@@ -230,7 +232,8 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
             n_left -= len(others)
             cells.append(Cell([Piece(f"{len(folded)}")], others if n_left > 0 else ""))
         lines.append(Line((row.number,), cells, row.note))
-    shown = [*(["file"] if has_files else []), *names, *(["others"] if len(folded) > 1 else [])]
+    before = [*(["file"] if has_files else []), *(["page"] if has_pages else [])]
+    shown = [*before, *names, *(["others"] if len(folded) > 1 else [])]
     whole = make_table(shown, lines)
     return [
         replace(whole, chunks=[lines[:FIRST_ROWS]]),

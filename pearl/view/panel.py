@@ -118,6 +118,7 @@ def highlighted(
     active: list[tuple[int, Span]] = []
     pieces: list[Piece | Gap] = []
     at_end = n_shown = 0
+    begun: set[int] = set()
     for start, end in pairwise(order):
         while n_shown < len(shown) and shown[n_shown].end <= start:
             n_shown += 1
@@ -128,7 +129,8 @@ def highlighted(
             continue
         if start > at_end:
             pieces.append(Gap(start - at_end))
-        begins = sorted(n for n, span in active if span.start == start)
+        begins = sorted({n for n, span in active if span.start == start} - begun)
+        begun.update(begins)
         is_lit = any(span.end - span.start <= MAX_LIT for _, span in active)
         covering = sorted(n for n, _ in active)
         pieces.append(Piece(text[start:end], tuple(covering), tuple(begins), is_lit))
@@ -193,8 +195,9 @@ def files_of(document: Document, marks: Sequence[Mark]) -> list[File]:
         is_whole = [m.is_row and m.span.end - m.span.start >= n_text for m in own]
         whole = tuple(mark.number for mark, is_all in zip(own, is_whole, strict=True) if is_all)
         pairs = [
-            (m.number, Span(m.span.start - span.start, m.span.end - span.start))
+            (m.number, Span(lit.start - span.start, lit.end - span.start))
             for m, is_all in zip(own, is_whole, strict=True)
+            for lit in m.cells or (m.span,)  # the cells that are cited, not the row around them
             if not is_all
         ]
         lines = [] if tables else blocks(highlighted(text, pairs, most=most))

@@ -54,6 +54,7 @@ class Place:
     is_row: bool = False
     fields: Mapping[str, str] = field(default_factory=dict)
     cells: tuple[tuple[str, Span | None], ...] = ()
+    page: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +337,8 @@ def _places(row: Untrusted) -> Iterator[Place]:
         # Where the document is a text, its whole is no column beside the others.
         fields = {k: v for k, v in each.cells("fields").items() if k != TEXT_COLUMN or v != text}
         text = text or each.any("value")
-        yield Place(number, text, "", source, span, steps, note, "", True, fields, tuple(cells))
+        page = each.whole("page")
+        yield Place(number, text, "", source, span, steps, note, "", True, fields, tuple(cells), page)  # fmt: skip
 
 
 def _part(part: Untrusted) -> Part:

@@ -222,6 +222,18 @@ def test_a_number_stands_at_the_line_below_which_the_reply_quotes() -> None:
     assert told == ["He sold it1", "She bought it2"]
 
 
+def test_of_a_row_in_a_text_the_cited_cells_are_lit_and_not_the_row() -> None:
+    def place(text: str) -> dict[str, object]:
+        return {"text": text, "start": STORY.index(text), "end": STORY.index(text) + len(text)}
+
+    cells = [{"column": name, **place(name)} for name in ("the boat", "rotten")]
+    row = {"match": "row", "source": "story.txt", "fields": {}, "cells": cells, "page": 4}
+    row |= place("He sold the boat because the hull was rotten.")
+    page = Page(page_of_row(Document(STORY, "story.txt"), answer="1", evidence=[row]))
+    assert page.marked == ["the boat", "rotten"]
+    assert page.all("id").count("d1") == 1
+
+
 def test_each_entry_has_its_own_quotes_and_one_without_a_quote_says_so() -> None:
     quotes = [{"text": text, "source": "s", "steps": []} for text in ("one", "two")]
     parts = [
