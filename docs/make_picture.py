@@ -1,49 +1,86 @@
-"""Takes docs/pictures/answer.png: the page of the recorded answer of `pearl demo`.
+"""Takes the pictures in docs/pictures: the recorded answer of `pearl demo`, an answer from a PDF, and a grid.
 
-It needs Chromium; Playwright and Pillow come with the group `browser`.
+It needs Chromium; Playwright, Pillow and reportlab come with the groups `browser` and `dev`.
 """
 
 from __future__ import annotations
 
 import io
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
+from reportlab.lib.styles import getSampleStyleSheet
+from reportlab.platypus import Paragraph, SimpleDocTemplate
 
 import pearl
 from pearl.cli.commands.demo import FOLDER, QUESTION
 from pearl.view.answer_page import answer_page
 
-PICTURE = Path(__file__).parent / "pictures/answer.png"
+PICTURES = Path(__file__).parent / "pictures"
+LETTERS = Path(__file__).parents[1] / "tests/docs/folder"
+FIELDS = "patient: str, age: int, seen: date, weight_kg: number?, smoker: yes|no|unknown, drugs: [{name: str, dose_mg: number?}]"
 N_COLOURS = 48
-"""As many as letters and marks need: the file stays below 200 kB."""
+"""As many as letters and marks need: the files stay below 150 kB."""
 SHOW_THE_LONGEST = """
 const marks = [...document.querySelectorAll("mark")];
 marks.sort((a, b) => b.textContent.length - a.textContent.length)[0].scrollIntoView({block: "center"});
 scrollTo(0, 0);
 """
+OPEN_AN_UNDECIDED_FIELD = "location.hash = document.querySelector('td.open a').hash"
 
 
 def main() -> None:
-    """Ask, open the page, show a passage that the answer rests on, take the picture."""
+    """Make the pages, open each, show what it is about, take its picture."""
     chromium = shutil.which("chromium")
-    assert chromium is not None, "the picture is taken by Chromium, which is not installed here"
-    document = pearl.load(FOLDER / "story.txt", name="story.txt")
-    answer = pearl.run(pearl.Pearl("recorded:demo").ask(QUESTION, document))
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        Path(folder, "answer.html").write_text(answer_page(answer, document), encoding="utf-8")
+    assert chromium is not None, "the pictures are taken by Chromium, which is not installed here"
+    story = pearl.load(FOLDER / "story.txt", name="story.txt")
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder = Path(name)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1200, "height": 760}, device_scale_factor=2)
-        page.goto(Path(folder, "answer.html").as_uri())
-        page.evaluate(SHOW_THE_LONGEST)
-        shot = page.screenshot()
+        answer = pearl.run(pearl.Pearl("recorded:demo").ask(QUESTION, story))
+        take(browser, folder, "answer", answer_page(answer, story), SHOW_THE_LONGEST)
+        take(browser, folder, "pdf", page_of_pdf(folder, story.text), "scrollTo(0, 0)")
+        take(browser, folder, "extraction", grid(folder), OPEN_AN_UNDECIDED_FIELD)
         browser.close()
-    with Image.open(io.BytesIO(shot)) as image:
+
+
+def page_of_pdf(folder: Path, text: str) -> str:
+    """The page of an answer from the story as a PDF, without a model."""
+    style = getSampleStyleSheet()["BodyText"]
+    path = folder / "story.pdf"
+    SimpleDocTemplate(str(path)).build([Paragraph(part, style) for part in text.split("\n\n")])
+    document = pearl.load(path)
+    page = answer_page(pearl.run(pearl.Pearl().ask(QUESTION, document)), document)
+    return page.replace(str(path), path.name)
+
+
+def grid(folder: Path) -> str:
+    """The grid of the five letters in docs/extracting.md."""
+    path = folder / "letters.html"
+    command = ["extract", FIELDS, "clinic/", "-o", str(path), "--model", "scripted:clinic.json"]
+    store = ["--store", str(folder / "store")]
+    subprocess.run([sys.executable, "-m", "pearl", *command, *store], cwd=LETTERS, check=False)
+    return path.read_text(encoding="utf-8")
+
+
+def take(browser: Browser, folder: Path, name: str, text: str, script: str) -> None:
+    """The picture of a page after a script."""
+    (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    page = browser.new_page(
+        viewport={"width": 1200, "height": 760}, device_scale_factor=1.5, reduced_motion="reduce"
+    )
+    page.goto((folder / f"{name}.html").as_uri())
+    page.evaluate(script)
+    page.wait_for_timeout(300)
+    with Image.open(io.BytesIO(page.screenshot())) as image:
         few = image.convert("RGB").quantize(N_COLOURS, dither=Image.Dither.NONE)
-        few.save(PICTURE, optimize=True)
+        few.save(PICTURES / f"{name}.png", optimize=True)
+    page.close()
 
 
 if __name__ == "__main__":

@@ -131,15 +131,15 @@ def answer_parts(
             number for number, passage in enumerate(evidence, start=1)
             if not sources.isdisjoint(passage.steps)
         )  # fmt: skip
-        reply = "\n".join(results[source].reply for source in steps if source in sources)
+        replies = "\n".join(results[source].reply for source in steps if source in sources)
         entries: tuple[ListEntry, ...] = ()
         if isinstance(value, list) and not isinstance(result.value, Rows):
             passages = {number: evidence[number - 1] for number in numbers}
-            entries = _entries(value, reply, passages)
+            entries = _entries(value, replies, passages)
         if n_same[label] > 1:
             label += _argument(steps[name])
         parts.append(AnswerPart(
-            name, label, value, result.text, result.state, result.why, numbers, entries, reply
+            name, label, value, result.text, result.state, result.why, numbers, entries, replies
         ))  # fmt: skip
     return tuple(parts)
 
