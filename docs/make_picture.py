@@ -39,14 +39,19 @@ def main() -> None:
     chromium = shutil.which("chromium")
     assert chromium is not None, "the pictures are taken by Chromium, which is not installed here"
     story = pearl.load(FOLDER / "story.txt", name="story.txt")
-    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+    answer = pearl.run(pearl.Pearl("recorded:demo").ask(QUESTION, story))
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        answer = pearl.run(pearl.Pearl("recorded:demo").ask(QUESTION, story))
-        take(browser, folder, "answer", answer_page(answer, story), SHOW_THE_LONGEST)
-        take(browser, folder, "pdf", page_of_pdf(folder, story.text), "scrollTo(0, 0)")
-        take(browser, folder, "extraction", grid(folder), OPEN_AN_UNDECIDED_FIELD)
-        browser.close()
+        pages = {
+            "answer": (answer_page(answer, story), SHOW_THE_LONGEST),
+            "pdf": (page_of_pdf(folder, story.text), "scrollTo(0, 0)"),
+            "extraction": (grid(folder), OPEN_AN_UNDECIDED_FIELD),
+        }
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            for what, (text, script) in pages.items():
+                take(browser, folder, what, text, script)
+            browser.close()
 
 
 def page_of_pdf(folder: Path, text: str) -> str:
@@ -55,7 +60,9 @@ def page_of_pdf(folder: Path, text: str) -> str:
     path = folder / "story.pdf"
     SimpleDocTemplate(str(path)).build([Paragraph(part, style) for part in text.split("\n\n")])
     document = pearl.load(path)
-    page = answer_page(pearl.run(pearl.Pearl().ask(QUESTION, document)), document)
+    page = answer_page(
+        pearl.run(pearl.Pearl().ask("Why did Tobias row across every night?", document)), document
+    )
     return page.replace(str(path), path.name)
 
 
@@ -72,7 +79,7 @@ def take(browser: Browser, folder: Path, name: str, text: str, script: str) -> N
     """The picture of a page after a script."""
     (folder / f"{name}.html").write_text(text, encoding="utf-8")
     page = browser.new_page(
-        viewport={"width": 1200, "height": 760}, device_scale_factor=1.5, reduced_motion="reduce"
+        viewport={"width": 1200, "height": 760}, device_scale_factor=1.3, reduced_motion="reduce"
     )
     page.goto((folder / f"{name}.html").as_uri())
     page.evaluate(script)
