@@ -121,6 +121,7 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
         has_parts=has_entries or not is_all,
         is_table=_is_table(result, rows),
         quotes=quotes,
+        n_in_document=len(quotes.keys() & marks.keys()),
         rows=_first_and_rest(rows, plan),
         n_rows=len(rows),
         n_undecided=sum(row.note == "undecided" for row in rows),

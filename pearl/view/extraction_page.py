@@ -14,7 +14,7 @@ from pearl.view.page import render_page
 from pearl.view.panel import Gap, Piece, highlighted
 from pearl.view.result import Untrusted, shown_place
 
-MAX_ROWS = 10_000
+MAX_ROWS = 3_000
 """Maximum documents in the grid; the other formats have all."""
 
 MAX_TEXTS = 6_000_000
@@ -224,7 +224,8 @@ def _passage(
     number = 0
     if source.text is not None and span and text and source.text[span.start : span.end] == text:
         known = sum(len(other.marks) for other in sources.values())
-        number = source.marks.setdefault(span, known + 1)
+        lit = Span(span.start, min(span.end, span.start + MAX_QUOTE))
+        number = source.marks.setdefault(lit, known + 1)
     places = [shown_place(each, hides=document)]
     if not number:
         places.append("not in the text at this place" if source.text else "without its document")
