@@ -37,20 +37,19 @@ def _pattern(*forms: str) -> Callable[[str], re.Match[str] | None]:
     return lambda text: compiled.fullmatch(text)
 
 
-_of_year_first = _pattern(
-    rf"{_WEEKDAY}(?P<year>\d{{4}})(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<day>\d{{1,2}}){_TIME}"
-)
-_of_numbers = _pattern(
-    rf"{_WEEKDAY}(?P<one>\d{{1,2}})(?P<mark>[-/.])(?P<two>\d{{1,2}})(?P=mark)(?P<year>\d{{4}}|\d{{2}}){_TIME}"
-)
-_of_names = tuple(
-    _pattern(_WEEKDAY + form + _TIME)
+_YEAR_FIRST = rf"{_WEEKDAY}(?P<year>\d{{4}})(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<day>\d{{1,2}}){_TIME}"
+_NUMBERS = rf"{_WEEKDAY}(?P<one>\d{{1,2}})(?P<mark>[-/.])(?P<two>\d{{1,2}})(?P=mark)(?P<year>\d{{4}}|\d{{2}}){_TIME}"
+_NAMES = tuple(
+    _WEEKDAY + form + _TIME
     for form in (
         rf"{_DAY}(?:[ ]of)?[-/. ]{{1,2}}{_MONTH}[-/, ]{{1,2}}{_YEAR}",
         rf"{_MONTH}[- ]{{0,2}}{_DAY}[-, ]{{1,2}}(?P<year>\d{{4}})",
         rf"(?P<year>\d{{4}})[-/, ]{{1,2}}{_MONTH}[-/ ]{{0,2}}{_DAY}",
     )
 )
+_of_year_first = _pattern(_YEAR_FIRST)
+_of_numbers = _pattern(_NUMBERS)
+_of_names = tuple(map(_pattern, _NAMES))
 _of_month = tuple(
     _pattern(form)
     for form in (
@@ -81,6 +80,15 @@ class Period:
     def is_before(self, other: Period) -> bool:
         """Whether the period ends before the other begins; of overlapping periods, neither is before the other."""
         return self.last < other.first
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDate:
+    """A day in a text; without a period, its day and month may be swapped, or it is none of the calendar."""
+
+    start: int
+    end: int
+    period: Period | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +156,33 @@ def read_period(text: str, is_day_first: bool | None = None) -> tuple[Period | N
     if is_day_first is not None and orders.n_open:
         return readings[is_day_first], ""
     return readings[orders.is_day_first()], orders.note()
+
+
+_ANYWHERE = lazy_pattern(
+    r"(?<![\w./-])(?:{})(?!\w|[-/.]\d)".format(
+        "|".join(
+            re.sub(r"\(\?P<\w+>", "(?:", form).replace("(?P=mark)", "[-/.]")
+            for form in (_YEAR_FIRST, _NUMBERS, *_NAMES)
+        )
+    ),
+    re.IGNORECASE,
+)
+
+
+def find_dates(text: str) -> list[FoundDate]:
+    """The days that a text names, in order; numbers with points are read day first.
+
+    Example:
+        >>> [str(found.period and found.period.first) for found in find_dates("from 3.4.2021 to 5/6/2021")]
+        ['2021-04-03', 'None']
+    """
+    dates = []
+    for match in _ANYWHERE.finditer(text):
+        orders = _Orders()
+        month_first, day_first = _read(match[0].strip(), orders)
+        is_clear = month_first == day_first or orders.n_dotted
+        dates.append(FoundDate(match.start(), match.end(), day_first if is_clear else None))
+    return dates
 
 
 def _read(text: str, orders: _Orders) -> tuple[Period | None, Period | None]:

@@ -42,11 +42,21 @@ UNITS = {
         "kg kilogram kilograms", "lb lbs", "oz", "ml milliliter milliliters", "cl", "dl", "l liter liters litre litres",
         "mm", "cm", "m meter meters metre metres", "km kilometer kilometers kilometre kilometres", "mile miles",
         "ft foot feet", "inch inches", "second seconds sec", "minute minutes min", "hour hours h hr hrs",
-        "day days", "week weeks", "month months", "year years", "°c", "°f", "mmhg", "bpm", "mmol",
+        "day days", "week weeks", "month months", "year years yr yrs yo", "°c", "°f", "mmhg", "bpm", "mmol",
     )
     for word in names.split()
 }  # fmt: skip
 """Names of units → one name for each unit."""
+
+DIMENSIONS = (
+    {"ng": "1e-9", "µg": "1e-6", "mg": "1e-3", "g": "1", "kg": "1e3", "oz": "28.349523125", "lb": "453.59237"},
+    {"ml": "1e-3", "cl": "1e-2", "dl": "1e-1", "l": "1"},
+    {"mm": "1e-3", "cm": "1e-2", "m": "1", "km": "1e3", "inch": "0.0254", "ft": "0.3048", "mile": "1609.344"},
+    {"second": "1", "minute": "60", "hour": "3600", "day": "86400", "week": "604800"},
+    {"month": "1", "year": "12"},
+    {"kwh": "1", "mwh": "1e3", "gwh": "1e6"},
+)  # fmt: skip
+"""Units that convert into each other by a factor, each relative to the unit "1" of its dimension."""
 
 
 def month_number(name: str) -> int:

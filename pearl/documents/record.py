@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pearl.documents.evidence import Evidence
+from pearl.documents.evidence.collecting import Evidence
 
 FieldState = Literal["found", "not_stated", "undecided"]
 """Whether a field has a value, the document does not state it, or no value is borne out."""
@@ -14,6 +14,9 @@ FieldState = Literal["found", "not_stated", "undecided"]
 Basis = Literal["", "quoted", "judged", "summary", "person"]
 """How a value follows from its quotes: it stands there (also in another notation); the model judged (yes or
 no, a label in other words); it sums them up; a person gave it."""
+
+PLAIN = "value"
+"""The name of the one field of an entry in a list of plain values."""
 
 FieldScalar = str | int | float | bool | None
 """A value of a field; a date is a text, YYYY-MM-DD."""
@@ -53,6 +56,37 @@ class FieldResult:
     candidates: tuple[Candidate, ...] = ()
     entries: tuple[Mapping[str, FieldResult], ...] = ()
 
+    @property
+    def plain(self) -> Any:
+        """The value; of a list, its values or objects. None for an undecided one, or one that is not stated."""
+        if not self.entries:
+            return self.value
+        if all(entry.keys() == {PLAIN} for entry in self.entries):
+            return [entry[PLAIN].value for entry in self.entries]
+        return [{name: f.value for name, f in entry.items()} for entry in self.entries]
+
+    @property
+    def told(self) -> str:
+        """The value for people, or why there is none; of a list, on one line."""
+        match self.state:
+            case "undecided" if not self.entries:
+                return f"undecided, because {self.why}"
+            case "not_stated":
+                return "not stated"
+        if self.entries:
+            shown = "; ".join(map(told_entry, self.entries))
+            return f"{shown}; undecided, because {self.why}" if self.why else shown
+        if isinstance(self.value, bool):
+            return "yes" if self.value else "no"
+        return str(self.value)
+
+    @property
+    def passages(self) -> tuple[Evidence, ...]:
+        """The passages of the value, of its candidates and of its entries."""
+        own = [*self.evidence, *(e for candidate in self.candidates for e in candidate.evidence)]
+        inner = (e for entry in self.entries for f in entry.values() for e in f.passages)
+        return (*own, *inner)
+
     def to_dict(self) -> dict[str, Any]:
         """The field as JSON data; keys without content are left out."""
         evidence = [passage.to_dict() for passage in self.evidence]
@@ -69,11 +103,38 @@ class FieldResult:
         }
 
 
+def told_entry(entry: Mapping[str, FieldResult]) -> str:
+    """An entry of a list for people, on one line."""
+    if entry.keys() == {PLAIN}:
+        return entry[PLAIN].told
+    return ", ".join(f"{name}: {f.told}" for name, f in entry.items())
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """The fields of one document, or of a part of it, in the order of the schema."""
 
     fields: Mapping[str, FieldResult] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> list[tuple[str, tuple[Evidence, ...]]]:
+        """The fields for people, a line each with its passages; a line for each entry of a list of objects."""
+        lines: list[tuple[str, tuple[Evidence, ...]]] = []
+        for name, result in self.fields.items():
+            if not result.entries or result.entries[0].keys() == {PLAIN}:
+                lines.append((f"{name}: {result.told}", result.passages))
+                continue
+            for i, entry in enumerate(result.entries, start=1):
+                passages = tuple(e for f in entry.values() for e in f.passages)
+                lines.append((f"{name} {i}: {told_entry(entry)}", passages))
+            if result.why:
+                lines.append((f"{name}: undecided, because {result.why}", ()))
+        return lines
+
+    @property
+    def n_values(self) -> int:
+        """The number of fields, those of each entry of a list included."""
+        return sum(sum(map(len, f.entries)) or 1 for f in self.fields.values())
 
     @property
     def undecided(self) -> tuple[str, ...]:

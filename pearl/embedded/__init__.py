@@ -70,6 +70,11 @@ class ExtractiveModel:
                 text = make_standalone(task)
             case DecomposeTask() as task:
                 text = decompose(task)
+            case ActionTask() as task if task.action.extracts:
+                # imported on use: few plans extract
+                from pearl.embedded.extraction import read_lines
+
+                text = read_lines(task)
             case ActionTask(parts=[*parts]) as task:
                 text = await combine(task, parts, self._ranker)
             case ActionTask() as task:

@@ -18,6 +18,8 @@ from pearl.documents.evidence import (
     shown_page,
     shown_ranks,
 )
+from pearl.documents.evidence.collecting import add_passage
+from pearl.documents.record import FieldResult, Record
 from pearl.documents.rows import Row, Rows, shortened
 from pearl.documents.table import cell_span
 from pearl.dsl.graph import PlanGraph
@@ -244,6 +246,7 @@ class Answer(ShownInNotebooks):
         method: `plan`, or `direct` if there was no valid plan and the fallback was enabled.
         understood: How the question was understood; None if it was planned unchanged.
         agreement: How far independent plans agree; None for a single plan.
+        record: The fields that the steps of the plan extract; None for other plans.
     """
 
     question: str
@@ -265,6 +268,7 @@ class Answer(ShownInNotebooks):
     understood: Understood | None = None
     agreement: Agreement | None = None
     document_notes: tuple[str, ...] = ()
+    record: Record | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -338,6 +342,9 @@ class Answer(ShownInNotebooks):
 
     def _flaw(self) -> str:
         """The flaw of an answer whose status would otherwise be `answered`; "" for none."""
+        for step in self.steps:
+            if step.record is not None and step.why:
+                return step.why
         for quote in self.unverified:
             if quote.reason in ("missing", "apart", "negation"):
                 return f"step '{quote.step}': {quote.why}: '{shortened(quote.text, MAX_TOLD)}'"
@@ -390,6 +397,7 @@ class Answer(ShownInNotebooks):
             "answer": self.text,
             "markdown": self.markdown,
             "parts": [part.to_dict() for part in self.parts],
+            **({} if self.record is None else {"record": self.record.to_dict()}),
             **({"why": self.why} if self.why else {}),
             "method": self.method,
             "model": self.model,
@@ -449,7 +457,7 @@ def compose(
     unsure = [result.output for result in results if result.is_void]
     if unsure and not any(by_output[name].state in ("undecided", "refused") for name in names):
         names = (unsure[0], *names)  # a later step used it
-    evidence, unverified = collect(step_replies(graph, results), document)
+    evidence, unverified = step_evidence(graph, results, document)
     fetched = [(each.output, each.fetched) for each in results if each.fetched is not None]
     if fetched:
         evidence = tuple(
@@ -483,11 +491,38 @@ def compose(
         trace=trace,
         parts=parts,
         composed=composed,
+        record=_united_record(results),
         rows=row_evidence(
             outputs, document, fetched, [each.cited for each in results if each.cited is not None]
         ),
         document_notes=document.notes,
     )
+
+
+def _united_record(results: Sequence[StepResult]) -> Record | None:
+    """The fields of all steps that extract; a name that another step uses, too, has that of its step before it."""
+    fields: dict[str, FieldResult] = {}
+    records = [(result.output, result.record) for result in results if result.record is not None]
+    for output, record in records:
+        for name, result in record.fields.items():
+            fields[f"{output}.{name}" if name in fields else name] = result
+    return Record(fields) if records else None
+
+
+def step_evidence(
+    graph: PlanGraph, results: Sequence[StepResult], document: Document
+) -> tuple[tuple[Evidence, ...], tuple[Unverified, ...]]:
+    """The passages that steps quote or take values from, and their quotes that are not verified."""
+    evidence, unverified = collect(step_replies(graph, results), document)
+    records = [result.record for result in results if result.record is not None]
+    if not records:
+        return evidence, unverified
+    passages = {(each.span, each.omitted): each for each in evidence}
+    for record in records:
+        for result in record.fields.values():
+            for passage in result.passages:
+                add_passage(passages, passage)
+    return tuple(passages.values()), unverified
 
 
 def step_replies(graph: PlanGraph, results: Sequence[StepResult]) -> list[StepReply]:

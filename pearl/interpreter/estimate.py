@@ -171,6 +171,12 @@ class CostEstimator:
             self._compute(step, action)
         elif action.reads_rows:
             return self._by_row(step)
+        elif action.extracts_all:
+            task, _ = self._calls.task(step, self._texts)
+            costs = self._formed(task, self._ask(task))
+            n = costs.calls.upper * self._reply_tokens
+            self._hold(step.output, PossibleRows(0 if n == inf else int(n), n))
+            return costs
         elif action.asks_table:
             return self._of_table(step, action)
         else:
@@ -234,7 +240,7 @@ class CostEstimator:
 
     def _formed(self, task: ActionTask, costs: StepCosts) -> StepCosts:
         """Costs of a call whose reply has a form, including a possible repetition."""
-        if task.gives is ValueType.TEXT:
+        if task.gives is ValueType.TEXT and not task.action.extracts:
             return costs
         cap = self._limits.prompt_tokens
         calls = costs.calls + Range(0, 1)
@@ -656,7 +662,7 @@ class CostEstimator:
 
     def _merging(self, task: ActionTask, parts: Range) -> tuple[Range, Range]:
         """Calls that merge the results of the chunks, and the tokens of their prompts."""
-        if parts.most == 1:
+        if parts.most == 1 or task.action.extracts:
             return NONE, NONE
         none = self._unknown.tokens(self._calls.request(replace(task, parts=())).prompt)
         least = int(parts.least > 1)

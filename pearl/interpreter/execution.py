@@ -13,7 +13,6 @@ from pearl.actions import by_search, native
 from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
 from pearl.actions.values import EmptyListError, Value, as_text, behind
 from pearl.documents.document import Document
-from pearl.documents.evidence import collect
 from pearl.documents.numbers import UnclearNumberError
 from pearl.documents.rows import DOCUMENT, Rows
 from pearl.dsl.checker import CheckedPlan
@@ -30,7 +29,7 @@ from pearl.errors import (
     UsageError,
 )
 from pearl.interpreter.agreement import Agreement, PlanAnswer
-from pearl.interpreter.answer import Answer, compose, step_replies
+from pearl.interpreter.answer import Answer, compose, step_evidence
 from pearl.interpreter.asking import Asker, TextReply
 from pearl.interpreter.companies import ShownPassage, why_of_another
 from pearl.interpreter.composing import compose_answer, composed_result
@@ -160,6 +159,11 @@ class _Interpreter:
                 n_characters, partial(self._compute, step, action, before, values, why)
             )
         inputs = {name: result.as_input for name, result in before.items()}
+        if action.extracts:
+            # imported on use: few plans extract
+            from pearl.interpreter.extracting import extract
+
+            return await extract(step, inputs, self._row_calls, self._asker)
         if action.reads_rows:
             row_step = self._row_calls.step(step, inputs)
             reader = RowReader(step, row_step, self._row_calls, self._asker, self._items)
@@ -196,8 +200,8 @@ class _Interpreter:
     ) -> StepResult:
         """The answer from the results of other steps."""
         document = self._calls.document
-        replies = step_replies(self._graph, list(before.values()))
-        evidence, _ = await off_loop(len(document.text), partial(collect, replies, document))
+        gather_evidence = partial(step_evidence, self._graph, list(before.values()), document)
+        evidence, _ = await off_loop(len(document.text), gather_evidence)
         names = [reference.name for reference in step.references()]
         make = partial(answer_parts, self._graph, before, names, evidence)
         parts = await off_loop(sum(len(result.reply) for result in before.values()), make)

@@ -22,7 +22,7 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.results import StepResult
 from pearl.replies.typed import State, read_reply
 
-PartValue = str | int | float | bool | Decimal | list[Any] | None
+PartValue = str | int | float | bool | Decimal | list[Any] | dict[str, Any] | None
 
 Piece = tuple[str, tuple[int, ...]]
 """A piece of a text, and the numbers of the evidence that it quotes or cites."""
@@ -136,6 +136,12 @@ def answer_parts(
         if isinstance(value, list) and not isinstance(result.value, Rows):
             passages = {number: evidence[number - 1] for number in numbers}
             entries = _entries(value, replies, passages)
+        if result.record is not None:
+            places = {(e.span, e.omitted): n for n, e in enumerate(evidence, start=1)}
+            entries = tuple(
+                ListEntry(line, tuple(dict.fromkeys(places[e.span, e.omitted] for e in passages)))
+                for line, passages in result.record.lines
+            )
         if n_same[label] > 1:
             label += _argument(steps[name])
         parts.append(AnswerPart(
@@ -168,6 +174,8 @@ def _sources(
 
 def _plain(result: StepResult) -> PartValue:
     """The value as Python data."""
+    if result.record is not None:
+        return {name: field.plain for name, field in result.record.fields.items()}
     match result.value:
         case Rows() as rows if rows.columns:
             return [{name: row.fields.get(name, "") for name in rows.columns} for row in rows]

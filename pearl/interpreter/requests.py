@@ -10,6 +10,8 @@ from typing import Any
 from pearl.actions.searching import SearchedDocument, placed, shown_with_tables
 from pearl.actions.values import Value, as_text
 from pearl.documents.document import Document
+from pearl.documents.evidence import Verifier
+from pearl.documents.evidence.finding import TableRowFinder
 from pearl.documents.rows import Rows, document_rows
 from pearl.documents.table.apart import TablesApart
 from pearl.dsl.graph import PlanGraph
@@ -108,6 +110,11 @@ class RequestBuilder:
     def _rows(self) -> Rows:
         return document_rows(self.document)
 
+    @cached_property
+    def verifier(self) -> Verifier:
+        """Looks quotes up in the document."""
+        return Verifier(self._text, TableRowFinder(self.document))
+
     def length(self, step: Step) -> int:
         """Number of characters of the document in a step's arguments."""
         return len(self._text) * any(map(_is_context, step.arguments))
@@ -186,7 +193,9 @@ class RequestBuilder:
             last = self._last = task, action_messages(task)
         return last[1]
 
-    def again(self, request: Request, reply: str, why: str, wanted: ValueType) -> Request | None:
+    def again(
+        self, request: Request, reply: str, why: str, wanted: ValueType | None
+    ) -> Request | None:
         """The request after an unusable reply, with the reason; None if it does not fit."""
         again = replace(request, messages=again_messages(request.messages, reply, why, wanted))
         share = self.limits.max_prompt_tokens
@@ -300,12 +309,23 @@ class RequestBuilder:
         n_tokens = 0
         if is_counted:
             n_tokens = await off_loop(len(document), partial(self.count, document))
+        extracts = task.action.extracts  # what is not shown would seem not to be stated
+        if extracts and n_tokens <= (available_tokens or n_tokens):
+            return Context("full", (document,), 1.0)
         if (
             available_tokens is not None and 0 < available_tokens < n_tokens
-            and limits.max_parts is None and self.is_split(document)
+            and ((limits.max_parts is None and self.is_split(document)) or extracts)
         ):  # fmt: skip
             size = chunk_size(available_tokens)
             parts = await off_loop(len(document), partial(self.cut, document, size))
+            frame = (limits.prompt_tokens or 0) - available_tokens
+            share = limits.max_prompt_tokens
+            is_over = share is not None and n_tokens + len(parts) * frame > share
+            if extracts and (limits.strategy == "full" or is_over):
+                raise ContextOverflowError(
+                    f"the document has {n_tokens:,} tokens, a call has room for {available_tokens:,}",
+                    help="extraction reads the whole document: use --context auto, or a larger model",
+                )
             return Context("map-reduce", parts, 1.0)
         query = " ".join([*(value for _, value in task.arguments), task.explanation])
         corpus = self.corpus(document)

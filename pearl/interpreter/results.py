@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pearl.actions.groups import NONE
 from pearl.actions.values import Fetched, Scalar, Value, as_text, behind
 from pearl.documents.evidence import Evidence
+from pearl.documents.record import Record
 from pearl.documents.rows import Rows, shortened
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
@@ -62,6 +63,7 @@ class StepResult:
     verdicts: Mapping[str, int] = field(default_factory=dict, repr=False)
     composed: tuple[tuple[str, tuple[Evidence, ...]], ...] = field(default=(), repr=False)
     composed_notes: tuple[str, ...] = ()
+    record: Record | None = field(default=None, repr=False)
 
     @property
     def text(self) -> str:
@@ -104,6 +106,7 @@ class StepResult:
             **({"why": self.why} if self.why else {}),
             **({"truncated": self.truncated} if self.truncated else {}),
             **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
+            **({} if self.record is None else {"record": self.record.to_dict()}),
             "quotes": list(self.quotes),
             "native": self.is_native,
             "context": self.context,

@@ -47,6 +47,9 @@ def usable(
     if is_blank(split.text):
         message = f"the reply of {completion.model} is blank"
         raise ModelError(message, kind="empty", usage=usage, reply=text)
+    reasoning = "\n".join(filter(None, (completion.reasoning, split.reasoning)))
+    if _is_record(split.text, request):
+        return replace(completion, text=split.text, reasoning=reasoning)
     from pearl.replies.unusable import unusable  # late: 20 ms of patterns
 
     problem = unusable(split.text)
@@ -58,7 +61,6 @@ def usable(
     if request is not None and _is_echo(split.text, request):
         message = f"{completion.model} repeats its prompt instead of replying"
         raise ModelError(message, kind="refused", usage=usage, reply=text)
-    reasoning = "\n".join(filter(None, (completion.reasoning, split.reasoning)))
     return replace(completion, text=split.text, reasoning=reasoning)
 
 
@@ -67,6 +69,13 @@ def trimmed(error: ModelError, model: str) -> ModelError:
     loop = loop_in(error.reply) if error.kind == "truncated" else None
     error.reply = without_reasoning(error.reply).text
     return error if loop is None else repeats(model, loop, error.usage, error.reply)
+
+
+def _is_record(text: str, request: Request | None) -> bool:
+    """Whether a reply to an extraction is JSON: it may have only nulls, or fields like those of a tool call."""
+    task = request and request.task
+    is_asked = isinstance(task, ActionTask) and task.action.extracts
+    return is_asked and text.lstrip()[:1] in ("{", "[", "`")
 
 
 def _is_for_reader(problem: Unusable, request: Request | None) -> bool:

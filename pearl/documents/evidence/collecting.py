@@ -216,19 +216,28 @@ def _add(
     quote: Quote,
     document: Document,
 ) -> None:
+    add_passage(found, passage_at(quote, step, document))
+
+
+def add_passage(found: dict[tuple[Span, tuple[Span, ...]], Evidence], passage: Evidence) -> None:
+    """Add a passage; one that is there already belongs to more steps."""
+    key = passage.span, passage.omitted
+    before = found.setdefault(key, passage)
+    steps = tuple(dict.fromkeys((*before.steps, *passage.steps)))
+    if steps != before.steps:
+        found[key] = replace(before, steps=steps)
+
+
+def passage_at(quote: Quote, step: str, document: Document) -> Evidence:
+    """The passage of a document that a verified quote of a step stands for."""
     span = Span(quote.spans[0].start, quote.spans[-1].end)
     omitted = tuple(
         _trimmed(document.text, Span(one.end, other.start), span.start)
         for one, other in pairwise(quote.spans)
     )
-    before = found.get((span, omitted))
-    if before is not None:
-        if step not in before.steps:
-            found[span, omitted] = replace(before, steps=(*before.steps, step))
-        return
     source, start = document.locate(span.start)
     match: Match = "elided" if omitted else "exact" if quote.result == "exact" else "normalised"
-    found[span, omitted] = Evidence(
+    return Evidence(
         document.text[span.start : span.end],
         span,
         (step,),

@@ -149,10 +149,21 @@ class Verifier:
             found = self._normal.original(*at)
         if not is_passage(piece) and not self._stands_once(needle):
             return Quote(wording, (), "short")
-        start, end = with_units(self._text, found.start, found.end)
-        span = Span(with_negation(self._text, start), end)
+        span = self._widened(found)
         is_exact = self._text[span.start : span.end] == piece
         return Quote(wording, (span,), "exact" if is_exact else "normalised")
+
+    def _widened(self, found: Span) -> Span:
+        """A match with the unit after it and the negation before it."""
+        start, end = with_units(self._text, found.start, found.end)
+        return Span(with_negation(self._text, start), end)
+
+    def places(self, quote: str) -> Iterator[Span]:
+        """Every place of a quote without omissions, also of a short one."""
+        needle, begin = NormalText(quote), 0
+        while (at := self._normal.find(needle, begin)) is not None and at[0] < at[1]:
+            yield self._widened(self._normal.original(*at))
+            begin = at[1]
 
     def _exactly(self, quote: str) -> Span | None:
         at = -1
