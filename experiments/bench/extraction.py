@@ -1,6 +1,6 @@
 """Does an extraction take what a document says, and nothing else; and what does it cost this process?
 
-    python experiments/bench/extraction.py [--documents N] [--quick] [--seed N] [--profile] [--prompts FILE]
+    python experiments/bench/extraction.py [--documents N] [--quick] [--seed N] [--prompts FILE]
 
 Documents of 1,500 to 2,500 tokens are made up: 12 fields and 2 lists are planted in many notations, some
 are absent, some stand there twice with different values, between sentences about other people, in other
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import cProfile
 import json
 import random
 import resource
@@ -134,11 +133,10 @@ TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "nin
 
 
 class Stated(NamedTuple):
-    """A value as a document states it, and the sentence; `is_judged` if it follows in other words."""
+    """A value as a document states it, and the sentence."""
 
     value: Any
     quote: str
-    is_judged: bool = False
 
 
 class Made(NamedTuple):
@@ -170,109 +168,32 @@ def decimals(number: float, draw: random.Random) -> str:
     return draw.choice([text, german, text.replace(",", " ")])
 
 
+# fmt: off
 def one_of(field: str, draw: random.Random) -> Stated:
     """A value of a field in one of its notations."""
-    day = date(1930, 1, 1) + timedelta(days=draw.randrange(30_000))
-    match field:
-        case "patient":
-            first, last = draw.choice(FIRST), draw.choice(LAST)
-            forms = [
-                f"Patient: {last}, {first}",
-                f"This letter concerns {first} {last}, whom we saw",
-                f"Name: {first.upper()} {last.upper()}",
-            ]
-            return Stated(f"{first} {last}", draw.choice(forms))
-        case "born":
-            return Stated(
-                day.isoformat(),
-                f"{draw.choice(['Born on', 'Date of birth:', 'DOB'])} {written(day, draw)}",
-            )
-        case "admitted":
-            day = date(2021, 1, 1) + timedelta(days=draw.randrange(1_500))
-            return Stated(
-                day.isoformat(),
-                f"{draw.choice(['Admitted on', 'Day of admission:', 'Came to the ward on'])} {written(day, draw)}",
-            )
-        case "age":
-            n = draw.randrange(20, 100)
-            forms = [
-                f"Age: {n}",
-                f"The {n}-year-old was tired",
-                f"At admission {in_words(n)} years old",
-                f"Aged {n} at admission",
-                f"| Age | {n} |",
-            ]
-            return Stated(n, draw.choice(forms))
-        case "weight_kg":
-            n = draw.randrange(450, 1200) / 10
-            forms = [
-                f"Weight: {n} kg",
-                f"Weight - {n} kg",
-                f"The scales showed {round(n * 1000):,} g",
-                f"Body weight ({str(n).replace('.', ',')} kg)",
-            ]
-            return Stated(n, draw.choice(forms))
-        case "creatinine":
-            n = draw.randrange(50, 400) / 100
-            return Stated(
-                n,
-                draw.choice(
-                    [
-                        f"Creatinine {n} mg/dl",
-                        f"creatinine was {n} mg per dl that day",
-                        f"Creatinine: {n}",
-                    ]
-                ),
-            )
-        case "smoker":
-            forms = [
-                ("yes", "Smokes a pack a day"),
-                ("no", "Denies smoking"),
-                ("no", "Never smoked"),
-                ("yes", "Smoker: yes"),
-                ("no", "Smoker: no"),
-                ("yes", "Has smoked for decades"),
-            ]
-            return Stated(*draw.choice(forms))
-        case "severity":
-            label = draw.choice(["mild", "moderate", "severe"])
-            other = {
-                "mild": "hardly noticeable",
-                "moderate": "of medium grade",
-                "severe": "life-threatening",
-            }[label]
-            if draw.random() < 0.3:
-                return Stated(label, f"The course was {other}", is_judged=True)
-            return Stated(
-                label,
-                draw.choice(
-                    [f"A {label} course", f"Severity: {label}", f"We saw a {label.upper()} form"]
-                ),
-            )
-        case "consent":
-            forms = [
-                (True, "The operation was agreed to"),
-                (False, "The operation was refused"),
-                (True, "Consent: yes"),
-                (False, "Did not consent to the operation"),
-            ]
-            return Stated(*draw.choice(forms))
-        case "invoice_eur":
-            n = draw.randrange(100_000, 900_000) / 100
-            forms = [
-                f"Invoice: EUR {decimals(n, draw)}",
-                f"The invoice of {decimals(n, draw)} € was sent",
-                f"Invoice total {n:.2f} euros",
-            ]
-            return Stated(n, draw.choice(forms))
-        case "insurer":
-            name = draw.choice(INSURERS)
-            return Stated(name, draw.choice([f"Insured with {name}", f"Insurer: {name}"]))
-    n, organ = draw.randrange(2, 9), draw.choice(ORGANS)
-    return Stated(
-        f"{n} nodules in the {organ}",
-        f"The scan showed {ONES[n]} nodules of up to 8 mm in the {organ}",
-    )
+    first, last, organ, insurer = map(draw.choice, (FIRST, LAST, ORGANS, INSURERS))
+    born = date(1930, 1, 1) + timedelta(days=draw.randrange(30_000))
+    came = date(2021, 1, 1) + timedelta(days=draw.randrange(1_500))
+    age, weight, lab, sum_, n = draw.randrange(20, 100), draw.randrange(450, 1200) / 10, draw.randrange(50, 400) / 100, draw.randrange(100_000, 900_000) / 100, draw.randrange(2, 9)
+    grade, other = draw.choice([("mild", "hardly noticeable"), ("moderate", "of medium grade"), ("severe", "life-threatening")])
+    smoker = draw.choice([("yes", "Smokes a pack a day"), ("no", "Denies smoking"), ("no", "Never smoked"), ("yes", "Smoker: yes"), ("no", "Smoker: no"), ("yes", "Has smoked for decades")])
+    consent = draw.choice([(True, "The operation was agreed to"), (False, "The operation was refused"), (True, "Consent: yes"), (False, "Did not consent to the operation")])
+    value, sentences = {
+        "patient": (f"{first} {last}", [f"Patient: {last}, {first}", f"This letter concerns {first} {last}, whom we saw", f"Name: {first.upper()} {last.upper()}"]),
+        "born": (born.isoformat(), [f"Born on {written(born, draw)}", f"Date of birth: {written(born, draw)}", f"DOB {written(born, draw)}"]),
+        "admitted": (came.isoformat(), [f"Admitted on {written(came, draw)}", f"Day of admission: {written(came, draw)}", f"Came to the ward on {written(came, draw)}"]),
+        "age": (age, [f"Age: {age}", f"The {age}-year-old was tired", f"At admission {in_words(age)} years old", f"Aged {age} at admission", f"| Age | {age} |"]),
+        "weight_kg": (weight, [f"Weight: {weight} kg", f"Weight - {weight} kg", f"The scales showed {round(weight * 1000):,} g", f"Body weight ({str(weight).replace('.', ',')} kg)"]),
+        "creatinine": (lab, [f"Creatinine {lab} mg/dl", f"creatinine was {lab} mg per dl that day", f"Creatinine: {lab}"]),
+        "smoker": (smoker[0], [smoker[1]]),
+        "severity": (grade, [f"A {grade} course", f"Severity: {grade}", f"We saw a {grade.upper()} form", f"The course was {other}"]),
+        "consent": (consent[0], [consent[1]]),
+        "invoice_eur": (sum_, [f"Invoice: EUR {decimals(sum_, draw)}", f"The invoice of {decimals(sum_, draw)} € was sent", f"Invoice total {sum_:.2f} euros"]),
+        "insurer": (insurer, [f"Insured with {insurer}", f"Insurer: {insurer}"]),
+        "finding": (f"{n} nodules in the {organ}", [f"The scan showed {ONES[n]} nodules of up to 8 mm in the {organ}"]),
+    }[field]
+    return Stated(value, draw.choice(sentences))
+# fmt: on
 
 
 JUDGED = frozenset({"smoker", "severity", "consent"})
@@ -332,13 +253,6 @@ def made(seed: int) -> Made:
     )
 
 
-class Lie(NamedTuple):
-    """A lie about a field."""
-
-    field: str
-    kind: str
-
-
 def wrong_value(stated: Stated, name: str, draw: random.Random) -> Any:
     """A value that differs from the stated one."""
     value = stated.value
@@ -350,15 +264,15 @@ def wrong_value(stated: Stated, name: str, draw: random.Random) -> Any:
         return f"{9 + draw.randrange(9)}{value[1:]}"
     others = {"smoker": ["yes", "no"], "severity": ["mild", "moderate", "severe"]}.get(name)
     while others is None:
-        other = one_of(name, draw).value
+        other = one_of(name if name in SCALARS else "insurer", draw).value
         if other != value and not (name == "patient" and set(other.split()) & set(value.split())):
             return other
     return draw.choice([each for each in others if each != value])
 
 
-def reply_of(doc: Made, lies_of: random.Random | None) -> tuple[str, list[Lie]]:
+def reply_of(doc: Made, lies_of: random.Random | None) -> tuple[str, dict[str, str]]:
     """The reply of an oracle, and the lies in it."""
-    lies: list[Lie] = []
+    lies: dict[str, str] = {}
 
     def said(name: str, stated: Stated, others: list[str]) -> dict[str, Any]:
         value, quote = stated.value, stated.quote
@@ -366,13 +280,13 @@ def reply_of(doc: Made, lies_of: random.Random | None) -> tuple[str, list[Lie]]:
             kind = lies_of.choice(["wrong value", "invented quote", "quote of another field"])
             if kind == "wrong value":
                 value = wrong_value(stated, name, lies_of)
-                kind = "wrong judgement" if stated.is_judged else kind
+                kind += ", of a judgement" * quote.startswith("The course was")
             elif kind == "invented quote":
                 quote = f"It is noted that {quote} without doubt"
             else:
                 quote = lies_of.choice(others)
                 kind = f"{kind}, of a judgement" if name in JUDGED else kind
-            lies.append(Lie(name, kind))
+            lies[name] = kind
         return {"value": value, "quote": quote}
 
     quotes = {name: stated[0].quote for name, stated in doc.fields.items() if stated}
@@ -457,7 +371,7 @@ async def measured(n: int, *, first: int, lies: bool, shown: list[str]) -> dict[
     ratio, memory = 0.0, {}
     for seed in range(first, first + n):
         doc = made(seed)
-        current, said = reply_of(doc, random.Random(-seed) if lies else None)
+        current, lied = reply_of(doc, random.Random(-seed) if lies else None)
         document = Document(doc.text, f"{seed}.txt")
         began = time.process_time()
         answer = await pearl.execute(plan, document)
@@ -465,7 +379,6 @@ async def measured(n: int, *, first: int, lies: bool, shown: list[str]) -> dict[
         assert answer.record is not None
         own = counter.count(doc.text) + counter.count(FIELDS)
         ratio = max(ratio, counter.count(prompts[-1]) / own)
-        lied = {lie.field: lie.kind for lie in said}
         told.update(lied.values())
         for path, what, result in judged(doc, answer.record):
             kind = lied.get(path)
@@ -499,7 +412,6 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1_000)
     parser.add_argument("--quick", action="store_true", help="20 documents")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--profile", action="store_true")
     parser.add_argument("--prompts", type=Path)
     given = parser.parse_args()
     n = 20 if given.quick else given.documents
@@ -509,16 +421,10 @@ def main() -> None:
         for seed in range(5):
             asyncio.run(pearl.execute(PLAN, Document(made(seed).text, f"{seed}.txt")))
         given.prompts.write_text("\n\n=====\n\n".join(seen[::2]), encoding="utf-8")
-    profile = cProfile.Profile() if given.profile else None
     results = {}
     for name, lies in (("honest", False), ("lying", True)):
         shown: list[str] = []
-        if profile is not None and not lies:
-            profile.enable()
         results[name] = asyncio.run(measured(n, first=given.seed, lies=lies, shown=shown))
-        if profile is not None and not lies:
-            profile.disable()
-            profile.print_stats("tottime")
         print(f"{name} oracle")
         for key, value in results[name].items():
             print(f"  {key:36} {value}")

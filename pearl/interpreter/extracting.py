@@ -48,8 +48,8 @@ from pearl.replies.extracted import (
 MAX_PLACES = 200
 """Maximum places of a short quote that are examined."""
 
-MAX_BEFORE = 120
-"""Characters before a passage in which a negation is looked for, and around it for its lines."""
+MAX_AROUND = 120
+"""Characters around a passage in which a negation, and the ends of its lines, are looked for."""
 
 MAX_NAMED = 6
 """Maximum undecided fields that a reason names."""
@@ -187,12 +187,13 @@ class _Value:
     why: str = ""
 
 
-def _checked(output: str, fields: Sequence[Field], read: _Read, asker: Asker) -> Record:
+def _checked(
+    output: str, fields: Sequence[Field], read: _Read, asker: Asker, at: int = 0
+) -> Record:
     """The record of a text: what all replies about its parts say, and their quotes bear out."""
     document = asker.calls.document
     checker = _Checker(output, document, asker.calls.verifier)
     parts: list[_Part | None] = []
-    at = 0
     for text, _ in read.parts:
         if text == document.text or (start := document.text.find(text, at)) < 0:
             parts.append(None)
@@ -302,8 +303,9 @@ class _Checker:
         results = []
         for quote, each in zip(places, pieces, strict=True):
             start = quote.spans[0].start
-            before = text[max(start - MAX_BEFORE, 0) : start]
-            results.append(agreed(field, claim.value, each, before))
+            before = text[max(start - MAX_AROUND, 0) : start]
+            end = quote.spans[-1].end
+            results.append(agreed(field, claim.value, each, before, text[end : end + MAX_AROUND]))
         return results[0]
 
     def _place(self, text: str, field: Field, part: _Part | None, near: Sequence[Span]) -> Quote:
@@ -339,10 +341,10 @@ class _Checker:
     def _lines(self, span: Span) -> Span:
         """The whole lines of a passage."""
         text = self._document.text
-        start = text.rfind("\n", max(0, span.start - MAX_BEFORE), span.start) + 1
-        end = text.find("\n", span.end, span.end + MAX_BEFORE)
+        start = text.rfind("\n", max(0, span.start - MAX_AROUND), span.start) + 1
+        end = text.find("\n", span.end, span.end + MAX_AROUND)
         return Span(
-            start or max(0, span.start - MAX_BEFORE), end if end >= 0 else span.end + MAX_BEFORE
+            start or max(0, span.start - MAX_AROUND), end if end >= 0 else span.end + MAX_AROUND
         )
 
 
@@ -370,7 +372,7 @@ def _united(field: Field, values: Sequence[_Value], unread: str) -> FieldResult:
     """One result from everything that is said of a field."""
     stated: list[_Value] = []
     for each in values:
-        if each.value is None:
+        if not (each.value is not None and each.evidence):
             continue
         i = next((i for i, s in enumerate(stated) if same_value(field, s.value, each.value)), None)
         if i is None:
@@ -378,8 +380,7 @@ def _united(field: Field, values: Sequence[_Value], unread: str) -> FieldResult:
         else:
             more = tuple(e for e in each.evidence if e not in stated[i].evidence)
             stated[i] = replace(stated[i], evidence=(*stated[i].evidence, *more))
-    labels = [each for each in stated if not each.evidence]  # `unknown`: it is not stated
-    stated = [each for each in stated if each.evidence]
+    label = next((v.value for v in values if v.value is not None and not v.evidence), None)
     doubtful = next((each for each in values if each.why), None)
     candidates = tuple(Candidate(each.value, each.evidence) for each in stated)
     if len(stated) > 1:
@@ -395,7 +396,7 @@ def _united(field: Field, values: Sequence[_Value], unread: str) -> FieldResult:
         return FieldResult("found", one.value, basis=one.basis, evidence=one.evidence)
     if unread:
         return FieldResult("undecided", why=unread)
-    return FieldResult("not_stated", labels[0].value if labels else None)
+    return FieldResult("not_stated", label)  # a label such as `unknown`
 
 
 def _told(value: FieldScalar) -> str:
@@ -472,8 +473,10 @@ async def _each_row(
     )
     reads = await gather([_read(step, task, fields, asker) for task in tasks])
     records = {}
+    shown = row_step.shown(rows)
+    starts = {text: row.spans[0].start for text, row in zip(shown, rows, strict=True) if row.spans}
     for text, read in zip(texts, reads, strict=True):
-        checking = partial(_checked, step.output, fields, read, asker)
+        checking = partial(_checked, step.output, fields, read, asker, starts.get(text, 0))
         records[text] = await off_loop(len(text), checking)
     unread = dict.fromkeys((field.name for field in fields), None)
 
@@ -482,7 +485,7 @@ async def _each_row(
         record = records.get(shown or "")
         return row.with_fields(blank if record is None else _cells(record.fields))
 
-    answered = tuple(map(with_cells, rows, row_step.shown(rows)))
+    answered = tuple(map(with_cells, rows, shown))
     columns = (*rows.columns, *unread)
     result = computed(step, row_step.task.action, replace(rows, rows=answered, columns=columns))
     return replace(

@@ -119,6 +119,9 @@ VALUES = [
     ("habit: str", "no habits apart from smoking", "smoking", "smoking"),
     ("habit: str", "no evidence of\ndaily smoking", "smoking", NO),
     ("drug: str", "denies pain\nAspirin twice a day", "Aspirin", "Aspirin"),
+    ("habit: str", "Smoking: none", "smoking", NO),
+    ("habit: str", "smoking was denied", "smoking", NO),
+    ("smoker: bool", "Smoker: yes. Diabetes: no", False, NO),
     ("habit: str", "not seen by Dr. Smoking", "Smoking", NO),
     ("denied: str (denied_habits)", "denies smoking and drinking", "smoking", "smoking"),
     ("day: date", "on March 5, 2021", "2021-03-05", "2021-03-05"),
@@ -196,6 +199,16 @@ def test_a_quote_has_to_be_in_the_document(value: Any, quote: Any, why: str) -> 
     result = field("age: int?", LETTER, value, quote)
     assert result.state == "undecided"
     assert why in result.why
+
+
+@pytest.mark.parametrize(
+    "text", ["Smoker: no", "| Smoker | no |", "He is no smoker.", "Smoking: denied"]
+)
+def test_a_quote_is_read_in_its_clause(text: str) -> None:
+    quote = "Smoking" if "Smoking" in text else "smoker" if "smoker" in text else "Smoker"
+    assert field("smoker: bool", f"Age: 54\n{text}\nTall", True, quote).state == "undecided"
+    assert field("smoker: bool", f"Age: 54\n{text}\nTall", False, quote).value is False
+    assert field("habit: str", f"Age: 54\n{text}\nTall", quote, quote).state == "undecided"
 
 
 def test_a_repeated_quote_counts_if_it_names_what_it_is_about() -> None:

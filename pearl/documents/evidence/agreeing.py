@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from pearl.documents.dates import find_dates
 from pearl.documents.english import DIMENSIONS, NUMBER_WORD, ONES, SCALES, TENS, UNITS
-from pearl.documents.evidence.finding import negations
+from pearl.documents.evidence.finding import n_words, negations
 from pearl.documents.evidence.normal import NormalText
 from pearl.documents.numbers import CURRENCIES, UnclearNumberError, plain, quantity, quoted
 from pearl.documents.passages import STOP_WORDS
@@ -36,20 +36,22 @@ class DisagreementError(ValueError):
 
 
 def agreed(
-    field: Field, value: Stated, pieces: Sequence[str], before: str = ""
+    field: Field, value: Stated, pieces: Sequence[str], before: str = "", after: str = ""
 ) -> tuple[FieldScalar, Basis]:
     """The value of a field and how it follows from a passage; `DisagreementError` if it does not.
 
-    The passage is divided where its quote leaves something out; `before` is the text before it on its line.
+    The passage is divided where its quote leaves something out; `before` and `after` stand around it in
+    the document.
     """
     if field.type == "bool" or (field.type == "label" and _truths(field)):
-        return _truth(field, value, " ".join(pieces))
+        return _truth(field, value, " ".join(pieces), before, after)
     if field.type == "text":
         return _summary(_text(value), " ... ".join(pieces))
     reasons = []
     for i, piece in enumerate(pieces):
         try:
-            return _READERS[field.type](field, value, piece, "" if i else before)
+            context = "" if i else before, "" if pieces[i + 1 :] else after
+            return _READERS[field.type](field, value, piece, *context)
         except DisagreementError as error:
             reasons.append(str(error))
     raise DisagreementError(reasons[0])
@@ -74,7 +76,7 @@ def _text(value: Stated) -> str:
 _CODE = lazy_pattern(r"\bn(?:o|r|[°º])s?[.:°º]?\s*(?=[#(]?\w*\d)", re.I)
 """`No. 12`, which denies nothing."""
 _CLAUSE = lazy_pattern(
-    r"(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bProf)[.;!?|](?!\d)|\n(?!\s?(?-i:[a-zà-ÿ]))"
+    r"[.;!?|](?!\d)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bProf\.)|\n(?!\s?(?-i:[a-zà-ÿ]))"
     r"|\b(?:but|however|although|though|aber|mais)\b"
     r"|\b(?:no|not|none|without)\b[^.;!?]*?\b(?:apart from|except(?:ing| for)?|other than|besides)\b",
     re.I,
@@ -93,14 +95,27 @@ def _negations(text: str) -> list[str]:
 _BRACKETS = str.maketrans("()[]", "  , ")
 
 
-def _refuse_denied(field: Field, before: str, value: str, *, in_part: bool = False) -> None:
-    """Refuse a value if the clause before it denies it, unless the field is of what is denied."""
+_DENIED = lazy_pattern(
+    r"[ \t]*(?:[:=|(–-]+[ \t]*(?P<word>no|none|nil|negative|denied|absent|nein|keine?)(?=\W*(?:\Z|\n|[.,;|)]))"
+    r"|(?:(?:is|was|are|were)[ ])?(?P<said>denied|absent|negative|not present|ruled out|excluded)\b)",
+    re.I,
+)
+"""What denies the words before it: `fever: none`, `fever was absent`."""
+
+
+def _refuse_denied(
+    field: Field, before: str, value: str, after: str = "", *, in_part: bool = False
+) -> None:
+    """Refuse a value if the text around it denies it, unless the field is of what is denied."""
     clause = _CLAUSE.split(before)[-1]
     if in_part:
         clause = _PART.split(clause)[-1]
-    words = _negations(clause)
+    words = [
+        *_negations(clause),
+        *(filter(None, d.groups()) if (d := _DENIED.match(after)) else ()),
+    ]
     if words and not _negations(_words_of(field)):
-        raise DisagreementError(f"'{words[-1]}' stands before {quoted(value)} in the document")
+        raise DisagreementError(f"'{words[-1]}' beside {quoted(value)} in the document denies it")
 
 
 def _words_of(field: Field) -> str:
@@ -118,7 +133,9 @@ def _tokens(text: str) -> list[str]:
     return [word for word in words if word]
 
 
-def _copied(field: Field, value: Stated, passage: str, before: str) -> tuple[FieldScalar, Basis]:
+def _copied(
+    field: Field, value: Stated, passage: str, before: str, after: str
+) -> tuple[FieldScalar, Basis]:
     """A value that stands in its passage, or all of whose words stand there side by side."""
     text = " ".join(_text(value).split())
     start = _place(text, passage)
@@ -132,7 +149,7 @@ def _copied(field: Field, value: Stated, passage: str, before: str) -> tuple[Fie
                 raise DisagreementError(f"{quoted(missing[0])} is not in the quote")
             raise DisagreementError(f"{quoted(text)} does not stand together in the quote")
         start = max(passage.casefold().find(min(wanted, key=words.index)), 0)
-    _refuse_denied(field, before + passage[:start], text)
+    _refuse_denied(field, before + passage[:start], text, (passage + after)[start + len(text) :])
     return text, "quoted"
 
 
@@ -190,7 +207,9 @@ def _label_key(text: str) -> str:
     return " ".join(re.sub(r"[_\s]+", " ", text).casefold().split()).strip(" .\"'")
 
 
-def _label(field: Field, value: Stated, passage: str, before: str) -> tuple[FieldScalar, Basis]:
+def _label(
+    field: Field, value: Stated, passage: str, before: str, after: str
+) -> tuple[FieldScalar, Basis]:
     label = label_of(field, _text(value) if not isinstance(value, bool) else str(value))
     if label is None:
         labels = ", ".join(field.labels)
@@ -203,7 +222,8 @@ def _label(field: Field, value: Stated, passage: str, before: str) -> tuple[Fiel
             standing.setdefault(each, start)
             left = left[:start] + "\x00" * len(text) + left[start + len(text) :]
     if label in standing:
-        _refuse_denied(field, before + passage[: standing[label]], label)
+        end = standing[label] + len(label)
+        _refuse_denied(field, before + passage[: standing[label]], label, (passage + after)[end:])
         return label, "quoted" if len(standing) == 1 else "judged"
     if standing:
         raise DisagreementError(f"the quote says {quoted(next(iter(standing)))}")
@@ -216,10 +236,10 @@ def _label(field: Field, value: Stated, passage: str, before: str) -> tuple[Fiel
 _YES = frozenset({"yes", "true", "y", "ja", "oui", "sí", "si"})
 _NO = frozenset({"no", "false", "n", "nein", "non"})
 _LITERAL = lazy_pattern(
-    rf"(?:[:=|\t?]|\A)\s*[\[(]?(?P<word>{'|'.join(sorted(_YES | _NO, key=len, reverse=True))})[\])]?\s*[.|;,]?\s*\Z",
+    rf"(?:[:=|\t?]|\A)[ \t]*[\[(]?(?P<word>{'|'.join(sorted(_YES | _NO, key=len, reverse=True))})[\])]?[ \t]*(?=[.|;,\n]|\Z)",
     re.I,
 )
-"""The end of `Smoker: no`."""
+"""The answer in `Smoker: no`."""
 
 
 _OPEN_TRUTH = lazy_pattern(
@@ -240,8 +260,10 @@ def _truths(field: Field) -> dict[str, bool]:
     return truths if len(set(truths.values())) == 2 else {}
 
 
-def _truth(field: Field, value: Stated, passage: str) -> tuple[FieldScalar, Basis]:
-    """Yes or no: a quote with a negation means no, any other quote yes."""
+def _truth(
+    field: Field, value: Stated, passage: str, before: str, after: str
+) -> tuple[FieldScalar, Basis]:
+    """Yes or no: a quote with a negation means no, any other quote yes; a short one is read in its clause."""
     truths = _truths(field)
     result: FieldScalar
     if isinstance(value, Decimal):
@@ -256,15 +278,20 @@ def _truth(field: Field, value: Stated, passage: str) -> tuple[FieldScalar, Basi
             value = next(label for label, is_true in truths.items() if is_true == value)
         label = label_of(field, value)
         if label is None or label not in truths:
-            return _label(field, value, passage, "")
+            return _label(field, value, passage, before, after)
         result, is_yes = label, truths[label]
-    if literal := _LITERAL.search(passage):
-        if (literal["word"].casefold() in _YES) != is_yes:
-            raise DisagreementError(f"the quote says '{literal['word']}'")
+    literals = [match["word"] for match in _LITERAL.finditer(passage)]
+    if not literals and (match := _LITERAL.match(after.lstrip(" *"))):
+        literals = [match["word"]]
+    for word in literals:
+        if (word.casefold() in _YES) != is_yes:
+            raise DisagreementError(f"the quote says '{word}'")
+    if literals:
         return result, "quoted"
-    if (doubt := _OPEN_TRUTH.search(passage)) and doubt[0].casefold() not in _words_of(
-        field
-    ).casefold():
+    if n_words(passage) <= 2:
+        passage = f"{_CLAUSE.split(before)[-1]} {passage} {_CLAUSE.split(after)[0]}"
+    doubt = _OPEN_TRUTH.search(passage)
+    if doubt and doubt[0].casefold() not in _words_of(field).casefold():
         raise DisagreementError(f"'{doubt[0]}' in the quote leaves it open")
     denied, own = Counter(_negations(passage)), Counter(_negations(_words_of(field)))
     if missing := own - denied:
@@ -281,7 +308,9 @@ def _truth(field: Field, value: Stated, passage: str) -> tuple[FieldScalar, Basi
 # Dates
 
 
-def _date(field: Field, value: Stated, passage: str, before: str) -> tuple[FieldScalar, Basis]:
+def _date(
+    field: Field, value: Stated, passage: str, before: str, after: str
+) -> tuple[FieldScalar, Basis]:
     text = _text(value).strip()
     stated = find_dates(text)
     if len(stated) != 1 or (stated[0].start, stated[0].end) != (0, len(text)):
@@ -519,7 +548,9 @@ def _factor(unit: str, wanted: str) -> Decimal | None:
     return None
 
 
-def _number(field: Field, value: Stated, passage: str, before: str) -> tuple[FieldScalar, Basis]:
+def _number(
+    field: Field, value: Stated, passage: str, before: str, after: str
+) -> tuple[FieldScalar, Basis]:
     unit = _unit_of_field(field.name, field.description)
     number = _stated_number(value, unit)
     if field.type == "int" and number != number.to_integral_value():
