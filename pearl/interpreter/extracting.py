@@ -385,7 +385,8 @@ def _united(field: Field, values: Sequence[_Value], unread: str) -> FieldResult:
     candidates = tuple(Candidate(each.value, each.evidence) for each in stated)
     if len(stated) > 1:
         told = " and ".join(
-            f"{_told(each.value)} ({_where(each.evidence[0])})" for each in stated[:3]
+            f"{_told(each.value)} ({each.evidence[0].where.partition(';')[0]})"
+            for each in stated[:3]
         )
         return FieldResult("undecided", why=f"the document says {told}", candidates=candidates)
     if doubtful is not None:
@@ -401,11 +402,6 @@ def _united(field: Field, values: Sequence[_Value], unread: str) -> FieldResult:
 
 def _told(value: FieldScalar) -> str:
     return quoted(value) if isinstance(value, str) else str(value)
-
-
-def _where(passage: Evidence) -> str:
-    span = passage.source_span
-    return f"{passage.source}, characters {span.start:,}-{span.end:,}"
 
 
 # ---------------------------------------------------------------------------------------------
