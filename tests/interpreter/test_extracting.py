@@ -67,6 +67,7 @@ VALUES = [
     ("age: int? (at admission, in years)", "a 54-year-old man", 54, 54),
     ("age: int", "aged fifty-four", "54", 54),
     ("age: int", "Age: 54", 54.0, 54),
+    ("age: int", "aged 54 on 5 March 2021", 54, 54),
     ("age: int", "Age: 54.5", 54, NO),
     ("age: int", "aged about 54", 54, NO),
     ("age: int", "more than 60 years", 60, NO),
@@ -209,6 +210,28 @@ def test_a_quote_is_read_in_its_clause(text: str) -> None:
     assert field("smoker: bool", f"Age: 54\n{text}\nTall", True, quote).state == "undecided"
     assert field("smoker: bool", f"Age: 54\n{text}\nTall", False, quote).value is False
     assert field("habit: str", f"Age: 54\n{text}\nTall", quote, quote).state == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("text", "quote", "value"),
+    [
+        ("She took more than\n60 mg daily", "60 mg", NO),
+        ("She took about 60 mg daily", "60 mg daily", NO),
+        ("She took 60 mg or more", "60 mg", NO),
+        ("She took 60 tablets", "60", NO),
+        ("She took 50 mg to 60 mg", "60 mg", NO),
+        ("She took 50 mg, then 60 mg", "60 mg", 60),
+        ("Dose:\n- 60 mg", "60 mg", 60),
+        ("Dose (60 mg) a day", "60 mg", 60),
+    ],
+)
+def test_a_number_is_read_with_what_stands_around_its_quote(
+    text: str, quote: str, value: Any
+) -> None:
+    result = field("dose_mg: number", f"On that day:\n{text}\nand so on", 60, quote)
+    assert (result.state, result.value) == (
+        ("undecided", None) if value is NO else ("found", value)
+    )
 
 
 def test_a_repeated_quote_counts_if_it_names_what_it_is_about() -> None:

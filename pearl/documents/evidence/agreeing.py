@@ -30,6 +30,9 @@ Stated = str | Decimal | bool
 
 MAX_DIGITS = 30
 
+MAX_BESIDE = 40
+"""Characters around a passage that may change its numbers."""
+
 
 class DisagreementError(ValueError):
     """A value does not follow from its quote; the message says why."""
@@ -392,7 +395,9 @@ _RANGE_BEFORE = lazy_pattern(
 )
 _PAIR = lazy_pattern(r"(?<![\d/])\d{2,3}/\d{2,3}(?![\d/])")
 """Two readings in one: a blood pressure of `120/80`."""
-_LIST_MARK = lazy_pattern(r"\A\s*[-–•*]\s+|(?<=\w)\s+[-–—]\s+\Z")
+_LIST_MARK = lazy_pattern(r"\A\s*[-–•*]\s+|(?<=[\w:.)])\s+[-–—]\s+\Z")
+_ASIDE = lazy_pattern(r"\s(?:\((?!in\s)|[<>≤≥~])|[;\n]")
+"""The end of what belongs to a number: `184 mg/l (ref < 5)`."""
 _NAMES_OF_UNITS = {
     **UNITS, **{unit: unit for dimension in DIMENSIONS for unit in dimension}, "pct": "%",
 }  # fmt: skip
@@ -402,25 +407,23 @@ def _amounts(text: str) -> Iterator[_Amount]:
     """The numbers of a text in digits and in words, except those in dates other than years."""
     text = plain(text) if not text.isascii() else text
     dates = find_dates(text)
-    matches = [
-        match for match in _NUMBER.finditer(text)
-        if not any(d.start <= match.start() < d.end for d in dates) or len(match[0]) == 4
-    ]  # fmt: skip
+    matches = list(_NUMBER.finditer(text))
     pairs = {pair.start(): pair.end() for pair in _PAIR.finditer(text)}
     for i, match in enumerate(matches):
         start, end = match.span()
         before = text[matches[i - 1].end() if i else 0 : start]
         after = text[end : matches[i + 1].start() if i + 1 < len(matches) else len(text)]
         in_date = any(d.start <= start < d.end for d in dates)
+        if in_date and len(match[0]) != 4:
+            continue
         if in_date:
             before, after = "", ""
         elif start in pairs:
             after = text[pairs[start] :][: len(after) or 8]
         elif end in pairs.values():
             before = ""
-        yield _amount(
-            match, before, after, text, is_alone=in_date or start in pairs or end in pairs.values()
-        )
+        is_alone = in_date or start in pairs or end in pairs.values()
+        yield _amount(match, before, after, text, is_alone=is_alone)
 
 
 def _amount(match: re.Match[str], before: str, after: str, text: str, *, is_alone: bool) -> _Amount:
@@ -438,6 +441,7 @@ def _amount(match: re.Match[str], before: str, after: str, text: str, *, is_alon
         elif (lead[-1:] in ":/" and lead[-2:-1].isdigit()) or re.match(r"[:/]\d", rest):
             flaw = f"{shown} is part of another figure in the quote"
     before = _LIST_MARK.sub(" ", before)
+    after = _ASIDE.split(after, maxsplit=1)[0]
     if before.endswith("(") and not after.startswith(")"):
         before = before[:-1]
     try:
@@ -557,7 +561,10 @@ def _number(
         raise DisagreementError(f"{number:f} is not a whole number")
     scale = scale_of(f"{_words_of(field)} {field.description}") or 0
     flaw = ""
-    for amount in _amounts(passage):
+    lead = before[-MAX_BESIDE:]  # "more than" may stand before the quote
+    for amount in _amounts(lead + passage + after[:MAX_BESIDE]):
+        if not len(lead) <= amount.start < len(lead) + len(passage):
+            continue
         if amount.number is None:
             flaw = flaw or amount.flaw
             continue
@@ -580,7 +587,8 @@ def _number(
         if why:
             flaw = why
             continue
-        _refuse_denied(field, before + passage[: amount.start], amount.text, in_part=True)
+        start = amount.start - len(lead)
+        _refuse_denied(field, before + passage[:start], amount.text, in_part=True)
         is_whole = number == number.to_integral_value()
         return (int(number) if is_whole else float(number)), "quoted"
     raise DisagreementError(flaw or f"{_shown(number)} is not in the quote")
