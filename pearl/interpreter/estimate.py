@@ -240,7 +240,16 @@ class CostEstimator:
 
     def _formed(self, task: ActionTask, costs: StepCosts) -> StepCosts:
         """Costs of a call whose reply has a form, including a possible repetition."""
-        if task.gives is ValueType.TEXT and not task.action.extracts:
+        if task.action.extracts:  # the request about each part may be repeated
+            n = costs.calls.upper
+            added = self._counter.most(self._reply_tokens) + AGAIN_TOKENS + HELD_TOKENS
+            return StepCosts(
+                costs.calls + Range(0, costs.calls.most),
+                Range(costs.input_tokens.least, 2 * costs.input_tokens.upper + n * added),
+                Range(costs.output_tokens.least, 2 * n * self._reply_tokens),
+                costs.depth + Range(0, 1), costs.prefixes,
+            )  # fmt: skip
+        if task.gives is ValueType.TEXT:
             return costs
         cap = self._limits.prompt_tokens
         calls = costs.calls + Range(0, 1)

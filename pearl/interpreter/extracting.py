@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from typing import Literal
 
 from pearl.actions.by_row import each_of
@@ -44,9 +43,6 @@ from pearl.replies.extracted import (
     read_extracted,
     wanted_fields,
 )
-
-MAX_PLACES = 200
-"""Maximum places of a short quote that are examined."""
 
 MAX_AROUND = 120
 """Characters around a passage in which a negation, and the ends of its lines, are looked for."""
@@ -239,9 +235,11 @@ class _Checker:
                 if any(f.state != "not_stated" for f in results.values()):
                     entries.append((at, results))
         entries.sort(key=lambda entry: entry[0])
-        kept = tuple(
-            entry for i, (at, entry) in enumerate(entries) if (at, entry) not in entries[:i]
-        )
+        different: dict[int, list[Mapping[str, FieldResult]]] = {}
+        for at, results in entries:
+            if results not in (here := different.setdefault(at, [])):
+                here.append(results)
+        kept = tuple(results for here in different.values() for results in here)
         why = next((claims.why for _, claims in said if claims.why), "")
         state: Literal["found", "not_stated", "undecided"] = "found" if kept else "not_stated"
         return FieldResult("undecided" if why else state, why=why, entries=kept)
@@ -315,37 +313,30 @@ class _Checker:
             if where is None:
                 continue
             found = where.verifier.verify(text)
-            if found.result == "short":
-                found = self._repeated(found, field, where, near)
+            spans = tuple(Span(s.start + where.start, s.end + where.start) for s in found.spans)
+            if found.result == "short" and (span := self._repeated(text, field, where, near)):
+                return Quote(text, (span,), "normalised")
             if found.is_verified:
-                spans = tuple(Span(s.start + where.start, s.end + where.start) for s in found.spans)
                 return replace(found, spans=spans)
             quote = found if quote.result == "missing" else quote
         return quote
 
-    def _repeated(self, quote: Quote, field: Field, where: _Part, near: Sequence[Span]) -> Quote:
-        """A short quote: on a line of the other passages of its entry, or anywhere if it names what it is about."""
-        spans = list(islice(where.verifier.places(quote.text), MAX_PLACES))
-        lines = [self._lines(span) for span in near]
-        beside = [
-            span for span in spans
-            if any(
-                line.start <= span.start + where.start and span.end + where.start <= line.end
-                for line in lines
-            )
-        ]  # fmt: skip
-        if not beside and (where.is_line or _is_telling(field, quote.text)):
-            beside = spans
-        return Quote(quote.text, (beside[0],), "normalised") if beside else quote
-
-    def _lines(self, span: Span) -> Span:
-        """The whole lines of a passage."""
+    def _repeated(
+        self, quote: str, field: Field, where: _Part, near: Sequence[Span]
+    ) -> Span | None:
+        """A short quote: on the lines of the other passages of its entry, or where it stands first if that is clear enough."""
         text = self._document.text
-        start = text.rfind("\n", max(0, span.start - MAX_AROUND), span.start) + 1
-        end = text.find("\n", span.end, span.end + MAX_AROUND)
-        return Span(
-            start or max(0, span.start - MAX_AROUND), end if end >= 0 else span.end + MAX_AROUND
-        )
+        for span in near:
+            start = text.rfind("\n", max(0, span.start - MAX_AROUND), span.start) + 1
+            start = start or max(0, span.start - MAX_AROUND)
+            end = text.find("\n", span.end, span.end + MAX_AROUND)
+            line = text[start : end if end >= 0 else span.end + MAX_AROUND]
+            if place := next(Verifier(line).places(quote), None):
+                return Span(start + place.start, start + place.end)
+        if not (where.is_line or _is_telling(field, quote)):
+            return None
+        place = next(where.verifier.places(quote), None)
+        return place and Span(where.start + place.start, where.start + place.end)
 
 
 _SAYS_NONE = lazy_pattern(
