@@ -236,10 +236,10 @@ class _Checker:
                     entries.append((at, results))
         entries.sort(key=lambda entry: entry[0])
         different: dict[int, list[Mapping[str, FieldResult]]] = {}
-        for at, results in entries:
-            if results not in (here := different.setdefault(at, [])):
-                here.append(results)
-        kept = tuple(results for here in different.values() for results in here)
+        for at, each in entries:
+            if each not in (here := different.setdefault(at, [])):
+                here.append(each)
+        kept = tuple(each for here in different.values() for each in here)
         why = next((claims.why for _, claims in said if claims.why), "")
         state: Literal["found", "not_stated", "undecided"] = "found" if kept else "not_stated"
         return FieldResult("undecided" if why else state, why=why, entries=kept)
