@@ -313,11 +313,13 @@ class _Checker:
             if where is None:
                 continue
             found = where.verifier.verify(text)
-            spans = tuple(Span(s.start + where.start, s.end + where.start) for s in found.spans)
             if found.result == "short" and (span := self._repeated(text, field, where, near)):
                 return Quote(text, (span,), "normalised")
+            if found.is_verified and where.start:
+                spans = [Span(s.start + where.start, s.end + where.start) for s in found.spans]
+                return replace(found, spans=tuple(spans))
             if found.is_verified:
-                return replace(found, spans=spans)
+                return found
             quote = found if quote.result == "missing" else quote
         return quote
 

@@ -403,8 +403,9 @@ _NAMES_OF_UNITS = {
 }  # fmt: skip
 
 
-def _amounts(text: str) -> Iterator[_Amount]:
-    """The numbers of a text in digits and in words, except those in dates other than years."""
+def _amounts(text: str, low: int = 0, high: int | None = None) -> Iterator[_Amount]:
+    """The numbers of a part of a text in digits and in words, except those in dates other than years."""
+    high = len(text) if high is None else high
     text = plain(text) if not text.isascii() else text
     dates = find_dates(text)
     matches = list(_NUMBER.finditer(text))
@@ -414,7 +415,7 @@ def _amounts(text: str) -> Iterator[_Amount]:
         before = text[matches[i - 1].end() if i else 0 : start]
         after = text[end : matches[i + 1].start() if i + 1 < len(matches) else len(text)]
         in_date = any(d.start <= start < d.end for d in dates)
-        if in_date and len(match[0]) != 4:
+        if not low <= start < high or (in_date and len(match[0]) != 4):
             continue
         if in_date:
             before, after = "", ""
@@ -445,7 +446,9 @@ def _amount(match: re.Match[str], before: str, after: str, text: str, *, is_alon
     if before.endswith("(") and not after.startswith(")"):
         before = before[:-1]
     try:
-        read = quantity(f"{before[-60:]}{digits}{after[:60]}", is_point_decimal="," in shown)
+        read = quantity(
+            f"{before[-MAX_BESIDE:]}{digits}{after[:MAX_BESIDE]}", is_point_decimal="," in shown
+        )
     except UnclearNumberError as error:
         number = _DIGITS_ONLY.fullmatch(digits) and Decimal(digits)
         return _Amount(shown, start, number or None, flaw=flaw or str(error))
@@ -562,9 +565,8 @@ def _number(
     scale = scale_of(f"{_words_of(field)} {field.description}") or 0
     flaw = ""
     lead = before[-MAX_BESIDE:]  # "more than" may stand before the quote
-    for amount in _amounts(lead + passage + after[:MAX_BESIDE]):
-        if not len(lead) <= amount.start < len(lead) + len(passage):
-            continue
+    around = lead + passage + after[:MAX_BESIDE]
+    for amount in _amounts(around, len(lead), len(lead) + len(passage)):
         if amount.number is None:
             flaw = flaw or amount.flaw
             continue
