@@ -137,17 +137,19 @@ class Record:
         return sum(sum(map(len, f.entries)) or 1 for f in self.fields.values())
 
     @property
-    def undecided(self) -> tuple[str, ...]:
-        """The paths of the undecided fields: `age`, `drugs[0].dose_mg`."""
-        paths: list[str] = []
+    def paths(self) -> dict[str, FieldResult]:
+        """Every field by its path, those of the entries of lists included: `age`, `drugs[0].dose_mg`."""
+        paths: dict[str, FieldResult] = {}
         for name, result in self.fields.items():
-            if result.state == "undecided":
-                paths.append(name)
+            paths[name] = result
             for i, entry in enumerate(result.entries):
-                paths += [
-                    f"{name}[{i}].{key}" for key, f in entry.items() if f.state == "undecided"
-                ]
-        return tuple(paths)
+                paths |= {f"{name}[{i}].{key}": f for key, f in entry.items()}
+        return paths
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """The paths of the undecided fields."""
+        return tuple(path for path, f in self.paths.items() if f.state == "undecided")
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON data, by the name of the field."""

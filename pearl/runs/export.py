@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -24,8 +25,11 @@ _BATCH = 1_000
 """Rows per batch of a Parquet file."""
 _MAX_OUTPUTS = 200
 """Maximum columns for outputs of plans; `steps` has all of them."""
+_TYPES: Mapping[str, type] = {**dict.fromkeys(_NUMBERS, float), **dict.fromkeys(_TOKENS, int)}
 _MAX_CELL = 32_767
 """Maximum characters of a cell of Excel."""
+_MAX_SHEET_NAME = 31
+"""Maximum characters of the name of a sheet of Excel."""
 
 
 def write_table(
@@ -44,9 +48,11 @@ def write_table(
     columns = _columns(rows())
     cells = ({name: cell(row) for name, cell in columns.items()} for row in rows())
     if form == "csv":
-        return _write_csv(cells, list(columns), file, raw_cells=raw_cells)
-    write = _write_excel if form == "xlsx" else _write_parquet
-    return write(cells, list(columns), file)
+        return write_csv(cells, list(columns), file, raw_cells=raw_cells)
+    types = {name: _TYPES.get(name, str) for name in columns}
+    if form == "xlsx":
+        return write_excel([("results", columns, cells)], file)
+    return write_parquet(cells, types, file)
 
 
 def write_rows(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
@@ -80,9 +86,14 @@ def write_evidence(rows: Callable[[], Iterable[Mapping[str, Any]]], file: IO[str
         writer.writerow(inert("undecided" if cell is None else cell) for cell in cells)
 
 
-def _write_csv(
-    cells: Iterable[Mapping[str, Any]], names: Sequence[str], file: IO[str], *, raw_cells: bool
+def write_csv(
+    cells: Iterable[Mapping[str, Any]],
+    names: Sequence[str],
+    file: IO[str],
+    *,
+    raw_cells: bool = False,
 ) -> int:
+    """Write a table as CSV, in which a spreadsheet evaluates no cell; returns its number of rows."""
     import csv
 
     shown: Callable[[Any], Any] = (lambda cell: cell) if raw_cells else inert
@@ -95,56 +106,80 @@ def _write_csv(
     return n_rows
 
 
-def _write_excel(cells: Iterator[Mapping[str, Any]], names: Sequence[str], file: IO[str]) -> int:
-    require_extra("excel", "writing Excel", "openpyxl")
+def write_excel(
+    tables: Iterable[tuple[str, Iterable[str], Iterable[Mapping[str, Any]]]], file: IO[str]
+) -> int:
+    """Write tables (name, columns, rows) as sheets; returns the number of rows of the first."""
+    check_format("xlsx")
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
     book = Workbook(write_only=True)
-    sheet = book.create_sheet("results")
-    sheet.freeze_panes = "A2"
+    n_rows: list[int] = []
+    for name, columns, rows in tables:
+        # Openpyxl makes names different.
+        sheet = book.create_sheet(re.sub(r"[\[\]:*?/\\']", "_", name)[:_MAX_SHEET_NAME])
+        sheet.freeze_panes = "A2"
 
-    def cell(value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        text = ILLEGAL_CHARACTERS_RE.sub("\ufffd", value)
-        made = WriteOnlyCell(sheet, text if len(text) <= _MAX_CELL else f"{text[: _MAX_CELL - 1]}…")
-        made.data_type = "s"  # never a formula
-        return made
+        def cell(value: Any, sheet: Any = sheet) -> Any:
+            if not isinstance(value, str):
+                return value
+            text = ILLEGAL_CHARACTERS_RE.sub("\ufffd", value)
+            if len(text) > _MAX_CELL:
+                text = f"{text[: _MAX_CELL - 1]}…"
+            made = WriteOnlyCell(sheet, text)
+            made.data_type = "s"  # never a formula
+            return made
 
-    sheet.append(list(map(cell, names)))
-    n_rows = 0
-    for row in cells:
-        sheet.append([cell(row[name]) for name in names])
-        n_rows += 1
+        names = list(columns)
+        sheet.append(list(map(cell, names)))
+        n_rows.append(0)
+        for row in rows:
+            sheet.append([cell(row[name]) for name in names])
+            n_rows[-1] += 1
     book.save(file.buffer)  # type: ignore[attr-defined]
-    return n_rows
+    return n_rows[0]
 
 
-def _write_parquet(cells: Iterator[Mapping[str, Any]], names: Sequence[str], file: IO[str]) -> int:
-    require_extra("data", "writing Parquet", "pyarrow")
+def write_parquet(
+    cells: Iterable[Mapping[str, Any]], types: Mapping[str, type], file: IO[str]
+) -> int:
+    """Write a table with columns of these types as Parquet; returns its number of rows."""
+    check_format("parquet")
     import pyarrow
     from pyarrow import parquet
 
-    types = {
-        **dict.fromkeys(_NUMBERS, pyarrow.float64()),
-        **dict.fromkeys(_TOKENS, pyarrow.int64()),
-    }
-    schema = pyarrow.schema([(name, types.get(name, pyarrow.string())) for name in names])
-    texts = set(names) - set(types)
+    kinds = {
+        str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()
+    }  # fmt: skip
+    schema = pyarrow.schema([(name, kinds[kind]) for name, kind in types.items()])
+    texts = {name for name, kind in types.items() if kind is str}
     n_rows = 0
+    rows = iter(cells)
     with parquet.ParquetWriter(file.buffer, schema) as writer:  # type: ignore[attr-defined]
         while batch := [
             {
                 name: str(value) if name in texts and value is not None else value
                 for name, value in row.items()
             }
-            for row in islice(cells, _BATCH)
+            for row in islice(rows, _BATCH)
         ]:
             writer.write_table(pyarrow.Table.from_pylist(batch, schema))
             n_rows += len(batch)
     return n_rows
+
+
+def check_format(form: str) -> None:
+    """Check that what writes a format is installed.
+
+    Raises:
+        UsageError: It is not.
+    """
+    if form == "xlsx":
+        require_extra("excel", "writing Excel", "openpyxl")
+    elif form == "parquet":
+        require_extra("data", "writing Parquet", "pyarrow")
 
 
 Cell = Callable[[Mapping[str, Any]], Any]
