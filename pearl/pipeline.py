@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
 from pearl.data.samples import Turn
+from pearl.data.schemas import Schema, load_schema
 from pearl.documents.document import Document, DocumentKind
 from pearl.dsl.checker import CheckedPlan, compile_plan
+from pearl.dsl.fields import Field
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError, suggest
 from pearl.interpreter.answer import Answer
@@ -33,7 +35,9 @@ from pearl.llm.client import Client, ClientSettings, as_client
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.wrappers import ProgressListener
+from pearl.llm.reply_limits import READING_TOKENS
 from pearl.planner.candidates import Draws
+from pearl.planner.extraction import extraction_plan
 from pearl.planner.material import PlannerMaterial, profile_for
 from pearl.planner.planner import Planner, PlannerSettings, shape_card
 from pearl.planner.prompt import Rejected
@@ -226,6 +230,18 @@ class Pearl:
         max_steps = self.planner.settings.max_steps
         return compile_plan(text.strip("\n"), self.actions, max_steps=max_steps, question=question)
 
+    def plan_extraction(
+        self, fields: Sequence[Field], *, question: str | None = None
+    ) -> CheckedPlan:
+        """The plan that takes fields from a document, without a call.
+
+        Args:
+            fields: Those of a schema.
+            question: An instruction for reading them.
+        """
+        plan = extraction_plan(fields, reply_tokens=min(READING_TOKENS, self.limits.reply_tokens))
+        return plan if question is None else plan.asking(one_line(question))
+
     async def execute(
         self,
         plan: CheckedPlan | str,
@@ -256,6 +272,7 @@ class Pearl:
         question: str,
         document: Document,
         *,
+        answer: Any = None,
         history: Sequence[Turn] = (),
         token_budget: int | None = None,
         trace: Trace | None = None,
@@ -265,6 +282,7 @@ class Pearl:
         Args:
             question: Not blank.
             document: The document or corpus.
+            answer: A schema, as of `pearl.extract`: the answer is an instance of it, and no plan is written.
             history: Earlier turns of the conversation, oldest first.
             token_budget: As in `execute`; it does not include the planner.
             trace: Records all events.
@@ -276,9 +294,20 @@ class Pearl:
             ExecutionError: A step failed.
         """
         trace = Trace() if trace is None else trace
+        schema = None if answer is None else load_schema(answer)
         understood = await self.understand(question, history=history, trace=trace)
         check_document(document)  # before a call is paid for
-        alone = understood.question
+        if schema is not None:
+            result = await self._extract(schema, document, understood.question, token_budget, trace)
+        else:
+            result = await self._ask(understood, document, token_budget, trace)
+        if not understood.says_more:
+            return result
+        return replace(result, question=understood.asked, understood=understood)
+
+    async def _ask(
+        self, understood: Understood, document: Document, token_budget: int | None, trace: Trace
+    ) -> Answer:
         card = ""
         if self.planner.settings.shape != "none":
             card = await off_loop(len(document.text), partial(self.card, document))
@@ -291,15 +320,45 @@ class Pearl:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None:
                 raise
-            answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
-        else:
-            different = tuple(map(understood.filled, plans.different))
-            plans = replace(plans, different=different)
-            execute = partial(self.execute, document=document)
-            answer = await answer_by(plans, execute, token_budget, trace)
-        if not understood.says_more:
-            return answer
-        return replace(answer, question=understood.asked, understood=understood)
+            alone = understood.question
+            return await self.answer(alone, document, token_budget=token_budget, trace=trace)
+        different = tuple(map(understood.filled, plans.different))
+        plans = replace(plans, different=different)
+        execute = partial(self.execute, document=document)
+        return await answer_by(plans, execute, token_budget, trace)
+
+    async def extract(
+        self,
+        schema: Any,
+        document: Document,
+        *,
+        token_budget: int | None = None,
+        trace: Trace | None = None,
+    ) -> Answer:
+        """Take the fields of a schema from a document.
+
+        Args:
+            schema: As of `pearl.extract`.
+            document: The document.
+            token_budget: As in `execute`.
+            trace: Records all events.
+
+        Returns:
+            An answer with a `value`, an instance of the schema, or None for `reasons`; and with `fields`.
+
+        Raises:
+            DataError: The schema cannot be used.
+            ExecutionError: A step failed.
+        """
+        return await self._extract(load_schema(schema), document, None, token_budget, trace)
+
+    async def _extract(
+        self, schema: Schema, document: Document, question: str | None, token_budget: int | None,
+        trace: Trace | None,
+    ) -> Answer:  # fmt: skip
+        plan = self.plan_extraction(schema.fields, question=question)
+        answer = await self.execute(plan, document, token_budget=token_budget, trace=trace)
+        return replace(answer, schema=schema)
 
     async def answer(
         self,

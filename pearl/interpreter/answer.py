@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pearl.actions.values import Fetched, is_estimate
 from pearl.documents.document import Document
@@ -30,7 +30,6 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.agreement import Agreement
 from pearl.interpreter.parts import (
     AnswerPart,
-    PartValue,
     Piece,
     answer_parts,
     labelled_markdown,
@@ -43,6 +42,9 @@ from pearl.notebooks import ShownInNotebooks
 from pearl.planner.understanding import Understood
 from pearl.replies.composed import NUMBER_WORD
 from pearl.trace import AnswerStatus, Trace
+
+if TYPE_CHECKING:
+    from pearl.data.schemas import Schema
 
 MAX_COLUMNS = 4
 """Maximum columns named in the displayed position of a row."""
@@ -247,6 +249,7 @@ class Answer(ShownInNotebooks):
         understood: How the question was understood; None if it was planned unchanged.
         agreement: How far independent plans agree; None for a single plan.
         record: The fields that the steps of the plan extract; None for other plans.
+        schema: The schema of a typed answer.
     """
 
     question: str
@@ -269,6 +272,7 @@ class Answer(ShownInNotebooks):
     agreement: Agreement | None = None
     document_notes: tuple[str, ...] = ()
     record: Record | None = None
+    schema: Schema | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return self.text
@@ -282,10 +286,40 @@ class Answer(ShownInNotebooks):
         return labelled_markdown(self.parts, self.evidence) if is_labelled else self.text
 
     @property
-    def value(self) -> PartValue | dict[str, PartValue]:
-        """The value of the only part, or the values of several by output; None for no value."""
+    def value(self) -> Any:
+        """The value of the only part, or the values of several by output; None for no value.
+
+        Of a typed answer, the instance of the model, or None: `reasons` says why.
+        """
+        if self.schema is not None:
+            return self._built[0]
         values = {part.output: part.value for part in self.parts}
         return values if len(values) > 1 else next(iter(values.values()), None)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why a typed answer has no value."""
+        return self._built[1]
+
+    @property
+    def fields(self) -> dict[str, FieldResult]:
+        """The fields of a typed answer by their paths, those of entries included: `drugs[0].dose_mg`."""
+        return {} if self.record is None else self.record.paths
+
+    @cached_property
+    def _built(self) -> tuple[Any, tuple[str, ...]]:
+        if self.schema is None or self.record is None:
+            return None, ()
+        return self.schema.build(self.record)
+
+    def _typed_to_dict(self) -> dict[str, Any]:
+        """The value of a typed answer as JSON data, and why there is none."""
+        if self.schema is None:
+            return {}
+        data = (
+            self.value.model_dump(mode="json") if hasattr(self.value, "model_dump") else self.value
+        )
+        return {"value": data, **({"reasons": list(self.reasons)} if self.reasons else {})}
 
     @property
     def unlabelled(self) -> str:
@@ -399,6 +433,7 @@ class Answer(ShownInNotebooks):
             "parts": [part.to_dict() for part in self.parts],
             **({} if self.record is None else {"record": self.record.to_dict()}),
             **({"why": self.why} if self.why else {}),
+            **self._typed_to_dict(),
             "method": self.method,
             "model": self.model,
             "plan": self.plan,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pearl.data.samples import letter
@@ -11,6 +11,7 @@ from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.llm import ActionTask, ChooseTask, ItemsTask, Message
 from pearl.llm.messages import block
+from pearl.planner.extraction import QUESTION
 from pearl.replies.items import MAX_RATING, NOT_STATED, ItemKind, label_line, n_first_words
 
 _READER = f"""\
@@ -86,9 +87,17 @@ def _extraction_messages(task: ActionTask) -> tuple[Message, ...]:
     parts = [
         block("text", task.document or ""),
         f"Fields of {'each of the rows' if is_all else 'the text'}: {fields}",
+        *_asked(task),
         form,
     ]
     return Message("system", _EXTRACTOR), Message("user", "\n\n".join(parts))
+
+
+def _asked(task: ActionTask) -> Iterator[str]:
+    """The question of a person whom the fields answer."""
+    if task.question and not task.question.startswith(QUESTION):
+        question = block("input", shortened(one_line(task.question), MAX_QUESTION))
+        yield f"The fields answer this question:\n{question}"
 
 
 def action_messages(task: ActionTask) -> tuple[Message, ...]:

@@ -10,6 +10,8 @@ from pearl.dsl.fields import Field, print_fields
 from pearl.dsl.nodes import Plan, Reference, Step, String
 from pearl.dsl.signatures import CTX, ActionLibrary
 
+QUESTION = "Which values does the document state for"
+"""How the question of a schema alone begins; it says nothing that the fields do not say."""
 _LEAF_TOKENS = 60
 """Tokens of a value with its quote in a reply."""
 _N_ENTRIES = 8
@@ -40,7 +42,7 @@ def extraction_plan(fields: Sequence[Field], *, reply_tokens: int) -> CheckedPla
         )
         for i, group in enumerate(groups, start=1)
     ]
-    question = f"Which values does the document state for {_listed(fields)}?"
+    question = f"{QUESTION} {_listed(fields)}?"
     library = ActionLibrary("extraction", [EXTRACT])
     return check(Plan(tuple(steps), (), question), library, max_steps=len(steps))
 

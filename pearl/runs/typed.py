@@ -1,0 +1,139 @@
+"""`pearl.extract`: many documents → instances of a model, each with its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar, overload
+
+from pearl.data.schemas import load_schema
+from pearl.documents.document import Document, load
+from pearl.documents.record import FieldResult
+from pearl.dsl.fields import Field
+from pearl.errors import BudgetError, UsageError
+from pearl.interpreter.answer import Answer
+from pearl.llm.prices import Price
+from pearl.pipeline import Pearl
+from pearl.runs.executors import Task
+from pearl.runs.session import Session
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction(Generic[T]):
+    """What one document says about the fields of a schema.
+
+    Attributes:
+        document: Its name.
+        answer: The answer with its evidence; None if the document failed.
+        error: Why the document failed.
+    """
+
+    document: str
+    answer: Answer | None
+    error: Exception | None = None
+
+    @property
+    def value(self) -> T | None:
+        """The instance of the model, or the dictionary; None if a required field has no value."""
+        return None if self.answer is None else self.answer.value
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why there is no value."""
+        return (str(self.error),) if self.answer is None else self.answer.reasons
+
+    @property
+    def fields(self) -> Mapping[str, FieldResult]:
+        """Every field by its path: `age`, `drugs[0].dose_mg`."""
+        return {} if self.answer is None else self.answer.fields
+
+    @property
+    def status(self) -> str:
+        """That of the answer, or `failed`."""
+        return "failed" if self.answer is None else self.answer.status
+
+
+@overload
+async def extract(
+    schema: type[T], documents: Iterable[str | Path | Document], *, store: str | Path | None = None,
+    max_cost_usd: float | None = None, price: Price | None = None, **settings: Any,
+) -> list[Extraction[T]]: ...  # fmt: skip
+@overload
+async def extract(
+    schema: str | Mapping[str, Any] | Sequence[Field], documents: Iterable[str | Path | Document], *,
+    store: str | Path | None = None, max_cost_usd: float | None = None, price: Price | None = None,
+    **settings: Any,
+) -> list[Extraction[dict[str, Any]]]: ...  # fmt: skip
+async def extract(
+    schema: Any,
+    documents: Iterable[str | Path | Document],
+    *,
+    store: str | Path | None = None,
+    max_cost_usd: float | None = None,
+    price: Price | None = None,
+    **settings: Any,
+) -> list[Extraction[Any]]:
+    r"""Take the fields of a schema from documents.
+
+    Args:
+        schema: A pydantic model; or, for dictionaries, a JSON Schema (a dictionary or a file), or the short form
+            `"patient: str, age: int?"`.
+        documents: Paths, or documents.
+        store: A folder for the replies, so that the same call repeats none of them.
+        max_cost_usd: No call starts that could raise the cost above this.
+        price: Price of tokens; None for that of the shipped table.
+        settings: As of `Pearl`: `model`, `concurrency`, ...
+
+    Returns:
+        A result for each document, in their order. A document that fails does not stop the others.
+
+    Raises:
+        UsageError: `documents` is a single path, or a setting is wrong.
+        DataError: The schema cannot be used.
+        ModelError: The model cannot be reached.
+
+    Example:
+        >>> import pearl
+        >>> letter = pearl.Document("Patient: Maria Keller\nAge: 54\nSeen on the ward.", name="letter")
+        >>> [result] = pearl.run(pearl.extract("patient: str, age: int?", [letter]))
+        >>> result.value
+        {'patient': 'Maria Keller', 'age': 54}
+        >>> result.fields["age"].evidence[0].text
+        'Age: 54'
+    """
+    if isinstance(documents, str | Path | Document):
+        raise UsageError("expected several documents", help="pearl.extract(Model, [document])")
+    loaded = load_schema(schema)
+    async with Pearl(**settings) as asker:
+        plan = str(asker.plan_extraction(loaded.fields))
+        given = list(documents)
+        tasks = [Task(str(i), partial(_loaded, each), plan=plan) for i, each in enumerate(given)]
+        run = Session(
+            asker, store=store, keeps_rows=False, max_cost_usd=max_cost_usd, price=price
+        ).run(tasks)
+        results: dict[str, Extraction[Any]] = {}
+        async with aclosing(run):
+            async for outcome in run:
+                answer = outcome.result and replace(outcome.result, schema=loaded)
+                name = _name(given[int(outcome.unit.id)])
+                results[outcome.unit.id] = Extraction(name, answer, outcome.error)
+        error = run.summary.error
+        if error is not None and not isinstance(error, BudgetError):
+            raise error
+    return [
+        results.get(task.id) or Extraction(_name(each), None, error)
+        for task, each in zip(tasks, given, strict=True)
+    ]
+
+
+def _loaded(document: str | Path | Document) -> Document:
+    return document if isinstance(document, Document) else load(document)
+
+
+def _name(document: str | Path | Document) -> str:
+    return document.name if isinstance(document, Document) else str(document)

@@ -1,0 +1,122 @@
+"""`pearl.extract` and typed answers: instances of a model, each with its evidence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, Field
+
+import pearl
+from pearl.errors import DataError, UsageError
+from pearl.llm import Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.llm.prices import Price
+
+
+class Drug(BaseModel):
+    name: str
+    dose_mg: float | None = None
+
+
+class Letter(BaseModel):
+    patient: str
+    age: int | None = Field(default=None, lt=120)
+    drugs: list[Drug]
+
+
+TEXTS = {
+    "a.txt": "Maria Keller is 54 years old. She takes ibuprofen 400 mg.",
+    "b.txt": "Georg Brandt, 61 years. This 67-year-old man takes no medicine.",
+    "c.txt": "Ngozi Okafor is 154 years old.",
+}
+
+
+def reply(request: Request) -> str:
+    prompt = request.messages[-1].content
+
+    def value(value: object, quote: str) -> dict[str, object]:
+        return {"value": value, "quote": quote}
+
+    if "Keller" in prompt:
+        drug = {
+            name: value(said, "takes ibuprofen 400 mg")
+            for name, said in (("name", "ibuprofen"), ("dose_mg", 400))
+        }
+        return json.dumps(
+            {
+                "patient": value("Maria Keller", "Maria Keller is 54"),
+                "age": value(54, "54 years"),
+                "drugs": [drug],
+            }
+        )
+    if "Brandt" in prompt:
+        ages = [value(61, "61 years"), value(67, "67-year-old man")]
+        return json.dumps(
+            {"patient": value("Georg Brandt", "Georg Brandt, 61"), "age": ages, "drugs": []}
+        )
+    return json.dumps(
+        {
+            "patient": value("Ngozi Okafor", "Ngozi Okafor is"),
+            "age": value(154, "154 years old"),
+            "drugs": [],
+        }
+    )
+
+
+@pytest.fixture
+def letters(tmp_path: Path) -> list[Path]:
+    for name, text in TEXTS.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return [tmp_path / name for name in (*TEXTS, "missing.txt")]
+
+
+def test_every_document_has_a_result(letters: list[Path]) -> None:
+    a, b, c, missing = pearl.run(pearl.extract(Letter, letters, model=Scripted(reply)))
+    assert a.value == Letter(
+        patient="Maria Keller", age=54, drugs=[Drug(name="ibuprofen", dose_mg=400)]
+    )
+    assert a.fields["drugs[0].dose_mg"].evidence[0].text == "takes ibuprofen 400 mg"
+    assert (b.value, b.fields["age"].state) == (None, "undecided")
+    assert "61" in b.reasons[0]
+    assert c.value is None
+    assert "less than 120" in c.reasons[0]
+    assert (missing.status, missing.value, missing.fields) == ("failed", None, {})
+    assert "no such file" in missing.reasons[0]
+    assert [Path(each.document).name for each in (a, b, c, missing)] == [p.name for p in letters]
+
+
+def test_a_limit_leaves_the_other_documents_without_a_value(letters: list[Path]) -> None:
+    model = Scripted(reply)
+    results = pearl.run(
+        pearl.extract(
+            Letter, letters[:2], model=model, max_cost_usd=0, price=Price(input_usd=1, output_usd=1)
+        )
+    )
+    assert not model.requests
+    assert [each.value for each in results] == [None, None]
+
+
+def test_one_document_and_a_question() -> None:
+    model = Scripted(reply)
+    asker = pearl.Pearl(model)
+    letter = pearl.Document(TEXTS["a.txt"], "a.txt")
+    answer = pearl.run(asker.extract("patient: str, age: int?", letter))
+    assert answer.value == {"patient": "Maria Keller", "age": 54}
+    question = "Who takes a painkiller?"
+    answer = pearl.run(asker.ask(question, letter, answer=Letter))
+    assert isinstance(answer.value, Letter)
+    assert (answer.question, answer.status) == (question, "answered")
+    assert answer.to_dict()["value"]["drugs"] == [{"name": "ibuprofen", "dose_mg": 400.0}]
+    assert question in model.requests[-1].messages[-1].content
+    assert len(model.requests) == 2
+
+
+def test_wrong_arguments_are_refused_before_a_call(letters: list[Path]) -> None:
+    model = Scripted(reply)
+    with pytest.raises(UsageError, match="several documents"):
+        pearl.run(pearl.extract(Letter, str(letters[0]), model=model))
+    with pytest.raises(DataError):
+        pearl.run(pearl.extract({"type": "string"}, letters, model=model))
+    assert not model.requests
