@@ -54,6 +54,7 @@ USED = {
     "chat": ["chat", "story.txt"],
     "eval": ["eval", *ROWS, "--limit", "1", "--methods", "pearl"],
     "execute": ["execute", "--tasks", "tasks.jsonl"],
+    "extract": ["extract", ", ".join(f"f{i}: [str]" for i in range(10)), "story.txt"],
     "mine": ["mine", *ROWS, "-o", "mined.jsonl"],
     "plan": ["plan", *ROWS],
     "refine actions": [

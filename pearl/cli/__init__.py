@@ -29,7 +29,7 @@ COMMANDS = "pearl.cli.commands"
 
 GROUPS = {
     "Ask": ("ask", "chat", "search", "demo"),
-    "Many documents": ("execute", "plan", "index", "view", "runs"),
+    "Many documents": ("extract", "execute", "plan", "index", "view", "runs"),
     "Build your own": (
         "init",
         "check",

@@ -16,10 +16,10 @@ N_FIRST = 11
 
 _OTHERS = {
     "Question and document": (
-        "question", "together", "data", "tasks", "results", "rescore", "split", "columns", "subset",
+        "question", "together", "schema", "data", "tasks", "results", "rescore", "split", "columns", "subset",
         "limit", "longest", "held_out", "allow_outside",
     ),
-    "Plan": ("kind",),
+    "Plan": ("show_plan", "kind"),
     "Model": ("temperature", "unsandboxed"),
     "Rows": ("rows_out",),
     "Limits": (
@@ -37,7 +37,7 @@ _OTHERS = {
     ),
     "Retrieval": ("retrieval", "corpus", "queries", "qrels", "cutoffs", "oracle"),
     "Output": (
-        "explain", "out", "page", "report", "verbose", "context_lines", "boxes", "as_json", "as_lines", "trace", "telemetry", "force",
+        "explain", "out", "review", "answers", "page", "report", "verbose", "context_lines", "boxes", "as_json", "as_lines", "trace", "telemetry", "force",
     ),
 }  # fmt: skip
 """Options that are not settings, by their names in Python."""
@@ -49,9 +49,9 @@ GROUPS = {
 """Group → its options, in the order in which help shows them."""
 
 FIRST = frozenset({
-    "again", "as_json", "as_lines", "compare", "continued", "data", "dry_run", "explain", "filters", "held_out",
-    "k", "max_actions", "max_cost", "max_examples", "method", "methods", "out", "page", "preset", "question", "report", "retries", "retrieval", "rounds",
-    "seed_library", "tasks", "thesaurus", "together", "verbose",
+    "again", "answers", "as_json", "as_lines", "compare", "continued", "data", "dry_run", "explain", "filters", "held_out",
+    "k", "max_actions", "max_cost", "max_examples", "method", "methods", "out", "page", "preset", "question", "report", "retries", "retrieval", "review", "rounds",
+    "schema", "seed_library", "show_plan", "tasks", "thesaurus", "together", "verbose",
     *(name for name, (_, setting) in schema().items() if setting.is_first),
 })  # fmt: skip
 """Options shown by `--help`."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
-from pearl.cli.terminal import MARK_STYLE, new_console
+from pearl.cli.terminal import MARK_STYLE, new_console, new_table
 from pearl.documents.evidence import normalise
 from pearl.errors import Span
 from pearl.errors.escaping import counted
@@ -17,11 +18,20 @@ if TYPE_CHECKING:
 
     from pearl.documents.document import Document
     from pearl.documents.evidence import Evidence
+    from pearl.dsl.fields import Field
     from pearl.interpreter.answer import Answer, RowEvidence
     from pearl.interpreter.results import StepResult
 
 _ALL = 0.995
 """Coverage from which a document counts as read: text between rows belongs to no row."""
+
+MAX_FIELD = 24
+"""Maximum characters of a cell of a table of fields."""
+
+GAP = 2
+"""Blanks between two columns."""
+
+UNSURE = ("failed", "undecided")
 
 MAX_OTHER = 200
 """Maximum characters of another plan's answer."""
@@ -112,6 +122,45 @@ def print_answer(
         console.print(
             Text.assemble((f"{quote.why}: ", style), quote.text, (f"  ({quote.step})", "dim"))
         )
+
+
+def print_records(
+    rows: Sequence[Mapping[str, Any]], fields: Sequence[Field], file: IO[str]
+) -> None:
+    """Print a table with a row for each document; fields for which it has no room are named below it."""
+    from rich.text import Text
+
+    from pearl.documents.rows import shortened
+    from pearl.runs.extraction import document_of, shown_value
+
+    console = new_console(file=file, soft_wrap=False)
+    paths = [document_of(row) for row in rows]
+    names = [Path(path).name for path in paths]
+    columns = {"document": names if len({*names}) == len(names) else paths}
+    for field in fields:
+        columns[field.name] = [
+            shortened(shown_value(row["record"][field.name]), MAX_FIELD)
+            if field.name in row.get("record", {})
+            else "failed" * (field is fields[0])
+            for row in rows
+        ]
+    room = console.width + GAP
+    table, left_out = new_table(), []
+    cells: list[list[Text]] = []
+    for name, column in columns.items():
+        room -= min(max(map(len, (name, *column))), MAX_FIELD) + GAP
+        if room < 0 and len(cells) > 1:
+            left_out.append(name)
+        else:
+            table.add_column(name, overflow="fold", max_width=MAX_FIELD)
+            cells.append([Text(cell, "yellow" if cell in UNSURE else "") for cell in column])
+    for row in zip(*cells, strict=True):
+        table.add_row(*row)
+    console.print(table)
+    if any("undecided" in column for column in columns.values()):
+        console.print(Text("-o FILE.csv --review FILE.csv says why fields are undecided", "dim"))
+    if left_out:
+        console.print(Text(f"no room for: {', '.join(left_out)}; -o FILE.csv writes them", "dim"))
 
 
 def print_steps(steps: Sequence[StepResult], file: IO[str]) -> None:

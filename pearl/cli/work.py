@@ -9,7 +9,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack, aclosing, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -25,7 +25,7 @@ from pearl.cli.options import (
     report_refused,
     written_store,
 )
-from pearl.cli.output import Surroundings, print_answer, print_steps
+from pearl.cli.output import Surroundings, print_answer, print_records, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import new_console, notice
 from pearl.cli.writing import GrowingFile, OutputWriter, is_plain, told_too
@@ -34,6 +34,7 @@ from pearl.errors.escaping import counted, escaped, to_json
 from pearl.llm.prices import money
 
 if TYPE_CHECKING:
+    from pearl.data.schemas import Schema
     from pearl.interpreter.bounds import Range
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
@@ -47,7 +48,7 @@ _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 _NOT_OFFERED: dict[str, Any] = {
     "out": None, "page": None, "rows_out": None, "context_lines": 0, "verbose": False,
-    "boxes": False, "named": (),
+    "boxes": False, "named": (), "schema": None,
     "as_lines": False, "tells_plans": False, "dry_run": False,
 }  # fmt: skip
 """Values of options that some commands that run tasks do not have."""
@@ -151,8 +152,9 @@ async def _run_reported(
     """Print outcomes as they come; a single one after the progress display has ended."""
     from pearl.runs.session import Watcher
 
-    n_tasks = known_length(tasks)
+    n_tasks, schema = known_length(tasks), options["schema"]
     rows: list[Mapping[str, Any]] = []
+    records: list[Mapping[str, Any]] = []
     reporter = Reporter(n_tasks, tells_plans=options["tells_plans"], price=session.price)
     run = session.run(tasks, watcher=Watcher(told_too(reporter, events), on_notice=notice))
     summary = run.summary
@@ -161,14 +163,17 @@ async def _run_reported(
             # `aclosing`: the reader of the output may leave at any time
             async with model_opened(pearl, options), aclosing(run):
                 try:
-                    async for outcome in run:
+                    async for each in run:
+                        outcome = _typed(each, schema)
                         if options["rows_out"] and outcome.result is not None:
                             found = [row.to_dict() for row in outcome.result.rows]
                             rows.append({"id": outcome.unit.id, "evidence": found})
+                        if schema is not None:
+                            records.append(outcome.to_dict())
                         if n_tasks != 1 and options["as_json"]:
                             row = await asyncio.to_thread(_row, outcome, options)
                             file.write(to_json(row) + "\n")
-                        elif n_tasks != 1:
+                        elif n_tasks != 1 and schema is None:
                             around = await asyncio.to_thread(_surroundings, outcome, options)
                             with reporter.aside():
                                 _print(
@@ -177,7 +182,7 @@ async def _run_reported(
                         reporter.advance(is_failure=outcome.error is not None)
                 finally:
                     report_refused(summary.limits, pearl.client.settings.concurrency)
-        last = summary.last
+        last = _typed(summary.last, schema)
         # Files first: printing may end, as in `pearl ask ... | head`.
         if options["page"] and last is not None:
             with writer.open(options["page"]) as page:
@@ -189,6 +194,8 @@ async def _run_reported(
                 write_evidence(lambda: rows, table)
         if n_tasks == 1 and last is not None:
             _print_only(last, file, options)
+        elif schema is not None and not options["as_json"]:
+            print_records(records, schema.fields, file)
     if options["page"] and last is not None:
         _link(options["page"])
     error = None if last is None else last.error
@@ -196,6 +203,13 @@ async def _run_reported(
         notice(str(error))  # its row is printed already
         return error.exit_code
     return tasks_code(session, summary, n_tasks, summary.n_done)
+
+
+def _typed(outcome: Outcome[Task] | None, schema: Schema | None) -> Any:
+    """The outcome; its answer is an instance of the schema, if there is one."""
+    if schema is None or outcome is None or outcome.result is None:
+        return outcome
+    return replace(outcome, result=replace(outcome.result, schema=schema))
 
 
 def _link(page: str) -> None:
@@ -442,7 +456,7 @@ def run_units(
     context = click.get_current_context()
     arguments: tuple[str, ...] = context.find_root().obj or ()
     request = REQUESTS[command].of(context.params)
-    if command != "execute":
+    if command not in ("execute", "extract"):
         _refuse_unfit(options["executor"])
 
     def asked(work: Work[U]) -> RunSpec:

@@ -1,4 +1,4 @@
-"""The options of a run of `pearl execute`, `eval`, `mine` or `refine fewshot`, as the store keeps them.
+"""The options of a run of `pearl execute`, `extract`, `eval`, `mine` or `refine fewshot`, as the store keeps them.
 
 A store may be untrusted: nothing in it is executed as a command, and every field of a request is
 validated.
@@ -13,6 +13,7 @@ from time import time_ns
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -25,10 +26,12 @@ from pydantic import (
 from pearl import plugins
 from pearl.data.journal import Frozen, reason
 from pearl.documents.digest import file_sha256
-from pearl.errors import StoreError, UsageError
+from pearl.dsl.fields import parse_fields
+from pearl.errors import PlanError, StoreError, UsageError
 from pearl.errors.escaping import LEFT_OUT, redacted
 from pearl.llm.backends import ModelSettings, address_of
 from pearl.llm.prices import Price
+from pearl.runs.extraction import table_files
 from pearl.runs.store import RunInfo, RunSpec
 from pearl.runs.tasks import corpus_source
 from pearl.settings import Settings, Text, resumed
@@ -37,6 +40,14 @@ from pearl.settings import Settings, Text, resumed
 def _executor(value: object) -> str:
     if not isinstance(value, str) or not plugins.exists("pearl.runs.executors", value):
         raise ValueError("no executor")
+    return value
+
+
+def _short_form(value: str) -> str:
+    try:
+        parse_fields(value)
+    except PlanError as error:
+        raise ValueError(error.diagnostics[0].message) from None
     return value
 
 
@@ -145,6 +156,34 @@ class ExecuteRequest(RunRequest):
         return inputs
 
 
+class ExtractRequest(RunRequest):
+    """`pearl extract --out`."""
+
+    COMMAND = "extract"
+    READS = ("answers",)
+    ARGUMENTS = "documents"
+    WRITES = ("out", "trace", "review")
+
+    # In the short form: a run is resumed without the code or the file of its schema.
+    fields: Annotated[Text, AfterValidator(_short_form)]
+    documents: tuple[Text, ...] = ()
+    out: Text
+    review: Text | None = None
+    answers: Text | None = None
+    trace: Text | None = None
+
+    @property
+    def outputs(self) -> Iterator[str]:
+        """Every file that is written, those of the lists included."""
+        yield from super().outputs
+        yield from [*table_files(self.out, parse_fields(self.fields)).values()][1:]
+
+    @property
+    def worked_on(self) -> dict[str, str]:
+        """Identity of the input: fields and names of documents."""
+        return {"arguments": "\n".join(self.documents), "fields": self.fields}
+
+
 class EvalRequest(RunRequest):
     """`pearl eval`."""
 
@@ -202,7 +241,8 @@ class FewshotRequest(RunRequest):
 
 
 REQUESTS: Mapping[str, type[RunRequest]] = {
-    kind.COMMAND: kind for kind in (ExecuteRequest, EvalRequest, MineRequest, FewshotRequest)
+    kind.COMMAND: kind
+    for kind in (ExecuteRequest, ExtractRequest, EvalRequest, MineRequest, FewshotRequest)
 }
 """Name of the command → its request."""
 

@@ -17,6 +17,7 @@ from pearl.cli.options import (
     context_lines_option,
     force_option,
     json_options,
+    new_pearl,
     option,
     page_option,
     rows_option,
@@ -31,6 +32,9 @@ from pearl.errors import UsageError
 @click.argument("question")
 @click.argument("documents", nargs=-1, metavar="DOC...")
 @together_option
+@option(
+    "--schema", str, "Answer with the fields of a schema, as of `pearl extract`.", metavar="SCHEMA"
+)
 @option("-o --out", PATH, "Write to FILE instead of stdout.")
 @option("-v --verbose", bool, "Show the plan and every step, too.")
 @context_lines_option
@@ -45,8 +49,9 @@ from pearl.errors import UsageError
 @force_option
 @json_options
 def command(
-    question: str, documents: tuple[str, ...], together: bool, out: str | None, **options: Any
-) -> int:
+    question: str, documents: tuple[str, ...], together: bool, schema: str | None, out: str | None,
+    **options: Any,
+) -> int:  # fmt: skip
     """Answer QUESTION from each DOC, with passages that support it.
 
     QUESTION becomes a plan, which runs over each DOC (text, HTML, PDF, Word; - is stdin). A DOC may
@@ -61,13 +66,20 @@ def command(
         raise UsageError(
             "no document", help='name one, or - for stdin: pearl ask "Who ...?" story.txt'
         )
+    plan = loaded = None
+    if schema is not None:
+        from pearl.data.schemas import load_schema
+
+        loaded = load_schema(schema)
+        asker = new_pearl(options, is_asked=False)
+        plan = str(asker.plan_extraction(loaded.fields, question=question))
     outs = [out, options["trace"], options["rows_out"], options["page"]]
     tasks = document_tasks(
-        documents, together=together, question=question, is_named=options["as_lines"], outs=outs
-    )
+        documents, together=together, question=question, plan=plan, is_named=options["as_lines"], outs=outs,
+    )  # fmt: skip
     # to stderr: a pipe receives the answer only
-    options["tells_plans"] = not (options["as_json"] or options["as_lines"])
-    return run_tasks(tasks, {**options, "out": out, "named": documents})
+    options["tells_plans"] = plan is None and not (options["as_json"] or options["as_lines"])
+    return run_tasks(tasks, {**options, "out": out, "named": documents, "schema": loaded})
 
 
 def _refuse_swapped(question: str, documents: tuple[str, ...]) -> None:

@@ -237,7 +237,7 @@ def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int
 
     def finish(ran: Finished[Task]) -> int:
         _write(ran, out, options)
-        _tell_kept(ran.summary, out, options["max_errors"])
+        tell_kept(ran.summary, out, options["max_errors"])
         if ran.is_interrupted:
             return 130
         return tasks_code(ran.session, ran.summary, known_length(tasks), ran.summary.n_rows)
@@ -274,7 +274,7 @@ def _write(ran: Finished[Task], out: str, options: dict[str, Any]) -> None:
     ran.write_trace(options["trace"])
 
 
-def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
+def tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
     """Report the rows of the file, and how to resume the run."""
     from pearl.cli.work import report_max_errors, resume_command
 

@@ -221,7 +221,11 @@ def export(
     run: str, form: str | None, out: str | None, trace: str | None, raw_cells: bool, force: bool,
     store: str | None,
 ) -> int:  # fmt: skip
-    """Write the results of RUN, one row per task, in their order."""
+    """Write the results of RUN, one row per task, in their order.
+
+    An extraction has a column for each field, and a table of its own for each list, as of `pearl extract`.
+    """
+    from pearl.runs.extraction import fields_of_rows, write_tables
     from pearl.runs.store import FILE
 
     form = form or _form(out)
@@ -233,8 +237,11 @@ def export(
     with _read(store) as opened:
         info = opened.run(run)
         rows = partial(opened.rows, info.id)
-        with writer.open(out) as file:
-            n_rows = write_table(rows, file, form, raw_cells=raw_cells)
+        if form != "jsonl" and (fields := fields_of_rows(rows())):
+            n_rows = write_tables(fields, rows, out or "-", form, writer.open, raw_cells=raw_cells)
+        else:
+            with writer.open(out) as file:
+                n_rows = write_table(rows, file, form, raw_cells=raw_cells)
         if trace is not None:
             with writer.open(trace) as file:
                 file.writelines(map(escaped, opened.traces(info.id)))
@@ -370,7 +377,7 @@ _UNKEPT = tuple(
 """Services that receive passages: the user must name them again."""
 
 _FIXED = (
-    "plan_and_documents", "together", "tasks", "data", "split", "columns", "subset", "limit", "longest", "shard",
+    "plan_and_documents", "fields", "documents", "together", "tasks", "data", "split", "columns", "subset", "limit", "longest", "shard",
     "fresh", "run", "results", "rescore", "temperature", "token_budget", "part_tokens",
     "seed_library", "retries", "held_out",
 )  # fmt: skip
@@ -387,11 +394,12 @@ def _command_of(request: RunRequest) -> click.Command:
     """The click command for a request."""
     from pearl.cli.commands.eval import command as evaluate
     from pearl.cli.commands.execute import command as execute
+    from pearl.cli.commands.extract import command as extract
     from pearl.cli.commands.mine import command as mine
     from pearl.cli.commands.refine import fewshot
     from pearl.runs.request import REQUESTS
 
-    known = dict(zip(REQUESTS, (execute, evaluate, mine, fewshot), strict=True))
+    known = dict(zip(REQUESTS, (execute, extract, evaluate, mine, fewshot), strict=True))
     return known[request.COMMAND]
 
 

@@ -1,0 +1,206 @@
+"""`pearl extract`: the fields of a schema, from many documents, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pearl.cli.commands.execute import tell_kept
+from pearl.cli.corpora import document_tasks
+from pearl.cli.files import is_file
+from pearl.cli.help import Command
+from pearl.cli.options import (
+    PATH,
+    budget_options,
+    executor_options,
+    force_option,
+    json_options,
+    new_pearl,
+    option,
+    refuse,
+    run_options,
+    setting_options,
+    trace_option,
+)
+from pearl.cli.terminal import notice
+from pearl.cli.writing import keep_inputs
+from pearl.errors import PearlError, StoreError, UsageError
+from pearl.errors.escaping import counted
+from pearl.runs.export import check_format
+
+if TYPE_CHECKING:
+    from pearl.cli.work import Finished
+    from pearl.dsl.fields import Field
+    from pearl.runs.executors import Task
+    from pearl.runs.extraction import AnsweredRows, PersonAnswer
+
+FORMS = ("csv", "xlsx", "parquet", "jsonl", "html")
+
+
+@click.command(cls=Command)
+@click.argument("fields", required=False, metavar="SCHEMA")
+@click.argument("documents", nargs=-1, metavar="DOC...")
+@option(
+    "-o --out", PATH, metavar="FILE",
+    help="Write a table (.csv, .xlsx, .parquet), rows with all evidence (.jsonl) or a page (.html).",
+)  # fmt: skip
+@option("--show-plan", bool, "Print the plan and end; `pearl execute` runs it, too.")
+@option(
+    "--review", PATH, metavar="FILE.csv",
+    help="With --out: write a line for each undecided field, in which a person fills in its value.",
+)  # fmt: skip
+@option(
+    "--answers", PATH, metavar="FILE.csv", help="With --out: take the values of a file of --review.",
+)  # fmt: skip
+@setting_options(
+    "server", "constrain", "apart", "strict", "ocr", "ocr_language", "pdf_tables",
+    stages=("calling",),
+)  # fmt: skip
+@budget_options
+@run_options
+@executor_options(
+    "Where tasks run: here, on a Ray cluster, or by a Batch API.",
+    more="more documents",
+    work="the documents",
+)
+@trace_option
+@force_option
+@json_options
+def command(
+    fields: str | None, documents: tuple[str, ...], out: str | None, show_plan: bool, **options: Any
+) -> int:
+    """Take the fields of SCHEMA from each DOC, with sources.
+
+    SCHEMA is the fields in short, "patient: str, age: int?, drugs: [{name: str, dose_mg: number}],
+    smoker: yes|no|unknown", or a file (schema.json) of JSON Schema, or a pydantic model
+    (package.module:Model). A ? stands behind fields that a document need not state.
+
+    A value counts only if its quote stands in the document and agrees with it. Otherwise the field is
+    'undecided'; a field that the document does not state is empty. A list has a table of its own, out.LIST.csv.
+    The store keeps every reply, and with --out every row, too: the same command resumes a run.
+    """
+    from pearl.cli.work import run_tasks
+    from pearl.data.schemas import load_schema
+    from pearl.dsl.fields import parse_fields, print_fields
+    from pearl.runs.executors import DEFAULT
+    from pearl.runs.extraction import table_files
+
+    answers, review = options["answers"], options["review"]
+    is_swapped = (
+        fields and Path(fields).suffix != ".json" and (is_file(fields) or Path(fields).is_dir())
+    )
+    refuse(
+        (is_swapped, f"'{fields}' is not a schema", f'the schema comes first: pearl extract "patient: str" {fields}'),
+        (fields is None, "expected a schema and documents", 'pearl extract "patient: str, age: int?" letters/'),
+        (out is None and (answers or review), "--review and --answers need a table", "name it: -o out.csv"),
+        (out is None and (options["executor"] != DEFAULT or options["shard"] is not None),
+         "--executor and --shard write rows", "name a file: -o out.csv"),
+    )  # fmt: skip
+    assert fields is not None
+    # A store names no code and no file.
+    schema = load_schema(fields if options["run"] is None else parse_fields(fields))
+    # What a run keeps of the schema.
+    click.get_current_context().params["fields"] = print_fields(schema.fields)
+    plan = str(new_pearl(options, is_asked=False).plan_extraction(schema.fields))
+    if show_plan:
+        click.echo(plan)
+        return 0
+    refuse(
+        (not documents, "no document", f'name some: pearl extract "{fields}" letters/ -o out.csv')
+    )
+    outs = [*(table_files(out, schema.fields).values() if out else ()), review, options["trace"]]
+    keep_inputs(outs, filter(None, (answers, fields)))
+    tasks = document_tasks(documents, together=False, plan=plan, is_named=bool(out), outs=outs)
+    if out is None:
+        return run_tasks(tasks, {**options, "schema": schema})
+    return _run(schema.fields, tasks, outs, options)
+
+
+def _run(
+    fields: Sequence[Field],
+    tasks: Iterable[Task],
+    outs: Sequence[str | None],
+    options: dict[str, Any],
+) -> int:
+    """Run the tasks, and write the tables of all rows."""
+    from pearl.cli.work import Work, known_length, run_units, tasks_code
+    from pearl.interpreter.answer import UNSURE
+    from pearl.runs.extraction import AnsweredRows, read_answers
+    from pearl.runs.request import ExtractRequest
+
+    out = str(outs[0])
+    form = _form(out)
+    answers: Mapping[str, Sequence[PersonAnswer]] = {}
+    if options["answers"] is not None:
+        answers = read_answers(options["answers"], fields, (task.id for task in tasks))
+    inputs = ExtractRequest.of(click.get_current_context().params).worked_on
+
+    def finish(ran: Finished[Task]) -> int:
+        id = ran.summary.id
+        rows = AnsweredRows(partial(ran.store.rows, id), answers)
+        _write(ran, fields, rows, out, form, options["review"])
+        n_rows = rows.statuses.total()
+        if n_rows < ran.summary.n_rows:
+            raise StoreError(
+                f"{counted(ran.summary.n_rows - n_rows, 'row')} of run {id} cannot be read",
+                help=f"'pearl runs resume {id}' computes them again",
+            )
+        ran.write_trace(options["trace"])
+        for line, problem in sorted(rows.problems.items()):
+            notice(f"{options['answers']}:{line}: {problem}; the value is left out")
+        ran.summary.statuses = dict(rows.statuses)
+        tell_kept(ran.summary, ", ".join(filter(None, outs[:-2])), options["max_errors"])
+        if options["review"] is None and rows.statuses.keys() & {"degraded", "undecided"}:
+            click.echo("  --review FILE.csv lists the undecided fields for a person", err=True)
+        if ran.is_interrupted:
+            return 130
+        code = tasks_code(ran.session, ran.summary, known_length(tasks), n_rows)
+        is_sure = not rows.problems and not rows.statuses.keys() & {*UNSURE, "failed", "unfinished"}
+        return 0 if code == 1 and answers and is_sure else code
+
+    work = Work(tasks, {}, inputs)
+    return run_units("extract", lambda pearl: work, options, finish, outs=outs)
+
+
+def _form(out: str) -> str:
+    """The format of a file, by its suffix; what writes it is installed."""
+    form = Path(out).suffix.removeprefix(".").lower()
+    if form not in FORMS:
+        raise UsageError(
+            f"'{out}': unknown format", help=f"name it out.csv; formats: {', '.join(FORMS)}"
+        )
+    check_format(form)
+    return form
+
+
+def _write(
+    ran: Finished[Task], fields: Sequence[Field], rows: AnsweredRows, out: str, form: str,
+    review: str | None,
+) -> None:  # fmt: skip
+    """Write the tables or the page, and the review."""
+    from pearl.runs.extraction import write_review, write_tables
+
+    if form == "html":
+        from pearl.view.extraction_page import extraction_page
+
+        loads = {task.id: task.document for task in ran.work.units}
+
+        def read(name: str) -> str | None:
+            load = loads.get(name)
+            with suppress(PearlError):
+                return None if load is None else load().text
+            return None
+
+        with ran.writer.open(out) as file:
+            file.write(extraction_page(rows(), fields, read))
+    else:
+        write_tables(fields, rows, out, form, ran.writer.open)
+    if review is not None:
+        with ran.writer.open(review) as file:
+            n_undecided = write_review(rows(), file)
+        notice(f"{review}: {counted(n_undecided, 'undecided field')}")

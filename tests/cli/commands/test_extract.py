@@ -1,0 +1,182 @@
+"""`pearl extract`: a schema and documents → a table, over a server on this machine."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+
+from tests.cli.terminal import Terminal, rows_of
+from tests.server import Server
+
+SCHEMA = "patient: str, age: int?, drugs: [{name: str, dose_mg: number}]"
+LETTERS = {
+    "a.txt": "Maria Keller is 54 years old. She takes ibuprofen 0.4 g and aspirin.",
+    "b.txt": "Georg Brandt, 61 years. This 67-year-old man takes no medicine.",
+    "c.txt": "Ngozi Okafor came today. She takes nothing.",
+}
+
+
+def value(value: object, quote: str) -> dict[str, object]:
+    return {"value": value, "quote": quote}
+
+
+REPLIES: dict[str, dict[str, Any]] = {
+    "Keller": {
+        "patient": value("Maria Keller", "Maria Keller is 54"), "age": value(54, "is 54 years old"),
+        "drugs": [
+            {"name": value("ibuprofen", "takes ibuprofen 0.4 g"), "dose_mg": value(400, "takes ibuprofen 0.4 g")},
+            {"name": value("aspirin", "and aspirin"), "dose_mg": value(75, "and aspirin")},
+        ],
+    },
+    "Brandt": {
+        "patient": value("Georg Brandt", "Georg Brandt, 61 years"),
+        "age": [value(61, "Georg Brandt, 61 years"), value(67, "This 67-year-old man")], "drugs": [],
+    },
+    "Okafor": {"patient": value("Ngozi Okafor", "Ngozi Okafor came today"), "age": None, "drugs": []},
+}  # fmt: skip
+
+
+@pytest.fixture
+def model(pearl: Terminal, openai_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """Three letters in the folder, and a model that reads them."""
+    monkeypatch.setenv("OPENAI_BASE_URL", openai_server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    monkeypatch.setenv("PEARL_MODEL", "openai:m")
+    for name, text in LETTERS.items():
+        Path(name).write_text(text, encoding="utf-8")
+    for name, reply in REPLIES.items():
+        openai_server.on(name, json.dumps(reply))
+    return openai_server
+
+
+def table(name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(Path(name).read_text("utf-8").splitlines()))
+
+
+def test_documents_become_a_table_with_sources(pearl: Terminal, model: Server) -> None:
+    pearl("extract", SCHEMA, "a.txt", "b.txt", "c.txt", "missing.txt", "-o", "out.csv", code=1)
+    a, b, c, missing = table("out.csv")
+    assert (a["patient"], a["patient_source"].partition("-")[0]) == ("Maria Keller", "a.txt:0")
+    assert (a["age"], a["drugs"], b["age"], c["age"]) == ("54", "2", "undecided", "")
+    assert b["age_source"] == "b.txt:0-22; b.txt:24-44"
+    assert (c["status"], missing["status"]) == ("answered", "failed")
+    assert "no such file" in missing["why"]
+    doses = [(e["name"], e["dose_mg"], e["dose_mg_source"]) for e in table("out.drugs.csv")]
+    assert doses[0] == ("ibuprofen", "400", "a.txt:34-55")
+    assert doses[1][1] == "undecided"
+    assert len(model.requests) == 3
+
+
+def test_a_run_is_resumed_and_exported(pearl: Terminal, model: Server) -> None:
+    names = list(LETTERS)
+    pearl("extract", SCHEMA, *names, "-o", "out.csv", "--max-calls", "1", code=7)
+    assert sorted(row["status"] for row in table("out.csv")) == [
+        "degraded",
+        "unfinished",
+        "unfinished",
+    ]
+    [run] = json.loads(pearl("runs", "list", "--json"))
+    pearl("runs", "resume", run["id"], "--max-calls", "9", code=1)
+    assert len(table("out.csv")) == 3
+    pearl("extract", SCHEMA, *names, "-o", "out.csv", code=1)
+    assert len(model.requests) == 3
+    assert "3 of them from earlier runs" in pearl.talk
+    pearl("runs", "export", run["id"], "-o", "again.csv")
+    assert Path("again.csv").read_bytes() == Path("out.csv").read_bytes()
+    assert Path("again.drugs.csv").read_bytes() == Path("out.drugs.csv").read_bytes()
+    pearl("extract", SCHEMA, *names, "-o", "out.xlsx", code=1)
+    assert openpyxl.load_workbook("out.xlsx").sheetnames == ["documents", "drugs"]
+    pearl("extract", SCHEMA, *names, "-o", "out.jsonl", code=1)
+    assert rows_of("out.jsonl")[0]["record"]["age"]["value"] == 54
+    pearl("extract", SCHEMA, *names, "-o", "out.html", code=1)
+    assert "Maria Keller" in Path("out.html").read_text("utf-8")
+    assert len(model.requests) == 3
+
+
+def test_a_person_decides_what_is_undecided(pearl: Terminal, model: Server) -> None:
+    words = ("extract", SCHEMA, "a.txt", "b.txt", "-o", "out.csv")
+    pearl(*words, "--review", "review.csv", code=1)
+    lines = table("review.csv")
+    assert [(line["document"], line["field"]) for line in lines] == [
+        ("a.txt", "drugs[1].dose_mg"),
+        ("b.txt", "age"),
+    ]
+    assert (
+        lines[1]["candidates"]
+        == '61: "Georg Brandt, 61 years" (b.txt:0-22); 67: "This 67-year-old man" (b.txt:24-44)'
+    )
+    Path("wrong.csv").write_text("document,field,value\nb.txt,age,old\n", encoding="utf-8")
+    pearl(*words, "--answers", "wrong.csv", "--fresh", code=3)
+    assert "wrong.csv:2: 'age': 'old' is not a whole number" in pearl.talk
+    Path("answers.csv").write_text(
+        "document,field,entry,value\na.txt,drugs[1].dose_mg,name: aspirin,not stated\nb.txt,age,,61\n", "utf-8",
+    )  # fmt: skip
+    pearl(*words, "--answers", "answers.csv")
+    b = table("out.csv")[1]
+    assert (b["age"], b["age_source"], b["status"], b["why"]) == ("61", "person", "answered", "")
+    assert table("out.drugs.csv")[1]["dose_mg"] == ""
+    [run] = json.loads(pearl("runs", "list", "--json"))
+    pearl("runs", "resume", run["id"], "--answers", "answers.csv")
+    assert len(model.requests) == 2
+
+
+def test_the_plan_can_be_kept_and_run(pearl: Terminal, model: Server) -> None:
+    Path("fields.plan").write_text(pearl("extract", SCHEMA, "--show-plan"), encoding="utf-8")
+    assert not model.requests
+    pearl("check", "fields.plan")
+    pearl("execute", "fields.plan", "a.txt", "c.txt", "--out", "rows.jsonl", code=1)
+    [run] = json.loads(pearl("runs", "list", "--json"))
+    pearl("runs", "export", run["id"], "-o", "rows.csv")
+    assert [row["age"] for row in table("rows.csv")] == ["54", ""]
+
+
+def test_what_is_printed(pearl: Terminal, model: Server) -> None:
+    one = pearl("extract", SCHEMA, "b.txt", code=1)
+    assert "Georg Brandt" in one
+    assert "67-year-old man" in one
+    several = pearl("extract", SCHEMA, *LETTERS, code=1)
+    assert [line.split()[0] for line in several.splitlines() if ".txt" in line] == [*LETTERS]
+    assert max(map(len, several.splitlines())) <= 80
+    rows = [
+        json.loads(line)
+        for line in pearl("extract", SCHEMA, *LETTERS, "--json", code=1).splitlines()
+    ]
+    assert rows[2]["record"]["age"]["state"] == "not_stated"
+    assert "3 " in pearl("extract", SCHEMA, *LETTERS, "--dry-run")
+
+
+def test_a_question_is_answered_in_a_schema(pearl: Terminal, model: Server) -> None:
+    question = "Who was seen, and how old is she?"
+    row = pearl.json("ask", question, "a.txt", "--schema", "patient: str, age: int?", code=0)
+    assert row["question"] == question
+    assert row["record"]["age"]["value"] == 54
+    assert question in model.requests[0].prompt
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "expected a schema and documents"),
+        ([SCHEMA], "no document"),
+        (["patient: strr", "a.txt"], "strr"),
+        (["a.txt", "patient: str"], "a.txt"),
+        ([SCHEMA, "a.txt", "-o", "out.xls"], "unknown format"),
+        ([SCHEMA, "a.txt", "--review", "r.csv"], "need a table"),
+        ([SCHEMA, "a.txt", "-o", "a.txt"], "is an input"),
+        ([SCHEMA, "a.txt", "-o", "old.csv"], "exists already"),
+        ([SCHEMA, "a.txt", "-o", "out.csv", "--answers", "none.csv"], "no such file"),
+    ],
+)
+def test_wrong_usage_is_refused_before_a_call(
+    pearl: Terminal, model: Server, words: list[str], message: str
+) -> None:
+    Path("old.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    pearl("extract", *words, code=None)
+    assert message in pearl.talk
+    assert len(pearl.talk.splitlines()) <= 3
+    assert not model.requests
