@@ -168,8 +168,10 @@ async def _run_reported(
                         if options["rows_out"] and outcome.result is not None:
                             found = [row.to_dict() for row in outcome.result.rows]
                             rows.append({"id": outcome.unit.id, "evidence": found})
-                        if schema is not None:
-                            records.append(outcome.to_dict())
+                        if schema is not None and not options["as_json"]:
+                            row = outcome.to_dict()
+                            kept = ("id", "document", "record")
+                            records.append({key: row[key] for key in kept if key in row})
                         if n_tasks != 1 and options["as_json"]:
                             row = await asyncio.to_thread(_row, outcome, options)
                             file.write(to_json(row) + "\n")

@@ -139,7 +139,9 @@ def test_python_runs(
     openai_server.on(
         "written before the document is seen|plan", '1. ans = FIND_REASON(CTX, "it") : Find out why'
     )
-    code = compile(block.text, block.place, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    # Not with what this module imports from the future: models would not find the classes they name.
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    code = compile(block.text, block.place, "exec", flags, dont_inherit=True)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         _execute(code)
