@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from pearl.cli.files import is_file
 from pearl.cli.help import Command
 from pearl.cli.options import (
     PATH,
+    boxes_option,
     budget_options,
     executor_options,
     force_option,
@@ -57,6 +58,7 @@ FORMS = ("csv", "xlsx", "parquet", "jsonl", "html")
 @option(
     "--answers", PATH, metavar="FILE.csv", help="With --out: take the values of a file of --review.",
 )  # fmt: skip
+@boxes_option
 @setting_options(
     "server", "constrain", "apart", "strict", "ocr", "ocr_language", "pdf_tables",
     stages=("calling",),
@@ -100,6 +102,7 @@ def command(
         (out is None and (answers or review), "--review and --answers need a table", "name it: -o out.csv"),
         (out is None and (options["executor"] != DEFAULT or options["shard"] is not None),
          "--executor and --shard write rows", "name a file: -o out.csv"),
+        (options["boxes"] and out and not out.endswith(".jsonl"), "--boxes needs JSON", "-o out.jsonl, or --json"),
     )  # fmt: skip
     assert fields is not None
     # A store names no code and no file.
@@ -117,8 +120,8 @@ def command(
     keep_inputs(outs, filter(None, (answers, fields)))
     tasks = document_tasks(documents, together=False, plan=plan, is_named=bool(out), outs=outs)
     if out is None:
-        return run_tasks(tasks, {**options, "schema": schema})
-    return _run(schema.fields, tasks, outs, options)
+        return run_tasks(tasks, {**options, "schema": schema, "named": documents})
+    return _run(schema.fields, tasks, outs, {**options, "named": documents})
 
 
 def _run(
@@ -143,7 +146,7 @@ def _run(
     def finish(ran: Finished[Task]) -> int:
         id = ran.summary.id
         rows = AnsweredRows(partial(ran.store.rows, id), answers)
-        _write(ran, fields, rows, out, form, options["review"])
+        _write(ran, fields, rows, out, form, options)
         n_rows = rows.statuses.total()
         if n_rows < ran.summary.n_rows:
             raise StoreError(
@@ -180,9 +183,10 @@ def _form(out: str) -> str:
 
 def _write(
     ran: Finished[Task], fields: Sequence[Field], rows: AnsweredRows, out: str, form: str,
-    review: str | None,
+    options: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Write the tables or the page, and the review."""
+    from pearl.documents.pages import with_boxes
     from pearl.runs.extraction import write_review, write_tables
 
     if form == "html":
@@ -199,8 +203,13 @@ def _write(
         with ran.writer.open(out) as file:
             file.write(extraction_page(rows(), fields, read))
     else:
-        write_tables(fields, rows, out, form, ran.writer.open)
-    if review is not None:
-        with ran.writer.open(review) as file:
+
+        def boxed() -> Iterator[Mapping[str, Any]]:
+            return (with_boxes(row, options["named"]) for row in rows())
+
+        written = boxed if options["boxes"] else rows
+        write_tables(fields, written, out, form, ran.writer.open)
+    if options["review"] is not None:
+        with ran.writer.open(options["review"]) as file:
             n_undecided = write_review(rows(), file)
-        notice(f"{review}: {counted(n_undecided, 'undecided field')}")
+        notice(f"{options['review']}: {counted(n_undecided, 'undecided field')}")
