@@ -475,10 +475,10 @@ class AnsweredRows:
         if not _OF_FIELDS.search(str(row.get("why"))):
             return {**row, "record": record}
         n = sum(result["state"] == UNDECIDED for result in results.values())
-        status, why = (
-            (row["status"], f"{counted(n, 'field')} undecided") if n else ("answered", None)
-        )
-        return {**row, "record": record, "status": status, "why": why}
+        if n:
+            return {**row, "record": record, "why": f"{counted(n, 'field')} undecided"}
+        kept = {name: value for name, value in row.items() if name != "why"}
+        return {**kept, "record": record, "status": "answered"}
 
 
 _OF_FIELDS = lazy_pattern(r"\d fields? (?:is|are) undecided")

@@ -7,12 +7,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import openpyxl
 import pytest
 
 from tests.cli.terminal import Terminal, rows_of
+from tests.root import ROOT
 from tests.server import Server
 
+RESULTS = json.loads((ROOT / "docs/results.schema.json").read_text("utf-8"))
 SCHEMA = "patient: str, age: int?, drugs: [{name: str, dose_mg: number}]"
 LETTERS = {
     "a.txt": "Maria Keller is 54 years old. She takes ibuprofen 0.4 g and aspirin.",
@@ -93,6 +96,8 @@ def test_a_run_is_resumed_and_exported(pearl: Terminal, model: Server) -> None:
     assert openpyxl.load_workbook("out.xlsx").sheetnames == ["documents", "drugs"]
     pearl("extract", SCHEMA, *names, "-o", "out.jsonl", code=1)
     assert rows_of("out.jsonl")[0]["record"]["age"]["value"] == 54
+    for row in rows_of("out.jsonl"):
+        jsonschema.validate(row, RESULTS)
     pearl("extract", SCHEMA, *names, "-o", "out.html", code=1)
     assert "Maria Keller" in Path("out.html").read_text("utf-8")
     assert len(model.requests) == 3
@@ -122,6 +127,9 @@ def test_a_person_decides_what_is_undecided(pearl: Terminal, model: Server) -> N
     assert table("out.drugs.csv")[1]["dose_mg"] == ""
     [run] = json.loads(pearl("runs", "list", "--json"))
     pearl("runs", "resume", run["id"], "--answers", "answers.csv")
+    pearl(*words[:-1], "out.jsonl", "--answers", "answers.csv")
+    for row in rows_of("out.jsonl"):
+        jsonschema.validate(row, RESULTS)
     assert len(model.requests) == 2
 
 
@@ -154,7 +162,8 @@ def test_a_question_is_answered_in_a_schema(pearl: Terminal, model: Server) -> N
     question = "Who was seen, and how old is she?"
     row = pearl.json("ask", question, "a.txt", "--schema", "patient: str, age: int?", code=0)
     assert row["question"] == question
-    assert row["record"]["age"]["value"] == 54
+    assert row["value"] == {"patient": "Maria Keller", "age": 54}
+    jsonschema.validate({"id": "a", **row}, RESULTS)
     assert question in model.requests[0].prompt
 
 
