@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import StringIO
 from pathlib import Path
 from typing import IO, Any
@@ -84,11 +84,7 @@ class _Table:
 
     name: str
     columns: Mapping[str, type]
-    rows: Callable[[], Iterator[list[Any]]]
-
-    def cells(self) -> Iterator[dict[str, Any]]:
-        """Column → cell of each row."""
-        return (dict(zip(self.columns, row, strict=True)) for row in self.rows())
+    cells: Callable[[], Iterator[dict[str, Any]]]
 
 
 def table_files(out: str, fields: Iterable[Field]) -> dict[str, str]:
@@ -140,41 +136,55 @@ def write_tables(
 
 def _tables(fields: Sequence[Field], rows: Rows, form: str) -> list[_Table]:
     """The table of the documents, then one for each list."""
-    last = [("status", str), ("why", str)]
 
-    def documents() -> Iterator[list[Any]]:
+    def documents() -> Iterator[_Row]:
         for row in rows():
-            record = _record(row)
-            cells = [
-                cell for field in fields for cell in _cells(field, record.get(field.name), form)
-            ]
-            yield [document_of(row), *cells, row.get("status"), _why(row)]
+            yield (document_of(row),), _record(row), (row.get("status"), _why(row))
 
-    columns = [
-        ("document", str),
-        *(each for field in fields for each in _columns(field, form)),
-        *last,
-    ]
-    return [
-        _Table("", _named(columns), documents),
-        *(_table_of_list(field, rows, form) for field in fields if field.is_list),
-    ]
-
-
-def _table_of_list(field: Field, rows: Rows, form: str) -> _Table:
-    """A row for each entry of a list."""
-    leaves = entry_fields(field)
-
-    def entries() -> Iterator[list[Any]]:
+    def entries(field: Field) -> Iterator[_Row]:
         for row in rows():
             for number, entry in enumerate(_entries(_record(row).get(field.name)), start=1):
-                cells = [
-                    cell for leaf in leaves for cell in _cells(leaf, entry.get(leaf.name), form)
-                ]
-                yield [document_of(row), number, *cells]
+                yield (document_of(row), number), entry, ()
 
-    columns = [each for leaf in leaves for each in _columns(leaf, form)]
-    return _Table(field.name, _named([("document", str), ("entry", int), *columns]), entries)
+    last = (("status", str), ("why", str))
+    return [
+        _table("", (), fields, last, documents, form),
+        *(
+            _table(
+                field.name,
+                (("entry", int),),
+                entry_fields(field),
+                (),
+                partial(entries, field),
+                form,
+            )
+            for field in fields
+            if field.is_list
+        ),
+    ]
+
+
+_Row = tuple[tuple[Any, ...], Mapping[str, Any], tuple[Any, ...]]
+"""The first cells of a row, the results of its fields, and its last cells."""
+
+
+def _table(
+    name: str, key: Sequence[tuple[str, type]], fields: Sequence[Field], last: Sequence[tuple[str, type]],
+    rows: Callable[[], Iterator[_Row]], form: str,
+) -> _Table:  # fmt: skip
+    columns: dict[str, type] = {"document": str}
+    for column, kind in (*key, *(c for field in fields for c in _columns(field, form)), *last):
+        unused = column
+        while unused in columns:  # a field may be called `status` or `age_source`
+            unused += "_"
+        columns[unused] = kind
+
+    def cells() -> Iterator[dict[str, Any]]:
+        for first, results, others in rows():
+            own = (cell for f in fields for cell in _cells(f, results.get(f.name), form))
+            yield dict(zip(columns, (*first, *own, *others), strict=True))
+
+    return _Table(name, columns, cells)
 
 
 def entry_fields(field: Field) -> tuple[Field, ...]:
@@ -189,16 +199,6 @@ def _columns(field: Field, form: str) -> Iterator[tuple[str, type]]:
         yield f"{field.name}_state", str
     if not field.is_list:
         yield f"{field.name}_source", str
-
-
-def _named(columns: Iterable[tuple[str, type]]) -> dict[str, type]:
-    """Columns with different names: a field may be called `status` or `age_source`."""
-    named: dict[str, type] = {}
-    for name, kind in columns:
-        while name in named:
-            name += "_"
-        named[name] = kind
-    return named
 
 
 def _cells(field: Field, result: Mapping[str, Any] | None, form: str) -> Iterator[Any]:

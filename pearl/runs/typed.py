@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
-from pearl.data.schemas import load_schema
+from pearl.data.schemas import Schema, load_schema
 from pearl.documents.document import Document, load
 from pearl.documents.record import FieldResult
 from pearl.dsl.fields import Field
@@ -17,7 +17,7 @@ from pearl.errors import BudgetError, UsageError
 from pearl.interpreter.answer import Answer
 from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Task
+from pearl.runs.executors import Outcome, Task
 from pearl.runs.session import Session
 
 T = TypeVar("T")
@@ -29,33 +29,19 @@ class Extraction(Generic[T]):
 
     Attributes:
         document: Its name.
+        status: That of the answer, or `failed`.
+        value: The instance of the model, or the dictionary; None if a required field has no value.
+        reasons: Why there is no value.
+        fields: Every field by its path: `age`, `drugs[0].dose_mg`.
         answer: The answer with its evidence; None if the document failed.
-        error: Why the document failed.
     """
 
     document: str
-    answer: Answer | None
-    error: Exception | None = None
-
-    @property
-    def value(self) -> T | None:
-        """The instance of the model, or the dictionary; None if a required field has no value."""
-        return None if self.answer is None else self.answer.value
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Why there is no value."""
-        return (str(self.error),) if self.answer is None else self.answer.reasons
-
-    @property
-    def fields(self) -> Mapping[str, FieldResult]:
-        """Every field by its path: `age`, `drugs[0].dose_mg`."""
-        return {} if self.answer is None else self.answer.fields
-
-    @property
-    def status(self) -> str:
-        """That of the answer, or `failed`."""
-        return "failed" if self.answer is None else self.answer.status
+    status: str
+    value: T | None = None
+    reasons: tuple[str, ...] = ()
+    fields: Mapping[str, FieldResult] = field(default_factory=dict)
+    answer: Answer | None = None
 
 
 @overload
@@ -116,24 +102,30 @@ async def extract(
         run = Session(
             asker, store=store, keeps_rows=False, max_cost_usd=max_cost_usd, price=price
         ).run(tasks)
-        results: dict[str, Extraction[Any]] = {}
+        outcomes: dict[str, Outcome[Task]] = {}
         async with aclosing(run):
             async for outcome in run:
-                answer = outcome.result and replace(outcome.result, schema=loaded)
-                name = _name(given[int(outcome.unit.id)])
-                results[outcome.unit.id] = Extraction(name, answer, outcome.error)
+                outcomes[outcome.unit.id] = outcome
         error = run.summary.error
         if error is not None and not isinstance(error, BudgetError):
             raise error
     return [
-        results.get(task.id) or Extraction(_name(each), None, error)
+        _extraction(each, loaded, outcomes.get(task.id), error)
         for task, each in zip(tasks, given, strict=True)
     ]
 
 
+def _extraction(
+    document: str | Path | Document, schema: Schema, outcome: Outcome[Task] | None,
+    stopped: Exception | None,
+) -> Extraction[Any]:  # fmt: skip
+    name = document.name if isinstance(document, Document) else str(document)
+    if outcome is None or outcome.result is None:
+        error = stopped if outcome is None else outcome.error
+        return Extraction(name, "failed", reasons=(str(error),))
+    answer = replace(outcome.result, schema=schema)
+    return Extraction(name, answer.status, answer.value, answer.reasons, answer.fields, answer)
+
+
 def _loaded(document: str | Path | Document) -> Document:
     return document if isinstance(document, Document) else load(document)
-
-
-def _name(document: str | Path | Document) -> str:
-    return document.name if isinstance(document, Document) else str(document)
