@@ -491,7 +491,8 @@ def _show_work(
     click.echo(f"  reads   {_listed(list(request.inputs))}", err=True)
     click.echo(f"  writes  {_listed(list(request.outputs))}", err=True)
     for name in request.outputs:
-        if not said.intersection(each for each in request.WRITES if params.get(each) == name):
+        # The table of a list belongs to `out`.
+        if next((each for each in request.WRITES if params.get(each) == name), "out") not in said:
             _keep_others(name)
     if not is_yes:
         raise UsageError(
