@@ -413,11 +413,11 @@ def _given(field: Field, value: str) -> dict[str, Any]:
 def _typed(field: Field, text: str) -> FieldScalar:
     match field.type:
         case "int":
-            if not re.fullmatch(r"[+-]?\d+(\.0+)?", text, re.ASCII):
+            if not re.fullmatch(r"[+-]?\d{1,300}(\.0+)?", text, re.ASCII):
                 raise ValueError("a whole number")
             return int(text.partition(".")[0])
         case "number":
-            if not re.fullmatch(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,2})?", text, re.ASCII):
+            if not re.fullmatch(r"[+-]?\d{1,300}(\.\d+)?([eE][+-]?\d{1,2})?", text, re.ASCII):
                 raise ValueError("a number such as 1250.5")
             return int(text) if text.lstrip("+-").isdigit() else float(text)
         case "bool":

@@ -54,6 +54,7 @@ OTHERS = [
         "eval --domain quality --data dev.jsonl --methods direct -o a.jsonl",
         "compare a.jsonl a.jsonl",
     ],
+    ['extract "deposit: str, day: date?" contracts/boat.txt -o fields.csv'],
     ["grammar --textmate"],
     ["index reports/", 'search reports/ "who signed the lease"'],
     ["init leases"],
@@ -62,7 +63,7 @@ OTHERS = [
     ['plan "Why did Ada sell the mill?"'],
     ["refine actions drafts.txt -o mine.actions"],
 ]
-EXIT_CODES = {"models": 3}
+EXIT_CODES = {"extract": 1, "models": 3}
 
 
 @pytest.mark.parametrize(
