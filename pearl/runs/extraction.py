@@ -31,6 +31,8 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.runs.export import write_csv, write_excel, write_parquet, write_rows
 
 UNDECIDED, NOT_STATED, PERSON = "undecided", "not stated", "person"
+COMPLETE = "complete"
+"""What a person says of a list whose entries are all there."""
 
 Rows = Callable[[], Iterable[Mapping[str, Any]]]
 """Reads the rows of a run from the beginning."""
@@ -406,7 +408,9 @@ def _given(field: Field, value: str) -> dict[str, Any]:
     if value.casefold() == NOT_STATED and NOT_STATED not in field.labels:
         return {"state": "not_stated", "value": None, "basis": PERSON}
     if field.is_list:
-        raise ValueError("'not stated'; give the fields of its entries, each on a line of its own")
+        if value.casefold() != COMPLETE:
+            raise ValueError(f"'{COMPLETE}' or '{NOT_STATED}', as a list has to be")
+        return {"state": "found", "value": None, "basis": PERSON}
     return {"state": "found", "value": _typed(field, value), "basis": PERSON}
 
 
@@ -470,8 +474,9 @@ class AnsweredRows:
                 self.problems[answer.line] = f"'{answer.path}' belongs to another entry now: {now}"
             else:
                 result = results[answer.path]
+                parts = _entries(result) if answer.result["state"] == "found" else ()
                 result.clear()
-                result |= answer.result
+                result |= {**answer.result, **({"entries": parts} if parts else {})}
         if not _OF_FIELDS.search(str(row.get("why"))):
             return {**row, "record": record}
         n = sum(result["state"] == UNDECIDED for result in results.values())

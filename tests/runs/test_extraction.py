@@ -196,7 +196,7 @@ def test_a_value_is_not_put_into_another_entry(tmp_path: Path) -> None:
         ("a.pdf,seen,31.5.2024", "not a date"),
         ("a.pdf,seen,2024-02-30", "not a date"),
         ("a.pdf,smoker,sometimes", "not one of yes, no, unknown"),
-        ("a.pdf,drugs,ibuprofen", "not 'not stated'"),
+        ("a.pdf,drugs,ibuprofen", "not 'complete' or 'not stated'"),
         ("a.pdf,age," + "5" * 100_000, "is not a whole number"),
         ("a.pdf,age,54\na.pdf,age,55", "3: 'age' of 'a.pdf' stands in line 2, too"),
     ],
@@ -210,6 +210,18 @@ def test_a_wrong_line_is_an_error(tmp_path: Path, line: str, message: str) -> No
     path.write_text("field,value\nage,5\n", encoding="utf-8")
     with pytest.raises(DataError, match="no column document"):
         read_answers(str(path), FIELDS, ["a.pdf"])
+
+
+def test_a_person_says_that_a_list_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text("document,field,value\na.pdf,drugs,complete\n", encoding="utf-8")
+    drugs = {**ROWS[0]["record"]["drugs"], "state": "undecided", "why": "the reply breaks off"}
+    rows = AnsweredRows(
+        lambda: [{**ROWS[0], "record": {**ROWS[0]["record"], "drugs": drugs}}],
+        read_answers(str(path), FIELDS, ["a.pdf"]),
+    )
+    assert lines(written(tmp_path, "csv", [*rows()]))[0]["drugs"] == "2"
+    assert len(lines(tmp_path / "out.drugs.csv")) == 2
 
 
 def test_the_states_of_a_record_have_paths() -> None:
