@@ -194,7 +194,13 @@ class TableRowFinder:
         self._document = document
 
     def find(self, quote: str) -> Iterator[Span]:
-        """Find the rows that contain the cells of a quote, adjacent and in the same order."""
+        """Find the rows that contain the cells of a quote, adjacent and in the same order.
+
+        A quote without bars is a whole row.
+        """
+        if "|" not in quote:
+            yield from self._lines.get(normalise(quote), ())
+            return
         bars = quote.strip().removeprefix("|").removesuffix("|")
         quoted = [cell.strip().replace(r"\|", "|") for cell in _BAR.split(bars)]
         bare = [_bare(cell) for cell in quoted]
@@ -211,15 +217,28 @@ class TableRowFinder:
     def _rows(self) -> dict[str, list[tuple[Span, tuple[str, ...]]]]:
         """The rows and headers, indexed by the letters and digits of their cells."""
         found: dict[str, list[tuple[Span, tuple[str, ...]]]] = {}
-        everywhere = Span(0, len(self._document.text))
-        for table in TablesApart(self._document).tables(everywhere):
-            lines = list(table.rows)
-            if table.header_span is not None:
-                lines.insert(0, (table.header_span, table.header))
-            for line in lines:
-                for key in set(map(_bare, line[1])):
-                    found.setdefault(key, []).append(line)
+        for line in self._every:
+            for key in set(map(_bare, line[1])):
+                found.setdefault(key, []).append(line)
         return found
+
+    @cached_property
+    def _lines(self) -> dict[str, list[Span]]:
+        """The places of the rows, by their cells in normal form, joined by blanks."""
+        found: dict[str, list[Span]] = {}
+        for span, cells in self._every:
+            found.setdefault(normalise(" ".join(filter(None, cells))), []).append(span)
+        return found
+
+    @cached_property
+    def _every(self) -> list[tuple[Span, tuple[str, ...]]]:
+        """All rows and headers of all tables."""
+        lines: list[tuple[Span, tuple[str, ...]]] = []
+        for table in TablesApart(self._document).tables(Span(0, len(self._document.text))):
+            if table.header_span is not None:
+                lines.append((table.header_span, table.header))
+            lines += table.rows
+        return lines
 
 
 def _bare(cell: str) -> str:

@@ -91,8 +91,8 @@ class Verifier:
         Punctuation at both ends may differ; an omitted unit at the end and a negation right before
         the quote are included in the span. An attribution after the quote, `(chapter 2)` or `— The
         Author`, is ignored if it is not in the document. Omissions (`...`, `…`, `[…]`) divide a
-        quote into pieces. A row in Markdown is found by its cells, however the document separates
-        them; its span is the whole row.
+        quote into pieces. A row in Markdown, or a whole row without bars, is found by its cells,
+        however the document separates them; its span is the whole row.
         """
         doubts: list[Quote] = []
         for wording in self._wordings(quote):
@@ -110,7 +110,7 @@ class Verifier:
                 if found.is_verified:
                     return found
                 doubts.append(found)
-        if self._rows is not None and "|" in quote:
+        if self._rows is not None:
             spans = list(islice(self._rows.find(quote), 2))
             if spans and (len(spans) == 1 or is_passage(quote)):
                 return Quote(quote, (spans[0],), "normalised")

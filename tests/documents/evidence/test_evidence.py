@@ -7,7 +7,8 @@ from unittest.mock import patch
 
 import pytest
 
-from pearl.documents.evidence import Quote, Verifier
+from pearl.documents.document import Document
+from pearl.documents.evidence import Quote, StepReply, Verifier, collect
 from pearl.documents.evidence.normal import NormalText
 from pearl.errors import Span
 from tests.documents.evidence.checking import check
@@ -364,3 +365,13 @@ def test_a_quote_that_begins_after_a_negation_is_shown_with_it(
 )
 def test_a_quote_that_begins_after_anything_else_is_exact(document: str, quote: str) -> None:
     assert check(document, quote) == ("exact", [quote])
+
+
+def test_a_row_of_a_table_is_quoted_without_its_bars() -> None:
+    document = Document(
+        "Discharge.\n\n| Drug | Dose | Since |\n|---|---|---|\n| Bisoprolol | 2.5 mg | 2019 |\n| Apixaban | 5 mg | 2021 |\n"
+    )
+    reply = "> Bisoprolol 2.5 mg 2019\n\n> Bisoprolol 5 mg 2021\n\n> Bisoprolol 2.5 mg"
+    evidence, unverified = collect([StepReply("drug", reply)], document)
+    assert [passage.text for passage in evidence] == ["| Bisoprolol | 2.5 mg | 2019 |"]
+    assert [quote.text for quote in unverified] == ["Bisoprolol 5 mg 2021", "Bisoprolol 2.5 mg"]
