@@ -16,6 +16,10 @@ _LINE = lazy_pattern(
     r"^[ \t>*•|-]*(?P<label>[^\n:|]{1,60}?)[ \t*]*[:|][ \t*]*(?P<value>[^\n|]*[^\s|])", re.M
 )
 
+_RUNS_ON = lazy_pattern(r"[.:;!?]\s|\s{3}|\t")
+"""The end of a value within its line: a sentence or another label follows."""
+_MAX_WORDS = 8
+
 _UNREAD = "the embedded model reads only 'label: value' lines; name a language model with --model"
 
 
@@ -34,6 +38,8 @@ def _value(field: Field, lines: dict[str, list[tuple[str, str]]]) -> Any:
     if field.is_list or len(same) != 1:
         return [{"undecided": _UNREAD}] if field.is_list else {"undecided": _UNREAD}
     ((value, line),) = same
+    if _RUNS_ON.search(value) or len(value.split()) > _MAX_WORDS:
+        return {"undecided": _UNREAD}
     return {"value": value, "quote": line}
 
 

@@ -430,10 +430,15 @@ def test_rows_are_extracted_from_a_document_and_from_each_row() -> None:
 
 
 def test_the_embedded_model_reads_lines_with_labels() -> None:
-    text = "Patient: Maria Keller\n| Age | 54 |\nDose: 5 mg\nDose: 10 mg\n"
-    plan = '1. record = EXTRACT(CTX, "patient: str, age: int, dose: number") : Extract'
+    text = "Patient: Maria Keller\n| Age | 54 |\nDose: 5 mg\nDose: 10 mg\nWard: Elm Bed: 3\n"
+    plan = '1. record = EXTRACT(CTX, "patient: str, age: int, dose: number, ward: str") : Extract'
     answer = asyncio.run(Pearl("extractive").execute(plan, Document(text, "form.txt")))
-    assert states(answer) == {"patient": "Maria Keller", "age": 54, "dose": "undecided"}
+    assert states(answer) == {
+        "patient": "Maria Keller",
+        "age": 54,
+        "dose": "undecided",
+        "ward": "undecided",
+    }
     assert answer.record is not None
     assert "--model" in answer.record.fields["dose"].why
 
