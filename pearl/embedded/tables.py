@@ -26,7 +26,7 @@ _OPERATORS = {
     "before": r"less\s+than|fewer\s+than|lower\s+than|smaller\s+than|shorter\s+than|cheaper\s+than|"
     r"earlier\s+than|older\s+than|under|below|before",
     "after": r"more\s+than|greater\s+than|higher\s+than|larger\s+than|longer\s+than|later\s+than|"
-    r"newer\s+than|over|above|exceeding|after",
+    r"newer\s+than|younger\s+than|over|above|exceeding|after",
     "at least": r"at\s+least|no\s+less\s+than|not\s+less\s+than|no\s+fewer\s+than|since|from",
     "at most": r"at\s+most|no\s+more\s+than|not\s+more\s+than|up\s+to|until",
     "is": r"exactly|in|during|on|of|equal\s+to",
@@ -45,6 +45,9 @@ _MOMENT = lazy_pattern(
     rf"(?:\s*,?\s*(?:at\s+|from\s+|between\s+)(?P<from>{_TIME})(?:\s*(?:-|–|to|until|and)\s*(?P<to>{_TIME}))?)?",
     re.I,
 )
+
+_OF_AGE = lazy_pattern(r"older|younger", re.I)
+"""With a date, `older` is earlier; with an age, it is more."""
 
 _CUES = {
     "count": r"how\s+many|(?:what\s+is\s+)?the\s+number\s+of|count(?:\s+the|\s+of)?",
@@ -372,8 +375,11 @@ class _Reader:
             low = f"{match['year']}-{month_number(match['month']):02}"
         op = next((op for i, op in enumerate(_OPERATORS) if match[f"o{i}"]), "between")
         column = None
+        if (of_age := _OF_AGE.match(match[0])) and not (_YEAR.fullmatch(low) or match["month"]):
+            op = "after" if of_age[0].lower() == "older" else "before"
+            column = self._column_of(("number",), match.end()) or self._only_column("age")
         if _YEAR.fullmatch(low):
-            column = self._column_of(("date",), match.end()) or self._column_of_years()
+            column = self._column_of(("date",), match.end()) or self._only_column("year")
         is_figure = op != "is" or not re.match(r"(?:in|on|during)\b", match[0], re.I)
         if column is None and is_figure:
             column = self._column_of(("number",), match.end())
@@ -403,8 +409,9 @@ class _Reader:
         self.used.add(nearest[0].column)
         return nearest[0].column
 
-    def _column_of_years(self) -> str | None:
-        columns = [name for name in self.kinds if "year" in terms(name)]
+    def _only_column(self, term: str) -> str | None:
+        """The only column with a term in its name, if it has numbers or dates."""
+        columns = [name for name in self.kinds if term in terms(name)]
         if len(columns) != 1 or self.kinds[columns[0]] not in ("number", "date"):
             return None
         self.used.add(columns[0])

@@ -47,6 +47,9 @@ ORDERS = from_text(
 """,
     "orders.csv",
 )
+PATIENTS = from_text(
+    "id,age,complaint\np01,61,chest pain\np02,35,sprained ankle\np03,72,headache\n", "patients.csv"
+)
 BOOKS = from_text(
     "Title,Author,On loan\nDune,Herbert,yes\nEmma,Austen,no\nIt,King,yes\n", "books.csv"
 )
@@ -119,6 +122,10 @@ def test_rows_with_a_number_as_name_are_shown_whole() -> None:
     [
         ("How many employees are in Sales?", STAFF, "2"),
         ("How many departments are there?", STAFF, "4"),
+        ("How many patients are older than 60?", PATIENTS, "2"),
+        ("How many patients have an age older than 70?", PATIENTS, "1"),
+        ("How many patients are younger than 61?", PATIENTS, "1"),
+        ("How many films are older than 2005?", FILMS, "2"),
         ("What is the average salary in Sales?", STAFF, "53500"),
         ("What is the total salary of Sales?", STAFF, "107000"),
         ("What is the highest salary?", STAFF, "83000"),
