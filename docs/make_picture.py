@@ -1,4 +1,4 @@
-"""Takes the pictures in docs/pictures: the recorded answer of `pearl demo`, an answer from a PDF, and a grid.
+"""Takes the pictures in docs/pictures: one of each kind of page.
 
 It needs Chromium; Playwright, Pillow and reportlab come with the groups `browser` and `dev`.
 """
@@ -6,6 +6,7 @@ It needs Chromium; Playwright, Pillow and reportlab come with the groups `browse
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from pearl.view.answer_page import answer_page
 PICTURES = Path(__file__).parent / "pictures"
 LETTERS = Path(__file__).parents[1] / "tests/docs/folder"
 FIELDS = "patient: str, age: int, seen: date, weight_kg: number?, smoker: yes|no|unknown, drugs: [{name: str, dose_mg: number?}]"
+OLDER = "How many patients are older than 60?"
+NO_REPLY = ("story.txt", "--model", "scripted:clinic.json")
 N_COLOURS = 48
 """As many as letters and marks need: the files stay below 150 kB."""
 SHOW_THE_LONGEST = """
@@ -46,6 +49,9 @@ def main() -> None:
             "answer": (answer_page(answer, story), SHOW_THE_LONGEST),
             "pdf": (page_of_pdf(folder, story.text), "scrollTo(0, 0)"),
             "extraction": (grid(folder), OPEN_AN_UNDECIDED_FIELD),
+            "count": (answered(folder, "ask", OLDER, "patients.csv"), "scrollTo(0, 0)"),
+            "failed": (answered(folder, "execute", "why.plan", *NO_REPLY), "scrollTo(0, 0)"),
+            "results": (results(folder), "scrollTo(0, 0)"),
         }
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -68,10 +74,31 @@ def page_of_pdf(folder: Path, text: str) -> str:
 
 def grid(folder: Path) -> str:
     """The grid of the five letters in docs/extracting.md."""
-    path = folder / "letters.html"
-    command = ["extract", FIELDS, "clinic/", "-o", str(path), "--model", "scripted:clinic.json"]
-    store = ["--store", str(folder / "store")]
-    subprocess.run([sys.executable, "-m", "pearl", *command, *store], cwd=LETTERS, check=False)
+    return made(folder, "extract", FIELDS, "clinic/", "--model", "scripted:clinic.json", "-o")
+
+
+def answered(folder: Path, *command: str) -> str:
+    """The page of one answer."""
+    return made(folder, *command, "--page")
+
+
+def results(folder: Path) -> str:
+    """The page of the results for five documents."""
+    rows = str(folder / "letters.jsonl")
+    made(folder, "extract", FIELDS, "clinic/", "--model", "scripted:clinic.json", "-o", name=rows)
+    return made(folder, "view", rows, "-o")
+
+
+def made(folder: Path, *command: str, name: str = "page.html") -> str:
+    """The file that a command writes, whose name is its last argument."""
+    path = folder / name
+    if path.exists():
+        path.unlink()
+    environment = {**os.environ, "PEARL_STORE": str(folder / "store")}
+    subprocess.run(
+        [sys.executable, "-m", "pearl", *command, str(path)],
+        cwd=LETTERS, check=False, env=environment,
+    )  # fmt: skip
     return path.read_text(encoding="utf-8")
 
 

@@ -205,7 +205,8 @@ def _figure(cell: str, heading: str, behind: Rows) -> Scalar:
 
 def _notes(answer: Answer, found: FoundTable) -> tuple[str, ...]:
     """The notes on an answer."""
-    notes = [*found.rows.notes, f"query of the table: {_written(answer.query)}"]
+    query = answer.query if isinstance(answer.query, str) else answer.query.words
+    notes = [*found.rows.notes, f"query of the table: {query}"]
     if answer.n_lines > len(answer.lines):
         notes.append(f"{len(answer.lines):,} of {answer.n_lines:,} lines, as the query limits them")
     if (

@@ -119,6 +119,24 @@ class Not(_Model):
 Where = Condition | AllOf | AnyOf | Not
 
 
+_SIGNS = {"before": "<", "after": ">", "at least": "≥", "at most": "≤"}
+
+
+def _told(where: Where) -> str:
+    """A condition for people."""
+    match where:
+        case AllOf() | AnyOf():
+            conditions = where.all if isinstance(where, AllOf) else where.any
+            word = " and " if isinstance(where, AllOf) else " or "
+            told = word.join(map(_told, conditions))
+            return told if len(conditions) == 1 else f"({told})"
+        case Not():
+            return f"not ({_told(where.no)})"
+        case Condition():
+            values = ", ".join(f"'{value}'" for value in where.value)
+            return f"{where.column} {_SIGNS.get(where.op, where.op)} {values}".rstrip()
+
+
 class Aggregate(_Model):
     """A figure over the rows, or over those of each group."""
 
@@ -153,6 +171,28 @@ class Query(_Model):
     aggregate: Annotated[tuple[Aggregate, ...], Field(max_length=16)] = ()
     sort: Annotated[tuple[Sort, ...], Field(max_length=8)] = ()
     limit: Annotated[int, Field(ge=0, le=MAX_LIMIT)] | None = None
+
+    @property
+    def words(self) -> str:
+        """The query on one line, for people.
+
+        Example:
+            >>> older = Condition(column="age", op="after", value=("60",))
+            >>> Query(where=AllOf(all=(older,)), aggregate=(Aggregate(function="count"),)).words
+            "count where age > '60'"
+        """
+        wanted = [one.name for one in self.aggregate] or self.select or ["rows"]
+        parts = [", ".join(wanted)]
+        if self.where is not None:
+            parts.append(f"where {_told(self.where)}")
+        if self.group:
+            parts.append(f"by {', '.join(self.group)}")
+        if self.sort:
+            keys = (f"{one.by}{' descending' * one.descending}" for one in self.sort)
+            parts.append(f"sorted by {', '.join(keys)}")
+        if self.limit is not None:
+            parts.append(f"the first {self.limit:,}")
+        return " ".join(parts)
 
     @model_validator(mode="before")
     @classmethod

@@ -262,6 +262,9 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     starts = [event for event in record.events if isinstance(event, RunStarted)]
     started = next((e for e in starts if e.plan == plan), starts[0] if starts else None)
     number = None if started is None else started.plan_number
+    plan = plan or (started.plan if started else "")
+    first = plan.partition("\n")[0]  # a failed run has no other record of its question
+    question = first.removeprefix("Question: ") if first.startswith("Question: ") else ""
     events = [event for event in record.events if event.plan_number in (None, number)]
     if "steps" not in record.row:
         row = Untrusted({**record.row, "steps": row_of_trace("", events).get("steps")}, problems)
@@ -283,7 +286,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         id=record.id,
         status=status,
         why=row.text("why") or _why(status, steps),
-        question=row.text("question"),
+        question=row.text("question") or question,
         understood=understood.text("question"),
         answer=row.text("answer"),
         markdown=row.text("markdown"),
@@ -293,7 +296,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         method=row.text("method"),
         model=row.text("model") or (started.model if started else ""),
         document=row.text("document"),
-        plan=plan or (started.plan if started else ""),
+        plan=plan,
         places=tuple(kept),
         has_evidence="evidence" in record.row,
         rows_left=max(max(0, n_of_rows - max_rows), n_rows - n_of_rows),

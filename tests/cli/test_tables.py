@@ -145,6 +145,6 @@ def test_ask_and_execute_a_question_of_a_directory(pearl: Terminal, openai_serve
         ]
         assert found == gold
         assert answer["evidence"][0]["source"] == "directory.csv"
-        assert '"Tel Aviv-Yafo"' in answer["notes"][0]
+        assert "'Tel Aviv-Yafo'" in answer["notes"][0]
     for seen in openai_server.requests:
         assert len(seen.prompt) < 20_000
