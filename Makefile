@@ -82,6 +82,8 @@ bench: setup
 	$(BIN)/python experiments/bench/prefix.py --quick
 	$(BIN)/python experiments/bench/overhead.py --quick
 	$(BIN)/python experiments/bench/killed_runs.py --kills 5
+	$(BIN)/python experiments/bench/extraction.py --quick
+	$(BIN)/python experiments/bench/pdf.py
 
 # The pages that are made from the program, then the site: nothing is fetched, a warning is an error.
 docs: $(VENV)-docs/.installed
@@ -90,7 +92,7 @@ docs: $(VENV)-docs/.installed
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/python -m mkdocs build --quiet --config-file docs/site/mkdocs.yml
 	@echo "the site: out/site/index.html"
 
-# The picture of the README, anew, after a change that pages are meant to show.
+# The pictures of the docs, anew, after a change that pages are meant to show.
 picture: $(VENV)-browser/.installed
 	$(VENV)-browser/bin/python docs/make_picture.py
 
