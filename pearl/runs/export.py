@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import IO, Any
@@ -47,12 +47,31 @@ def write_table(
         return write_rows(rows(), file)
     columns = _columns(rows())
     cells = ({name: cell(row) for name, cell in columns.items()} for row in rows())
-    if form == "csv":
-        return write_csv(cells, list(columns), file, raw_cells=raw_cells)
-    types = {name: _TYPES.get(name, str) for name in columns}
+    table = ("results", {name: _TYPES.get(name, str) for name in columns}, cells)
+    return write_sheet(table, file, form, raw_cells=raw_cells)
+
+
+Table = tuple[str, Mapping[str, type], Iterable[Mapping[str, Any]]]
+"""The name of a table, its columns with their types, and its rows."""
+
+
+def write_sheet(table: Table, file: IO[str], form: str, *, raw_cells: bool = False) -> int:
+    """Write a table; returns its number of rows. As CSV, a spreadsheet evaluates no cell of it."""
     if form == "xlsx":
-        return write_excel([("results", columns, cells)], file)
-    return write_parquet(cells, types, file)
+        return write_excel([table], file)
+    _, columns, rows = table
+    if form == "parquet":
+        return _write_parquet(columns, rows, file)
+    import csv
+
+    shown: Callable[[Any], Any] = (lambda cell: cell) if raw_cells else inert
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(map(shown, columns))
+    n_rows = 0
+    for row in rows:
+        writer.writerow([shown(row[name]) for name in columns])
+        n_rows += 1
+    return n_rows
 
 
 def write_rows(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
@@ -86,30 +105,8 @@ def write_evidence(rows: Callable[[], Iterable[Mapping[str, Any]]], file: IO[str
         writer.writerow(inert("undecided" if cell is None else cell) for cell in cells)
 
 
-def write_csv(
-    cells: Iterable[Mapping[str, Any]],
-    names: Sequence[str],
-    file: IO[str],
-    *,
-    raw_cells: bool = False,
-) -> int:
-    """Write a table as CSV, in which a spreadsheet evaluates no cell; returns its number of rows."""
-    import csv
-
-    shown: Callable[[Any], Any] = (lambda cell: cell) if raw_cells else inert
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(map(shown, names))
-    n_rows = 0
-    for row in cells:
-        writer.writerow([shown(row[name]) for name in names])
-        n_rows += 1
-    return n_rows
-
-
-def write_excel(
-    tables: Iterable[tuple[str, Iterable[str], Iterable[Mapping[str, Any]]]], file: IO[str]
-) -> int:
-    """Write tables (name, columns, rows) as sheets; returns the number of rows of the first."""
+def write_excel(tables: Iterable[Table], file: IO[str]) -> int:
+    """Write tables as sheets; returns the number of rows of the first."""
     check_format("xlsx")
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
@@ -132,20 +129,18 @@ def write_excel(
             made.data_type = "s"  # never a formula
             return made
 
-        names = list(columns)
-        sheet.append(list(map(cell, names)))
+        sheet.append(list(map(cell, columns)))
         n_rows.append(0)
         for row in rows:
-            sheet.append([cell(row[name]) for name in names])
+            sheet.append([cell(row[name]) for name in columns])
             n_rows[-1] += 1
     book.save(file.buffer)  # type: ignore[attr-defined]
     return n_rows[0]
 
 
-def write_parquet(
-    cells: Iterable[Mapping[str, Any]], types: Mapping[str, type], file: IO[str]
+def _write_parquet(
+    types: Mapping[str, type], cells: Iterable[Mapping[str, Any]], file: IO[str]
 ) -> int:
-    """Write a table with columns of these types as Parquet; returns its number of rows."""
     check_format("parquet")
     import pyarrow
     from pyarrow import parquet

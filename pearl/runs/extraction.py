@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from io import StringIO
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from pearl.documents.document import read_bytes
 from pearl.documents.record import FieldScalar
@@ -28,7 +29,7 @@ from pearl.dsl.parser import parse
 from pearl.errors import DataError, PlanError
 from pearl.errors.escaping import counted, inert
 from pearl.errors.patterns import lazy_pattern
-from pearl.runs.export import write_csv, write_excel, write_parquet, write_rows
+from pearl.runs.export import Table, write_excel, write_rows, write_sheet
 
 UNDECIDED, NOT_STATED, PERSON = "undecided", "not stated", "person"
 COMPLETE = "complete"
@@ -40,6 +41,12 @@ Rows = Callable[[], Iterable[Mapping[str, Any]]]
 Opener = Callable[[str], AbstractContextManager[IO[str]]]
 
 _TYPES: Mapping[str, type] = {"int": int, "number": float, "bool": bool}
+_WANTED: Mapping[str, tuple[Sequence[type], str]] = {
+    "int": ([int], "a whole number"),
+    "number": ([int, float], "a number such as 1250.5"),
+    "bool": ([bool], "true or false"),
+}
+"""What a person's value has to be, as JSON writes it."""
 _MAX_EXACT = 2**53
 """Integers from here on are not exact in a spreadsheet or a column of floats."""
 
@@ -80,21 +87,11 @@ def document_of(row: Mapping[str, Any]) -> str:
 # --- tables -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A table of an extraction: its columns with their types, and its rows."""
-
-    name: str
-    columns: Mapping[str, type]
-    cells: Callable[[], Iterator[dict[str, Any]]]
-
-
 def table_files(out: str, fields: Iterable[Field]) -> dict[str, str]:
     """The file of each table: of the documents, under "", and of every list, by its name."""
-    path = Path(out)
+    path, files = Path(out), {"": out}
     if path.suffix.lower() in ("", ".xlsx", ".jsonl", ".html"):
-        return {"": out}
-    files = {"": out}
+        return files
     for field in fields:
         if field.is_list:
             name = path.with_suffix("." + re.sub(r"[^\w.-]", "_", field.name) + path.suffix)
@@ -117,76 +114,54 @@ def write_tables(
 
     In Parquet a field that is undecided or not stated is null, and `FIELD_state` tells which.
     """
-    if form == "jsonl":
-        with opened(out) as file:
-            return write_rows(rows(), file)
     tables = _tables(fields, rows, form)
-    if form == "xlsx":
+    if form in ("jsonl", "xlsx"):
         with opened(out) as file:
-            sheets = ((each.name or "documents", each.columns, each.cells()) for each in tables)
-            return write_excel(sheets, file)
+            return write_rows(rows(), file) if form == "jsonl" else write_excel(tables, file)
     n_rows: list[int] = []
-    for path, table in zip(table_files(out, fields).values(), tables, strict=False):
+    for path, table in zip(table_files(out, fields).values(), tables, strict=True):
         with opened(path) as file:
-            if form == "csv":
-                written = write_csv(table.cells(), list(table.columns), file, raw_cells=raw_cells)
-            else:
-                written = write_parquet(table.cells(), table.columns, file)
-            n_rows.append(written)
+            n_rows.append(write_sheet(table, file, form, raw_cells=raw_cells))
     return n_rows[0]
 
 
-def _tables(fields: Sequence[Field], rows: Rows, form: str) -> list[_Table]:
-    """The table of the documents, then one for each list."""
-
-    def documents() -> Iterator[_Row]:
-        for row in rows():
-            yield (document_of(row),), _record(row), (row.get("status"), _why(row))
-
-    def entries(field: Field) -> Iterator[_Row]:
-        for row in rows():
-            for number, entry in enumerate(_entries(_record(row).get(field.name)), start=1):
-                yield (document_of(row), number), entry, ()
-
-    last = (("status", str), ("why", str))
-    return [
-        _table("", (), fields, last, documents, form),
-        *(
-            _table(
-                field.name,
-                (("entry", int),),
-                entry_fields(field),
-                (),
-                partial(entries, field),
-                form,
-            )
-            for field in fields
-            if field.is_list
-        ),
-    ]
+def _tables(fields: Sequence[Field], rows: Rows, form: str) -> Iterator[Table]:
+    """The table of the documents, then one for each list; each is read before the next."""
+    documents = (
+        ((document_of(row),), _record(row), (row.get("status"), _why(row))) for row in rows()
+    )
+    yield _table("documents", {}, fields, {"status": str, "why": str}, documents, form)
+    for field in fields:
+        if field.is_list:
+            entries = _numbered(rows(), field.name)
+            yield _table(field.name, {"entry": int}, entry_fields(field), {}, entries, form)
 
 
 _Row = tuple[tuple[Any, ...], Mapping[str, Any], tuple[Any, ...]]
 """The first cells of a row, the results of its fields, and its last cells."""
 
 
+def _numbered(rows: Iterable[Mapping[str, Any]], name: str) -> Iterator[_Row]:
+    for row in rows:
+        for number, entry in enumerate(_entries(_record(row).get(name)), start=1):
+            yield (document_of(row), number), entry, ()
+
+
 def _table(
-    name: str, key: Sequence[tuple[str, type]], fields: Sequence[Field], last: Sequence[tuple[str, type]],
-    rows: Callable[[], Iterator[_Row]], form: str,
-) -> _Table:  # fmt: skip
-    columns: dict[str, type] = {"document": str}
-    for column, kind in (*key, *(c for field in fields for c in _columns(field, form)), *last):
+    name: str, key: Mapping[str, type], fields: Sequence[Field], last: Mapping[str, type], rows: Iterable[_Row],
+    form: str,
+) -> Table:  # fmt: skip
+    columns: dict[str, type] = {"document": str, **key}
+    for column, kind in (*(c for field in fields for c in _columns(field, form)), *last.items()):
         unused = column
         while unused in columns:  # a field may be called `status` or `age_source`
             unused += "_"
         columns[unused] = kind
-
-    def cells() -> Iterator[dict[str, Any]]:
-        for first, results, others in rows():
-            own = (cell for f in fields for cell in _cells(f, results.get(f.name), form))
-            yield dict(zip(columns, (*first, *own, *others), strict=True))
-
-    return _Table(name, columns, cells)
+    cells = (
+        (*first, *(c for f in fields for c in _cells(f, results.get(f.name, {}), form)), *others)
+        for first, results, others in rows
+    )
+    return name, columns, (dict(zip(columns, row, strict=True)) for row in cells)
 
 
 def entry_fields(field: Field) -> tuple[Field, ...]:
@@ -203,23 +178,20 @@ def _columns(field: Field, form: str) -> Iterator[tuple[str, type]]:
         yield f"{field.name}_source", str
 
 
-def _cells(field: Field, result: Mapping[str, Any] | None, form: str) -> Iterator[Any]:
+def _cells(field: Field, result: Mapping[str, Any], form: str) -> Iterator[Any]:
     """The cells of the columns of a field; empty ones if the document failed."""
-    result = result or {}
-    state = result.get("state")
-    if state == UNDECIDED:
-        value: Any = None if form == "parquet" else UNDECIDED
-    elif field.is_list:
-        value = None if state != "found" else len(_entries(result))
-    else:
-        value = result.get("value")
+    state, value = result.get("state"), result.get("value")
+    if field.is_list and state == "found":
+        value = len(_entries(result))
+    elif state == UNDECIDED and form != "parquet":
+        value = UNDECIDED
     if isinstance(value, bool) and form == "csv":
-        value = str(value).lower()
+        value = _text(value)
     elif isinstance(value, int) and abs(value) >= _MAX_EXACT and form != "csv":
         value, state = (None, "too large") if form == "parquet" else (str(value), state)
     yield value
     if form == "parquet":
-        yield None if state is None else str(state).replace("_", " ")
+        yield state and str(state).replace("_", " ")
     if not field.is_list:
         yield source_of(result)
 
@@ -275,45 +247,40 @@ _REVIEWED = ("document", "field", "entry", "why", "candidates", "value")
 def write_review(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
     """Write a line for each undecided field, with an empty `value` for a person; returns their number."""
     lines = (
-        dict(zip(_REVIEWED, (document_of(row), *line, ""), strict=True))
+        (document_of(row), path, entry, result.get("why"), _candidates(result), "")
         for row in rows
-        for line in _undecided(_record(row))
+        for path, entry, result in _results(_record(row))
+        if result["state"] == UNDECIDED
     )
-    return write_csv(lines, _REVIEWED, file)
+    cells = (dict(zip(_REVIEWED, line, strict=True)) for line in lines)
+    return write_sheet(("review", dict.fromkeys(_REVIEWED, str), cells), file, "csv")
 
 
-def _undecided(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """Path, entry, reason and candidates of each undecided field."""
-    for path, entry, result in _results(record):
-        if result.get("state") == UNDECIDED:
-            candidates = [
-                f"{_text(each['value'])}: {_quoted(each['evidence'])}"
-                for each in result.get("candidates", ())
-            ] or [_quoted(result.get("evidence", ()))]
-            yield path, entry, result.get("why", ""), "; ".join(candidates)
+def _candidates(result: Mapping[str, Any]) -> str:
+    """The values that a field may have with their quotes, or the quotes alone."""
+    candidates = [f"{_text(c['value'])}: {_quoted(c)}" for c in result.get("candidates", ())]
+    return "; ".join(candidates) or _quoted(result)
 
 
-def _quoted(passages: Iterable[Mapping[str, Any]]) -> str:
+def _quoted(result: Mapping[str, Any]) -> str:
     return ", ".join(
-        f'"{shortened(each["text"], MAX_QUOTE)}" ({_place(each)})' for each in passages
+        f'"{shortened(passage["text"], MAX_QUOTE)}" ({_place(passage)})'
+        for passage in result.get("evidence", ())
     )
 
 
 def _results(record: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Every field with its path and, within a list, its entry in words."""
+    """Every field with its path and, within a list, its entry as the model read it."""
     for name, result in record.items():
         yield name, "", result
         for i, entry in enumerate(_entries(result)):
-            shown = _shown(entry)
-            yield from ((f"{name}[{i}].{key}", shown, each) for key, each in entry.items())
-
-
-def _shown(entry: Mapping[str, Any]) -> str:
-    """An entry of a list as the model read it, by which a person recognises it."""
-    read = {key: each for key, each in entry.items() if each.get("basis") != PERSON}
-    return ", ".join(
-        f"{key}: {_text(each['value'])}" for key, each in read.items() if each["state"] == "found"
-    )
+            # By it a person recognises the entry.
+            read = ", ".join(
+                f"{key}: {_text(value['value'])}"
+                for key, value in entry.items()
+                if value["state"] == "found" and value.get("basis") != PERSON
+            )
+            yield from ((f"{name}[{i}].{key}", read, value) for key, value in entry.items())
 
 
 def _text(value: FieldScalar) -> str:
@@ -323,8 +290,7 @@ def _text(value: FieldScalar) -> str:
 # --- a person's answers -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PersonAnswer:
+class PersonAnswer(NamedTuple):
     """What a person says about a field: its value, or that the document does not state it."""
 
     line: int
@@ -342,27 +308,31 @@ def read_answers(
         DataError: A line has an unknown document or field, or a value of the wrong type.
     """
     known = {inert(name): name for name in documents}  # as `write_review` writes them
+    inner = {
+        f"{field.name}[].{leaf.name}": leaf
+        for field in fields if field.is_list for leaf in entry_fields(field)
+    }  # fmt: skip
+    by_path = {**inner, **{field.name: field for field in fields}}
     answers: dict[str, list[PersonAnswer]] = {}
     lines: dict[tuple[str, str], int] = {}
     for line, row in _answer_lines(path):
-        value = row["value"].strip()
+        document, name, value = row["document"], row["field"].strip(), row["value"].strip()
         if not value or value.casefold() == UNDECIDED:
             continue
-        document = known.get(row["document"])
-        if document is None:
-            raise _wrong(path, line, f"the run has no document '{row['document'][:80]}'")
-        name = row["field"].strip()
-        field = _field_at(name, fields)
-        if field is None:
-            names = ", ".join(field.name for field in fields)[:200]
-            raise _wrong(path, line, f"no field '{name[:80]}'", f"fields: {names}")
-        if (before := lines.setdefault((document, name), line)) != line:
-            raise _wrong(path, line, f"'{name}' of '{document}' stands in line {before}, too")
+        field = by_path.get(name) or by_path.get(re.sub(r"\[\d+\]", "[]", name, count=1))
         try:
-            result = _given(field, value)
+            if document not in known:
+                raise ValueError(f"the run has no document '{document[:80]}'")
+            if field is None:
+                names = ", ".join(field.name for field in fields)[:200]
+                raise ValueError(f"no field '{name[:80]}'; fields: {names}")
+            if (before := lines.setdefault((document, name), line)) != line:
+                raise ValueError(f"'{name}' of '{document}' stands in line {before}, too")
+            given = PersonAnswer(line, name, row.get("entry"), _given(field, value))
         except ValueError as error:
-            raise _wrong(path, line, f"'{name}': '{value[:80]}' is not {error}") from None
-        answers.setdefault(document, []).append(PersonAnswer(line, name, row.get("entry"), result))
+            help = "correct the line, or empty its value"
+            raise DataError(str(error), path=path, line=line, help=help) from None
+        answers.setdefault(known[document], []).append(given)
     return answers
 
 
@@ -383,62 +353,39 @@ def _answer_lines(path: str) -> Iterator[tuple[int, dict[str, str]]]:
         for row in reader:
             yield reader.line_num, row
     except csv.Error as error:
-        raise _wrong(path, reader.line_num, f"not CSV: {error}") from None
+        raise DataError(f"not CSV: {error}", path=path, line=reader.line_num) from None
 
 
-def _wrong(path: str, line: int, message: str, help: str | None = None) -> DataError:
-    return DataError(
-        message, path=path, line=line, help=help or "correct the line, or empty its value"
-    )
-
-
-def _field_at(path: str, fields: Iterable[Field]) -> Field | None:
-    """The field of a path such as `age` or `drugs[0].dose_mg`."""
-    for field in fields:
-        if path == field.name:
-            return field
-        in_list = re.fullmatch(re.escape(field.name) + r"\[\d{1,6}\]\.(.+)", path, re.S)
-        if field.is_list and in_list:
-            return next((leaf for leaf in entry_fields(field) if leaf.name == in_list[1]), None)
-    return None
-
-
-def _given(field: Field, value: str) -> dict[str, Any]:
+def _given(field: Field, text: str) -> dict[str, Any]:
     """The result of a field by a person; a `ValueError` says what the value has to be."""
-    if value.casefold() == NOT_STATED and NOT_STATED not in field.labels:
+    if text.casefold() == NOT_STATED and NOT_STATED not in field.labels:
         return {"state": "not_stated", "value": None, "basis": PERSON}
+    value, wanted = _typed(field, text)
+    if wanted:
+        raise ValueError(f"'{field.name}': '{text[:80]}' is not {wanted}")
+    return {"state": "found", "value": value, "basis": PERSON}
+
+
+def _typed(field: Field, text: str) -> tuple[FieldScalar, str]:
+    """The value of a text; or else what it has to be."""
     if field.is_list:
-        if value.casefold() != COMPLETE:
-            raise ValueError(f"'{COMPLETE}' or '{NOT_STATED}', as a list has to be")
-        return {"state": "found", "value": None, "basis": PERSON}
-    return {"state": "found", "value": _typed(field, value), "basis": PERSON}
-
-
-def _typed(field: Field, text: str) -> FieldScalar:
-    match field.type:
-        case "int":
-            if not re.fullmatch(r"[+-]?\d{1,300}(\.0+)?", text, re.ASCII):
-                raise ValueError("a whole number")
-            return int(text.partition(".")[0])
-        case "number":
-            if not re.fullmatch(r"[+-]?\d{1,300}(\.\d+)?([eE][+-]?\d{1,2})?", text, re.ASCII):
-                raise ValueError("a number such as 1250.5")
-            return int(text) if text.lstrip("+-").isdigit() else float(text)
-        case "bool":
-            if text.casefold() not in ("true", "false", "yes", "no"):
-                raise ValueError("true or false")
-            return text.casefold() in ("true", "yes")
-        case "date":
-            try:
-                return datetime.strptime(text, "%Y-%m-%d").date().isoformat()
-            except ValueError:
-                raise ValueError("a date such as 2024-05-31") from None
-        case "label":
-            labels = [label for label in field.labels if label.casefold() == text.casefold()]
-            if len(labels) != 1 and text not in labels:
-                raise ValueError(f"one of {', '.join(field.labels)}")
-            return text if text in labels else labels[0]
-    return text
+        return None, "" if text.casefold() == COMPLETE else f"'{COMPLETE}' or '{NOT_STATED}'"
+    if field.type == "label":
+        labels = {label.casefold(): label for label in field.labels}
+        label = labels.get(text.casefold())
+        return label, "" if label else f"one of {', '.join(field.labels)}"
+    if field.type == "date":
+        with suppress(ValueError):
+            return datetime.strptime(text, "%Y-%m-%d").date().isoformat(), ""
+        return None, "a date such as 2024-05-31"
+    if field.type not in _WANTED:
+        return text, ""
+    kinds, wanted = _WANTED[field.type]
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text.casefold())  # a spreadsheet writes TRUE
+        if type(value) in kinds and abs(value) < math.inf:
+            return value, ""
+    return None, wanted
 
 
 class AnsweredRows:

@@ -198,6 +198,8 @@ def test_a_value_is_not_put_into_another_entry(tmp_path: Path) -> None:
         ("a.pdf,smoker,sometimes", "not one of yes, no, unknown"),
         ("a.pdf,drugs,ibuprofen", "not 'complete' or 'not stated'"),
         ("a.pdf,age," + "5" * 100_000, "is not a whole number"),
+        ("a.pdf,age," + "[" * 100_000, "is not a whole number"),
+        ("a.pdf,drugs[0].dose_mg,1e999", "not a number"),
         ("a.pdf,age,54\na.pdf,age,55", "3: 'age' of 'a.pdf' stands in line 2, too"),
     ],
 )
