@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -37,6 +36,9 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 _MODEL = lazy_pattern(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:([^\W\d]\w*(?:\.[^\W\d]\w*)*)")
+
+_FILE = lazy_pattern(r"[^:,|?(){}\[\]']*\.[A-Za-z]+")
+"""A name with a suffix; a field has a type: `address.city: str`."""
 
 _SCALARS: dict[Any, FieldType] = {
     "string": "str", "integer": "int", "number": "number", "boolean": "bool",
@@ -167,20 +169,20 @@ def load_schema(
         >>> [leaf.name for leaf in load_schema("patient, address: {city: str}").fields]
         ['patient', 'address.city']
     """
-    if isinstance(what, Path) or (isinstance(what, str) and what.endswith(".json")):
-        return _Reading(_read(Path(what)), str(what)).schema()
-    if isinstance(what, Mapping):
-        return _Reading(what, "schema").schema()
-    if isinstance(what, type):
-        return _of_model(what, what.__name__)
     if isinstance(what, str):
         match = _MODEL.fullmatch(what)
         if match and match[1] not in TYPES:
             return _of_model(_imported(what), what)
-        if os.path.isfile(what):  # noqa: PTH113 - a long text is no path, and no error
-            raise UsageError(f"schema '{what}' is a file, but not a JSON Schema: *.json")
-        what = parse_fields(what)
-    fields = parse_fields(print_fields(what))  # fields of a caller may be invalid
+        if _FILE.fullmatch(what) or os.path.exists(what):  # noqa: PTH110 - a long text is no path, and no error
+            what = Path(what)
+    if isinstance(what, Path):
+        return _Reading(_read(what), str(what)).schema()
+    if isinstance(what, Mapping):
+        return _Reading(what, "schema").schema()
+    if isinstance(what, type):
+        return _of_model(what, what.__name__)
+    # Fields of a caller may be invalid.
+    fields = parse_fields(what if isinstance(what, str) else print_fields(what))
     return Schema(fields, None, _members_of(fields))
 
 
@@ -199,22 +201,14 @@ def _members_of(fields: Iterable[Field]) -> Mapping[str, _Node]:
 def _read(path: Path) -> Any:
     """The data of a JSON file."""
     try:
-        return json.loads(path.read_bytes(), object_pairs_hook=partial(_without_repeats, path))
+        return json.loads(path.read_bytes())
     except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path=path) from None
-    except DataError:
-        raise
+        is_missing = isinstance(error, FileNotFoundError)
+        why = "no such file" if is_missing else f"cannot be read: {error.strerror}"
     except (ValueError, RecursionError) as error:
-        raise DataError(f"not JSON: {error}", path=path) from None
-
-
-def _without_repeats(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in data:
-            raise DataError(f"the key '{short(key)}' is repeated in an object", path=path)
-        data[key] = value
-    return data
+        why = f"not JSON: {error}"
+    advice = 'the schema is a file of JSON Schema, MODULE:MODEL, or fields: "name: str, age: int?"'
+    raise DataError(why, path=path, help=advice)
 
 
 def _imported(name: str) -> Any:
@@ -262,10 +256,7 @@ class _Reading:
             self.refuse(
                 (), 'not a JSON Schema of an object: {"type": "object", "properties": {...}}'
             )
-        try:
-            root = self.node(self.root, (), Field(""), frozenset("#"))
-        except RecursionError:
-            self.refuse((), "nested too deeply")
+        root = self.node(self.root, (), Field(""), frozenset("#"))
         if not root.is_object:
             self.refuse(("type",), 'not supported; the type of the whole is "object"')
         return Schema(tuple(_fields(root.members)), self.model, root.members)
@@ -277,7 +268,7 @@ class _Reading:
         schema, path, refs, is_nullable = self.resolved(raw, path, refs)
         kind = schema.get("type", "object" if "properties" in schema else None)
         if self.model and about.is_optional and not is_nullable and kind != "array":
-            self.refuse(path, "a default is not supported; what is not stated is None: TYPE | None")
+            self.refuse(path, f"a default would be a guess; write {about.name}: TYPE | None = None")
         words = _description(schema, about.name)
         about = replace(about, is_optional=about.is_optional or is_nullable, description=words)
         key = next((key for key in ("enum", "const") if key in schema), "")
@@ -344,38 +335,44 @@ class _Reading:
         self, raw: Any, path: _Path, refs: frozenset[str]
     ) -> tuple[dict[str, Any], _Path, frozenset[str], bool]:
         """A schema without references and null, its path, the references around it, and if it may be null."""
-        if not isinstance(raw, Mapping):
-            self.refuse(path, "not a JSON Schema: an object is expected")
-        for key, value in raw.items():
-            type = {"additionalProperties": bool, "required": list}.get(key, object)
-            if not isinstance(value, type) or not (key in _KEYWORDS or str(key).startswith("x-")):
-                self.refuse((*path, key), "not supported; name the properties, or leave it out")
-        schema, inner, may_be_null = dict(raw), dict[str, Any](), False
-        is_nullable = schema.get("nullable") is True or None in _listed(schema.get("enum"))
-        if "$ref" in schema:
-            ref = schema.pop("$ref")
-            target, place = self.target(ref, (*path, "$ref"), refs)
-            inner, path, refs, may_be_null = self.resolved(target, place, refs | {ref})
-        elif key := next((key for key in ("anyOf", "oneOf") if key in schema), ""):
-            ways = list(enumerate(_listed(schema.pop(key))))
-            others = [(i, way) for i, way in ways if way != {"type": "null"}]
-            is_nullable |= len(others) < len(ways)
-            kinds = [way.get("type") for _, way in others if isinstance(way, Mapping)]
-            if self.model and kinds == ["number", "string"]:
-                del others[1]  # a Decimal of pydantic
-            if len(others) != 1:
-                self.refuse((*path, key), _ONE_TYPE)
-            place = (*path, key, str(others[0][0]))
-            inner, path, refs, may_be_null = self.resolved(others[0][1], place, refs)
-        inner.pop("title", None)
-        schema = inner | schema
+        schema: dict[str, Any] = {}
+        start, is_nullable, key = path, False, "$ref"
+        while key:
+            if not isinstance(raw, Mapping):
+                self.refuse(path, "not a JSON Schema: an object is expected")
+            for name, value in raw.items():
+                type = {"additionalProperties": bool, "required": list}.get(name, object)
+                if not isinstance(value, type) or not (
+                    name in _KEYWORDS or str(name).startswith("x-")
+                ):
+                    self.refuse(
+                        (*path, name), "not supported; name the properties, or leave it out"
+                    )
+            # The title of a type in another place names only the type.
+            schema = {k: v for k, v in raw.items() if path == start or k != "title"} | schema
+            is_nullable |= raw.get("nullable") is True or None in _listed(raw.get("enum"))
+            key = next((key for key in ("$ref", "anyOf", "oneOf") if key in raw), "")
+            if key == "$ref":
+                ref = raw[key]
+                raw, path = self.target(ref, (*path, key), refs)
+                refs |= {ref}
+            elif key:
+                ways = _listed(raw[key])
+                others = [way for way in ways if way != {"type": "null"}]
+                is_nullable |= len(others) < len(ways)
+                kinds = [way.get("type") for way in others if isinstance(way, Mapping)]
+                if self.model and kinds == ["number", "string"]:
+                    del others[1]  # a Decimal of pydantic
+                if len(others) != 1:
+                    self.refuse((*path, key), _ONE_TYPE)
+                raw, path = others[0], (*path, key, str(ways.index(others[0])))
         if isinstance(schema.get("type"), list):
             types = [kind for kind in schema["type"] if kind != "null"]
             is_nullable |= len(types) < len(schema["type"])
             if len(types) != 1:
                 self.refuse((*path, "type"), _ONE_TYPE)
             schema["type"] = types[0]
-        return schema, path, refs, is_nullable or may_be_null
+        return schema, path, refs, is_nullable
 
     def target(self, ref: Any, path: _Path, refs: frozenset[str]) -> tuple[Any, _Path]:
         """What a reference names, and its path."""
