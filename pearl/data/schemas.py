@@ -207,7 +207,7 @@ def _read(path: Path) -> Any:
         why = "no such file" if is_missing else f"cannot be read: {error.strerror}"
     except (ValueError, RecursionError) as error:
         why = f"not JSON: {error}"
-    advice = 'the schema is a file of JSON Schema, MODULE:MODEL, or fields: "name: str, age: int?"'
+    advice = 'name a file of JSON Schema, MODULE:MODEL, or fields: "name: str, age: int?"'
     raise DataError(why, path=path, help=advice)
 
 

@@ -12,7 +12,6 @@ import click
 
 from pearl.cli.commands.execute import tell_kept
 from pearl.cli.corpora import document_tasks
-from pearl.cli.files import is_file
 from pearl.cli.help import Command
 from pearl.cli.options import (
     PATH,
@@ -30,7 +29,7 @@ from pearl.cli.options import (
 )
 from pearl.cli.terminal import notice
 from pearl.cli.writing import keep_inputs
-from pearl.errors import PearlError, StoreError, UsageError
+from pearl.errors import PearlError, StoreError
 from pearl.errors.escaping import counted
 from pearl.runs.export import check_format
 
@@ -93,11 +92,7 @@ def command(
     from pearl.runs.extraction import table_files
 
     answers, review = options["answers"], options["review"]
-    is_swapped = (
-        fields and Path(fields).suffix != ".json" and (is_file(fields) or Path(fields).is_dir())
-    )
     refuse(
-        (is_swapped, f"'{fields}' is not a schema", f'the schema comes first: pearl extract "patient: str" {fields}'),
         (fields is None, "expected a schema and documents", 'pearl extract "patient: str, age: int?" letters/'),
         (out is None and (answers or review), "--review and --answers need a table", "name it: -o out.csv"),
         (out is None and (options["executor"] != DEFAULT or options["shard"] is not None),
@@ -137,7 +132,15 @@ def _run(
     from pearl.runs.request import ExtractRequest
 
     out = str(outs[0])
-    form = _form(out)
+    form = Path(out).suffix.removeprefix(".").lower()
+    refuse(
+        (
+            form not in FORMS,
+            f"'{out}': unknown format",
+            f"name it out.csv; formats: {', '.join(FORMS)}",
+        )
+    )
+    check_format(form)
     answers: Mapping[str, Sequence[PersonAnswer]] = {}
     if options["answers"] is not None:
         answers = read_answers(options["answers"], fields, (task.id for task in tasks))
@@ -168,17 +171,6 @@ def _run(
 
     work = Work(tasks, {}, inputs)
     return run_units("extract", lambda pearl: work, options, finish, outs=outs)
-
-
-def _form(out: str) -> str:
-    """The format of a file, by its suffix; what writes it is installed."""
-    form = Path(out).suffix.removeprefix(".").lower()
-    if form not in FORMS:
-        raise UsageError(
-            f"'{out}': unknown format", help=f"name it out.csv; formats: {', '.join(FORMS)}"
-        )
-    check_format(form)
-    return form
 
 
 def _write(

@@ -492,8 +492,9 @@ def _show_work(
     click.echo(f"  writes  {_listed(list(request.outputs))}", err=True)
     for name in request.outputs:
         # The table of a list belongs to `out`.
-        if next((each for each in request.WRITES if params.get(each) == name), "out") not in said:
-            _keep_others(name)
+        option = next((each for each in request.WRITES if params.get(each) == name), "out")
+        if option not in said:
+            _keep_others(name, f"--{option.replace('_', '-')} {params.get(option)}")
     if not is_yes:
         raise UsageError(
             "another user may have written this store: resuming its run requires --yes",
@@ -527,14 +528,14 @@ def _refuse_other_corpus(info: RunInfo, request: Any) -> None:
         )
 
 
-def _keep_others(name: str) -> None:
+def _keep_others(name: str, said: str) -> None:
     """Refuse a file that a store names, unless it is missing or has results of a run."""
     path = Path(name)
     if path.exists() and not (path.is_file() and _is_of_a_run(path)):
         raise DataError(
             "exists and has no results of a run, so it is not replaced",
             path=visible(name),
-            help="name a file yourself: -o rows.jsonl, --trace FILE",
+            help=f"name it yourself, or another file: {visible(said)}",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,16 @@ def test_a_run_is_resumed_and_exported(pearl: Terminal, model: Server) -> None:
     pearl("extract", SCHEMA, *names, "-o", "out.html", code=1)
     assert "Maria Keller" in Path("out.html").read_text("utf-8")
     assert len(model.requests) == 3
+
+
+def test_a_run_of_a_named_store_is_resumed_as_its_message_says(
+    pearl: Terminal, model: Server
+) -> None:
+    files = ("-o", "out.csv", "--review", "review.csv")
+    pearl("extract", SCHEMA, *LETTERS, *files, "--store", "kept", "--max-calls", "1", code=7)
+    words = re.findall(r"pearl (runs resume .*)", pearl.talk)[0].split()
+    pearl(*words, "--yes", "--max-calls", "9", code=1)
+    assert [row["status"] for row in table("out.csv")] == ["degraded", "degraded", "answered"]
 
 
 def test_a_person_decides_what_is_undecided(pearl: Terminal, model: Server) -> None:
