@@ -49,6 +49,11 @@ class Field:
     is_list: bool = False
     fields: tuple[Field, ...] = ()
 
+    @property
+    def inner(self) -> tuple[Field, ...]:
+        """The fields of each entry of a list; that of a plain value is called `value`."""
+        return self.fields or (replace(self, name="value", is_list=False),)
+
 
 def print_fields(fields: Iterable[Field]) -> str:
     """The short form of fields; those of nested objects have dots in their names.
@@ -138,12 +143,13 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.n_leaves = 0
 
     def read(self) -> tuple[Field, ...]:
         fields = tuple(self.fields("", 0, in_list=False))
         if self.next() or not fields:
             self.fail(f"'{self.next()}' closes nothing" if fields else "there are no fields")
+        if sum(len(field.inner) for field in fields) > MAX_FIELDS:
+            self.fail(f"more than {MAX_FIELDS} fields", 0, "split them into several extractions")
         return fields
 
     def fields(self, path: str, depth: int, *, in_list: bool) -> Iterator[Field]:
@@ -184,19 +190,12 @@ class _Reader:
                 field = self.scalar(field, path)
         is_optional = self.took("?")
         about = self.description()
-        if is_optional and self.next() == ":":
-            self.fail("'?' stands after the type", start)
         for leaf in inner:
             yield replace(
                 leaf,
                 name=f"{name}.{leaf.name}",
                 is_optional=leaf.is_optional or is_optional,
                 description=leaf.description or about,
-            )
-        self.n_leaves += not (inner or field.fields)
-        if self.n_leaves > MAX_FIELDS:
-            self.fail(
-                f"more than {MAX_FIELDS} fields", start, "split them into several extractions"
             )
         if not inner:
             yield replace(field, is_optional=is_optional, description=about)

@@ -38,7 +38,6 @@ from pearl.replies.extracted import (
     Claim,
     Claims,
     Extracted,
-    entry_fields,
     extraction_constraint,
     read_extracted,
     wanted_fields,
@@ -228,7 +227,7 @@ class _Checker:
         at = 0
         for part, claims in said:
             for entry in claims.entries:
-                results = self._entry(entry_fields(field), entry, part)
+                results = self._entry(field.inner, entry, part)
                 found = (f for f in results.values() if f.state == "found")
                 places = [e.span.start for f in found for e in f.evidence]
                 at = min(places, default=at)
@@ -435,7 +434,7 @@ def _of_rows(step: Step, record: Record, asker: Asker) -> StepResult:
         spans = sorted({e.span for f in entry.values() for e in f.passages})
         text = "\n".join(document.text[span.start : span.end] for span in spans)
         rows.append(Row(told_entry(entry), _cells(entry), tuple(spans), text))
-    fields = entry_fields(_fields(asker.calls.task(step, {})[0])[0]) if not rows else ()
+    fields = _fields(asker.calls.task(step, {})[0])[0].inner if not rows else ()
     names = tuple(result.entries[0]) if result.entries else tuple(f.name for f in fields)
     why = f"the rows may be incomplete: {result.why}" if result.why else ""
     return computed(step, action, Rows(tuple(rows), columns=names), why)

@@ -62,11 +62,6 @@ def leaves(fields: Sequence[Field]) -> Iterator[Field]:
         yield from field.fields or (field,)
 
 
-def entry_fields(field: Field) -> tuple[Field, ...]:
-    """The fields of an entry of a list."""
-    return field.fields or (replace(field, name=PLAIN, is_list=False),)
-
-
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A value that a reply gives, with its quotes; None for "not stated"."""
@@ -133,7 +128,7 @@ def read_extracted(text: str, fields: Sequence[Field]) -> Extracted:
     known = {_key(field.name) for field in fields}
     known |= {_key(field.name.partition(".")[0]) for field in fields}
     (only, *others) = fields
-    inner = {_key(f.name) for f in entry_fields(only)} if only.is_list and not others else set()
+    inner = {_key(f.name) for f in only.inner} if only.is_list and not others else set()
     pairs: list[tuple[str, Any]] = []
     bare: list[dict[str, Any]] = []  # entries that stand alone
     why, at = "", 0
@@ -290,7 +285,7 @@ def _list(field: Field, said: Any) -> Claims:
         said = value
     if said is None or (isinstance(said, str) and said.strip(" .").casefold() in _NOT_STATED):
         return Claims()
-    inner = entry_fields(field)
+    inner = field.inner
     entries: list[Mapping[str, Claims]] = []
     why = "the reply breaks off in this list" if isinstance(said, _Cut) else ""
     for entry in said if isinstance(said, list) else [said]:
@@ -359,7 +354,7 @@ def _object_rule(fields: Sequence[Field], rules: dict[str, str], name: str) -> s
         parts += [literal_rule(f"{', ' if i else ''}{key}: "), f"{name}_{i}"]
         if field.is_list:
             entry = f"{name}_{i}_entry"
-            inner = entry_fields(field)
+            inner = field.inner
             rules[f"{name}_{i}"] = list_rule(entry)
             rules[entry] = (
                 _object_rule(inner, rules, f"{name}_{i}") if field.fields

@@ -134,7 +134,7 @@ def _tables(fields: Sequence[Field], rows: Rows, form: str) -> Iterator[Table]:
     for field in fields:
         if field.is_list:
             entries = _numbered(rows(), field.name)
-            yield _table(field.name, {"entry": int}, entry_fields(field), {}, entries, form)
+            yield _table(field.name, {"entry": int}, field.inner, {}, entries, form)
 
 
 _Row = tuple[tuple[Any, ...], Mapping[str, Any], tuple[Any, ...]]
@@ -162,11 +162,6 @@ def _table(
         for first, results, others in rows
     )
     return name, columns, (dict(zip(columns, row, strict=True)) for row in cells)
-
-
-def entry_fields(field: Field) -> tuple[Field, ...]:
-    """The fields of each entry of a list."""
-    return field.fields or (Field("value", field.type, labels=field.labels),)
 
 
 def _columns(field: Field, form: str) -> Iterator[tuple[str, type]]:
@@ -310,7 +305,7 @@ def read_answers(
     known = {inert(name): name for name in documents}  # as `write_review` writes them
     inner = {
         f"{field.name}[].{leaf.name}": leaf
-        for field in fields if field.is_list for leaf in entry_fields(field)
+        for field in fields if field.is_list for leaf in field.inner
     }  # fmt: skip
     by_path = {**inner, **{field.name: field for field in fields}}
     answers: dict[str, list[PersonAnswer]] = {}
@@ -412,25 +407,23 @@ class AnsweredRows:
 
     def _taken(self, row: Mapping[str, Any], answers: Sequence[PersonAnswer]) -> Mapping[str, Any]:
         record = json.loads(json.dumps(_record(row)))
-        entries = {path: entry for path, entry, _ in _results(record)}
-        results = {path: result for path, _, result in _results(record)}
-        for answer in answers:
-            if answer.path not in results:
-                self.problems[answer.line] = f"'{document_of(row)}' has no '{answer.path}' now"
-            elif answer.entry not in (None, now := entries[answer.path], inert(now)):
-                self.problems[answer.line] = f"'{answer.path}' belongs to another entry now: {now}"
+        results = {path: (entry, result) for path, entry, result in _results(record)}
+        for line, path, entry, given in answers:
+            now, result = results.get(path, ("", None))
+            if result is None:
+                self.problems[line] = f"'{document_of(row)}' has no '{path}' now"
+            elif entry not in (None, now, inert(now)):
+                self.problems[line] = f"'{path}' belongs to another entry now: {now}"
             else:
-                result = results[answer.path]
-                parts = _entries(result) if answer.result["state"] == "found" else ()
+                entries = _entries(result) if given["state"] == "found" else ()
                 result.clear()
-                result |= {**answer.result, **({"entries": parts} if parts else {})}
-        if not _OF_FIELDS.search(str(row.get("why"))):
-            return {**row, "record": record}
-        n = sum(result["state"] == UNDECIDED for result in results.values())
-        if n:
-            return {**row, "record": record, "why": f"{counted(n, 'field')} undecided"}
-        kept = {name: value for name, value in row.items() if name != "why"}
-        return {**kept, "record": record, "status": "answered"}
+                result |= {**given, **({"entries": entries} if entries else {})}
+        taken = {**row, "record": record}
+        if _OF_FIELDS.search(str(row.get("why"))):
+            n = sum(result["state"] == UNDECIDED for _, result in results.values())
+            del taken["why"]
+            taken |= {"why": f"{counted(n, 'field')} undecided"} if n else {"status": "answered"}
+        return taken
 
 
 _OF_FIELDS = lazy_pattern(r"\d fields? (?:is|are) undecided")

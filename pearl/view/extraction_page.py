@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from pearl.documents.rows import shortened
 from pearl.dsl.fields import Field
 from pearl.errors import Span
 from pearl.view.page import render_page
@@ -23,8 +24,8 @@ MAX_TEXTS = 6_000_000
 AROUND = 300
 """Characters before and after a passage."""
 
-MAX_VALUE, MAX_QUOTE = 120, 2_000
-"""Maximum characters of a value in the grid, and of a value or a passage beside it."""
+MAX_QUOTE = 2_000
+"""Maximum characters of a value or a passage."""
 
 MAX_ENTRIES = 200
 """Maximum entries of a list and candidates of a field that are shown."""
@@ -66,11 +67,6 @@ class Value:
         return (self.word == "undecided") + sum(value.n_undecided for value in inner)
 
     @property
-    def short(self) -> str:
-        """The value as it stands in the grid."""
-        return _shortened(self.text, MAX_VALUE)
-
-    @property
     def numbers(self) -> tuple[int, ...]:
         """The numbers of all its passages in the text, in order."""
         inner = (*self.candidates, *(value for entry in self.entries for value in entry))
@@ -82,7 +78,6 @@ class Value:
 class _Source:
     """A text with the places of its passages, each with its number."""
 
-    name: str
     text: str | None
     marks: dict[Span, int] = field(default_factory=dict)
 
@@ -103,8 +98,6 @@ def extraction_page(
     rows: Iterable[Mapping[str, Any]],
     fields: Sequence[Field],
     read: Callable[[str], str | None],
-    *,
-    title: str = "Extraction",
 ) -> str:
     """The page of an extraction: documents and fields as a grid, beside it the passages of a document.
 
@@ -112,7 +105,6 @@ def extraction_page(
         rows: Rows of results, with `id` or `document`, and `record` or `error`.
         fields: The fields of the schema, one column each.
         read: The text of a document by its name; None if it is missing.
-        title: What the page is called.
     """
     n_left = MAX_TEXTS
     lines: list[Line] = []
@@ -120,7 +112,9 @@ def extraction_page(
     problems: list[str] = []
     rows = iter(rows)
     for row in islice(rows, MAX_ROWS):
-        line = _line(Untrusted(row, problems, f"Row {len(lines) + 1}: "), fields, read, n_left > 0)
+        line = _line(
+            Untrusted(row, problems, f"Row {len(lines) + 1}: "), fields, read, AROUND * (n_left > 0)
+        )
         n_left -= sum(len(p.text) for _, text in line.texts for p in text if isinstance(p, Piece))
         counts.update(value.word or "values" for value in line.values if value.word != "undecided")
         counts["undecided"] += sum(value.n_undecided for value in line.values)
@@ -128,7 +122,7 @@ def extraction_page(
         lines.append(line)
     return render_page(
         "extraction",
-        title,
+        "Extraction",
         script="extraction",
         lines=lines,
         fields=fields,
@@ -152,14 +146,14 @@ def _facts(lines: Sequence[Line], n_fields: int, counts: Counter[str]) -> str:
 
 
 def _line(
-    row: Untrusted, fields: Sequence[Field], read: Callable[[str], str | None], with_around: bool
+    row: Untrusted, fields: Sequence[Field], read: Callable[[str], str | None], around: int
 ) -> Line:
     name = row.text("document") or row.any("id") or "(no name)"
     error = row.inner("error")
     told = error.text("message") or error.text("type") or row.text("why")
     if "record" not in row or row.text("status") == "failed":
         told = told.partition("\n  help: ")[0] or "there is no record"
-        return Line(name, (), (), {}, is_undecided=False, error=_shortened(told, MAX_QUOTE))
+        return Line(name, (), (), {}, is_undecided=False, error=shortened(told, MAX_QUOTE))
     sources: dict[str, _Source] = {}
     record = row.inner("record")
 
@@ -172,39 +166,45 @@ def _line(
         for number in value.numbers:
             owners.setdefault(number, at)
     texts = tuple(
-        (source.name, _around(source, AROUND if with_around else 0))
-        for source in sources.values()
+        (
+            name,
+            highlighted(
+                source.text or "",
+                [(n, span) for span, n in source.marks.items()],
+                most=0,
+                around=around,
+            ),
+        )
+        for name, source in sources.items()
         if source.marks
     )
     return Line(name, values, texts, owners, any(value.n_undecided for value in values))
 
 
-Passages = Callable[[Untrusted], tuple[Passage, ...]]
-
-
-def _value(result: Untrusted, of: Field, passages: Passages) -> Value:
+def _value(
+    result: Untrusted, of: Field, passages: Callable[[Untrusted], tuple[Passage, ...]]
+) -> Value:
     """What became of a field, with its passages."""
     state, basis = result.text("state") or "undecided", result.text("basis")
     sign, word = WORDS.get(basis if state == "found" else state, ("", ""))
-    text = _shortened(result.any("value"), MAX_QUOTE)
+    text = shortened(result.any("value"), MAX_QUOTE)
     columns: tuple[str, ...] = ()
     entries: tuple[tuple[Value, ...], ...] = ()
     n_entries = 0
     if of.is_list and state == "found":
-        inner = of.fields or (Field("value", of.type),)
-        columns = tuple(each.name for each in inner)
+        columns = tuple(each.name for each in of.inner)
         objects = list(result.objects("entries"))
         n_entries = len(objects)
         entries = tuple(
-            tuple(_value(entry.inner(each.name), each, passages) for each in inner)
+            tuple(_value(entry.inner(each.name), each, passages) for each in of.inner)
             for entry in objects[:MAX_ENTRIES]
         )
         text = f"{n_entries:,} entr{'y' if n_entries == 1 else 'ies'}"
     candidates = tuple(
-        Value(_shortened(each.any("value"), MAX_QUOTE), passages=passages(each))
+        Value(shortened(each.any("value"), MAX_QUOTE), passages=passages(each))
         for each in islice(result.objects("candidates"), MAX_ENTRIES)
     )
-    why = _shortened(result.text("why"), MAX_QUOTE)
+    why = shortened(result.text("why"), MAX_QUOTE)
     n_left = max(0, n_entries - MAX_ENTRIES)
     return Value(text, sign, word, why, passages(result), candidates, columns, entries, n_left)
 
@@ -219,7 +219,7 @@ def _passage(
     text, span = each.text("text"), each.span()
     name = each.text("source") or document
     if name not in sources:
-        sources[name] = _Source(name, read(name))
+        sources[name] = _Source(read(name))
     source = sources[name]
     number = 0
     if source.text is not None and span and text and source.text[span.start : span.end] == text:
@@ -229,14 +229,4 @@ def _passage(
     places = [shown_place(each, hides=document)]
     if not number:
         places.append("not in the text at this place" if source.text else "without its document")
-    return Passage(number, _shortened(text, MAX_QUOTE), ", ".join(filter(None, places)))
-
-
-def _around(source: _Source, around: int) -> list[Piece | Gap]:
-    """The text around the passages of a document."""
-    marks = [(number, span) for span, number in source.marks.items()]
-    return highlighted(source.text or "", marks, most=0, around=around)
-
-
-def _shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return Passage(number, shortened(text, MAX_QUOTE), ", ".join(filter(None, places)))
