@@ -130,13 +130,11 @@ def _built(
                 data[name] = _built(node.members, inner, f"{place}.", reasons)
         elif result.state == "undecided":
             reasons.append(f"{place}: undecided{f': {result.why}' if result.why else ''}")
-        elif result.state == "not_stated":
-            data[name] = [] if node.about.is_list and not node.is_nullable else None
+        elif result.state == "not_stated" and (node.is_nullable or not node.about.is_list):
             if not (node.about.is_optional or node.about.is_list):
                 reasons.append(f"{place}: not stated")
         elif node.about.is_list:
-            one = replace(node, about=replace(node.about, is_list=False, is_optional=False))
-            within = node.members or {"value": one}
+            within = node.members or {"value": replace(node, about=Field("value"))}
             numbered = enumerate(result.entries)
             entries = [_built(within, entry, f"{place}[{i}].", reasons) for i, entry in numbered]
             data[name] = entries if node.members else [entry["value"] for entry in entries]
@@ -342,36 +340,33 @@ class _Reading:
                 self.refuse(path, "not a JSON Schema: an object is expected")
             for name, value in raw.items():
                 type = {"additionalProperties": bool, "required": list}.get(name, object)
-                if not isinstance(value, type) or not (
-                    name in _KEYWORDS or str(name).startswith("x-")
-                ):
-                    self.refuse(
-                        (*path, name), "not supported; name the properties, or leave it out"
-                    )
-            # The title of a type in another place names only the type.
-            schema = {k: v for k, v in raw.items() if path == start or k != "title"} | schema
+                is_known = name in _KEYWORDS or str(name).startswith("x-")
+                if not (is_known and isinstance(value, type)):
+                    flaw = "not supported; name the properties, or leave it out"
+                    self.refuse((*path, name), flaw)
             is_nullable |= raw.get("nullable") is True or None in _listed(raw.get("enum"))
-            key = next((key for key in ("$ref", "anyOf", "oneOf") if key in raw), "")
+            types = [{"type": kind} for kind in _listed(raw.get("type"))]
+            key = next(
+                (key for key in ("$ref", "anyOf", "oneOf") if key in raw), "type" * bool(types)
+            )
+            # The title of a type in another place names only the type.
+            left_out = key if path == start else f"{key} title"
+            schema = {k: v for k, v in raw.items() if k not in left_out.split()} | schema
             if key == "$ref":
                 ref = raw[key]
                 raw, path = self.target(ref, (*path, key), refs)
                 refs |= {ref}
             elif key:
-                ways = _listed(raw[key])
+                ways = types if key == "type" else _listed(raw[key])
                 others = [way for way in ways if way != {"type": "null"}]
                 is_nullable |= len(others) < len(ways)
                 kinds = [way.get("type") for way in others if isinstance(way, Mapping)]
                 if self.model and kinds == ["number", "string"]:
                     del others[1]  # a Decimal of pydantic
                 if len(others) != 1:
-                    self.refuse((*path, key), _ONE_TYPE)
-                raw, path = others[0], (*path, key, str(ways.index(others[0])))
-        if isinstance(schema.get("type"), list):
-            types = [kind for kind in schema["type"] if kind != "null"]
-            is_nullable |= len(types) < len(schema["type"])
-            if len(types) != 1:
-                self.refuse((*path, "type"), _ONE_TYPE)
-            schema["type"] = types[0]
+                    self.refuse((*path, key), "not supported; one type may stand here, and null")
+                raw = others[0]
+                path = path if key == "type" else (*path, key, str(ways.index(raw)))
         return schema, path, refs, is_nullable
 
     def target(self, ref: Any, path: _Path, refs: frozenset[str]) -> tuple[Any, _Path]:
@@ -393,7 +388,6 @@ class _Reading:
 
 
 _Path = tuple[str, ...]
-_ONE_TYPE = "not supported; one type may stand here, and null"
 
 
 def _fields(members: Mapping[str, _Node], is_optional: bool = False) -> Iterator[Field]:
