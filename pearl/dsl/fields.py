@@ -204,10 +204,9 @@ class _Reader:
         opening = self.at
         self.at += 1
         fields = tuple(self.fields(f"{path}.", depth, in_list=in_list))
-        if not self.took("}"):
-            self.fail("'{' is not closed", opening)
-        if not fields:
-            self.fail(f"object '{short(path)}' has no fields", opening)
+        if not (self.took("}") and fields):
+            flaw = "'{' is not closed" if fields else f"object '{short(path)}' has no fields"
+            self.fail(flaw, opening)
         return fields
 
     def list(self, field: Field, path: str, depth: int, in_list: bool) -> Field:
@@ -234,9 +233,8 @@ class _Reader:
             words.append(self.word(f"a label of '{short(path)}' is empty"))
         labels = tuple(text for text, _ in words)
         if len(words) == 1 and not words[0][1]:
-            for type in TYPES:
-                if type == labels[0]:
-                    return replace(field, type=type)
+            if type := next((type for type in TYPES if type == labels[0]), None):
+                return replace(field, type=type)
             close = did_you_mean(labels[0], TYPES)
             known = f"types: {', '.join(TYPES)}; labels: yes|no"
             advice = f"did you mean {close}? {known}" if close else known

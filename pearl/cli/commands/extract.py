@@ -12,6 +12,7 @@ import click
 
 from pearl.cli.commands.execute import tell_kept
 from pearl.cli.corpora import document_tasks
+from pearl.cli.files import is_file
 from pearl.cli.help import Command
 from pearl.cli.options import (
     PATH,
@@ -112,7 +113,7 @@ def command(
         (not documents, "no document", f'name some: pearl extract "{fields}" letters/ -o out.csv')
     )
     outs = [*(table_files(out, schema.fields).values() if out else ()), review, options["trace"]]
-    keep_inputs(outs, filter(None, (answers, fields)))
+    keep_inputs(outs, filter(is_file, filter(None, (answers, fields))))
     tasks = document_tasks(documents, together=False, plan=plan, is_named=bool(out), outs=outs)
     if out is None:
         return run_tasks(tasks, {**options, "schema": schema, "named": documents})
@@ -126,20 +127,15 @@ def _run(
     options: dict[str, Any],
 ) -> int:
     """Run the tasks, and write the tables of all rows."""
-    from pearl.cli.work import Work, known_length, run_units, tasks_code
+    from pearl.cli.work import Work, known_length, resume_command, run_units, tasks_code
     from pearl.interpreter.answer import UNSURE
     from pearl.runs.extraction import AnsweredRows, read_answers
     from pearl.runs.request import ExtractRequest
 
     out = str(outs[0])
     form = Path(out).suffix.removeprefix(".").lower()
-    refuse(
-        (
-            form not in FORMS,
-            f"'{out}': unknown format",
-            f"name it out.csv; formats: {', '.join(FORMS)}",
-        )
-    )
+    formats = ", ".join(FORMS)
+    refuse((form not in FORMS, f"'{out}': unknown format", f"name it out.csv; formats: {formats}"))
     check_format(form)
     answers: Mapping[str, Sequence[PersonAnswer]] = {}
     if options["answers"] is not None:
@@ -154,7 +150,7 @@ def _run(
         if n_rows < ran.summary.n_rows:
             raise StoreError(
                 f"{counted(ran.summary.n_rows - n_rows, 'row')} of run {id} cannot be read",
-                help=f"'pearl runs resume {id}' computes them again",
+                help=f"'{resume_command(id)}' computes them again",
             )
         ran.write_trace(options["trace"])
         for line, problem in sorted(rows.problems.items()):

@@ -114,6 +114,14 @@ def test_a_run_of_a_named_store_is_resumed_as_its_message_says(
     assert [row["status"] for row in table("out.csv")] == ["degraded", "degraded", "answered"]
 
 
+def test_a_schema_may_be_longer_than_the_name_of_a_file(pearl: Terminal, model: Server) -> None:
+    names = [f"field_{i}" for i in range(40)]
+    pearl(
+        "extract", ", ".join(f"{name}: str?" for name in names), "c.txt", "-o", "out.csv", code=None
+    )
+    assert {*names} <= table("out.csv")[0].keys()
+
+
 def test_a_person_decides_what_is_undecided(pearl: Terminal, model: Server) -> None:
     words = ("extract", SCHEMA, "a.txt", "b.txt", "-o", "out.csv")
     pearl(*words, "--review", "review.csv", code=1)
