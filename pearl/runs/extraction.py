@@ -377,7 +377,8 @@ def _typed(field: Field, text: str) -> tuple[FieldScalar, str]:
         return text, ""
     kinds, wanted = _WANTED[field.type]
     with suppress(ValueError, RecursionError):
-        value = json.loads(text.casefold())  # a spreadsheet writes TRUE
+        plain = re.sub(r"\.0+$", "", text.casefold())  # a spreadsheet writes TRUE and 54.0
+        value = json.loads({"yes": "true", "no": "false"}.get(plain, plain))
         if type(value) in kinds and abs(value) < math.inf:
             return value, ""
     return None, wanted

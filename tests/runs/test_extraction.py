@@ -174,6 +174,22 @@ def test_a_persons_values_are_taken_and_marked(tmp_path: Path) -> None:
     assert (aspirin["dose_mg"], aspirin["dose_mg_source"]) == ("", "person")
 
 
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("age,54.0", 54), ("fever,TRUE", True), ("fever,no", False), ("drugs[0].dose_mg,2.5", 2.5),
+        ("smoker,Yes", "yes"), ("seen,2024-05-31", "2024-05-31"), ("patient,12", "12"),
+    ],
+)  # fmt: skip
+def test_a_persons_value_has_the_type_of_its_field(
+    tmp_path: Path, line: str, value: object
+) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text(f"document,field,value\na.pdf,{line}\n", encoding="utf-8")
+    [answer] = read_answers(str(path), FIELDS, ["a.pdf"])["a.pdf"]
+    assert (answer.result["value"], type(answer.result["value"])) == (value, type(value))
+
+
 def test_a_value_is_not_put_into_another_entry(tmp_path: Path) -> None:
     answers = read_answers(str(reviewed(tmp_path, {"drugs[1].dose_mg": "75"})), FIELDS, ["a.pdf"])
     drugs = ROWS[0]["record"]["drugs"]
