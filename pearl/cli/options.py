@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
 from datetime import date, datetime
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from pearl import plugins
 from pearl.cli.terminal import notice
-from pearl.documents.readers import OPTIONS, ReaderOptions
+from pearl.documents.readers import ReaderOptions, reading
 from pearl.errors import PearlError, UsageError
 from pearl.settings import SETTINGS, Setting, Settings, Stage, schema
 
@@ -120,8 +120,7 @@ def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
 
 def _read_with(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     """Apply an option of readers to all files that the command reads."""
-    token = OPTIONS.set(replace(OPTIONS.get(), **{str(param.name): value}))
-    ctx.call_on_close(lambda: OPTIONS.reset(token))
+    ctx.with_resource(reading({str(param.name): value}))
     return value
 
 

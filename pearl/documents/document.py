@@ -25,7 +25,7 @@ from typing import Any, Literal, get_args
 
 from pearl import plugins
 from pearl.documents.digest import text_sha256
-from pearl.documents.readers import OPTIONS, ReaderOptions
+from pearl.documents.readers import reading
 from pearl.errors import DataError, Span, UsageError
 from pearl.notebooks import ShownInNotebooks
 
@@ -162,13 +162,8 @@ def load(path: str | Path, *, name: str | None = None, **options: Any) -> Docume
     """
     source = str(path)
     data = read_bytes(source, _label(source))
-    if not options:
+    with reading(options):
         return from_bytes(data, source, name=name)
-    token = OPTIONS.set(ReaderOptions(**options))
-    try:
-        return from_bytes(data, source, name=name)
-    finally:
-        OPTIONS.reset(token)
 
 
 def from_bytes(data: bytes, path: str | Path, *, name: str | None = None) -> Document:

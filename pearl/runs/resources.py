@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
-from dataclasses import fields
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from pearl.documents.document import Document, load_at_once
 from pearl.documents.document import load as load_file
-from pearl.documents.readers import OPTIONS, ReaderOptions
+from pearl.documents.readers import reading
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes import n_following
@@ -108,9 +107,8 @@ class Resources:
         return document
 
     def _counted(self, load: Callable[[], Document]) -> Document:
-        options = {field.name: self.pearl.settings[field.name] for field in fields(ReaderOptions)}
-        OPTIONS.set(ReaderOptions(**options))  # in this thread only
-        document = load()
+        with reading(self.pearl.settings):
+            document = load()
         self.pearl.limits.counter.count(
             document.text
         )  # in the thread, because counting takes as long as loading

@@ -39,6 +39,8 @@ class ResultRecord:
     resume: str = ""
     files: Mapping[str, Path] = field(default_factory=dict)
     """The files of the document by name, if their pages may be shown."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of the run, if they are known."""
 
 
 def id_of(row: Mapping[str, Any]) -> str:
@@ -235,7 +237,8 @@ class RunResults:
         row, lines = self._reader.with_trace(key)
         if row is None:
             raise DataError(f"{self.title} has no such row")
-        return replace(_traced(id_of(row), row, lines), resume=f"pearl runs resume {self.info.id}")
+        record, again = _traced(id_of(row), row, lines), f"pearl runs resume {self.info.id}"
+        return replace(record, resume=again, settings=self.info.settings)
 
 
 class ResultsFile:

@@ -13,6 +13,7 @@ import pytest
 from pearl.documents.pages import with_boxes
 from tests.cli.terminal import Terminal
 from tests.documents.readers.test_pdf import make_pdf
+from tests.documents.readers.test_pdf_tables import make_report
 from tests.root import ROOT
 
 WHY = "Why did Nils sell the boat?"
@@ -59,6 +60,16 @@ def test_rows_of_a_run_have_boxes(pearl: Terminal, report: Path) -> None:
     pearl("execute", "why.plan", "report.pdf", "--out", "rows.jsonl", "--boxes")
     row = json.loads(Path("rows.jsonl").read_text("utf-8"))
     assert [box["page"] for box in passages(row)[0]["boxes"]] == [2, 2]
+
+
+def test_a_stored_run_is_viewed_as_it_read_its_documents(pearl: Terminal, report: Path) -> None:
+    report.write_bytes(make_report([["He sold the boat because", "the hull was rotten."]] * 2))
+    pearl("execute", "why.plan", "report.pdf", "--out", "rows.jsonl", "--pdf-tables", "off")
+    (run,) = json.loads(pearl("runs", "list", "--json"))
+    pearl("view", run["id"], "-o", "page.html")
+    page = Path("page.html").read_text("utf-8")
+    assert "data:image/webp" in page
+    assert "| He sold" not in page
 
 
 def test_a_changed_file_has_no_boxes(pearl: Terminal, report: Path) -> None:

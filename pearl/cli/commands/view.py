@@ -11,6 +11,7 @@ import click
 
 from pearl.cli.options import PATH, force_option, opened_folder, option, store_option
 from pearl.cli.writing import OutputWriter, keep_inputs
+from pearl.documents.readers import reading
 from pearl.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ def _page_of(record: ResultRecord, source: ResultSource, documents: tuple[str, .
     from pearl.view.answer_page import result_page
     from pearl.view.sources import with_document
 
-    return result_page(with_document(record, [*map(Path, documents), source.folder]))
+    with reading(record.settings):  # as the run read its documents
+        return result_page(with_document(record, [*map(Path, documents), source.folder]))
 
 
 def _serve(

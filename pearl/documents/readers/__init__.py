@@ -14,13 +14,14 @@ A reader module has
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
-__all__ = ["CONTRACT", "OPTIONS", "DocumentReader", "ReaderOptions", "ReaderText"]
+__all__ = ["CONTRACT", "OPTIONS", "DocumentReader", "ReaderOptions", "ReaderText", "reading"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,17 @@ class ReaderOptions:
 
 OPTIONS: ContextVar[ReaderOptions] = ContextVar("OPTIONS", default=ReaderOptions())  # noqa: B039 - frozen
 """The options in force, in this process and, while it reads a file, in the child process."""
+
+
+@contextmanager
+def reading(options: Mapping[str, Any]) -> Iterator[None]:
+    """Put the options of readers among some settings in force."""
+    names = [field.name for field in fields(ReaderOptions) if field.name in options]
+    token = OPTIONS.set(replace(OPTIONS.get(), **{name: options[name] for name in names}))
+    try:
+        yield
+    finally:
+        OPTIONS.reset(token)
 
 
 class ReaderText(str):
