@@ -131,8 +131,8 @@ def _expanded(name: str, *, is_folder: bool) -> list[str]:
     files = [file.path for file in found.files]
     if not is_folder:
         return files
-    if n := found.n_outside:
-        notice(f"{name}: {counted(n, 'link')} to files outside the folder left out")
+    for note in found.notes:
+        notice(note)
     package = "pearl.documents.readers"
     readers = [plugins.load(package, reader) for reader in plugins.names(package)]
     suffixes = {suffix for reader in readers for suffix in reader.SUFFIXES}

@@ -26,6 +26,7 @@ from pearl import plugins
 from pearl.data.rows import Row, parse_line, raw_lines, read_file
 from pearl.documents.digest import digest, digest_after
 from pearl.documents.document import from_bytes, from_text, read_bytes
+from pearl.documents.readers.image import SUFFIXES as PICTURES
 from pearl.errors import DataError, UsageError
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import is_inside
@@ -103,11 +104,11 @@ _ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)
 
 @dataclass(frozen=True, slots=True)
 class CorpusFiles:
-    """The files of a corpus, and the numbers of files of other kinds and of links out of a folder."""
+    """The files of a corpus, and what of folders is not among them: how many files of other kinds, and notes on the rest."""
 
     files: tuple[SourceFile, ...]
     n_other: int = 0
-    n_outside: int = 0
+    notes: tuple[str, ...] = ()
 
 
 def find_files(named: Sequence[str | Path]) -> CorpusFiles:
@@ -115,6 +116,7 @@ def find_files(named: Sequence[str | Path]) -> CorpusFiles:
 
     In a folder and its subfolders, files with the suffix of a document or of rows are included, but
     neither hidden files nor links to files outside the folder: what is read may be sent to a model.
+    Pictures beside other documents are left out: they are mostly logos and figures, not scans.
     A label is the path within the folder if one folder is named, else the path as it is named.
     """
     if not named:
@@ -124,7 +126,7 @@ def find_files(named: Sequence[str | Path]) -> CorpusFiles:
     in_folders = frozenset(s for source in sources.values() for s in source.in_folders())
     is_one = len(named) == 1
     files: dict[str, SourceFile] = {}
-    n_other = n_outside = 0
+    n_other, notes = 0, list[str]()
 
     def take(path: str, label: str) -> None:
         # Names that are not UTF-8 have lone surrogates, and names stand in texts.
@@ -142,7 +144,16 @@ def find_files(named: Sequence[str | Path]) -> CorpusFiles:
         if os.path.isdir(each):  # noqa: PTH112 - False where a NUL is in the name
             inside, others, outside = _in_folder(each, in_folders)
             n_other += others
-            n_outside += outside
+            pictures = {path for path in inside if _suffix(path) in PICTURES}
+            if all(kinds.get(_suffix(path)) != "document" for path in {*inside} - pictures):
+                pictures = set()
+            inside = [path for path in inside if path not in pictures]
+            for n, what in (
+                (outside, "links out of the folder"),
+                (len(pictures), "pictures beside documents"),
+            ):
+                if n:
+                    notes.append(f"{each}: {what} left out ({n:,}); name these files to read them")
             for file in inside:
                 take(file, os.path.relpath(file, each) if is_one else file)
         elif glob.has_magic(each) and not _is_there(each):
@@ -158,7 +169,7 @@ def find_files(named: Sequence[str | Path]) -> CorpusFiles:
     only = next(iter(files.values()))
     if is_one and len(files) == 1 and not Path(named[0]).is_dir():
         files = {only.path: replace(only, is_alone=True)}
-    return CorpusFiles(tuple(files.values()), n_other, n_outside)
+    return CorpusFiles(tuple(files.values()), n_other, tuple(notes))
 
 
 def _suffix(path: str) -> str:

@@ -118,10 +118,7 @@ def open_state(
     """The index of a corpus; arguments and errors as of `pearl.retrieval.index.Index.open`."""
     began = time.monotonic()
     found = find_files(named)
-    notes: list[str] = []
-    if n := found.n_outside:
-        links = "a link leads" if n == 1 else f"{n:,} links lead"
-        notes.append(f"left out: {links} out of the folder; name these files to include them")
+    notes = list(found.notes)
     folder = _place(named, cutting, stem, at)
     state = None if is_fresh or folder is None else _read(folder, notes)
     n_changed = 0 if state is None else _n_changed_files(state, found)

@@ -96,10 +96,10 @@ def test_links_that_lead_out_of_a_folder_are_left_out(folder: Path) -> None:
     (folder / "docs" / "secret.txt").symlink_to(folder / "more" / "b.txt")
     (folder / "docs" / "again.txt").symlink_to("b.txt")
     found = find_files(["docs"])
-    assert found.n_outside == 1
+    assert len(found.notes) == 1
     assert "again.txt" in {file.label for file in found.files}
     assert "secret.txt" not in {file.label for file in found.files}
-    assert find_files(["docs/secret.txt"]).n_outside == 0
+    assert find_files(["docs/secret.txt"]).notes == ()
     (folder / "empty" / "b.txt").symlink_to(folder / "more" / "b.txt")
     with pytest.raises(DataError, match="it has 1 file outside of it, behind links"):
         find_files(["empty"])
@@ -119,3 +119,15 @@ def test_a_folder_in_it_that_is_gone_is_left_out_with_its_reason(
     assert [file.label for file in find_files(["docs"]).files] == ["a", "a.html", "b.txt", "rows.jsonl"]  # fmt: skip
     with pytest.raises(DataError, match="the folder cannot be read"):
         find_files([str(folder / "docs" / "a")])
+
+
+@pytest.mark.usefixtures("folder")
+def test_pictures_are_documents_of_a_folder_without_others() -> None:
+    Path("scans").mkdir()
+    Path("scans/a.png").touch()
+    Path("scans/names.csv").touch()
+    assert labels("scans") == [("a.png", "document"), ("names.csv", "rows")]
+    Path("scans/b.pdf").touch()
+    assert labels("scans") == [("b.pdf", "document"), ("names.csv", "rows")]
+    assert len(find_files(["scans"]).notes) == 1
+    assert labels("scans/*.png") == [("scans/a.png", "document")]
