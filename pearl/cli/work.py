@@ -286,9 +286,10 @@ def resume_command(id: str) -> str:
 
 def _reason(outcome: Outcome[Task]) -> str:
     id = " ".join(outcome.unit.id.splitlines())
+    reason = str(outcome.error).partition("\n")[0].removeprefix(f"{id}: ")
     help = getattr(outcome.error, "help", None)
     told = f"\n  help: {help.partition(chr(10))[0]}" if help else ""
-    return f"{id}: {str(outcome.error).partition(chr(10))[0]}{told}"
+    return f"{id}: {reason}{told}"
 
 
 def report_max_errors(summary: Summary, max_errors: int | None) -> None:
@@ -363,7 +364,7 @@ def _print(
     if outcome.result is not None:
         print_answer(outcome.result, file, with_steps=verbose, surroundings=around)
     else:
-        file.write("(failed)\n")
+        file.write(escaped(f"(failed) {_reason(outcome).removeprefix(f'{task.id}: ')}") + "\n")
 
 
 def _print_only(outcome: Outcome[Task], file: IO[str], options: Mapping[str, Any]) -> None:

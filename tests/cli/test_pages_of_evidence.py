@@ -12,7 +12,7 @@ import pytest
 
 from pearl.documents.pages import with_boxes
 from tests.cli.terminal import Terminal
-from tests.documents.readers.test_pdf import make_pdf
+from tests.documents.readers.test_pdf import ENCRYPTED, make_pdf
 from tests.documents.readers.test_pdf_tables import make_report
 from tests.root import ROOT
 
@@ -93,3 +93,20 @@ def test_rows_of_a_table_name_their_page(pearl: Terminal) -> None:
     assert row["page"] == 2
     with Path("rows.csv").open(newline="", encoding="utf-8") as file:
         assert [line["page"] for line in csv.DictReader(file)] == ["2"]
+
+
+def test_bad_files_of_a_folder_are_named_and_the_others_are_read(pearl: Terminal) -> None:
+    Path("all").mkdir()
+    files = {
+        "encrypted": make_pdf(PAGES, ENCRYPTED),
+        "cut": make_pdf(PAGES)[:100],
+        "none": make_pdf([]),
+    }
+    for name, data in {**files, "a": make_pdf(PAGES), "b": make_pdf(PAGES[::-1])}.items():
+        Path(f"all/{name}.pdf").write_bytes(data)
+    Path("all/logo.png").write_bytes(b"\x89PNG")
+    told = pearl("ask", WHY, "all", code=1)
+    assert (told.count("He sold the boat"), told.count("(failed) ")) == (2, 3)
+    assert "the PDF is encrypted" in told
+    assert "3 of 5 failed" in pearl.talk
+    assert "pictures beside documents left out (1)" in pearl.talk
