@@ -29,6 +29,7 @@ from typing import IO, Any
 from pearl import plugins
 from pearl.documents.readers import OPTIONS, ReaderOptions, ReaderText
 from pearl.errors import DataError
+from pearl.plugins.extras import install_hint
 
 try:
     import resource
@@ -272,6 +273,14 @@ def _reply(request: Mapping[str, Any], data: bytes, most: int) -> tuple[dict[str
     except RecursionError:
         message = "it is nested too deeply to be read"
         return {"error": message, "help": "convert it to plain text"}, b""
+    except ModuleNotFoundError as error:
+        message = f"reading it needs {error.name}, which is not installed"
+        extra = getattr(reader, "EXTRA", None)
+        return {"error": message, "help": install_hint(extra) if extra else "install it"}, b""
+    except Exception as error:  # noqa: BLE001 - libraries fail in many ways on damaged files
+        reason = f"{type(error).__name__}: {error}".rstrip(": ").partition("\n")[0][:100]
+        message = f"the file is damaged or not what its name says ({reason})"
+        return {"error": message, "help": "save it again, or convert it to plain text"}, b""
     if len(text) > most:
         return {"exceeded": "text"}, b""
     return {"ocr": getattr(read, "ocr", {}), "notes": getattr(read, "notes", ())}, text

@@ -87,7 +87,7 @@ def test_a_child_that_keeps_much_memory_ends(package: str) -> None:
         ("long", "exceeds the limit of 0.001 MB of text\n  help: .*PEARL_MAX_DOCUMENT_MB"),
         ("deep", "nested too deeply"),
         ("aborts", r"its reader failed \(SIGABRT: out of memory, or on a damaged file\)"),
-        ("fails", r"its reader failed \(file\)"),
+        ("fails", r"damaged or not what its name says \(ValueError: what a\)"),
         ("leaves", r"its reader failed \(exit status 3\)"),
     ],
 )

@@ -9,6 +9,7 @@ A reader module has
 - optionally `IS_BOUNDED = True`, if time and memory are proportional to the size of any input. Such
   a reader runs in this process, all others in a child process with limits;
 - optionally `IS_TABLE = True`, if its files are tables;
+- optionally `EXTRA: str`, the extra that installs the packages it imports;
 - optionally `HAS_PAGES = True`, if its files have pages, each of which a form feed ends.
 """
 

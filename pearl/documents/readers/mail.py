@@ -11,7 +11,6 @@ from typing import Any
 from pearl.documents.readers import html
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError
-from pearl.plugins.extras import install_hint
 
 SUFFIXES = (".eml", ".msg")
 
@@ -21,16 +20,7 @@ _MAX_ATTACHMENTS = 100  # named ones
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # also of old Word and Excel files
 _OUTLOOK = "__substg1.0_".encode("utf-16-le")
 
-_DAMAGE = (
-    LookupError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    RuntimeError,
-    OSError,
-    AssertionError,
-)
-"""Exceptions that damaged messages cause in `email` and `oxmsg`."""
+EXTRA = "office"
 
 
 def recognises(data: bytes) -> bool:
@@ -40,15 +30,7 @@ def recognises(data: bytes) -> bool:
 
 def read(data: bytes, path: str) -> str:
     """The text of a message."""
-    try:
-        return _outlook(data, path) if data.startswith(_OLE) else _internet(data, path)
-    except (DataError, RecursionError):
-        raise
-    except _DAMAGE as error:
-        raise DataError(
-            f"the message is damaged ({type(error).__name__})", path=path,
-            help="save it again as .eml, or as plain text",
-        ) from error  # fmt: skip
+    return _outlook(data, path) if data.startswith(_OLE) else _internet(data, path)
 
 
 def _internet(data: bytes, path: str) -> str:
@@ -70,13 +52,8 @@ def _decoded(part: Any, path: str) -> str:
 
 
 def _outlook(data: bytes, path: str) -> str:
-    try:
-        from oxmsg import Message
-    except ModuleNotFoundError:
-        raise DataError(
-            "messages of Outlook need python-oxmsg, which is not installed", path=path,
-            help=f"{install_hint('office')}, or save the message as .eml",
-        ) from None  # fmt: skip
+    from oxmsg import Message
+
     message = Message.load(data)
     to = (f"{one.name} <{one.email_address}>" for one in message.recipients)
     headers = {

@@ -9,14 +9,14 @@ from typing import Any
 
 from pearl.documents.document import check_size
 from pearl.documents.table import markdown
-from pearl.errors import DataError
-from pearl.plugins.extras import install_hint
 
 SUFFIXES = (".parquet",)
 
 IS_TABLE = True
 
 _BATCH = 4_096
+
+EXTRA = "data"
 
 
 def recognises(data: bytes) -> bool:
@@ -26,25 +26,10 @@ def recognises(data: bytes) -> bool:
 
 def read(data: bytes, path: str) -> str:
     """The rows of a file."""
-    try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
-    except ModuleNotFoundError:
-        raise DataError(
-            "Parquet files need pyarrow, which is not installed",
-            path=path,
-            help=install_hint("data"),
-        ) from None
-    try:
-        file = ParquetFile(BytesIO(data))
-        names = file.schema_arrow.names
-        return markdown(names, _rows(file, path))
-    except DataError:
-        raise
-    except (ArrowException, OSError, ValueError) as error:
-        raise DataError(
-            "the file is damaged or not Parquet", path=path, help="write it again"
-        ) from error
+    from pyarrow.parquet import ParquetFile
+
+    file = ParquetFile(BytesIO(data))
+    return markdown(file.schema_arrow.names, _rows(file, path))
 
 
 def _rows(file: Any, path: str) -> Iterator[list[str]]:

@@ -7,10 +7,9 @@ headers, footers, notes and comments do not.
 
 from __future__ import annotations
 
-import zlib
 from io import BytesIO
 from typing import TYPE_CHECKING
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 from pearl.documents.document import check_size
 from pearl.errors import DataError
@@ -24,12 +23,6 @@ _CHARACTERS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softH
 _SKIPPED = frozenset({"pPr", "rPr", "del", "moveFrom", "rt", "Fallback"})
 """Skipped elements: properties, deleted text, ruby annotations, and the fallback copy of a text
 box."""
-
-_DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, AttributeError,
-           SyntaxError)  # fmt: skip
-"""Exceptions that a damaged file causes: python-docx validates nothing, and lxml's errors are
-SyntaxErrors."""
-
 
 _NO_MEMORY = 2  # XML_ERR_NO_MEMORY of libxml2
 
@@ -51,14 +44,10 @@ def read(data: bytes, path: str) -> str:
             n_bytes = sum(part.file_size for part in archive.infolist())
         check_size(n_bytes, "file unpacks to more", path, "remove pictures")
         root = docx.Document(BytesIO(data)).element
-    except DataError:
-        raise
-    except _DAMAGE as error:
+    except SyntaxError as error:  # of lxml
         if getattr(error, "code", None) == _NO_MEMORY:
             raise MemoryError from error
-        raise DataError(
-            "the file is damaged or not a .docx", path=path, help="save it again as .docx"
-        ) from error
+        raise
     if root.getroottree().docinfo.internalDTD is not None:
         # ISO/IEC 29500-2 forbids them, and entities would be missing from the text.
         raise DataError(

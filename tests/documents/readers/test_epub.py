@@ -54,7 +54,7 @@ LOCK = b"<enc><CipherReference URI='OEBPS/one.xhtml'/></enc>"
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (make_book(CHAPTERS, [0])[:400], "damaged or not an EPUB"),
+        (make_book(CHAPTERS, [0])[:400], "damaged or not what"),
         (make_book({"../../../etc/passwd": None}, [0]), "no item named '../../etc/passwd' in the archive"),
         (make_book({"a": "<p>" + "x " * 500_000}, [0] * 100), "text is longer than the limit of 64 MB"),
         (make_book(CHAPTERS, [0], pad=bytes(65_000_000)), "unpacks to more than the limit of 64 MB"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import re
 from datetime import date, datetime
 from io import BytesIO
@@ -13,8 +12,7 @@ from zipfile import ZipFile
 import pytest
 from openpyxl import Workbook
 
-from pearl.documents.document import load
-from pearl.documents.readers.excel import read
+from pearl.documents.document import load, read_as
 from pearl.documents.table import find_tables
 from pearl.errors import DataError
 
@@ -38,7 +36,7 @@ def book_of(*rows: list[Any], title: str = "Boats") -> Workbook:
 
 
 def text_of(book: Workbook) -> str:
-    return read(save(book), "a.xlsx")
+    return read_as("excel", save(book), "a.xlsx")
 
 
 def test_a_sheet_is_a_heading_with_a_table() -> None:
@@ -87,7 +85,7 @@ def test_a_formula_without_a_value_is_not_blank() -> None:
                     b"xmlns=", b"xmlns:x="
                 )
             archive.writestr(name, data)
-    assert "| 1 | (formula without a value) |" in read(prefixed.getvalue(), "a.xlsx")
+    assert "| 1 | (formula without a value) |" in read_as("excel", prefixed.getvalue(), "a.xlsx")
 
 
 def test_hidden_sheets_are_marked() -> None:
@@ -132,7 +130,7 @@ def test_damaged_files_are_refused() -> None:
     data = save(book_of(["a", "b"], [1, 2]))
     for broken in (data[: len(data) // 2], data[:200], data.replace(b"PK\x01\x02", b"PK\x01\x03")):
         with pytest.raises(DataError, match="save it again"):
-            read(broken, "a.xlsx")
+            read_as("excel", broken, "a.xlsx")
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,18 +139,14 @@ def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPa
         archive.writestr("xl/media/x", b"\0" * 2_000_000, compress_type=8)
     monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", "1")
     with pytest.raises(DataError, match="unpacks to more than the limit of 1 MB"):
-        read(data.getvalue(), "a.xlsx")
+        read_as("excel", data.getvalue(), "a.xlsx")
 
 
-def test_without_openpyxl_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "openpyxl":
-            raise ModuleNotFoundError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(DataError, match="openpyxl") as caught:
-        read(b"PK", "a.xlsx")
+def test_without_openpyxl_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "openpyxl.py").write_text("raise ModuleNotFoundError(name='openpyxl')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(DataError, match="openpyxl, which is not installed") as caught:
+        read_as("excel", b"PK", "a.xlsx")
     assert "[excel]" in str(caught.value.help)

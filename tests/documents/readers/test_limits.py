@@ -187,7 +187,7 @@ ENTITIES = (
     ("before", "told"),
     [
         ('<!DOCTYPE w:document [<!ENTITY i "lost">]>', "declares XML entities"),
-        (ENTITIES, r"damaged or not a \.docx"),  # libxml2 sees what they would grow to
+        (ENTITIES, "damaged or not what"),  # libxml2 sees what they would grow to
     ],
 )
 def test_entities_of_a_word_file_are_refused(before: str, told: str) -> None:

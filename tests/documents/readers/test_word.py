@@ -12,8 +12,7 @@ from docx.document import Document
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
-from pearl.documents.document import load
-from pearl.documents.readers.word import read
+from pearl.documents.document import load, read_as
 from pearl.errors import DataError
 
 
@@ -37,7 +36,7 @@ def document() -> Document:
 
 
 def test_paragraphs_and_tables_in_order(document: Document) -> None:
-    assert read(save(document), "a.docx") == (
+    assert read_as("word", save(document), "a.docx") == (
         "The heading\n\nBefore the table,\nsecond line.\tTab.\n\na\tb b\n\td\n\nAfter the table."
     )
 
@@ -61,7 +60,7 @@ def test_text_in_any_wrapper_is_read(xml: str, text: str) -> None:
     document = docx.Document()
     paragraph = document.add_paragraph("Text: ")
     paragraph._p.append(parse_xml(xml.format(nsdecls("w"))))
-    assert read(save(document), "a.docx") == text
+    assert read_as("word", save(document), "a.docx") == text
 
 
 @pytest.mark.parametrize("name", ["a.docx", "a.txt", "a.pdf", "a"])
@@ -84,7 +83,7 @@ def test_a_damaged_word_file_is_refused(document: Document) -> None:
         for _ in range(chance.choice([1, 50])):
             data[chance.randrange(len(data))] = chance.randrange(256)
         try:
-            read(bytes(data), "a.docx")
+            read_as("word", bytes(data), "a.docx")
         except DataError as error:
             messages.append(str(error))
     assert len(messages) > 100
@@ -94,7 +93,7 @@ def test_a_damaged_word_file_is_refused(document: Document) -> None:
 def test_an_old_word_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.docx"
     path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
-    with pytest.raises(DataError, match=r"damaged or not a \.docx"):
+    with pytest.raises(DataError, match="damaged or not what"):
         load(path)
 
 
@@ -106,4 +105,4 @@ def test_the_limit_applies_to_the_unpacked_size(
     assert len(data) < 100_000
     monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", "0.5")
     with pytest.raises(DataError, match=r"unpacks to more than the limit of 0\.5 MB"):
-        read(data, "a.docx")
+        read_as("word", data, "a.docx")
