@@ -229,12 +229,28 @@ def _document(text: str, name: str, path: str, reader: str | None = None) -> Doc
     text = _clean(text, _label(path))
     reads_tables = reader is not None and _has(reader, "IS_TABLE")
     kind: DocumentKind = "table" if reads_tables or is_table(text, path) else "document"
-    if low := [str(page) for page, mean in confidences.items() if mean < LOW_OCR]:
-        pages_named = f"page{'s' * (len(low) > 1)} {', '.join(low)}"
-        notes = (*notes, f"{pages_named}: hardly legible to OCR (confidence below {LOW_OCR})")
+    if low := [page for page, mean in confidences.items() if mean < LOW_OCR]:
+        notes = (*notes, f"{page_ranges(low)}: hardly legible to OCR (confidence below {LOW_OCR})")
     borders = [0, *feeds, len(text)]
     ocr = tuple((borders[n - 1], borders[n], mean) for n, mean in confidences.items())
     return Document(text, name, pages=pages, kind=kind, ocr=ocr, notes=notes)
+
+
+def page_ranges(numbers: Iterable[int]) -> str:
+    """Ascending numbers of pages as text.
+
+    Example:
+        >>> page_ranges([3, 7, 8, 9])
+        'pages 3, 7-9'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    shown = ", ".join("-".join(map(str, run)) for run in runs)
+    return f"page{'s' * (len(runs) != 1 or len(runs[0]) > 1)} {shown}"
 
 
 def join(documents: Iterable[Document], name: str = "documents") -> Document:

@@ -10,11 +10,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pearl.documents.digest import digest
 from pearl.documents.readers import OPTIONS
@@ -33,30 +30,13 @@ _PAGE_S = 120  # seconds
 _AT_ONCE = 4  # pages
 
 
-class OcrWord(NamedTuple):
-    """A word: its place in the text of its page, and its box from the top left corner."""
-
-    start: int
-    end: int
-    x0: float
-    y0: float
-    x1: float
-    y1: float
-
-
-@dataclass(frozen=True, slots=True)
-class OcrPage:
-    """The text of a picture.
-
-    Attributes:
-        text: Its lines, with a blank line between paragraphs.
-        confidence: The mean confidence of its words, 0 to 1.
-        words: Its words, in points for a page of a PDF, in pixels for a picture.
-    """
+class OcrPage(NamedTuple):
+    """The text of a picture: its lines, with a blank line between paragraphs, and the mean confidence of its words."""
 
     text: str
-    confidence: float
-    words: tuple[OcrWord, ...]
+    confidence: float  # 0 to 1
+    words: Sequence[Sequence[float]]
+    """For each word, start and end in the text, and left, top, right, bottom in points, in pixels for a picture."""
 
 
 def check_ocr(path: str) -> None:
@@ -91,14 +71,12 @@ def check_ocr(path: str) -> None:
 
 def read_pages(pages: Iterable[PdfPage], path: str) -> Iterator[OcrPage]:
     """The text of pages of a PDF."""
-    for page, scale in _read_several(map(_rendered, pages), path):
-        words = (OcrWord(w[0], w[1], *(side / scale for side in w[2:])) for w in page.words)
-        yield OcrPage(page.text, page.confidence, tuple(words))
+    return _read_several(map(_rendered, pages), path)
 
 
 def read_pictures(pictures: Iterable[Image], path: str) -> Iterator[OcrPage]:
     """The text of pictures."""
-    return (page for page, _ in _read_several(((each, 1.0) for each in pictures), path))
+    return _read_several(((picture, 1.0) for picture in pictures), path)
 
 
 def _rendered(page: PdfPage) -> tuple[Image, float]:
@@ -108,50 +86,40 @@ def _rendered(page: PdfPage) -> tuple[Image, float]:
     return page.render(scale=scale, grayscale=True).to_pil(), scale
 
 
-def _read_several(
-    pictures: Iterable[tuple[Image, float]], path: str
-) -> Iterator[tuple[OcrPage, float]]:
+def _read_several(pictures: Iterable[tuple[Image, float]], path: str) -> Iterator[OcrPage]:
     """Read some pictures at once: few are in memory, and PDFium makes them in one thread."""
     check_ocr(path)
     os.environ["OMP_THREAD_LIMIT"] = "1"  # of Tesseract, which is slower with more
     waiting, n = iter(pictures), min(_AT_ONCE, os.cpu_count() or 1)
-    read = partial(
-        _words, language=OPTIONS.get().ocr_language, path=path
-    )  # threads have other contexts
+    language = OPTIONS.get().ocr_language  # threads have other contexts
     with ThreadPoolExecutor(n) as pool:
         while batch := list(islice(waiting, n)):
-            words = pool.map(read, (picture for picture, _ in batch))
-            for each, (_, scale) in zip(words, batch, strict=True):
-                yield _page(each), scale
+            read = pool.map(lambda given: _page(given[0], language, path), batch)
+            for (text, confidence, words), (_, scale) in zip(read, batch, strict=True):
+                placed = [(*word[:2], *(side / scale for side in word[2:])) for word in words]
+                yield OcrPage(text, confidence, placed)
 
 
-_Found = Sequence[Sequence[Any]]
-"""Words: paragraph, line, text, confidence, left, top, right, bottom."""
-
-
-def _words(picture: Image, language: str, path: str) -> _Found:
-    key = digest([picture.tobytes(), repr((picture.mode, picture.size)), language]).hex()
+def _page(picture: Image, language: str, path: str) -> OcrPage:
+    """The text of a picture, from the cache if it is there."""
+    key = digest([picture.tobytes(), repr((picture.mode, picture.size)), language, "page"]).hex()
     folder = cache_file("ocr")
-    kept = None if folder is None else folder / f"{key}.json"
-    if kept is not None:
-        with suppress(OSError, ValueError):
-            return json.loads(kept.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
-    words = list(_recognised(picture, language, path))
-    if kept is not None:
-        with suppress(OSError):
-            _keep(kept, json.dumps(words, ensure_ascii=False))
-    return words
+    with suppress(OSError, ValueError, TypeError):
+        if folder is not None:
+            return OcrPage(*json.loads((folder / f"{key}.json").read_text(encoding="utf-8")))
+    page = _recognised(picture, language, path)
+    with suppress(OSError):
+        if folder is not None:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            part = (
+                folder / f"{key}.{os.getpid()}"
+            )  # other processes see the file whole or not at all
+            part.write_text(json.dumps(page, ensure_ascii=False), encoding="utf-8")
+            part.replace(folder / f"{key}.json")
+    return page
 
 
-def _keep(file: Path, text: str) -> None:
-    """Write a file that other processes see whole or not at all."""
-    file.parent.mkdir(mode=0o700, exist_ok=True)
-    part = file.with_name(f"{file.name}.{os.getpid()}")
-    part.write_text(text, encoding="utf-8")
-    part.replace(file)
-
-
-def _recognised(picture: Image, language: str, path: str) -> Iterator[Sequence[Any]]:
+def _recognised(picture: Image, language: str, path: str) -> OcrPage:
     import pytesseract
 
     try:
@@ -170,24 +138,15 @@ def _recognised(picture: Image, language: str, path: str) -> Iterator[Sequence[A
             help="scan it again with fewer dots per inch, or leave the page out",
         ) from None  # fmt: skip
     names = ("text", "conf", "left", "top", "width", "height", "block_num", "par_num", "line_num")
-    for text, confidence, left, top, width, height, *place in zip(
+    text, words, total, before = "", list[tuple[float, ...]](), 0.0, [0]
+    for word, confidence, left, top, width, height, *line in zip(
         *(data[name] for name in names), strict=True
     ):
-        if text.strip():
-            box = (left, top, left + width, top + height)
-            yield (place[:2], place[2], text.strip(), float(confidence) / 100, *box)
-
-
-def _page(words: _Found) -> OcrPage:
-    """The words as lines and paragraphs."""
-    text, placed = "", list[OcrWord]()
-    before: Sequence[Any] = ()
-    for paragraph, line, word, _, *box in words:
-        if before:
-            is_same = paragraph == before[0]
-            text += " " if is_same and line == before[1] else "\n" if is_same else "\n\n"
-        placed.append(OcrWord(len(text), len(text) + len(word), *box))
-        text += word
-        before = (paragraph, line)
-    mean = sum(word[3] for word in words) / len(words) if words else 0.0
-    return OcrPage(text, round(mean, 2), tuple(placed))
+        if word := word.strip():
+            text += (
+                " " if line == before else "\n" if line[:2] == before[:2] else "\n\n" * bool(text)
+            )
+            words.append((len(text), len(text) + len(word), left, top, left + width, top + height))
+            text += word
+            total, before = total + float(confidence) / 100, line
+    return OcrPage(text, round(total / max(len(words), 1), 2), words)

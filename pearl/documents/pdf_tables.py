@@ -10,7 +10,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from io import BytesIO
-from itertools import chain, pairwise, product
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from pearl.documents.table.quantities import is_year, read_quantity
@@ -240,13 +240,6 @@ def rendered(blocks: Sequence[Block], place: Place) -> tuple[str, list[int]]:
         for n, line in enumerate(block.lines):
             marked += _made("\n" if n else "") + line
     return "".join(character for character, _ in marked), [index for _, index in marked]
-
-
-def variants(blocks: Sequence[Block]) -> Iterator[tuple[str, list[int]]]:
-    """The texts that a page with tables may have, depending on the pages around it."""
-    if any(block.grid for block in blocks):
-        for place in product((False, True), repeat=3):
-            yield rendered(blocks, Place(*place))
 
 
 def _text(lines: Sequence[Marked]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import email
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from email import policy
 from email.message import EmailMessage
 from typing import Any
@@ -71,15 +71,10 @@ def _outlook(data: bytes, path: str) -> str:
 
 
 def _text(headers: dict[str, str], names: Iterable[str], text: str) -> str:
-    return "\n".join([*_lines(headers, list(names)), "", text.strip()]).strip()
-
-
-def _lines(headers: dict[str, str], names: list[str]) -> Iterator[str]:
-    """The headers and the attachments, one line each; a line break in one cannot forge another."""
-    for name, value in headers.items():
-        if value.strip():
-            yield f"{name}: {' '.join(value.split())}"
-    if names:
-        more = len(names) - _MAX_ATTACHMENTS
-        named = ", ".join(" ".join(name.split()) for name in names[:_MAX_ATTACHMENTS])
-        yield f"Attachments: {named}{f', and {more:,} more' if more > 0 else ''}"
+    """Headers and attachments, one line each, and the text; a line break in one cannot forge another."""
+    named = [" ".join(name.split()) for name in names]
+    more = len(named) - _MAX_ATTACHMENTS
+    attachments = ", ".join(named[:_MAX_ATTACHMENTS]) + (f", and {more:,} more" if more > 0 else "")
+    lines = {**headers, "Attachments": attachments}.items()
+    head = [f"{name}: {' '.join(value.split())}" for name, value in lines if value.strip()]
+    return "\n".join([*head, "", text.strip()]).strip()

@@ -13,18 +13,19 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib.util import find_spec
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from pearl.documents.document import check_size
+from pearl.documents.document import check_size, page_ranges
 from pearl.documents.ocr import read_pages
 from pearl.documents.pdf_tables import (
     Block,
+    Place,
     find_grids,
     has_rules,
     page_blocks,
     places,
     rendered,
-    variants,
 )
 from pearl.documents.readers import OPTIONS, ReaderText
 from pearl.errors import DataError
@@ -68,12 +69,11 @@ def recognises(data: bytes) -> bool:
 
 def read(data: bytes, path: str) -> str:
     """The text of a PDF: its text layer, with ruled tables in Markdown; pictures of text by OCR."""
-    is_forced = OPTIONS.get().ocr == "force"
     with _opened(data, path) as document:
         found = list(_texts(document, path))
         texts = [page.text for page in found]
         unreadable = [n for n, page in enumerate(found, start=1) if page.is_unreadable]
-        if unreadable and len(unreadable) == sum(map(bool, texts)) and not is_forced:
+        if unreadable and len(unreadable) == sum(map(bool, texts)):
             raise DataError(
                 "the text cannot be read: its fonts do not tell which characters they show",
                 path=path,
@@ -90,7 +90,7 @@ def read(data: bytes, path: str) -> str:
             path=path,
             help="download or export it again",
         )
-    if unreadable and not is_forced:
+    if unreadable:
         notes.append(
             f"{page_ranges(unreadable)}: fonts without characters, the text cannot be read; try --ocr force"
         )
@@ -136,8 +136,8 @@ def _texts(document: PdfDocument, path: str) -> Iterator[_Page]:
             text = _text(layer)
             has_tables = with_tables and not is_forced and bool(text) and has_rules(page)
             is_picture = (not text or is_forced) and raw.FPDFPage_CountObjects(page) > 0
-            found = _Page(text, has_tables, is_picture, _is_unreadable(layer, text))
-        yield found
+            is_unreadable = not is_forced and _is_unreadable(layer, text)
+        yield _Page(text, has_tables, is_picture, is_unreadable)
         # Pages may share content: the text of a small file can have any length.
         n_characters += len(text)
         check_size(n_characters, "text is longer", path, "split it")
@@ -211,23 +211,6 @@ def _is_unreadable(layer: PdfTextPage, text: str) -> bool:
     sample = range(0, n, max(n // _SAMPLE, 1))
     n_unknown = sum(raw.FPDFText_HasUnicodeMapError(layer, i) == 1 for i in sample)
     return bool(max(share, n_unknown / len(sample)) > _MOST)
-
-
-def page_ranges(numbers: Iterable[int]) -> str:
-    """Ascending numbers of pages as text.
-
-    Example:
-        >>> page_ranges([3, 7, 8, 9])
-        'pages 3, 7-9'
-    """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1][1:] = [number]
-        else:
-            runs.append([number])
-    shown = ", ".join("-".join(map(str, run)) for run in runs)
-    return f"page{'s' * (len(runs) != 1 or len(runs[0]) > 1)} {shown}"
 
 
 def _joined(pages: Iterable[str], continued: Collection[int] = ()) -> str:
@@ -334,7 +317,10 @@ def _text_like(text: str, data: bytes, number: int, layer: PdfTextPage) -> tuple
     if OPTIONS.get().pdf_tables == "off" or _visible(own[0]) == _visible(text):
         return own
     for _, grids in find_grids(data, [number]):
-        for with_tables in variants(page_blocks(*own, layer, grids)):
+        blocks = page_blocks(*own, layer, grids)
+        # How tables run over page breaks depends on the pages around it.
+        for place in product((False, True), repeat=3) if any(b.grid for b in blocks) else ():
+            with_tables = rendered(blocks, Place(*place))
             if _visible(with_tables[0]) == _visible(text):
                 return with_tables
     return own
@@ -348,12 +334,12 @@ def _lines_by_ocr(
     lines: list[list[_Rectangle]] = [[] for _ in spans]
     for (start, end), made in zip(spans, lines, strict=True):
         last = 0
-        for word in read.words if read.text == text.rstrip() else ():
-            if word.start < end and start < word.end:
-                box = _Rectangle(*(round(side, 2) for side in word[2:]))
-                is_same_line = made and "\n" not in text[last : word.start]
+        for begin, stop, *sides in read.words if read.text == text.rstrip() else ():
+            if begin < end and start < stop:
+                box = _Rectangle(*(round(side, 2) for side in sides))
+                is_same_line = made and "\n" not in text[last : int(begin)]
                 made.append(_around(made.pop(), box) if is_same_line else box)
-                last = word.end
+                last = int(stop)
     return lines
 
 
