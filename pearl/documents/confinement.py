@@ -278,7 +278,7 @@ def _reply(request: Mapping[str, Any], data: bytes, most: int) -> tuple[dict[str
         extra = getattr(reader, "EXTRA", None)
         return {"error": message, "help": install_hint(extra) if extra else "install it"}, b""
     except Exception as error:  # noqa: BLE001 - libraries fail in many ways on damaged files
-        reason = f"{type(error).__name__}: {error}".rstrip(": ").partition("\n")[0][:100]
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(": ")[:100]
         message = f"the file is damaged or not what its name says ({reason})"
         return {"error": message, "help": "save it again, or convert it to plain text"}, b""
     if len(text) > most:

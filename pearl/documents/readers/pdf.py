@@ -84,12 +84,6 @@ def read(data: bytes, path: str) -> str:
         pictures = [n for n, page in enumerate(found) if page.is_picture]
         ocr, notes = _put_ocr(texts, pictures, document, path) if pictures else ({}, [])
         text = _joined(texts, continued)
-    if not text:
-        raise DataError(
-            "the PDF has no text, and nothing is drawn on its pages",
-            path=path,
-            help="download or export it again",
-        )
     if unreadable:
         notes.append(
             f"{page_ranges(unreadable)}: fonts without characters, the text cannot be read; try --ocr force"

@@ -74,7 +74,7 @@ def test_a_pdf_is_recognised_by_its_bytes(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (make_pdf([[], []]), "the PDF has no text"),
+        (make_pdf([[], []]), "has no text"),
         (make_pdf([["secret"]], ENCRYPTED), "encrypted"),
         (make_pdf([["cut"]])[:100], "damaged or not a PDF"),
         (b"%PDF-", "damaged or not a PDF"),

@@ -14,7 +14,7 @@ from reportlab.platypus import Paragraph, SimpleDocTemplate, Table, TableStyle
 
 from pearl.documents.document import Document, from_bytes
 from pearl.documents.pages import boxes_of
-from pearl.documents.readers import OPTIONS, ReaderOptions
+from pearl.documents.readers import reading
 from pearl.documents.readers import pdf as reader
 from pearl.documents.table import find_tables
 from pearl.errors import Span
@@ -123,7 +123,6 @@ def prose() -> bytes:
     "data", [placed((0, 0, 595, 842), (0, 0, 595, 842), 90), prose(), make_report(DOSES[:1])]
 )
 def test_what_is_no_sure_table_stays_text(data: bytes) -> None:
-    OPTIONS.set(ReaderOptions(pdf_tables="off"))
-    plain = reader.read(data, "a.pdf")
-    OPTIONS.set(ReaderOptions())
+    with reading({"pdf_tables": "off"}):
+        plain = reader.read(data, "a.pdf")
     assert reader.read(data, "a.pdf") == plain
