@@ -14,8 +14,8 @@ from reportlab.platypus import Paragraph, SimpleDocTemplate, Table, TableStyle
 
 from pearl.documents.document import Document, from_bytes
 from pearl.documents.pages import boxes_of
-from pearl.documents.readers import reading
 from pearl.documents.readers import pdf as reader
+from pearl.documents.readers import reading
 from pearl.documents.table import find_tables
 from pearl.errors import Span
 
