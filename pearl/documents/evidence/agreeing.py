@@ -7,7 +7,6 @@ value does not follow from it.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from functools import lru_cache
 from pearl.documents.dates import find_dates
 from pearl.documents.english import DIMENSIONS, NUMBER_WORD, ONES, SCALES, TENS, UNITS
 from pearl.documents.evidence.finding import n_words, negations
-from pearl.documents.evidence.normal import NormalText
+from pearl.documents.evidence.normal import NormalText, normalise
 from pearl.documents.numbers import CURRENCIES, UnclearNumberError, plain, quantity, quoted
 from pearl.documents.passages import STOP_WORDS
 from pearl.documents.record import Basis, FieldScalar
@@ -80,12 +79,12 @@ _CODE = lazy_pattern(r"\bn(?:o|r|[°º])s?[.:°º]?\s*(?=[#(]?\w*\d)", re.I)
 """`No. 12`, which denies nothing."""
 _CLAUSE = lazy_pattern(
     r"[.;!?|](?!\d)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bProf\.)|\n(?!\s?(?-i:[a-zà-ÿ]))"
-    r"|\b(?:but|however|although|though|aber|mais)\b"
-    r"|\b(?:no|not|none|without)\b[^.;!?]*?\b(?:apart from|except(?:ing| for)?|other than|besides)\b",
+    r"|\b(?:but|however|although|though|aber|mais)\b",
     re.I,
 )
-"""Ends of clauses; a line that goes on with a small letter is wrapped, `no ... except` denies nothing more."""
+"""Ends of clauses; a line that goes on with a small letter is wrapped."""
 _PART = lazy_pattern(r"[,:]\s|\band\b")
+_BRACKETS = str.maketrans("()[]", "  , ")
 
 
 @lru_cache(maxsize=4096)
@@ -95,28 +94,26 @@ def _negations(text: str) -> list[str]:
     return [word.strip().casefold() for word in negations(text)]
 
 
-_BRACKETS = str.maketrans("()[]", "  , ")
-
-
 _DENIED = lazy_pattern(
-    r"[ \t]*(?:[:=|(–-]+[ \t]*(?P<word>no|none|nil|negative|denied|absent|nein|keine?)(?=\W*(?:\Z|\n|[.,;|)]))"
-    r"|(?:(?:is|was|are|were)[ ])?(?P<said>denied|absent|negative|not present|ruled out|excluded)\b)",
+    r"(?:\s*[:=|(–-]+\s*(?:no|none|nil|nein|keine?)(?=\W*(?:\Z|\n|[.,;|)]))"
+    r"|[\s:=|(–-]*(?:(?:is|was|are|were|be|been|has|have|had|can|could|did|does)\s)*"
+    r"(?:denied|absent|negative|ruled\sout|excluded|(?:not|never)\s(?:been\s)?(?:given|taken|used|seen|found"
+    r"|present|detected|confirmed|started|develop(?:ed)?|occur(?:red)?)))\b",
     re.I,
 )
-"""What denies the words before it: `fever: none`, `fever was absent`."""
+"""What denies the words before it: `fever: none`, `fever was not seen`."""
+_EXCEPT = lazy_pattern(r"\b(?:other than|apart from|except(?:ing|\sfor)?)\s\Z", re.I)
 
 
 def _refuse_denied(
-    field: Field, before: str, value: str, after: str = "", *, in_part: bool = False
+    field: Field, before: str, value: str, after: str, *, in_part: bool = False
 ) -> None:
     """Refuse a value if the text around it denies it, unless the field is of what is denied."""
     clause = _CLAUSE.split(before)[-1]
     if in_part:
         clause = _PART.split(clause)[-1]
-    words = [
-        *_negations(clause),
-        *(filter(None, d.groups()) if (d := _DENIED.match(after)) else ()),
-    ]
+    words = list(_negations(clause))
+    words += [match[0].strip() for match in (_EXCEPT.search(clause), _DENIED.match(after)) if match]
     if words and not _negations(_words_of(field)):
         raise DisagreementError(f"'{words[-1]}' beside {quoted(value)} in the document denies it")
 
@@ -131,47 +128,49 @@ def _words_of(field: Field) -> str:
 
 
 def _tokens(text: str) -> list[str]:
-    text = unicodedata.normalize("NFC", text).casefold()
-    words = (word.strip(".:!?()[]\"'“”‘’") for word in re.split(r"[\s,;]+", text))
+    words = (w.strip(".:!?()[]\"'") for w in re.split(r"[\s,;]+", normalise(text).casefold()))
     return [word for word in words if word]
+
+
+_APART = r"(?<![\w.,'’/$€£¥<>-])"
 
 
 def _copied(
     field: Field, value: Stated, passage: str, before: str, after: str
 ) -> tuple[FieldScalar, Basis]:
-    """A value that stands in its passage, or all of whose words stand there side by side."""
+    """A value that stands in its passage, apart from commas; `Keller, Maria` may be `Maria Keller`."""
     text = " ".join(_text(value).split())
-    start = _place(text, passage)
-    if start is None:
-        wanted, words = _tokens(text), _tokens(passage)
-        n = len(wanted)
-        windows = (words[i : i + n] for i in range(len(words) - n + 1))
-        if n < 2 or not any(Counter(window) == Counter(wanted) for window in windows):
-            missing = [word for word in wanted if word not in words]
-            if missing:
-                raise DisagreementError(f"{quoted(missing[0])} is not in the quote")
-            raise DisagreementError(f"{quoted(text)} does not stand together in the quote")
-        start = max(passage.casefold().find(min(wanted, key=words.index)), 0)
-    _refuse_denied(field, before + passage[:start], text, (passage + after)[start + len(text) :])
+    start, end = _place(text, passage) or (-1, -1)
+    if start < 0:
+        *first, last = [re.escape(word) for word in re.split(r"[,\s]+", text)]
+        in_order = "[,\\s]+".join([*first, last])
+        turned = rf"(?:\A|[:|;(\n])\s*{last},\s+{' '.join(first)}(?=\s*(?:\Z|[,;.|(\n]))"
+        match = (
+            re.search(rf"{_APART}{in_order}(?![\w'’/-]|[.,]\d)|{turned}", passage, re.I)
+            if first
+            else None
+        )
+        if match is None:
+            raise DisagreementError(f"{quoted(text)} is not in the quote")
+        start, end = match.span()
+    _refuse_denied(field, before + passage[:start], text, passage[end:] + after)
     return text, "quoted"
 
 
-def _place(text: str, passage: str) -> int | None:
+_normal = lru_cache(maxsize=1024)(NormalText)
+
+
+def _place(text: str, passage: str) -> tuple[int, int] | None:
     """Where a text stands in a passage, in any case and typography."""
     folded = passage.casefold()
-    is_plain = len(folded) == len(passage) and text[:1].isalpha() and text[-1:].isalpha()
-    at = folded.find(text.casefold()) if is_plain else -1
-    if at >= 0 and _EDGE.fullmatch(f"{passage[:at][-1:]}|{passage[at + len(text) :][:2]}"):
-        return at
-    if len(folded) != len(passage):
-        folded = passage
-    whole = NormalText(folded)
-    match = whole.find(NormalText(text.casefold() if folded is not passage else text))
-    return None if match is None or match[0] == match[1] else whole.original(*match).start
-
-
-_EDGE = lazy_pattern(r"[\s(]?\|(?:[\s);|][\s\S]?|[.,:!?]\s?)?")
-"""Characters around a text that surely divide it from the words beside it."""
+    if len(folded) == len(passage):
+        passage, text = folded, text.casefold()
+    whole = _normal(passage)
+    match = whole.find(_normal(text))
+    if match is None or match[0] == match[1]:
+        return None
+    span = whole.original(*match)
+    return span.start, span.end
 
 
 def _summary(value: str, passage: str) -> tuple[FieldScalar, Basis]:
@@ -179,23 +178,22 @@ def _summary(value: str, passage: str) -> tuple[FieldScalar, Basis]:
     text = value.strip()
     if _place(text, passage) is not None:
         return text, "quoted"
-    words = set(_tokens(passage))
-    stated: set[object] = {
-        known for amount in _amounts(passage) for known in (amount.number, amount.text)
-    }
-    stated |= {day.period for day in find_dates(passage)} - {None}
+    stated = list(_amounts(passage))
     for amount in _amounts(text):
-        if not stated & {amount.number, amount.text}:
+        if not any(
+            {amount.number, amount.text} & {s.number, s.text} - {None} and amount.has_unit_of(s)
+            for s in stated
+        ):
             raise DisagreementError(f"{quoted(amount.text)} is not in the quote")
+    days = {day.period for day in find_dates(passage)} - {None}
     for day in find_dates(text):
-        if day.period not in stated:
+        if day.period not in days:
             raise DisagreementError(f"{quoted(text[day.start : day.end])} is not in the quote")
     if bool(_negations(text)) != bool(_negations(passage)):
         has, lacks = ("value", "quote") if _negations(text) else ("quote", "value")
         raise DisagreementError(f"the {has} has a negation, the {lacks} has none")
-    content = [word for word in _tokens(text) if word not in STOP_WORDS and word.isalpha()]
-    stems = {word[:5] for word in words}
-    if not any(word[:5] in stems for word in content):
+    stems = {word[:5] for word in _tokens(passage) if word not in STOP_WORDS and word.isalpha()}
+    if not any(word[:5] in stems for word in _tokens(text)):
         raise DisagreementError("the value shares no word with its quote")
     return text, "summary"
 
@@ -213,23 +211,35 @@ def _label_key(text: str) -> str:
 def _label(
     field: Field, value: Stated, passage: str, before: str, after: str
 ) -> tuple[FieldScalar, Basis]:
-    label = label_of(field, _text(value) if not isinstance(value, bool) else str(value))
+    label = label_of(field, str(value))
     if label is None:
         labels = ", ".join(field.labels)
         raise DisagreementError(f"{quoted(str(value))} is none of the labels {labels}")
     left = passage
-    standing: dict[str, int] = {}
+    standing: dict[str, tuple[int, int]] = {}
     for each in sorted(field.labels, key=len, reverse=True):  # `type 2 diabetes` before `diabetes`
-        text = re.sub(r"_", " ", each)
-        while (start := _place(text, left)) is not None:
-            standing.setdefault(each, start)
-            left = left[:start] + "\x00" * len(text) + left[start + len(text) :]
+        while place := _place(each.replace("_", " "), left):
+            start, end = standing.setdefault(each, place)
+            left = left[: place[0]] + "\x00" * (place[1] - place[0]) + left[place[1] :]
+    others = [each for each in standing if each != label]
+    if others:
+        raise DisagreementError(f"the quote says {quoted(others[0])}")
     if label in standing:
-        end = standing[label] + len(label)
-        _refuse_denied(field, before + passage[: standing[label]], label, (passage + after)[end:])
-        return label, "quoted" if len(standing) == 1 else "judged"
-    if standing:
-        raise DisagreementError(f"the quote says {quoted(next(iter(standing)))}")
+        start, end = standing[label]
+        rest = passage[end:] + after
+        part = _PART.split(_CLAUSE.split(rest)[0])[0]
+        denied = [] if _negations(_words_of(field)) else _negations(part)
+        if denied:
+            raise DisagreementError(
+                f"'{denied[0]}' after {quoted(label)} in the document denies it"
+            )
+        _refuse_denied(field, before + passage[:start], label, rest)
+        return label, "quoted"
+    inside = next((each for each in field.labels if _label_key(each) in passage.casefold()), None)
+    if inside is not None:
+        raise DisagreementError(
+            f"the quote has {quoted(inside)} only inside another word or number"
+        )
     return label, "judged"
 
 
@@ -243,11 +253,9 @@ _LITERAL = lazy_pattern(
     re.I,
 )
 """The answer in `Smoker: no`."""
-
-
 _OPEN_TRUTH = lazy_pattern(
     r"\b(?:stop(?:s|ped)|quit|ceased|gave up|given up|discontinued|former(?:ly)?|ex|previous(?:ly)?|used to|until"
-    r"|possibl[ey]|suspect(?:s|ed)|probabl[ey]|likely|may|might|could|unclear|questionable|if)\b",
+    r"|possibl[ey]|suspect(?:s|ed)|probabl[ey]|(?:un)?likely|may|might|could|unclear|questionable|if)\b|\?|[☐□]|\[ \]",
     re.I,
 )
 """Words of what was so once, or may be so."""
@@ -255,11 +263,8 @@ _OPEN_TRUTH = lazy_pattern(
 
 def _truths(field: Field) -> dict[str, bool]:
     """The labels of a field that mean yes and no, if it has both."""
-    truths = {
-        label: _label_key(label) in _YES
-        for label in field.labels
-        if _label_key(label) in _YES | _NO
-    }
+    keys = {label: _label_key(label) for label in field.labels}
+    truths = {label: key in _YES for label, key in keys.items() if key in _YES | _NO}
     return truths if len(set(truths.values())) == 2 else {}
 
 
@@ -269,8 +274,6 @@ def _truth(
     """Yes or no: a quote with a negation means no, any other quote yes; a short one is read in its clause."""
     truths = _truths(field)
     result: FieldScalar
-    if isinstance(value, Decimal):
-        raise DisagreementError(f"{value:f} is neither yes nor no")
     if field.type == "bool":
         word = _label_key(str(value))
         if word not in _YES | _NO:
@@ -279,7 +282,7 @@ def _truth(
     else:
         if isinstance(value, bool):
             value = next(label for label, is_true in truths.items() if is_true == value)
-        label = label_of(field, value)
+        label = label_of(field, str(value))
         if label is None or label not in truths:
             return _label(field, value, passage, before, after)
         result, is_yes = label, truths[label]
@@ -293,10 +296,15 @@ def _truth(
         return result, "quoted"
     if n_words(passage) <= 2:
         passage = f"{_CLAUSE.split(before)[-1]} {passage} {_CLAUSE.split(after)[0]}"
+    name = _words_of(field).casefold()
     doubt = _OPEN_TRUTH.search(passage)
-    if doubt and doubt[0].casefold() not in _words_of(field).casefold():
+    if doubt and doubt[0].casefold() not in name:
         raise DisagreementError(f"'{doubt[0]}' in the quote leaves it open")
-    denied, own = Counter(_negations(passage)), Counter(_negations(_words_of(field)))
+    stems = [word[:4] for word in name.split() if len(word) > 3]
+    clauses = _CLAUSE.split(passage)  # `smokes; no alcohol`: only the clause of the field counts
+    own_clauses = [each for each in clauses if any(stem in each.casefold() for stem in stems)]
+    denied = Counter(_negations(" ; ".join(own_clauses or clauses)))
+    own = Counter(_negations(name))
     if missing := own - denied:
         raise DisagreementError(f"the quote lacks the '{next(iter(missing))}' of the field's name")
     more = denied - own
@@ -322,27 +330,26 @@ def _date(
         raise DisagreementError(f"the day and the month of {quoted(text)} may be swapped")
     day = stated[0].period.first
     unclear = ""
-    for found in find_dates(passage):
-        shown = passage[found.start : found.end].strip()
-        lead = before + passage[: found.start]
-        if found.period is None:
+    for match in find_dates(passage):
+        shown = passage[match.start : match.end].strip()
+        lead = before + passage[: match.start]
+        if match.period is None:
             unclear = unclear or f"the day and the month of {quoted(shown)} may be swapped"
-        elif found.period.first != day:
+        elif match.period.first != day:
             continue
-        elif bound := _AROUND.search(lead) or _DATE_RANGE.search(lead):
+        elif bound := _AROUND.search(lead):
             unclear = f"{quoted(bound[0].strip())} before {quoted(shown)} leaves the day open"
         else:
-            _refuse_denied(field, lead, shown, in_part=True)
+            _refuse_denied(field, lead, shown, passage[match.end :] + after, in_part=True)
             return day.isoformat(), "quoted"
     raise DisagreementError(unclear or f"{day.isoformat()} is not in the quote")
 
 
 _AROUND = lazy_pattern(
-    r"\b(?:before|after|prior to|later than|earlier than|around|about|approximately|approx\.?|circa|ca\.|c\."
-    r"|between|estimated)\s+(?:the\s)?\Z",
+    r"(?:\b(?:before|after|prior to|later than|earlier than|around|about|approximately|approx\.?|circa|ca\.|c\."
+    r"|between|estimated|possibly|probably)\s+(?:the\s)?|\bbetween\s[^.;\n]*|\d\s?(?:[-–—/]|to|and|or)\s?)\Z",
     re.I,
 )
-_DATE_RANGE = lazy_pattern(r"\d\s?(?:[-–—/]|to|and)\s?\Z")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -360,194 +367,132 @@ class _Amount:
     unit: str = ""
     flaw: str = ""
 
+    def has_unit_of(self, other: _Amount) -> bool:
+        units = {self.unit, other.unit} - {""}
+        return len({unit for unit in units if not unit.startswith("?")}) < 2
 
-_FIRST_WORD = rf"(?:half|{'|'.join((*sorted(ONES, key=len, reverse=True), *TENS))})(?![^\W_])"
-_WORDS = rf"(?:one|{NUMBER_WORD})(?![^\W_])"
+
+_TENS = {word: 10 * n for n, word in enumerate(TENS, start=2)}
+_WORDS = {
+    "one": 1, **{word: n for n, word in enumerate(ONES)}, **_TENS,
+    **{f"{ten}{mark}{ONES[n]}": tens + n for ten, tens in _TENS.items() for n in range(1, 10) for mark in " -"},
+}  # fmt: skip
+_WORD = rf"(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})(?![^\W_])"
 _NUMBER = lazy_pattern(
-    r"(?<!\w)(?P<digits>\.?\d+(?:[.,'’\u00a0\u2009\u202f]\d+|[ ]\d{3}(?!\d))*)"
-    rf"|\b(?P<words>{_FIRST_WORD}(?:(?:\s|-|\sand\s){_WORDS})*)",
+    rf"(?<!\w)\.?\d+(?:[.,'’]\d+|[ ]\d{{3}}(?!\d))*|\b(?:half(?![^\W_])|{_WORD})", re.I
+)
+_DECIMAL_COMMA = lazy_pattern(r"\d{1,3}(?:[. ]\d{3})+,\d{1,2}|\d+,\d{1,2}")
+_GROUPED = lazy_pattern(r"\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:[ ]\d{3})+(?:\.\d{1,2})?")
+_UNIT = r"(?P<unit>°\s?[CF]|[%$€£¥]|[^\W\d_]+)(?:\s?(?:/|\bper\s)\s?(?P<per>[^\W\d_]+))?"
+_AFTER = lazy_pattern(rf"(?P<gap>\s?-?){_UNIT}")
+_ANY_NUMBER = rf"(?:\d|\b(?:{NUMBER_WORD}|one)\b)"
+_OPEN_BEFORE = lazy_pattern(
+    r"(?:\b(?:about|around|approximately|approx\.?|roughly|some|circa|ca\.?|c\.|est(?:imated|\.)|nearly|almost|close to"
+    r"|(?:max|min)(?:\.|imum)?(?:\sof)?|possibly|probably)|[≈~<>≤≥±]|\bbetween\s[^.;]*"
+    rf"|{_ANY_NUMBER}\s?(?:[^\W\d_]{{1,8}}\s?)?(?:[-–—/±]|\b(?:to|bis|until|or))|\d[:/])\s*[{CURRENCIES}]?\s*\Z",
     re.I,
 )
-_DECIMAL_COMMA = lazy_pattern(r"\d{1,3}(?:[.\u00a0\u2009\u202f ]\d{3})+,\d+|\d+,(?:\d{1,2}|\d{4,})")
-_GROUPED = lazy_pattern(
-    r"\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:(?P<gap>['’\u00a0\u2009\u202f ])\d{3}(?:(?P=gap)\d{3})*)(?:\.\d+)?"
-)
-_READABLE = lazy_pattern(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*(?:\.\d+)?")
-_AFTER = lazy_pattern(
-    r"(?P<gap>\s?-?)(?P<unit>°\s?[CF]|[%$€£¥]|[^\W\d_]+)(?:\s?(?:/|\bper\s)\s?(?P<per>[^\W\d_]+))?"
-)
-_ABOUT = lazy_pattern(
-    r"(?:\b(?:about|around|approximately|approx\.?|roughly|some|circa|ca\.?|c\.|est(?:imated|\.)|nearly|almost|close to)|[≈~<>≤≥±])"
-    rf"\s*[{CURRENCIES}]?\s*\Z",
+_OPEN_AFTER = lazy_pattern(
+    r"\A(?:\s?(?:[^\W\d_]+\s)?(?:or\s(?:so|more|less|fewer|above|over)\b|and\s(?:more|above|over)\b)|\s?\+|\^"
+    rf"|-(?:odd|some)|[:/]\d|\s?(?:[^\W\d_]{{1,8}}\s?)?(?:[-–—/±]|\b(?:to|bis|until|or)\b)\s?[{CURRENCIES}]?\s?{_ANY_NUMBER})",
     re.I,
 )
-_OPEN = lazy_pattern(
-    r"\A\s?(?:[^\W\d_]+\s)?(?:or\s(?:so|more|less|fewer|above|over)\b|and\s(?:more|above|over)\b)|\A\s?\+",
-    re.I,
-)
-_RANGE_AFTER = lazy_pattern(
-    rf"\A\s?(?:[^\W\d_]{{1,8}}\s?)?(?:[-–—]|\b(?:to|bis|until|or)\b)\s?[{CURRENCIES}]?\s?(?:\d|{_WORDS})",
-    re.I,
-)
-_RANGE_BEFORE = lazy_pattern(
-    rf"(?:\d|\b{_WORDS})\s?(?:[^\W\d_]{{1,8}}\s?)?(?:[-–—]|\b(?:to|bis|until|or))\s?[{CURRENCIES}]?\s?\Z|\bbetween\s[^.;]*\Z",
-    re.I,
-)
-_PAIR = lazy_pattern(r"(?<![\d/])\d{2,3}/\d{2,3}(?![\d/])")
+"""What makes a number a bound, an end of a range, or a part of another figure."""
+_PAIR = lazy_pattern(r"(?<![\d/.])\d{2,3}\s?/\s?\d{2,3}(?![\d/])")
 """Two readings in one: a blood pressure of `120/80`."""
 _LIST_MARK = lazy_pattern(r"\A\s*[-–•*]\s+|(?<=[\w:.)])\s+[-–—]\s+\Z")
 _ASIDE = lazy_pattern(r"\s(?:\((?!in\s)|[<>≤≥~])|[;\n]")
 """The end of what belongs to a number: `184 mg/l (ref < 5)`."""
 _NAMES_OF_UNITS = {
     **UNITS, **{unit: unit for dimension in DIMENSIONS for unit in dimension}, "pct": "%",
+    "celsius": "°c", "fahrenheit": "°f",
 }  # fmt: skip
 
 
 def _amounts(text: str, low: int = 0, high: int | None = None) -> Iterator[_Amount]:
     """The numbers of a part of a text in digits and in words, except those in dates other than years."""
-    high = len(text) if high is None else high
-    text = plain(text) if not text.isascii() else text
+    text = _PAIR.sub(lambda pair: pair[0].replace("/", ";"), text)
     dates = find_dates(text)
     matches = list(_NUMBER.finditer(text))
-    pairs = {pair.start(): pair.end() for pair in _PAIR.finditer(text)}
     for i, match in enumerate(matches):
         start, end = match.span()
+        if not low <= start < (len(text) if high is None else high):
+            continue
+        if any(day.start <= start < day.end for day in dates):
+            if len(match[0]) == 4:
+                yield _Amount(match[0], start, Decimal(match[0]))
+            continue
         before = text[matches[i - 1].end() if i else 0 : start]
         after = text[end : matches[i + 1].start() if i + 1 < len(matches) else len(text)]
-        in_date = any(d.start <= start < d.end for d in dates)
-        if not low <= start < high or (in_date and len(match[0]) != 4):
-            continue
-        if in_date:
-            before, after = "", ""
-        elif start in pairs:
-            after = text[pairs[start] :][: len(after) or 8]
-        elif end in pairs.values():
-            before = ""
-        is_alone = in_date or start in pairs or end in pairs.values()
-        yield _amount(match, before, after, text, is_alone=is_alone)
+        flaw = ""
+        if _OPEN_BEFORE.search(text[:start]) or _OPEN_AFTER.search(text[end:]):
+            flaw = f"{quoted(match[0])} is a bound, an end of a range or a part of another figure in the quote"
+        yield _amount(match[0], start, before, after, flaw)
 
 
-def _amount(match: re.Match[str], before: str, after: str, text: str, *, is_alone: bool) -> _Amount:
-    shown, start = match[0], match.start()
-    digits = _in_digits(match)
-    if digits is None:
-        return _Amount(shown, start, None, flaw=f"{quoted(shown)} can be read in two ways")
-    flaw = ""
-    if not is_alone:
-        lead, rest = text[:start], text[match.end() :]
-        if _ABOUT.search(lead) or _OPEN.search(rest):
-            flaw = f"the quote says about {shown}, not exactly"
-        elif _RANGE_AFTER.search(rest) or _RANGE_BEFORE.search(lead):
-            flaw = f"{shown} is an end of a range in the quote"
-        elif (lead[-1:] in ":/" and lead[-2:-1].isdigit()) or re.match(r"[:/]\d", rest):
-            flaw = f"{shown} is part of another figure in the quote"
+def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amount:
+    """A number with the text between it and its neighbours."""
+    digits = shown
+    if not shown.isascii() or shown[0].isalpha():
+        digits = str(_WORDS.get(" ".join(shown.casefold().split()), shown))
+    elif _DECIMAL_COMMA.fullmatch(shown):
+        digits = re.sub(r"[. ]", "", shown).replace(",", ".")
+    elif _GROUPED.fullmatch(shown):
+        digits = re.sub(r" |\.(?=\d{3})", "", shown)
     before = _LIST_MARK.sub(" ", before)
     after = _ASIDE.split(after, maxsplit=1)[0]
     if before.endswith("(") and not after.startswith(")"):
         before = before[:-1]
     try:
-        read = quantity(
-            f"{before[-MAX_BESIDE:]}{digits}{after[:MAX_BESIDE]}", is_point_decimal="," in shown
-        )
+        line = f"{before[-MAX_BESIDE:]}{digits}{after[:MAX_BESIDE]}"
+        read = quantity(line, is_point_decimal="," in shown)
     except UnclearNumberError as error:
-        number = _DIGITS_ONLY.fullmatch(digits) and Decimal(digits)
-        return _Amount(shown, start, number or None, flaw=flaw or str(error))
-    unit, is_attached = _unit_after(after, read.scale)
+        number = Decimal(digits) if re.fullmatch(r"\d{1,30}(?:\.\d{1,30})?", digits) else None
+        return _Amount(shown, start, number, flaw=flaw or str(error))
+    match = _AFTER.match(re.sub(r"\A\s?[^\W\d_]+", "", after) if read.scale else after)
+    unit = _unit(match)
     if read.unit in CURRENCIES and read.unit:
         unit = read.unit
-    elif unit.startswith("?") and is_attached:
-        flaw = flaw or f"{quoted(shown + unit[1:])} is not a number alone"
+    elif match and not unit:
+        word = match["unit"].replace(" ", "")
+        if not match["gap"]:
+            flaw = flaw or f"{quoted(shown + word)} is not a number alone"
+        unit = f"?{word}" if word.casefold() not in STOP_WORDS else ""
     return _Amount(shown, start, read.number, read.scale, unit, flaw)
 
 
-_DIGITS_ONLY = lazy_pattern(r"\d+(?:\.\d+)?")
-
-
-def _in_digits(match: re.Match[str]) -> str | None:
-    """The number in digits, with a point before its decimals; None if it can be read in two ways."""
-    if match["words"]:
-        return _of_words(match["words"])
-    digits = match["digits"]
-    if len(digits) > MAX_DIGITS:
-        return None
-    if _READABLE.fullmatch(digits):
-        return digits
-    if _DECIMAL_COMMA.fullmatch(digits):
-        return re.sub(r"[.\s]", "", digits).replace(",", ".")
-    if _GROUPED.fullmatch(digits):
-        whole, point, decimals = digits.rpartition(".")
-        if not point or re.fullmatch(r"[\d.]+", digits):
-            return re.sub(r"\D", "", digits)
-        return re.sub(r"\D", "", whole) + point + decimals
-    return None
-
-
-def _of_words(text: str) -> str | None:
-    """A number in words: `twenty-one`, `three hundred and five`; None for other words."""
-    total = current = 0
-    least = 0  # the next word has to be smaller
-    for word in re.split(r"[\s-]+", text.casefold()):
-        word = word.removesuffix("s") if word[:-1] in SCALES else word
-        if word == "and":
-            continue
-        if word in ONES or word in TENS:
-            value = ONES.index(word) if word in ONES else 10 * (TENS.index(word) + 2)
-            if least and value >= least:
-                return None
-            current, least = current + value, 10 if word in TENS else 1
-        elif word == "hundred":
-            current, least = (current or 1) * 100, 100
-        elif word in SCALES:
-            total, current, least = total + (current or 1) * 10 ** SCALES[word], 0, 1000
-        else:
-            return None
-    return str(total + current)
-
-
-def _unit_after(after: str, scale: int) -> tuple[str, bool]:
-    """The unit after a number, and whether it stands right behind it; `?word` for another word."""
-    if scale:
-        after = re.sub(r"\A\s?[^\W\d_]+", "", after)
-    match = _AFTER.match(after)
-    if match is None:
-        return "", False
-    word = match["unit"].replace(" ", "")
-    unit = _NAMES_OF_UNITS.get(word.lower(), "")
-    if not unit:
-        is_said = word.casefold() not in STOP_WORDS or not match["gap"]
-        return (f"?{word}" if is_said else ""), not match["gap"]
-    if per := match["per"]:
-        unit = f"{unit}/{_NAMES_OF_UNITS.get(per.lower(), per.casefold())}"
-    return unit, not match["gap"]
-
-
-@lru_cache(maxsize=1024)
-def _unit_of_field(name: str, description: str) -> str:
-    """The unit that the name or the description of a field states; "" for none."""
-    parts = re.split(r"[_\W]+|(?<=[a-z])(?=[A-Z])", name.rpartition(".")[2])
-    units = [_NAMES_OF_UNITS.get(part.lower(), "") for part in parts]
-    if len(parts) > 2 and parts[-2].lower() == "per" and units[-3]:
-        return f"{units[-3]}/{units[-1] or parts[-1].casefold()}"
-    if len(parts) > 1 and units[-1] and parts[-1].lower() not in _CALENDAR:
-        return f"{units[-2]}/{units[-1]}" if len(parts) > 2 and units[-2] else units[-1]
-    said = _IN_UNIT.search(f"in {description}" if len(description.split()) == 1 else description)
-    unit = _NAMES_OF_UNITS.get(said["unit"].replace(" ", "").lower(), "") if said else ""
-    if said and unit and said["per"]:
-        unit = f"{unit}/{_NAMES_OF_UNITS.get(said['per'].lower(), said['per'].casefold())}"
+def _unit(match: re.Match[str] | None) -> str:
+    """The unit that a text names, with what it is per; "" for another word."""
+    unit = _NAMES_OF_UNITS.get(match["unit"].replace(" ", "").lower(), "") if match else ""
+    if match and unit and (per := match["per"]):
+        return f"{unit}/{_NAMES_OF_UNITS.get(per.lower(), per.casefold())}"
     return unit
 
 
 _CALENDAR = frozenset({"year", "month", "day", "week", "hour", "minute", "second"})
 """Names such as `start_year` are no durations."""
+_LAST_UNIT = lazy_pattern(rf"\s{_UNIT}\Z")
 _IN_UNIT = lazy_pattern(
-    rf"\b(?:in|as)\s(?:(?:{'|'.join(SCALES)})s?\s(?:of\s)?)?(?P<unit>°\s?[CF]|[%$€£¥]|[^\W\d_]+)(?:\s?(?:/|\bper\s)\s?(?P<per>[^\W\d_]+))?",
-    re.I,
+    rf"(?:\b(?:in|as)|,)\s(?:(?:{'|'.join(SCALES)})s?\s(?:of\s)?)?{_UNIT}", re.I
 )
+
+
+@lru_cache(maxsize=1024)
+def _unit_of_field(field: Field) -> str:
+    """The unit that the name or the description of a field states; "" for none."""
+    words = _words_of(field).rstrip()
+    if words.rpartition(" ")[2].lower() not in _CALENDAR and (
+        unit := _unit(_LAST_UNIT.search(words))
+    ):
+        return unit
+    about = field.description
+    about = f"in {about}" if len(about.split()) == 1 else about
+    return next(filter(None, map(_unit, _IN_UNIT.finditer(about))), "")
 
 
 def _factor(unit: str, wanted: str) -> Decimal | None:
     """What a number in one unit is multiplied by in another one; None if they do not convert."""
-    if unit == wanted:
+    if unit == wanted or not unit or not wanted:
         return Decimal(1)
     for dimension in DIMENSIONS:
         if unit in dimension and wanted in dimension:
@@ -558,46 +503,42 @@ def _factor(unit: str, wanted: str) -> Decimal | None:
 def _number(
     field: Field, value: Stated, passage: str, before: str, after: str
 ) -> tuple[FieldScalar, Basis]:
-    unit = _unit_of_field(field.name, field.description)
+    unit = _unit_of_field(field)
     number = _stated_number(value, unit)
     if field.type == "int" and number != number.to_integral_value():
         raise DisagreementError(f"{number:f} is not a whole number")
     scale = scale_of(f"{_words_of(field)} {field.description}") or 0
     flaw = ""
-    lead = before[-MAX_BESIDE:]  # "more than" may stand before the quote
-    around = lead + passage + after[:MAX_BESIDE]
+    # "more than" may stand before the quote
+    lead, passage, rest = map(plain, (before[-MAX_BESIDE:], passage, after[:MAX_BESIDE]))
+    around = lead + passage + rest
     for amount in _amounts(around, len(lead), len(lead) + len(passage)):
         if amount.number is None:
             flaw = flaw or amount.flaw
             continue
-        why = amount.flaw
-        factor: Decimal | None = Decimal(1)
-        if unit and amount.unit:
-            factor = _factor(amount.unit, unit)
-            why = why or (
-                "" if factor is not None
-                else f"the quote gives '{amount.text} {amount.unit.lstrip('?')}', the field is in {unit}"
-            )  # fmt: skip
-        there = amount.number * (factor or 1)
+        factor = _factor(amount.unit, unit)
         wanted = {number.scaleb(scale)}
         if scale and not amount.scale:
             wanted.add(number)  # the scale stands in a caption
         if not unit and amount.unit == "%":
             wanted.add(number * 100)
-        if there not in wanted:
+        if amount.number * (factor or 1) not in wanted:
             continue
-        if why:
-            flaw = why
-            continue
-        start = amount.start - len(lead)
-        _refuse_denied(field, before + passage[:start], amount.text, in_part=True)
-        is_whole = number == number.to_integral_value()
-        return (int(number) if is_whole else float(number)), "quoted"
-    raise DisagreementError(flaw or f"{_shown(number)} is not in the quote")
-
-
-def _shown(number: Decimal) -> str:
-    return f"{number.normalize():f}"
+        if factor is None:
+            given = f"{amount.text} {amount.unit.lstrip('?')}"
+            flaw = amount.flaw or f"the quote gives '{given}', the field is in {unit}"
+        elif amount.flaw:
+            flaw = amount.flaw
+        else:
+            start = amount.start - len(lead)
+            end = start + len(amount.text)
+            tail = passage[end:] + rest
+            behind = _AFTER.match(tail)
+            tail = tail[behind.end() :] if behind and amount.unit else tail
+            _refuse_denied(field, before + passage[:start], amount.text, tail, in_part=True)
+            is_whole = number == number.to_integral_value()
+            return (int(number) if is_whole else float(number)), "quoted"
+    raise DisagreementError(flaw or f"{number.normalize():f} is not in the quote")
 
 
 def _stated_number(value: Stated, unit: str) -> Decimal:
@@ -608,15 +549,14 @@ def _stated_number(value: Stated, unit: str) -> Decimal:
         if not value.is_finite() or abs(value.adjusted()) > MAX_DIGITS:
             raise DisagreementError("the number is too large")
         return value
-    amounts = list(_amounts(value))
+    amounts = list(_amounts(plain(value)))
     if len(amounts) != 1 or amounts[0].number is None or amounts[0].flaw:
         why = amounts[0].flaw if len(amounts) == 1 else "it is not one number"
         raise DisagreementError(f"{quoted(value)} is no number: {why}")
     (amount,) = amounts
-    factor = _factor(amount.unit, unit) if unit and amount.unit else Decimal(1)
-    if factor is None:
+    factor = _factor(amount.unit, unit)
+    if factor is None or amount.number is None:
         raise DisagreementError(f"{quoted(value)} is not in {unit}")
-    assert amount.number is not None
     return amount.number * factor
 
 
