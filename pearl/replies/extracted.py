@@ -7,6 +7,7 @@ null for a field that the text does not state, an array where the text says diff
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -26,6 +27,7 @@ from pearl.dsl.decoding.constraint import (
 )
 from pearl.dsl.fields import Field, parse_fields
 from pearl.errors.patterns import lazy_pattern
+from pearl.replies.not_stated import says_not_stated
 
 UNMENTIONED = "the reply does not mention it"
 
@@ -91,10 +93,6 @@ class _Several(list[Any]):
     """The values of a key that occurs several times in an object."""
 
 
-class _Cut(list[Any]):
-    """The complete entries of an array that breaks off."""
-
-
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     said: dict[str, Any] = {}
     for key, value in pairs:
@@ -106,14 +104,25 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return said
 
 
+def _number(text: str) -> Stated:
+    """A number; one that is too long to be written out remains a text."""
+    number = Decimal(text)
+    return number if len(text) <= MAX_NUMBER and abs(number.adjusted()) <= MAX_NUMBER else text
+
+
+MAX_NUMBER = 40
+MAX_BROKEN = 50
+"""Maximum texts before the object of a reply that look like one."""
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=Decimal, parse_float=Decimal, parse_constant=str,
+    object_pairs_hook=_object, parse_int=_number, parse_float=_number, parse_constant=str,
     strict=False,
 )  # fmt: skip
-_START = lazy_pattern(r'\{(?=\s*["}])')
+_START = lazy_pattern(r'\{\s*(?:"(?P<key>[^"]*)"|\})')
 _COMMA = lazy_pattern(r",(\s*[\]}])")
 """A comma after the last member."""
-_BLANKS = lazy_pattern(r"[\s,]*")
+_TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.S)
+NO_OBJECT = "there is no JSON object with the fields in it"
+BROKEN = "the reply breaks off"
 
 
 def read_extracted(text: str, fields: Sequence[Field]) -> Extracted:
@@ -125,83 +134,57 @@ def read_extracted(text: str, fields: Sequence[Field]) -> Extracted:
         >>> read.fields["age"].values, read.fields["name"].values, read.fields["city"].why
         ((Claim(value=Decimal('54'), quotes=('aged 54',)),), (Claim(value=None, quotes=()),), 'the reply breaks off')
     """
-    known = {_key(field.name) for field in fields}
-    known |= {_key(field.name.partition(".")[0]) for field in fields}
+    known = {_key(name) for field in fields for name in (field.name, field.name.partition(".")[0])}
     (only, *others) = fields
     inner = {_key(f.name) for f in only.inner} if only.is_list and not others else set()
     pairs: list[tuple[str, Any]] = []
     bare: list[dict[str, Any]] = []  # entries that stand alone
-    why, at = "", 0
-    while start := _START.search(text, at):
-        members, at, is_whole = _members(text, start.end())
-        is_wrapped = len(members) == 1 and _key(members[0][0]) not in known | inner
-        if is_wrapped and isinstance(members[0][1], dict):  # {"result": {...}}
-            members = list(members[0][1].items())
-        names = {_key(name) for name, _ in members}
-        if names & known:
-            pairs += members
-        elif names & inner and is_whole:
-            bare.append(_object(members))
-        elif not is_whole:
-            at = start.end()
-            why = why or ("" if pairs else "there is no JSON object with the fields in it")
-            continue
-        if not is_whole:
-            why = "the reply breaks off"
+    why, at, n_broken = "", 0, 0
+    while not why and n_broken < MAX_BROKEN and (start := _START.search(text, at)):
+        try:
+            said, at = _DECODER.raw_decode(text, start.start())
+        except RecursionError:
+            why = NO_OBJECT
             break
+        except json.JSONDecodeError as error:
+            said, at = _closed(text[start.start() : error.pos]), max(error.pos, start.end())
+            n_broken += 1
+            is_meant = _key(start["key"] or "") in known | inner
+            why = BROKEN if is_meant or {_key(name) for name in said} & known else ""
+        if len(said) == 1 and isinstance(one := next(iter(said.values())), dict):
+            said = said if _key(next(iter(said))) in known | inner else one  # {"result": {...}}
+        names = {_key(name) for name in said}
+        if names & known:
+            pairs += said.items()
+        elif names & inner and not why:
+            bare.append(said)
     if why and (mended := _COMMA.sub(r"\1", text)) != text:
         return read_extracted(mended, fields)
     if bare and not pairs:
-        pairs = [(only.name, _Cut(bare) if why else bare)]
-    if not pairs:
-        why = why or "there is no JSON object with the fields in it"
-        if text.strip() in ("[]", "null", "{}"):
-            why = ""
-    said = _object(pairs)
+        pairs = [(only.name, [*bare, *([{"undecided": BROKEN}] if why else [])])]
+    if not pairs and text.strip() not in ("[]", "null", "{}"):
+        why = why or NO_OBJECT
     missing = why or UNMENTIONED
-    return Extracted({field.name: _claims(field, said, missing) for field in fields}, why)
+    stated = _object(pairs)
+    return Extracted({field.name: _claims(field, stated, missing) for field in fields}, why)
 
 
-def _members(text: str, at: int) -> tuple[list[tuple[str, Any]], int, bool]:
-    """The members of the object that begins at an offset, up to where it breaks; the end; whether it is whole."""
-    members: list[tuple[str, Any]] = []
-    while True:
-        at = _end(text, at)
-        if text[at : at + 1] == "}":
-            return members, at + 1, True
-        try:
-            key, end = _DECODER.raw_decode(text, at)
-            colon = _end(text, end)
-            if not isinstance(key, str) or text[colon : colon + 1] != ":":
-                return members, at, False
-            begin = _end(text, colon + 1)
-            try:
-                value, end = _DECODER.raw_decode(text, begin)
-            except ValueError:
-                if text[begin : begin + 1] == "[":
-                    members.append((key, _Cut(_entries(text, begin + 1))))
-                return members, at, False
-        except (ValueError, RecursionError):
-            return members, at, False
-        if begin < end == len(text) and not isinstance(value, dict | list | str):
-            return members, at, False  # the number may go on
-        members.append((key, value))
-        at = end
-
-
-def _entries(text: str, at: int) -> Iterator[Any]:
-    """The complete entries of an array that breaks off."""
-    while True:
-        try:
-            value, at = _DECODER.raw_decode(text, _end(text, at))
-        except (ValueError, RecursionError):
-            return
-        yield value
-
-
-def _end(text: str, at: int) -> int:
-    match = _BLANKS.match(text, at)
-    return match.end() if match else at
+def _closed(text: str) -> dict[str, Any]:
+    """The members of an object that breaks off, and the complete entries of its last list."""
+    open_marks: list[str] = []
+    end, closing = 1, "}"
+    for token in _TOKEN.finditer(text):
+        mark = token[0]
+        if mark in ("{", "["):
+            open_marks.append("}" if mark == "{" else "]")
+        elif mark in ("}", "]"):
+            open_marks.pop()
+        if mark in ("}", "]", ",") and (len(open_marks) == 1 or open_marks[1:] == ["]"]):
+            in_list = len(open_marks) == 2
+            end = token.end() - (mark == ",")
+            closing = f', {{"undecided": "{BROKEN}"}}]}}' if in_list else "}"
+    said: dict[str, Any] = _DECODER.decode(text[:end] + closing)
+    return said
 
 
 def _key(name: str) -> str:
@@ -219,7 +202,8 @@ def _claims(field: Field, said: Mapping[str, Any], missing: str) -> Claims:
         return Claims(why=missing)
     if field.is_list:
         return _list(field, value)
-    return Claims(*_values(field, value))
+    values, why = _values(field, value)
+    return Claims(values, why=why)
 
 
 def _named(name: str, said: Mapping[str, Any]) -> Any:
@@ -236,45 +220,40 @@ def _named(name: str, said: Mapping[str, Any]) -> Any:
     return _named(rest, outer) if isinstance(outer, dict) else _MISSING
 
 
-_NOT_STATED = frozenset({
-    "", "null", "none", "none given", "n/a", "na", "not stated", "not mentioned", "not given",
-    "not specified", "unspecified", "unknown", "not known", "not available", "not reported",
-    "not provided", "not found", "not recorded", "missing", "-", "—",
-})  # fmt: skip
-"""Texts that mean null, without a quote."""
+def _is_null(said: Any) -> bool:
+    """Whether a value says that the text does not state it."""
+    return said is None or (
+        isinstance(said, str)
+        and (said.strip(" .-—").casefold() in ("", "null") or says_not_stated(said))
+    )
 
 
-def _values(
-    field: Field, said: Any, quotes: tuple[str, ...] = ()
-) -> tuple[tuple[Claim, ...], tuple[()], str]:
+def _values(field: Field, said: Any, quotes: tuple[str, ...] = ()) -> tuple[tuple[Claim, ...], str]:
     """The claims that a value, an object with value and quote, or an array of these makes."""
     match said:
         case list():
             read = [_values(field, one, quotes) for one in said]
-            claims = tuple(claim for values, _, _ in read for claim in values)
+            claims = tuple(claim for values, _ in read for claim in values)
             stated = tuple(claim for claim in claims if claim.value is not None)
-            why = next((why for _, _, why in read if why), "")
-            if isinstance(said, _Cut):
-                why = why or "the reply breaks off"
-            return stated or claims or ((Claim(None),) if not why else ()), (), why
+            why = next((why for _, why in read if why), "")
+            return stated or claims or ((Claim(None),) if not why else ()), why
         case dict():
             by_key = {_key(key): value for key, value in said.items()}
             if undecided := by_key.get("undecided"):
-                return (), (), str(undecided)
+                return (), str(undecided)
             if said and "value" not in by_key:
-                return (), (), "the reply gives no value for it"
+                return (), "the reply gives no value for it"
             given = by_key.get("quote", by_key.get("quotes"))
             given = given if isinstance(given, list) else [given]
             own = tuple(quote for quote in given if isinstance(quote, str) and quote.strip())
             value = by_key.get("value")
             if isinstance(value, dict):
-                return (), (), "its value in the reply is an object"
+                return (), "its value in the reply is an object"
             return _values(field, value, own or quotes)
-    is_text = isinstance(said, str)
-    if said is None or (is_text and not quotes and said.strip(" .").casefold() in _NOT_STATED):
-        label = label_of(field, said) if is_text and field.type == "label" else None
-        return (Claim(None if label is None else label),), (), ""
-    return (Claim(said, quotes),), (), ""
+    if said is None or (not quotes and _is_null(said)):
+        label = label_of(field, said) if said and field.type == "label" else None
+        return (Claim(label),), ""
+    return (Claim(said, quotes),), ""
 
 
 def _list(field: Field, said: Any) -> Claims:
@@ -283,16 +262,16 @@ def _list(field: Field, said: Any) -> Claims:
         return Claims(why="the reply gives this list several times")
     if isinstance(said, dict) and isinstance(value := said.get("value"), list) and field.fields:
         said = value
-    if said is None or (isinstance(said, str) and said.strip(" .").casefold() in _NOT_STATED):
+    if _is_null(said):
         return Claims()
     inner = field.inner
     entries: list[Mapping[str, Claims]] = []
-    why = "the reply breaks off in this list" if isinstance(said, _Cut) else ""
+    why = ""
     for entry in said if isinstance(said, list) else [said]:
         if isinstance(entry, dict) and entry.keys() == {"undecided"}:
             why = why or str(entry["undecided"])
         elif not field.fields:
-            values, _, flaw = _values(inner[0], entry)
+            values, flaw = _values(inner[0], entry)
             entries += [{PLAIN: Claims((each,))} for each in values if each.value is not None]
             why = why or flaw
         elif isinstance(entry, dict):

@@ -382,6 +382,28 @@ def test_a_broken_reply_is_repeated_once_and_what_is_complete_is_read() -> None:
     assert states(answer)["allergies"] == ["latex", "peanuts"]
 
 
+def test_what_is_read_of_a_broken_reply_is_what_the_whole_reply_says() -> None:
+    fields = wanted_fields("name: str, " + FIELDS, is_all=False)
+    whole = read_extracted(JSON, fields).fields
+    for end in range(len(JSON)):
+        for reply in (JSON[:end], JSON[:end].replace("Ramipril 5", "Ramipril\\x5")):
+            for name, claims in read_extracted(reply, fields).fields.items():
+                known = whole[name]
+                assert claims.why or claims == known
+                assert claims.entries == known.entries[: len(claims.entries)]
+                assert claims.values == known.values[: len(claims.values)]
+
+
+@pytest.mark.parametrize(
+    "value", ["1e999999999999", "-1E-999999999999", "9" * 5000, "NaN", "Infinity", "[[[5]]]"]
+)
+@pytest.mark.parametrize("fields", ["age: int", "age: str", "age: '5'|'54'", "age: bool"])
+def test_an_odd_number_is_undecided(fields: str, value: str) -> None:
+    for quote in ("null", '"Age: 54"'):
+        answer, _ = extract(fields, TEXT, f'{{"age": {{"value": {value}, "quote": {quote}}}}}')
+        assert states(answer) == {"age": "undecided"}
+
+
 @pytest.mark.parametrize(
     ("reply", "status", "n_calls"),
     [
