@@ -7,6 +7,7 @@ field is undecided, as it is where the text says different things.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -234,6 +235,7 @@ class _Checker:
                 if any(f.state != "not_stated" for f in results.values()):
                     entries.append((at, results))
         entries.sort(key=lambda entry: entry[0])
+        entries = self._own(field, entries)
         different: dict[int, list[Mapping[str, FieldResult]]] = {}
         for at, each in entries:
             if each not in (here := different.setdefault(at, [])):
@@ -242,6 +244,40 @@ class _Checker:
         why = next((claims.why for _, claims in said if claims.why), "")
         state: Literal["found", "not_stated", "undecided"] = "found" if kept else "not_stated"
         return FieldResult("undecided" if why else state, why=why, entries=kept)
+
+    def _own(
+        self, field: Field, entries: Sequence[tuple[int, Mapping[str, FieldResult]]]
+    ) -> list[tuple[int, Mapping[str, FieldResult]]]:
+        """The entries; undecided is what stands on a line with the first field of others only."""
+        first = entry_fields(field)[0].name
+        starts = sorted(
+            (e.span.start, i) for i, (_, entry) in enumerate(entries) for e in entry[first].evidence
+        )
+
+        def is_of_others(result: FieldResult, i: int) -> bool:
+            lines = [self._line(each.span) for each in result.evidence]
+            among = [
+                starts[bisect_left(starts, (a, 0)) : bisect_left(starts, (b, 0))] for a, b in lines
+            ]
+            return any(here and i not in {n for _, n in here} for here in among)
+
+        why = f"its quote stands beside the {first} of another entry"
+        return [
+            (at, {
+                name: replace(f, state="undecided", value=None, basis="", why=why)
+                if name != first and f.state == "found" and is_of_others(f, i) else f
+                for name, f in entry.items()
+            })
+            for i, (at, entry) in enumerate(entries)
+        ]  # fmt: skip
+
+    def _line(self, span: Span) -> tuple[int, int]:
+        """The line of a passage, as far as it is looked at."""
+        text = self._document.text
+        start = max(0, span.start - MAX_AROUND)
+        end = text.find("\n", span.end, span.end + MAX_AROUND)
+        begin = text.rfind("\n", start, span.start) + 1
+        return begin or start, end if end >= 0 else span.end + MAX_AROUND
 
     def _entry(
         self, fields: Sequence[Field], said: Mapping[str, Claims], part: _Part | None
@@ -328,11 +364,8 @@ class _Checker:
         """A short quote: on the lines of the other passages of its entry, or where it stands first if that is clear enough."""
         text = self._document.text
         for span in near:
-            start = text.rfind("\n", max(0, span.start - MAX_AROUND), span.start) + 1
-            start = start or max(0, span.start - MAX_AROUND)
-            end = text.find("\n", span.end, span.end + MAX_AROUND)
-            line = text[start : end if end >= 0 else span.end + MAX_AROUND]
-            if place := next(Verifier(line).places(quote), None):
+            start, end = self._line(span)
+            if place := next(Verifier(text[start:end]).places(quote), None):
                 return Span(start + place.start, start + place.end)
         if not (where.is_line or _is_telling(field, quote)):
             return None

@@ -342,6 +342,18 @@ def test_a_record_has_every_field_with_its_passages() -> None:
     assert TEXT[: ramipril.span.start].endswith("- Ramipril ")
 
 
+def test_a_quote_of_another_entry_counts_for_none() -> None:
+    swapped = [
+        {"name": said("Aspirin", "Aspirin 0.5 g"), "dose_mg": said(5, "Ramipril 5 mg, then")},
+        {"name": said("Ramipril", "Ramipril 5 mg, then"), "dose_mg": said(5, "5 mg, then 5 mg")},
+    ]
+    answer, _ = extract(FIELDS, TEXT, {**WHOLE, "drugs": swapped})
+    assert answer.record is not None
+    aspirin, ramipril = answer.record.fields["drugs"].entries
+    assert (aspirin["name"].value, aspirin["dose_mg"].state) == ("Aspirin", "undecided")
+    assert ramipril["dose_mg"].value == 5
+
+
 JSON = json.dumps(WHOLE)
 
 
