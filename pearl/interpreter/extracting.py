@@ -6,10 +6,10 @@ field is undecided, as it is where the text says different things.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from typing import Literal
 
@@ -43,6 +43,7 @@ from pearl.replies.extracted import (
     read_extracted,
     wanted_fields,
 )
+from pearl.replies.not_stated import says_not_stated
 
 MAX_AROUND = 120
 """Characters around a passage in which a negation, and the ends of its lines, are looked for."""
@@ -305,9 +306,10 @@ class _Checker:
             return _Value()
         if not claim.quotes:
             label = label_of(field, claim.value) if isinstance(claim.value, str) else None
-            if label is not None and _SAYS_NONE.fullmatch(label):
+            is_null = says_not_stated((label or "").replace("_", " "))
+            if label is not None and is_null and label.casefold() != "none":
                 return _Value(label)
-            return _Value(why=f"the reply gives {_said(claim)} without a quote")
+            return _Value(why=f"the reply gives {_told(claim.value)} without a quote")
         places: list[Quote] = []
         for text in claim.quotes:
             quote = self._place(text, field, part, near)
@@ -315,13 +317,15 @@ class _Checker:
                 doubt = Unverified(self._output, text, quote.result)  # type: ignore[arg-type]
                 verb = "" if quote.result == "negation" else "is "
                 why = f"its quote {verb}{doubt.why}: {quoted(text)}"
-                return _Value(why=f"the reply gives {_said(claim)}, but {why}")
+                return _Value(why=f"the reply gives {_told(claim.value)}, but {why}")
             places.append(quote)
         evidence = tuple(passage_at(quote, self._output, self._document) for quote in places)
         try:
             value, basis = self._agreed(field, claim, places)
         except DisagreementError as error:
-            return _Value(why=f"the reply gives {_said(claim)}, but {error}", evidence=evidence)
+            return _Value(
+                why=f"the reply gives {_told(claim.value)}, but {error}", evidence=evidence
+            )
         return _Value(value, basis, evidence)
 
     def _agreed(
@@ -373,10 +377,6 @@ class _Checker:
         return place and Span(where.start + place.start, where.start + place.end)
 
 
-_SAYS_NONE = lazy_pattern(
-    r"(?:unknown|not[ _](?:stated|known|given|mentioned|specified|reported|recorded|available)|none[ _](?:given|stated)|n/?a|unspecified|missing)",
-    re.I,
-)
 _WORD = lazy_pattern(r"[^\W\d_]{3,}")
 
 
@@ -384,13 +384,6 @@ def _is_telling(field: Field, quote: str) -> bool:
     """Whether a quote that stands several times names what its value is about: `Age: 54`, not `54`."""
     words = [word for word in _WORD.findall(quote) if word.lower() not in UNITS]
     return bool(words) and (field.type in ("str", "text") or n_words(quote) > 1)
-
-
-def _said(claim: Claim) -> str:
-    value = claim.value
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return quoted(value) if isinstance(value, str) else f"{value:f}"[:60]
 
 
 def _united(field: Field, values: Sequence[_Value], unread: str) -> FieldResult:
@@ -425,7 +418,9 @@ def _united(field: Field, values: Sequence[_Value], unread: str) -> FieldResult:
     return FieldResult("not_stated", label)  # a label such as `unknown`
 
 
-def _told(value: FieldScalar) -> str:
+def _told(value: FieldScalar | Decimal) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return quoted(value) if isinstance(value, str) else str(value)
 
 

@@ -45,18 +45,10 @@ def agreed(
     The passage is divided where its quote leaves something out; `before` and `after` stand around it in
     the document.
     """
-    if field.type == "bool" or (field.type == "label" and _truths(field)):
-        return _truth(field, value, " ".join(pieces), before, after)
-    if field.type == "text":
-        return _summary(_text(value), " ... ".join(pieces))
-    reasons = []
-    for i, piece in enumerate(pieces):
-        try:
-            context = "" if i else before, "" if pieces[i + 1 :] else after
-            return _READERS[field.type](field, value, piece, *context)
-        except DisagreementError as error:
-            reasons.append(str(error))
-    raise DisagreementError(reasons[0])
+    passage = " … ".join(pieces)
+    if field.type == "bool" or _truths(field):
+        return _truth(field, value, passage, before, after)
+    return _READERS[field.type](field, value, passage, before, after)
 
 
 def same_value(field: Field, one: FieldScalar, other: FieldScalar) -> bool:
@@ -173,9 +165,11 @@ def _place(text: str, passage: str) -> tuple[int, int] | None:
     return span.start, span.end
 
 
-def _summary(value: str, passage: str) -> tuple[FieldScalar, Basis]:
+def _summary(
+    field: Field, value: Stated, passage: str, before: str, after: str
+) -> tuple[FieldScalar, Basis]:
     """A text that stands in its passage or sums it up: with no other number, negation or subject."""
-    text = value.strip()
+    text = _text(value).strip()
     if _place(text, passage) is not None:
         return text, "quoted"
     stated = list(_amounts(passage))
@@ -219,8 +213,9 @@ def _label(
     standing: dict[str, tuple[int, int]] = {}
     for each in sorted(field.labels, key=len, reverse=True):  # `type 2 diabetes` before `diabetes`
         while place := _place(each.replace("_", " "), left):
-            start, end = standing.setdefault(each, place)
-            left = left[: place[0]] + "\x00" * (place[1] - place[0]) + left[place[1] :]
+            start, end = place
+            standing.setdefault(each, place)
+            left = left[:start] + "\x00" * (end - start) + left[end:]
     others = [each for each in standing if each != label]
     if others:
         raise DisagreementError(f"the quote says {quoted(others[0])}")
@@ -561,5 +556,5 @@ def _stated_number(value: Stated, unit: str) -> Decimal:
 
 
 _READERS = {
-    "str": _copied, "label": _label, "date": _date, "int": _number, "number": _number,
+    "str": _copied, "text": _summary, "label": _label, "date": _date, "int": _number, "number": _number,
 }  # fmt: skip
