@@ -89,18 +89,12 @@ class Extracted:
     why: str = ""
 
 
-class _Several(list[Any]):
-    """The values of a key that occurs several times in an object."""
-
-
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; the values of a key that occurs several times are a list."""
     said: dict[str, Any] = {}
     for key, value in pairs:
-        if key not in said:
-            said[key] = value
-        elif said[key] != value:
-            before = said[key]
-            said[key] = _Several([*(before if isinstance(before, _Several) else [before]), value])
+        is_new = key not in said or said[key] == value
+        said[key] = value if is_new else [said[key], value]
     return said
 
 
@@ -212,7 +206,7 @@ def _named(name: str, said: Mapping[str, Any]) -> Any:
         return said[name]
     same = [value for key, value in said.items() if _key(key) == _key(name)]
     if same:
-        return same[0] if len(same) == 1 else _Several(same)
+        return same[0] if len(same) == 1 else same
     head, dot, rest = name.partition(".")
     outer = _named(head, said) if dot else _MISSING
     if outer is None:
@@ -258,8 +252,6 @@ def _values(field: Field, said: Any, quotes: tuple[str, ...] = ()) -> tuple[tupl
 
 def _list(field: Field, said: Any) -> Claims:
     """The entries of a list."""
-    if isinstance(said, _Several):
-        return Claims(why="the reply gives this list several times")
     if isinstance(said, dict) and isinstance(value := said.get("value"), list) and field.fields:
         said = value
     if _is_null(said):

@@ -107,6 +107,8 @@ VALUES = [
     ("share: number", "12.5 % of it", 12.5, 12.5),
     ("pressure: int", "BP 120/80 mmHg", 120, 120),
     ("temperature: number", "it was -5 °C", 5, NO),
+    ("temperature_c: number", "it was 41 °F", 41, NO),
+    ("temperature_c: number", "it was 41 °C", 41, 41),
     ("patient: str", "Patient: Keller, Maria", "Maria Keller", "Maria Keller"),
     ("patient: str", "MARIA KELLER was seen", "Maria Keller", "Maria Keller"),
     ("patient: str", "Maria Braun and Peter Keller", "Maria Keller", NO),

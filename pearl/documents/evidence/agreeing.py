@@ -378,7 +378,7 @@ _NUMBER = lazy_pattern(
 )
 _DECIMAL_COMMA = lazy_pattern(r"\d{1,3}(?:[. ]\d{3})+,\d{1,2}|\d+,\d{1,2}")
 _GROUPED = lazy_pattern(r"\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:[ ]\d{3})+(?:\.\d{1,2})?")
-_UNIT = r"(?P<unit>°\s?[CF]|[%$€£¥]|[^\W\d_]+)(?:\s?(?:/|\bper\s)\s?(?P<per>[^\W\d_]+))?"
+_UNIT = r"(?P<unit>°\s?[CcFf]|[%$€£¥]|[^\W\d_]+)(?:\s?(?:/|\bper\s)\s?(?P<per>[^\W\d_]+))?"
 _AFTER = lazy_pattern(rf"(?P<gap>\s?-?){_UNIT}")
 _ANY_NUMBER = rf"(?:\d|\b(?:{NUMBER_WORD}|one)\b)"
 _OPEN_BEFORE = lazy_pattern(
@@ -475,10 +475,8 @@ _IN_UNIT = lazy_pattern(
 @lru_cache(maxsize=1024)
 def _unit_of_field(field: Field) -> str:
     """The unit that the name or the description of a field states; "" for none."""
-    words = _words_of(field).rstrip()
-    if words.rpartition(" ")[2].lower() not in _CALENDAR and (
-        unit := _unit(_LAST_UNIT.search(words))
-    ):
+    words = re.sub(r"(?<=temp |ture )(?=[cf]\Z)", "°", _words_of(field).rstrip().casefold())
+    if words.rpartition(" ")[2] not in _CALENDAR and (unit := _unit(_LAST_UNIT.search(words))):
         return unit
     about = field.description
     about = f"in {about}" if len(about.split()) == 1 else about
