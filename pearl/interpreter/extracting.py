@@ -252,7 +252,10 @@ class _Checker:
         """The entries; undecided is what stands on a line with the first field of others only."""
         first = entry_fields(field)[0].name
         starts = sorted(
-            (e.span.start, i) for i, (_, entry) in enumerate(entries) for e in entry[first].evidence
+            (each.span.start, i)
+            for i, (_, entry) in enumerate(entries)
+            if entry[first].state == "found"
+            for each in entry[first].evidence
         )
 
         def is_of_others(result: FieldResult, i: int) -> bool:
