@@ -250,7 +250,7 @@ class _Checker:
         self, field: Field, entries: Sequence[tuple[int, Mapping[str, FieldResult]]]
     ) -> list[tuple[int, Mapping[str, FieldResult]]]:
         """The entries; undecided is what stands on a line with the first field of others only."""
-        first = entry_fields(field)[0].name
+        first = field.inner[0].name
         starts = sorted(
             (each.span.start, i)
             for i, (_, entry) in enumerate(entries)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pearl import plugins
+from pearl.documents.document import read_as
 from pearl.errors import DataError
 from pearl.retrieval.corpus.sources import SourceFile
 
@@ -43,7 +44,7 @@ def test_suffixes_are_lower_case_with_a_dot_and_name_one_plugin() -> None:
 @pytest.mark.parametrize("name", READERS)
 def test_a_reader_refuses_what_is_not_its_own(name: str, data: bytes) -> None:
     with pytest.raises(DataError) as caught:
-        plugins.load(READING, name).read(data, "some/file")
+        read_as(name, data, "some/file")
     assert str(caught.value).startswith("some/file: ")
     assert caught.value.path == "some/file"
 

@@ -4,7 +4,8 @@ A reader module has
 
 - `SUFFIXES: tuple[str, ...]`, lower case, with the dot; no two modules share one;
 - `read(data: bytes, path: str) -> str`, returns the text, or raises a `DataError` that names
-  `path`; a `ReaderText` also says which pages were read by OCR;
+  `path`; a `ReaderText` also says which pages were read by OCR. Any other exception in the child
+  process becomes a `DataError` "the file is damaged";
 - optionally `recognises(data: bytes) -> bool`, for types that their bytes identify;
 - optionally `IS_BOUNDED = True`, if time and memory are proportional to the size of any input. Such
   a reader runs in this process, all others in a child process with limits;
