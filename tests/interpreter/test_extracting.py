@@ -67,6 +67,7 @@ VALUES = [
     ("age: int? (at admission, in years)", "a 54-year-old man", 54, 54),
     ("age: int", "aged fifty-four", "54", 54),
     ("age: int", "Age: 54", 54.0, 54),
+    ("smoker: yes|no|unknown", "Smoking history was not taken", "unknown", "unknown"),
     ("age: int", "aged 54 on 5 March 2021", 54, 54),
     ("age: int", "Age: 54.5", 54, NO),
     ("age: int", "aged about 54", 54, NO),

@@ -198,6 +198,10 @@ def label_of(field: Field, value: str) -> str | None:
     return next((label for label in field.labels if _label_key(label) == key), None)
 
 
+_CHANCE = 3
+"""Maximum letters of a label that is not looked for within words."""
+
+
 def _label_key(text: str) -> str:
     return " ".join(re.sub(r"[_\s]+", " ", text).casefold().split()).strip(" .\"'")
 
@@ -230,7 +234,9 @@ def _label(
             )
         _refuse_denied(field, before + passage[:start], label, rest)
         return label, "quoted"
-    inside = next((each for each in field.labels if _label_key(each) in passage.casefold()), None)
+    # Letters such as `no` stand in many words by chance.
+    telling = [each for each in field.labels if not (each.isalpha() and len(each) <= _CHANCE)]
+    inside = next((each for each in telling if _label_key(each) in passage.casefold()), None)
     if inside is not None:
         raise DisagreementError(
             f"the quote has {quoted(inside)} only inside another word or number"
