@@ -79,21 +79,19 @@ async def extract(
     if each_of(action, calls.graph.checked.actions) is not None:
         return await _each_row(step, earlier, rows, asker)
     task, shown = calls.task(step, earlier)
-    fields = _fields(task)
+    fields = wanted_fields(dict(task.arguments)["FIELDS"], is_all=action.extracts_all)
     read = await _read(step, task, fields, asker)
     checking = partial(_checked, step.output, fields, read, asker)
     record = await off_loop(len(task.document or ""), checking)
-    result = _of_rows(step, record, asker) if action.extracts_all else _of_record(step, record)
+    result = (
+        _of_rows(step, record, fields, asker) if action.extracts_all else _of_record(step, record)
+    )
     return replace(
         result, action=action.name, is_native=False, n_calls=read.n_calls, usage=read.usage,
         shown=shown, context=read.context.strategy,
         coverage=read.context.coverage if shown is None else None,
         truncated=read.truncated if len(read.parts) > 1 or action.extracts_all else "",
     )  # fmt: skip
-
-
-def _fields(task: ActionTask) -> tuple[Field, ...]:
-    return wanted_fields(dict(task.arguments)["FIELDS"], is_all=task.action.extracts_all)
 
 
 async def _read(step: Step, task: ActionTask, fields: tuple[Field, ...], asker: Asker) -> _Read:
@@ -455,7 +453,7 @@ def undecided_fields(record: Record) -> str:
     return f"{len(names)} of {record.n_values} fields {'are' if len(names) > 1 else 'is'} undecided: {shown}{more}"
 
 
-def _of_rows(step: Step, record: Record, asker: Asker) -> StepResult:
+def _of_rows(step: Step, record: Record, fields: Sequence[Field], asker: Asker) -> StepResult:
     """The entries of a list as rows, each with the places of its quotes."""
     result = record.fields[ROWS]
     document = asker.calls.document
@@ -465,8 +463,7 @@ def _of_rows(step: Step, record: Record, asker: Asker) -> StepResult:
         spans = sorted({e.span for f in entry.values() for e in f.passages})
         text = "\n".join(document.text[span.start : span.end] for span in spans)
         rows.append(Row(told_entry(entry), _cells(entry), tuple(spans), text))
-    fields = _fields(asker.calls.task(step, {})[0])[0].inner if not rows else ()
-    names = tuple(result.entries[0]) if result.entries else tuple(f.name for f in fields)
+    names = tuple(field.name for field in fields[0].inner)
     why = f"the rows may be incomplete: {result.why}" if result.why else ""
     return computed(step, action, Rows(tuple(rows), columns=names), why)
 

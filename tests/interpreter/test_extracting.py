@@ -19,7 +19,7 @@ from pearl.errors import ExecutionError
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
-from pearl.llm import Request
+from pearl.llm import ActionTask, Request
 from pearl.llm.backends.openai import Endpoint, OpenAIModel, servers
 from pearl.llm.backends.scripted import Scripted
 from pearl.replies.extracted import extraction_constraint, read_extracted, wanted_fields
@@ -505,6 +505,19 @@ def test_rows_are_extracted_from_a_document_and_from_each_row() -> None:
     answer = asyncio.run(Pearl(model).execute(plan, Document(TEXT, "letter.txt")))
     assert [row.fields["dose_mg"] for row in answer.rows] == ["", "500", "5", "", ""]
     assert len(model.requests) == 5
+
+
+def test_rows_of_an_earlier_result_may_be_none() -> None:
+    plan = """1. about = FIND(CTX, "the drugs") : Find
+2. rows = EXTRACT_ALL(about, "name: str") : Extract"""
+
+    def reply(request: Request) -> str:
+        is_last = isinstance(request.task, ActionTask) and request.task.action.extracts_all
+        return '{"rows": []}' if is_last else "No drugs.\n> No drugs were given today."
+
+    document = Document("No drugs were given today. She slept.")
+    answer = asyncio.run(Pearl(Scripted(reply)).execute(plan, document))
+    assert (answer.status, answer.value) == ("nothing_found", [])
 
 
 def test_the_embedded_model_reads_lines_with_labels() -> None:
