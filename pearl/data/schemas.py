@@ -88,7 +88,7 @@ class Schema:
     _members: Mapping[str, _Node] = field(repr=False)
 
     def build(self, record: Record) -> tuple[Any, tuple[str, ...]]:
-        """An instance of the model (a dict if there is none), or None with the reasons.
+        """An instance of the model, or a dict without a model; None and the reasons if a value is missing.
 
         There is no instance if a field is undecided, if a field that is neither optional nor a list is not
         stated, or if the model refuses a value. An optional field that is not stated is None; a list that

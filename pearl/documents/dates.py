@@ -84,7 +84,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class FoundDate:
-    """A day in a text; without a period, its day and month may be swapped, or it is none of the calendar."""
+    """A date in a text; `period` is None if day and month may be swapped, or if the calendar has no such day."""
 
     start: int
     end: int

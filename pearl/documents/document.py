@@ -21,13 +21,16 @@ from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path, PurePath
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pearl import plugins
 from pearl.documents.digest import text_sha256
 from pearl.documents.readers import reading
 from pearl.errors import DataError, Span, UsageError
 from pearl.notebooks import ShownInNotebooks
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile
 
 DocumentKind = Literal["document", "corpus", "table"]
 """A text, several documents whose passages are searched, or rows with columns."""
@@ -319,6 +322,12 @@ def check_size(n_bytes: int, what: str, path: str, advice: str) -> None:
             path=path,
             help=f"{advice}, or set PEARL_MAX_DOCUMENT_MB to a larger number",
         )
+
+
+def check_archive(archive: ZipFile, path: str) -> None:
+    """Refuse an archive whose files are larger than the limit of documents, before one is unpacked."""
+    n_bytes = sum(part.file_size for part in archive.infolist())
+    check_size(n_bytes, "file unpacks to more", path, "remove pictures")
 
 
 def _from_environment(name: str, default: int) -> float:

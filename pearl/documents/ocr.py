@@ -111,9 +111,8 @@ def _page(picture: Image, language: str, path: str) -> OcrPage:
     with suppress(OSError):
         if folder is not None:
             folder.mkdir(mode=0o700, exist_ok=True)
-            part = (
-                folder / f"{key}.{os.getpid()}"
-            )  # other processes see the file whole or not at all
+            # Other processes see the file whole or not at all.
+            part = folder / f"{key}.{os.getpid()}"
             part.write_text(json.dumps(page, ensure_ascii=False), encoding="utf-8")
             part.replace(folder / f"{key}.json")
     return page

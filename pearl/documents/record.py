@@ -67,7 +67,7 @@ class FieldResult:
 
     @property
     def told(self) -> str:
-        """The value for people, or why there is none; of a list, on one line."""
+        """The value for people, or the reason why it is missing; a list is on one line."""
         match self.state:
             case "undecided" if not self.entries:
                 return f"undecided, because {self.why}"

@@ -10,7 +10,7 @@ from typing import Any
 from pearl.dsl.fields import Field
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask
-from pearl.replies.extracted import wanted_fields
+from pearl.replies.extracted import name_key, wanted_fields
 
 _LINE = lazy_pattern(
     r"^[ \t>*•|-]*(?P<label>[^\n:|]{1,60}?)[ \t*]*[:|][ \t*]*(?P<value>[^\n|]*[^\s|])", re.M
@@ -28,20 +28,16 @@ def read_lines(task: ActionTask) -> str:
     text = dict(task.arguments)["FIELDS"]
     lines: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for match in _LINE.finditer(task.document or ""):
-        lines[_key(match["label"])].append((match["value"], match[0].strip()))
+        lines[name_key(match["label"])].append((match["value"], match[0].strip()))
     fields = wanted_fields(text, is_all=task.action.extracts_all)
     return json.dumps({field.name: _value(field, lines) for field in fields}, ensure_ascii=False)
 
 
 def _value(field: Field, lines: dict[str, list[tuple[str, str]]]) -> Any:
-    same = lines.get(_key(field.name), [])
+    same = lines.get(name_key(field.name), [])
     if field.is_list or len(same) != 1:
         return [{"undecided": _UNREAD}] if field.is_list else {"undecided": _UNREAD}
     ((value, line),) = same
     if _RUNS_ON.search(value) or len(value.split()) > _MAX_WORDS:
         return {"undecided": _UNREAD}
     return {"value": value, "quote": line}
-
-
-def _key(name: str) -> str:
-    return "".join(filter(str.isalnum, name.casefold()))

@@ -119,18 +119,21 @@ NO_OBJECT = "there is no JSON object with the fields in it"
 BROKEN = "the reply breaks off"
 
 
-def read_extracted(text: str, fields: Sequence[Field]) -> Extracted:
+@lru_cache(maxsize=16)  # a constrained reply is checked before it is used
+def read_extracted(text: str, fields: tuple[Field, ...]) -> Extracted:
     """Read the claims of a reply.
 
     Example:
         >>> reply = 'Here you are: {"age": {"value": 54, "quote": "aged 54"}, "name": null, "city": {"va'
-        >>> read = read_extracted(reply, [Field("age", "int"), Field("name"), Field("city")])
+        >>> read = read_extracted(reply, (Field("age", "int"), Field("name"), Field("city")))
         >>> read.fields["age"].values, read.fields["name"].values, read.fields["city"].why
         ((Claim(value=Decimal('54'), quotes=('aged 54',)),), (Claim(value=None, quotes=()),), 'the reply breaks off')
     """
-    known = {_key(name) for field in fields for name in (field.name, field.name.partition(".")[0])}
+    known = {
+        name_key(name) for field in fields for name in (field.name, field.name.partition(".")[0])
+    }
     (only, *others) = fields
-    inner = {_key(f.name) for f in only.inner} if only.is_list and not others else set()
+    inner = {name_key(f.name) for f in only.inner} if only.is_list and not others else set()
     pairs: list[tuple[str, Any]] = []
     bare: list[dict[str, Any]] = []  # entries that stand alone
     why, at, n_broken = "", 0, 0
@@ -143,11 +146,11 @@ def read_extracted(text: str, fields: Sequence[Field]) -> Extracted:
         except json.JSONDecodeError as error:
             said, at = _closed(text[start.start() : error.pos]), max(error.pos, start.end())
             n_broken += 1
-            is_meant = _key(start["key"] or "") in known | inner
-            why = BROKEN if is_meant or {_key(name) for name in said} & known else ""
+            is_meant = name_key(start["key"] or "") in known | inner
+            why = BROKEN if is_meant or {name_key(name) for name in said} & known else ""
         if len(said) == 1 and isinstance(one := next(iter(said.values())), dict):
-            said = said if _key(next(iter(said))) in known | inner else one  # {"result": {...}}
-        names = {_key(name) for name in said}
+            said = said if name_key(next(iter(said))) in known | inner else one  # {"result": {...}}
+        names = {name_key(name) for name in said}
         if names & known:
             pairs += said.items()
         elif names & inner and not why:
@@ -181,7 +184,7 @@ def _closed(text: str) -> dict[str, Any]:
     return said
 
 
-def _key(name: str) -> str:
+def name_key(name: str) -> str:
     """A name without case, blanks and underscores: `Dose (mg)` is `dose_mg`."""
     return "".join(filter(str.isalnum, name.casefold())) or name
 
@@ -204,7 +207,7 @@ def _named(name: str, said: Mapping[str, Any]) -> Any:
     """The value of a name, which may have dots or stand in an object of its own."""
     if name in said:
         return said[name]
-    same = [value for key, value in said.items() if _key(key) == _key(name)]
+    same = [value for key, value in said.items() if name_key(key) == name_key(name)]
     if same:
         return same[0] if len(same) == 1 else same
     head, dot, rest = name.partition(".")
@@ -232,7 +235,7 @@ def _values(field: Field, said: Any, quotes: tuple[str, ...] = ()) -> tuple[tupl
             why = next((why for _, why in read if why), "")
             return stated or claims or ((Claim(None),) if not why else ()), why
         case dict():
-            by_key = {_key(key): value for key, value in said.items()}
+            by_key = {name_key(key): value for key, value in said.items()}
             if undecided := by_key.get("undecided"):
                 return (), str(undecided)
             if said and "value" not in by_key:

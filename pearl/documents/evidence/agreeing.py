@@ -212,7 +212,7 @@ def _label(
     label = label_of(field, str(value))
     if label is None:
         labels = ", ".join(field.labels)
-        raise DisagreementError(f"{quoted(str(value))} is none of the labels {labels}")
+        raise DisagreementError(f"{quoted(str(value))} is not one of the labels {labels}")
     left = passage
     standing: dict[str, tuple[int, int]] = {}
     for each in sorted(field.labels, key=len, reverse=True):  # `type 2 diabetes` before `diabetes`

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 from zipfile import ZipFile
 
-from pearl.documents.document import check_size
+from pearl.documents.document import check_archive, check_size
 from pearl.documents.readers import html
 from pearl.errors import DataError
 
@@ -30,8 +30,7 @@ def recognises(data: bytes) -> bool:
 def read(data: bytes, path: str) -> str:
     """The text of a book."""
     with ZipFile(BytesIO(data)) as archive:
-        n_bytes = sum(part.file_size for part in archive.infolist())
-        check_size(n_bytes, "file unpacks to more", path, "remove pictures")
+        check_archive(archive, path)
         return "\n\n".join(filter(None, _chapters(archive, path)))
 
 

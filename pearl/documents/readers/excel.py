@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
-from pearl.documents.document import check_size
+from pearl.documents.document import check_archive
 from pearl.documents.table import markdown
 from pearl.errors.patterns import lazy_pattern
 
@@ -51,8 +51,7 @@ def read(data: bytes, path: str) -> str:
     import openpyxl
 
     with ZipFile(BytesIO(data)) as archive:
-        n_bytes = sum(part.file_size for part in archive.infolist())
-        check_size(n_bytes, "file unpacks to more", path, "remove pictures")
+        check_archive(archive, path)
         parts = (name for name in archive.namelist() if name.startswith("xl/worksheets/"))
         has_formulas = any(_FORMULA.search(archive.read(part)) for part in parts)
     values = openpyxl.load_workbook(BytesIO(data), data_only=True)

@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import Any
 from zipfile import ZipFile
 
-from pearl.documents.document import check_size
+from pearl.documents.document import check_archive
 from pearl.documents.table import markdown
 from pearl.errors import DataError
 
@@ -28,8 +28,7 @@ def read(data: bytes, path: str) -> str:
     import pptx
 
     with ZipFile(BytesIO(data)) as archive:
-        n_bytes = sum(part.file_size for part in archive.infolist())
-        check_size(n_bytes, "file unpacks to more", path, "remove pictures")
+        check_archive(archive, path)
         parts = (name for name in archive.namelist() if name.endswith(".xml"))
         if any(b"<!DOCTYPE" in archive.read(name) for name in parts):
             raise DataError("the file declares XML entities, which no PowerPoint file may", path=path, help="save it again as .pptx")  # fmt: skip

@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
-from pearl.documents.document import check_size
+from pearl.documents.document import check_archive
 from pearl.errors import DataError
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def read(data: bytes, path: str) -> str:
 
     try:
         with ZipFile(BytesIO(data)) as archive:
-            n_bytes = sum(part.file_size for part in archive.infolist())
-        check_size(n_bytes, "file unpacks to more", path, "remove pictures")
+            check_archive(archive, path)
         root = docx.Document(BytesIO(data)).element
     except SyntaxError as error:  # of lxml
         if getattr(error, "code", None) == _NO_MEMORY:
