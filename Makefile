@@ -8,7 +8,7 @@ endif
 VENV := .venv$(VERSION)
 BIN := $(VENV)/bin
 
-.PHONY: setup demo models fmt check test test-all test-wheel test-extras test-docs test-ray test-rlm test-transformers test-browser goldens bench docs picture
+.PHONY: setup demo models fmt check test faults attacks test-all test-wheel test-extras test-docs test-ray test-rlm test-transformers test-browser goldens bench docs picture
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.installed
@@ -36,6 +36,14 @@ IN_PARALLEL := -n auto --dist worksteal
 
 test: setup
 	$(BIN)/pytest $(IN_PARALLEL)
+
+# Rows of docs/reliability.md: SIZE is ci, nightly or release; ROWS=R15,R7 selects; SEED=N repeats a run;
+# FIGURES=docs/reliability.json keeps its figures for `make docs`.
+SIZE ?= ci
+SUITE = $(BIN)/pytest $(IN_PARALLEL) --size $(SIZE) $(if $(ROWS),--rows $(ROWS)) $(if $(SEED),--seed $(SEED)) $(if $(FIGURES),--figures $(FIGURES))
+
+faults attacks: setup
+	$(SUITE) tests/$@
 
 # Slow tests as well, those of large packages, those with a real model where `make models` has fetched it,
 # and property-based tests with all their examples.

@@ -19,6 +19,8 @@ from tests.examples import FAST, THOROUGH
 from tests.server import Server, serving
 from tests.skips import ALLOWED
 
+pytest_plugins = ["tests.suite"]
+
 LOOPBACK = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "")
 
 # What is compiled is kept, whatever the user's setting: a few hundred child processes load PEARL.
