@@ -67,7 +67,7 @@ _ATTRIBUTION = lazy_pattern(
 )
 _SENTENCE_END = lazy_pattern(r"""[.!?…"'”’»」』。！？]$""")
 _LOCATOR = lazy_pattern(
-    r"""^[\d\s,;:.–-]+$ | (?<!\d)(?:1[5-9]|20)\d\d(?!\d) | § | [第页頁章节節]
+    r"""^\d[\d\s,;:.–-]*$ | (?<!\d)(?:1[5-9]|20)\d\d(?!\d) | § | [第页頁章节節]
     | \b(?:pp?|pages?|ch|chap|chapters?|sec|sections?|lines?|vol|volume|par|paras?|paragraphs?|verses?
       |act|scene|no|note|art|articles?|clauses?|part|book|Seiten?|S|Kapitel|Absatz|Zeile|chapitre|capítulo
       |página|pagina|capitolo|стр|гл|страница|глава)\b[.]?\s*(?:\d|[ivxlc]+\b)""",

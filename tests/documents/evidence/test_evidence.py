@@ -303,6 +303,7 @@ def test_an_attribution_is_left_out(quote: str) -> None:
         "The dog ran home (who was cold)",
         "The dog ran home — and The cat",
         "The dog ran home - the cat did not",
+        "The dog ran home. -30.2",
         "The dog ran home (" + "A" * 100 + ")",
     ],
 )
