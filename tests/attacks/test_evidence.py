@@ -13,10 +13,10 @@ from pearl.documents.document import Document
 from pearl.llm.backends.scripted import Scripted
 from tests.suite import Trial
 
-WORDS = (
-    "patient captain nurse fever pump dose lesion harbour denies reports took stopped daily morning left right "
-    "the a of with and was has no not without never before after mild severe chronic letter signed water"
-).split()
+WORDS = """
+patient captain nurse fever pump dose lesion harbour denies reports took stopped daily morning left right the a of
+with and was has no not without never before after mild severe chronic letter signed water
+"""
 AMOUNTS = (
     "5 mg",
     "0.5 mg",
@@ -57,7 +57,7 @@ def a_document(random: random.Random) -> str:
     """Sentences of words, negations and amounts."""
     sentences = []
     for _ in range(random.randint(4, 12)):
-        words = random.choices(WORDS, k=random.randint(5, 14))
+        words = random.choices(WORDS.split(), k=random.randint(5, 14))
         words.insert(random.randrange(len(words)), random.choice(AMOUNTS))
         sentences.append(" ".join(words).capitalize() + ".")
     return " ".join(sentences)
@@ -69,7 +69,7 @@ def a_lie(random: random.Random, quote: str) -> str:
     at = random.randrange(len(words))
     numbers = list(re.finditer(r"\d", quote))
     changes = [
-        lambda: [*words[:at], random.choice(WORDS), *words[at + 1 :]],
+        lambda: [*words[:at], random.choice(WORDS.split()), *words[at + 1 :]],
         lambda: [*words[:at], *words[at + 1 :]],
         lambda: [*words[:at], random.choice(sorted(NEGATIONS)), *words[at:]],
         lambda: [word for word in words if word not in NEGATIONS],
@@ -88,7 +88,8 @@ def a_lie(random: random.Random, quote: str) -> str:
 @pytest.mark.row("S27", "quotes of a model that lies about a document")
 def test_quotes(trial: Trial) -> None:
     n_documents = trial.n(ci=150, nightly=2_000, release=20_000)
-    n_true = n_verified = n_lies = n_accepted = n_wrong_places = 0
+    n_true = n_verified = n_lies = n_wrong_places = 0
+    accepted = []
     for _ in range(n_documents):
         text = a_document(trial.random)
         quotes = []
@@ -113,10 +114,10 @@ def test_quotes(trial: Trial) -> None:
             if not is_in(lie, text):
                 n_lies += 1
                 if lie not in flagged:
-                    n_accepted += 1
-                    print(repr(lie), "accepted in", repr(text))
+                    accepted.append((lie, text))
     trial.figure("quotes as they stand", n_true)
     trial.figure("of them verified", n_verified / n_true)
     trial.figure("changed quotes", n_lies)
-    trial.figure("of them verified, though not in the document", n_accepted, at_most=0)
+    trial.figure("of them verified, though not in the document", len(accepted), at_most=0)
     trial.figure("spans that are not the passage shown", n_wrong_places, at_most=0)
+    assert not accepted, accepted[:3]
