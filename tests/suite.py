@@ -146,7 +146,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     stats = terminalreporter.stats  # reports of teardowns that passed are under ""
     reports = [report for kind in ("", "error") for report in stats.get(kind, [])]
     records = [
-        value for report in reports for name, value in report.user_properties if name == "row"
+        value
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == "row"
     ]
     if not records:
         return
