@@ -120,7 +120,7 @@ def trial(request: pytest.FixtureRequest) -> Iterator[Trial]:
     yield run
     number, title = request.node.get_closest_marker("row").args
     record = {
-        "row": number, "title": title, "test": request.node.name, "size": run.size, "seed": seed,
+        "row": number, "title": title, "test": request.node.nodeid, "size": run.size, "seed": seed,
         "date": datetime.now(UTC).date().isoformat(), "seconds": round(time.monotonic() - start_s, 1),
         "figures": [asdict(figure) for figure in run.figures], "tables": run.tables,
     }  # fmt: skip
