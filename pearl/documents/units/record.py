@@ -370,10 +370,14 @@ def _tables(text: str, delimiter: str) -> list[Piece]:
     source = StringIO(text, newline="\n")  # only "\n" ends a line
     pieces: list[Piece] = []
     n_vain = end = 0
-    is_after_blank = False
+    is_after_blank, is_first = False, True
     for at, line in lines(text):
         begin = at + len(line) + 1
-        if at >= end and (is_after_blank or not pieces) and (header := _header(line, delimiter)):
+        if (
+            at >= end
+            and (is_after_blank or not pieces)
+            and (header := _header(line, delimiter, is_first=is_first))
+        ):
             rows = _rows_from(source, begin, delimiter, len(header))
             is_even = all(len(row.cells) == len(header) for row in rows)
             if _is_table(line, header, rows) and (not pieces or (is_even and len(rows) > 1)):
@@ -385,11 +389,15 @@ def _tables(text: str, delimiter: str) -> list[Piece]:
                 if n_vain > _MAX_VAIN * len(text):
                     break
         is_after_blank = not line.strip()
+        is_first &= is_after_blank
     return pieces
 
 
-def _header(line: str, delimiter: str) -> list[str]:
-    """The names in a line, at least two, short and not numbers; empty if the line is not a header."""
+def _header(line: str, delimiter: str, *, is_first: bool) -> list[str]:
+    """The names in a line, at least two, short and not numbers; empty if the line is not a header.
+
+    Those of the first line of a text may be long ("No.", "Paid (yes/no)?"), if no blank follows a delimiter.
+    """
     if delimiter not in line or line.startswith("|"):  # a row of a Markdown table
         return []
     try:
@@ -401,12 +409,19 @@ def _header(line: str, delimiter: str) -> list[str]:
         return []
     others = [name for name in names if not _YEAR.fullmatch(name)]
     is_named = bool(others) or not cells[0].strip()
-    return cells if is_named and all(map(_is_name, others)) else []
+    are_names = all(map(_is_name, others))
+    if is_first and not are_names and all(map(_STARTS_NAME, others)):
+        as_written = next(csv.reader([line], delimiter=delimiter))
+        are_names = not any(cell.startswith(" ") for cell in as_written)
+    return cells if is_named and are_names else []
+
+
+_STARTS_NAME = lazy_pattern(r"[^\W\d]|#").match
 
 
 def _is_name(cell: str) -> bool:
     return (
-        (cell[0].isalpha() or cell[0] in "_#")
+        _STARTS_NAME(cell) is not None
         and len(cell) <= MAX_LENGTH
         and cell.count(" ") < MAX_WORDS
         and cell[-1] not in ".!?:;,"
@@ -415,10 +430,13 @@ def _is_name(cell: str) -> bool:
 
 
 def _is_table(line: str, header: list[str], rows: list[_Row]) -> bool:
-    """Whether half of the rows are as wide as the header, or all if the header may be a sentence."""
+    """Whether half of the rows are as wide as the header; nearly all if its names are long, all if it may be a sentence."""
     if not rows or _OF_RULES.issuperset("".join(rows[0].cells)):
         return False  # a header alone, or Markdown
     n_wide = sum(len(row.cells) == len(header) for row in rows)
+    names = filter(None, map(str.strip, header))
+    if not all(_is_name(name) or _YEAR.fullmatch(name) for name in names):
+        return n_wide > max(1, _NEARLY_ALL * len(rows))
     if len(_SPACED.findall(line)) * 2 >= len(header) - 1:
         is_short = not any(" " in cell.strip() for cell in header)
         return is_short and n_wide == len(rows) and len(header) + n_wide > 3

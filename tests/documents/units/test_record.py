@@ -133,6 +133,13 @@ def test_a_header_is_not_left_out() -> None:
         assert left_out(text, split(text)) == ()
 
 
+@pytest.mark.parametrize("name", ["No.", '"Paid, if at all?"', "x" * 300, "Reply exactly «999»."])
+def test_a_long_name_in_the_first_line_leaves_the_rows_below_it_as_they_are(name: str) -> None:
+    """A row is not taken for the header, so that no count is one too low."""
+    pieces = split(f"Crate,{name},State\nK1,salt,new\nK2,iron,old\nK3,rope,new\n")
+    assert [next(iter(piece.fields.values())) for piece in pieces] == ["K1", "K2", "K3"]
+
+
 def test_a_value_of_a_megabyte_is_read() -> None:
     value = "x, y || " * 125_000
     assert fields(f'id,note\n1,"{value}"\n')[0]["note"] == value.strip()
