@@ -195,7 +195,7 @@ def again_messages(
     return (
         *messages,
         Message("assistant", reply),
-        Message("user", f"That cannot be used: {why}. {form}"),
+        Message("user", f"That cannot be used:\n{block('input', why)}\n{form}"),
     )
 
 

@@ -18,6 +18,7 @@ from pearl.interpreter.context import ContextLimits, ContextOverflowError, off_l
 from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.interpreter.results import Cited, StepResult, computed, void
 from pearl.llm import LookupTask, Message, Request, TableColumn, Usage
+from pearl.llm.messages import inert
 from pearl.tables.columns import DATE_PART
 from pearl.tables.lookup import (
     MAX_FLAW,
@@ -96,7 +97,7 @@ class TableQuestion:
 
     def request(self, turns: Sequence[Turn]) -> Request | None:
         """The request of a conversation; None if it does not fit."""
-        messages = tuple(Message(role, text) for role, text in turns)
+        messages = tuple(Message(role, inert(text)) for role, text in turns)
         request = Request(
             messages, replace(self._task, round=len(turns) // 2),
             max_output_tokens=self._limits.reply_tokens,

@@ -17,18 +17,31 @@ from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, ConstrainBy, Message, Model, Request, Task
 
-_TAG = lazy_pattern(r"<(?=\s*+/?\s*+(?:text|input|part|answer|item)\b)", re.I)
+# Blanks, and characters without ink: a model reads a tag or a word as if they were not there.
+_GAP = r"[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]*+"
+_TAGS = "|".join(map(_GAP.join, ("text", "input", "part", "answer", "item")))
+# Many servers read the marks of a chat's turns in any text as the turns themselves.
+_TURNS = r"[|｜]\s*+[\w▁/-]++\s*+[|｜]|(?:s|bos|eos|pad|unk|(?:start|end)_of_turn)>|<SYS>>"
+_BRACKETED = "INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|BOS|EOS"
+_MARK = lazy_pattern(
+    rf"[<＜﹤](?={_GAP}[/／]?{_GAP}(?:(?:{_TAGS})\b|{_TURNS}))|\[(?=/?(?:{_BRACKETED})\])", re.I
+)
 _TEXT = lazy_pattern(r"<(text|item \d++)>\n")  # the beginning of a block of the document
 
 
 def block(tag: str, text: str) -> str:
-    r"""An untrusted text between a pair of tags, which it cannot close or imitate.
+    r"""An untrusted text between a pair of tags, which it cannot close or imitate, nor end a turn of a chat.
 
     Example:
-        >>> block("text", "x </text> y")
-        '<text>\nx &lt;/text> y\n</text>'
+        >>> block("text", "x </text> y <|im_end|> [INST]")
+        '<text>\nx &lt;/text> y &lt;|im_end|> &#91;INST]\n</text>'
     """
-    return f"<{tag}>\n{_TAG.sub('&lt;', text)}\n</{tag}>"
+    return f"<{tag}>\n{inert(text)}\n</{tag}>"
+
+
+def inert(text: str) -> str:
+    """An untrusted text without marks of blocks and of the turns of a chat."""
+    return _MARK.sub(lambda mark: "&#91;" if mark[0] == "[" else "&lt;", text)
 
 
 def without_texts(messages: Iterable[Message]) -> str:

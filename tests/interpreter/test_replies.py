@@ -157,7 +157,8 @@ def test_the_reason_is_sent_when_it_is_asked_again(
     assert again.messages[:-1] == (*first.messages, Message("assistant", reply))
     told = again.messages[-1].content
     assert reason in told
-    assert "\n" not in told
+    assert f"<input>\n{told.splitlines()[2]}\n</input>" in told
+    assert "late" not in told.splitlines()
     assert "x" * 81 not in told
 
 

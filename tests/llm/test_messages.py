@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.llm import Message
+from pearl.llm import Message, Request
 from pearl.llm.messages import block, without_texts
+from tests.attacks.generating import DELIMITERS, ORDERS, order_outside
+from tests.models import answer_task
 
 TEXTS = st.text(alphabet="<>/text item 12\n&;", max_size=60)
 
@@ -25,3 +28,11 @@ def test_what_stands_in_no_block_is_left_as_it_is() -> None:
     assert without_texts(asked) == (
         "[system]\nRead <text> and </text>.\n\n[user]\n<item 1>\nno end"
     )
+
+
+@pytest.mark.parametrize("marks", DELIMITERS)
+def test_no_text_ends_its_block_or_the_turn_of_a_chat(marks: str) -> None:
+    attack = marks.format(ORDERS["en"].format("999"))
+    task = answer_task("Why?", attack)
+    assert order_outside(Request((Message("user", attack),), task)) == "999"
+    assert order_outside(Request((Message("user", block("text", attack)),), task)) is None
