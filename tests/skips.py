@@ -27,6 +27,7 @@ NO_PIPES = "no named pipes on this system"
 NO_PROC = "no /proc on this system"
 NO_LIMITS = "no limits of processes on this system"
 NO_TESSERACT = "there is no Tesseract here; apt-get install tesseract-ocr"
+NO_STRACE = "there is no strace here; apt-get install strace"
 BOUND = "root cannot give up its rights over files here"
 
 ALLOWED = {reason for name, reason in list(globals().items()) if name.isupper()}
