@@ -62,7 +62,10 @@ def common_steps(graph: PlanGraph) -> Rewritten:
     for step in graph.steps:
         arguments = tuple(with_items(argument, renamed) for argument in step.arguments)
         # 1 and 1.0 are equal numbers but different text, so the text is compared as well.
-        call = (step.action, arguments, repr(arguments), step.explanation)
+        # So is what a reply is read as: the reader of one may expect a number, of the other a text.
+        call = (
+            step.action, arguments, repr(arguments), step.explanation, graph.gives[step.output]
+        )  # fmt: skip
         # Later steps name the column of a row step by its output, so equal row steps stay two.
         if call in first and not graph.checked.action(step).reads_rows:
             stands_for[step.output] = first[call]

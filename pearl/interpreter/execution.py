@@ -34,6 +34,7 @@ from pearl.interpreter.asking import Asker, TextReply
 from pearl.interpreter.companies import ShownPassage, why_of_another
 from pearl.interpreter.composing import compose_answer, composed_result
 from pearl.interpreter.context import Context, ContextLimits, off_loop, step_error
+from pearl.interpreter.flows import as_input, contents
 from pearl.interpreter.parts import answer_parts
 from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.results import StepResult, computed, void
@@ -85,6 +86,7 @@ class _Interpreter:
         self._items = items
         self._trace = asker.trace
         self._asker = asker
+        self._contents = contents(self._graph)
 
     async def run(self) -> tuple[StepResult, ...]:
         for step in self._graph.steps:
@@ -147,10 +149,8 @@ class _Interpreter:
         unsure = next((result for result in _inputs(step, before) if result.is_void), None)
         if unsure is not None and not _may_take(action, unsure):
             return void(step, action, _traced(unsure))
-        values = {name: result.value for name, result in before.items()}
-        if action.searches:
-            return await self._search(step, action, values)
-        if action.is_native:
+        if action.is_native and not action.searches:
+            values = {name: result.value for name, result in before.items()}
             # Over many rows, a computation would delay calls under way.
             n_rows = sum(len(value) for value in values.values() if isinstance(value, Rows))
             n_characters = 100 * n_rows + self._calls.length(step)
@@ -158,7 +158,13 @@ class _Interpreter:
             return await off_loop(
                 n_characters, partial(self._compute, step, action, before, values, why)
             )
-        inputs = {name: result.as_input for name, result in before.items()}
+        is_reply = not (action.searches or action.asks_table)  # these read values
+        inputs = {
+            name: as_input(self._contents[name], result, is_reply=is_reply)
+            for name, result in before.items()
+        }
+        if action.searches:
+            return await self._search(step, action, inputs)
         if action.extracts:
             # imported on use: few plans extract
             from pearl.interpreter.extracting import extract
@@ -172,7 +178,7 @@ class _Interpreter:
             # imported on use: few plans query a table
             from pearl.interpreter.table_steps import read_table
 
-            given, question = self._calls.values(step, values)
+            given, question = self._calls.values(step, inputs)
             return await read_table(step, action, as_text(question), given, self._asker)
         task, shown = self._calls.task(step, inputs)
         if task.document is None:

@@ -1,0 +1,168 @@
+"""Rows S1, S25 and S26: which texts of documents and replies reach which prompts."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from contextlib import suppress
+
+import pytest
+
+import pearl
+from pearl import Pearl
+from pearl.dsl.graph import build_graph
+from pearl.dsl.signatures import ValueType
+from pearl.errors import ExecutionError, PlanError
+from pearl.interpreter.flows import flows
+from pearl.llm import ActionTask, ItemsTask, LookupTask, Request
+from pearl.llm.backends.scripted import Scripted
+from tests.suite import Trial
+
+CANARY, REPLIED = "zyzzyva", "qwyjibo"
+"""Words of the documents, and of the replies of a model that obeys them."""
+
+MOODS = ("calm", "loud", "absent")
+MOODS_TOPIC = '"the moods"'
+HEAD = """New actions:
+- HOW_MANY(CTX, X) -> Number : Say how many X CTX has
+- IS_IT(CTX, X) -> Bool : Say whether X is true of CTX
+- WHICH(CTX, X) -> List : List the X of CTX
+
+"""
+NUMBERS = ("7", "about 20 {} and more", "$3.2 million", "12 {} a year\n> {}", "20, {}", "{}: 5 {}", "Nothing found: {}.")  # fmt: skip
+VERDICTS = ("Yes, because {}.", "no", "No: {}", "{} yes", "yes\n> {}")
+RECORDS = (
+    '{{"age": {{"value": 5, "quote": "{}"}}}}',
+    '{{"age": {{"value": "5 {}", "quote": "Mood: calm"}}, "born": {{"value": "1990-01-02 {}", "quote": "{}"}}}}',
+)
+
+
+class Plans:
+    """Random plans in which every kind of result is passed on to every kind of step."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.draw = draw
+        self.made: dict[str, list[str]] = {"rows": [], "number": [], "other": [], "labelled": []}
+        self.lines: list[str] = []
+
+    def any(self, *kinds: str) -> str | None:
+        names = [name for kind in kinds or self.made for name in self.made[kind]]
+        return self.draw.choice(names) if names else None
+
+    def topic(self) -> str:
+        names = [name for _ in range(2) if self.draw.random() < 0.6 and (name := self.any())]
+        return f"[{', '.join([MOODS_TOPIC, *names])}]" if names else MOODS_TOPIC
+
+    def text(self, n_steps: int) -> str:
+        for i in range(n_steps):
+            kind, call = self.draw.choice(self.calls())
+            name = f"v{i}"
+            self.made[kind].append(name)
+            if kind == "labelled":
+                self.made["rows"].append(name)
+            self.lines.append(f"{i + 1}. {name} = {call} : Do it")
+        return HEAD + "\n".join(self.lines) + "\n"
+
+    def calls(self) -> list[tuple[str, str]]:
+        x, rows, number = self.topic(), self.any("rows"), self.any("number")
+        labelled, other = self.any("labelled"), self.any()
+        labels = ", ".join(f'"{mood}"' for mood in MOODS)
+        calls = [
+            ("rows", 'SPLIT(CTX, "line")'), ("number", f"HOW_MANY(CTX, {x})"),
+            ("other", f"IS_IT(CTX, {x})"), ("other", f"FIND(CTX, {x})"), ("rows", f"RETRIEVE(CTX, {x}, 2)"),
+            ("other", 'EXTRACT(CTX, "age: number?, born: date?, mood: calm|loud?")'),
+        ]  # fmt: skip
+        if rows:
+            calls += [
+                ("rows", f"FILTER({rows}, {x})"), ("rows", f"MAP({rows}, {x})"), ("rows", f"RATE({rows}, {x})"),
+                ("rows", f"TOP({rows}, {x}, 2)"), ("rows", f"RERANK({rows}, {x}, 2)"), ("number", f"COUNT({rows})"),
+                ("labelled", f"CLASSIFY({rows}, [{labels}], {x})"), ("rows", f'FIELD({rows}, "text")'),
+                ("other", f"MOST({rows})"), ("other", f"FIRST({rows})"), ("rows", f"SAMPLE({rows}, 3)"),
+                ("rows", f"UNIQUE({rows})"), ("other", f"FIND({rows}, {x})"), ("number", f"HOW_MANY({rows}, {x})"),
+                ("rows", f'LOOKUP({rows}, "Which are calm?")'),
+            ]  # fmt: skip
+        if labelled:
+            calls += [
+                ("rows", f'COUNT_BY({labelled}, "{labelled}")'), ("other", f"LEAST({labelled})"),
+                ("number", f'COUNT_OF({labelled}, "calm")'), ("rows", f'WHERE({labelled}, "{labelled}", "is", "calm")'),
+                ("labelled", f"RANKED({labelled})"),
+            ]  # fmt: skip
+        if number:
+            calls += [("number", f"SUM([{number}, 2])"), ("other", f"RELATION({number}, 3)"),
+                      ("other", f"CONCAT({number}, {other})")]  # fmt: skip
+        if other:
+            calls += [
+                ("other", f"INFER({other}, {x})"),
+                ("rows", f"CLASSIFY({other}, {other}, {x})"),
+            ]
+        return calls
+
+
+def obey(draw: random.Random, request: Request) -> str:
+    """A reply in its form; a model that saw text of a document adds its word wherever it can."""
+    word = REPLIED if CANARY in request.prompt or REPLIED in request.prompt else "nothing"
+    task = request.task
+    if isinstance(task, ItemsTask):
+        choices = {
+            "yes_no": ("yes", "no", f"yes, {word}"), "label": (*MOODS, f"calm, {word}"),
+            "rating": ("3", f"7 {word}"), "line": (word,), "pick": ("1",),
+        }[task.kind]  # fmt: skip
+        if task.kind == "pick":
+            return "\n".join(map(str, range(1, task.n_picks + 1)))
+        return "\n".join(f"{i}: {draw.choice(choices)}" for i in range(1, len(task.items) + 1))
+    if isinstance(task, LookupTask):
+        return '{"limit": 2}'
+    assert isinstance(task, ActionTask)
+    if task.action.extracts:
+        return draw.choice(RECORDS).format(*[word] * 9)
+    forms = {ValueType.NUMBER: NUMBERS, ValueType.BOOL: VERDICTS, ValueType.LIST: ("- {}\n- a", "- 5 {}")}  # fmt: skip
+    return draw.choice(forms.get(task.gives, ("It is {}.\n> {}",))).format(*[word] * 9)
+
+
+def own_part(request: Request) -> str:
+    """A prompt up to the first reply of the same step, which it may repeat."""
+    own = itertools.takewhile(lambda message: message.role != "assistant", request.messages)
+    return "\n".join(message.content for message in own)
+
+
+@pytest.mark.row("S25", "typed crossings: random plans, a model that obeys the document")
+def test_typed_crossings_carry_no_text(trial: Trial) -> None:
+    n_plans = trial.n(ci=400, nightly=20_000, release=200_000)
+    document = pearl.Document(
+        "".join(
+            f"Day: {i} || Mood: {MOODS[i % 3]} || Said: {CANARY} number {i}\n" for i in range(6)
+        )
+    )
+    n_run = n_typed_only = n_prompts = n_typed = n_words = n_texts = n_seen = 0
+    for _ in range(n_plans):
+        model = Scripted(lambda request: obey(trial.random, request))
+        asker = Pearl(model, concurrency=1)
+        try:
+            plan = asker.compile(Plans(trial.random).text(trial.random.randint(3, 9)))
+        except PlanError:
+            continue
+        n_run += 1
+        by_output = {each.step.output: each for each in flows(build_graph(plan))}
+        n_typed_only += all(each.is_typed for flow in by_output.values() for each in flow.crossings)
+        with suppress(ExecutionError):
+            asyncio.run(asker.execute(plan, document))
+        for request in model.requests:
+            flow = by_output[request.task.output]  # type: ignore[union-attr]
+            if getattr(request.task, "round", 0):
+                continue
+            prompt = own_part(request)
+            n_prompts += 1
+            if any(not each.is_typed for each in flow.crossings):
+                n_seen += REPLIED in prompt
+                continue
+            n_typed += bool(flow.crossings)
+            n_words += REPLIED in prompt
+            n_texts += CANARY in prompt and not flow.reads_document
+    trial.figure("plans run", n_run, at_least=0.5 * n_plans)
+    trial.figure("plans with typed crossings only", n_typed_only, at_least=0.1 * n_plans)
+    trial.figure("prompts", n_prompts)
+    trial.figure("prompts with a typed value of an earlier step", n_typed, at_least=0.1 * n_plans)
+    trial.figure("words of an earlier reply in prompts said to have none", n_words, at_most=0)
+    trial.figure("text of the document in prompts said to have none", n_texts, at_most=0)
+    trial.figure("words of an earlier reply where text is said to cross", n_seen, at_least=1)
