@@ -1,13 +1,13 @@
-"""What of documents enters the prompt of each step of a plan, and how earlier values cross into later prompts.
+"""What of documents enters the prompt of each step of a plan, and the form in which results enter later prompts.
 
-A number, a yes or no, a label of a list in the plan, and a record of these and of dates carry no
-instruction: `as_input` is the only form in which they cross. Other results may have text that a model wrote.
+A number, a yes or no, a date, a label of a list in the plan, and a record of these carry no instruction:
+in prompts they have a fixed form (`as_input`), whatever the reply was.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -17,32 +17,21 @@ from pearl.actions.native import is_joining
 from pearl.actions.values import Scalar, Value, as_text
 from pearl.documents.english import SCALES
 from pearl.documents.numbers import CURRENCIES, find_quantity
-from pearl.documents.record import FieldResult
 from pearl.documents.rows import EMPTY, Rows
-from pearl.dsl.fields import Field, parse_fields
+from pearl.dsl.fields import Field, FieldType, parse_fields
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Reference, Step, String, items_of
 from pearl.dsl.signatures import NOTHING, Action, ValueType
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.results import StepResult
 
-Kind = Literal["number", "bool", "label", "record", "plan", "document", "text"]
+Kind = Literal["number", "bool", "label", "date", "record", "plan", "document", "text"]
 """`plan`: text by a model that saw no document; `document`: rows as they are; `text`: by a model that saw them."""
-
-UNDECIDED, NOT_STATED = "undecided", "not stated"
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What the result of a step consists of.
-
-    Attributes:
-        kind: Its type.
-        labels: The labels that the result, or the value of each of its rows, is one of; none if unknown.
-        columns: The same of the columns of its rows.
-        fields: The fields of a record.
-        is_list: Whether it has several entries.
-    """
+    """What a result consists of; `labels` and `columns`: the labels that the values of its rows are among."""
 
     kind: Kind
     labels: tuple[str, ...] = ()
@@ -52,33 +41,25 @@ class Content:
 
     @property
     def is_typed(self) -> bool:
-        """Whether it crosses in a fixed form, without text."""
-        return self.kind in ("number", "bool", "label", "record")
+        """Whether it enters prompts in a fixed form."""
+        return self.kind not in ("plan", "document", "text")
 
     @property
     def type(self) -> str:
         """The name of its type."""
         if self.kind == "record":
-            return ", ".join(dict.fromkeys(_FIELD_TYPES[each.type] for each in self.fields))
-        if self.kind == "text":
-            return "List of text" if self.is_list else "Text"
-        return self.kind.capitalize()
+            kinds = dict.fromkeys(_FIELDS[each.type] for each in self.fields)
+            return ", ".join(kind.capitalize() for kind in kinds)
+        return "List of text" if self.is_list else self.kind.capitalize()
 
 
-_FIELD_TYPES = {
-    "int": "Number", "number": "Number", "bool": "Bool", "label": "Label", "date": "Date",
+_FIELDS: Mapping[FieldType, Kind] = {
+    "int": "number", "number": "number", "bool": "bool", "label": "label", "date": "date",
 }  # fmt: skip
 _COUNTS = frozenset({"COUNT_OF", "SHARE_OF"})
-_KEEP_VALUES = frozenset({"WHERE", "SAMPLE", "HAVING", "RANKED"})
+_SELECT = frozenset({"WHERE", "SAMPLE", "HAVING", "RANKED"})
 _PICK = frozenset({"MOST", "LEAST", "NTH", "FIRST", "LAST"})
 _BY_COLUMN = frozenset({"GROUP", "COUNT_BY", "FIELD"})
-_DIGIT = lazy_pattern(r"\d")
-_DATE = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_BOUNDS = lazy_pattern(
-    r"(?:an estimate|95 % interval)(?: for all)?[0-9,:]*(?: (?:[0-9,]+|of|to|rows:?))+"
-)
-_ABOUT = lazy_pattern(r"(?:about|around|approx|circa|ca\.|roughly)", re.I)
-_SCALE_WORDS = {0: "", **{power: f" {word}" for word, power in SCALES.items()}}
 
 
 def contents(graph: PlanGraph) -> dict[str, Content]:
@@ -92,17 +73,18 @@ def contents(graph: PlanGraph) -> dict[str, Content]:
 def _content(graph: PlanGraph, step: Step, known: Mapping[str, Content]) -> Content:
     action = graph.checked.action(step)
     kind = _kind(step, action, known)
-    is_list = graph.gives[step.output] is ValueType.LIST
+    first = step.arguments[0] if step.arguments else None
+    rows = known.get(first.name) if isinstance(first, Reference) else None
     if action.searches:
         return Content(kind, is_list=True)
     if action.is_native:
-        return _computed(step, action, kind, known)
+        return _computed(step, action, kind, rows)
     if action.reads_rows and (how := by_row(action)).KIND != "line":
-        return _judged(step, how, kind, known)
+        return _judged(step, how, kind, rows or Content(kind))
     if action.extracts and not (action.extracts_all or action.reads_rows):
-        (literal,) = (a for a in step.arguments if isinstance(a, String))
-        fields = tuple(parse_fields(literal.value))
-        if all(not each.is_list and each.type in _FIELD_TYPES for each in fields):
+        literal = step.arguments[-1]
+        fields = tuple(parse_fields(literal.value)) if isinstance(literal, String) else ()
+        if all(not each.is_list and each.type in _FIELDS for each in fields):
             return Content("record", fields=fields)
     elif not (action.reads_rows or action.asks_table or action.composes or action.extracts):
         match graph.gives[step.output]:
@@ -110,10 +92,11 @@ def _content(graph: PlanGraph, step: Step, known: Mapping[str, Content]) -> Cont
                 return Content("number")
             case ValueType.BOOL:
                 return Content("bool")
+    is_list = graph.gives[step.output] is ValueType.LIST
     return Content("plan" if kind == "plan" else "text", is_list=is_list)
 
 
-def _computed(step: Step, action: Action, kind: Kind, known: Mapping[str, Content]) -> Content:
+def _computed(step: Step, action: Action, kind: Kind, rows: Content | None) -> Content:
     """The content of what is computed without a model."""
     if action.returns is ValueType.NUMBER or action.name in _COUNTS:
         return Content("number")
@@ -122,12 +105,11 @@ def _computed(step: Step, action: Action, kind: Kind, known: Mapping[str, Conten
     if action.name == "RELATION":
         return Content("label", ("more", "less", "same"))
     result = Content(kind, is_list=action.returns is ValueType.LIST)
-    rows = _first(step, known)
     if rows is None:
         return result
     if action.name in _PICK and rows.labels:
         return Content("label", rows.labels)
-    if action.name in _KEEP_VALUES:
+    if action.name in _SELECT:
         return replace(result, labels=rows.labels, columns=rows.columns)
     if action.name in _BY_COLUMN and isinstance(name := step.arguments[1], String):
         labels = rows.columns.get(name.value, ())
@@ -136,25 +118,18 @@ def _computed(step: Step, action: Action, kind: Kind, known: Mapping[str, Conten
     return result
 
 
-def _judged(step: Step, how: ByRow, kind: Kind, known: Mapping[str, Content]) -> Content:
+def _judged(step: Step, how: ByRow, kind: Kind, rows: Content) -> Content:
     """The content of rows that a model judged one by one, in fixed words."""
-    rows = _first(step, known) or Content(kind)
     result = Content(kind, rows.labels, rows.columns, is_list=True)
-    if how.KIND == "rating" and not query_of(how):
-        return replace(result, labels=())
     if how.KIND != "label":
-        return result
+        is_rated = how.KIND == "rating" and not query_of(how)
+        return replace(result, labels=()) if is_rated else result
     items = items_of(step.arguments[1])
     written = [str(item.value) for item in items if not isinstance(item, Reference)]
     # Rows with numbers as labels are ranked by them, and named by their text.
-    is_closed = len(written) == len(items) and not any(map(_DIGIT.search, written))
+    is_closed = len(written) == len(items) and not any(c.isdigit() for c in "".join(written))
     labels = tuple(written) if is_closed else ()
     return replace(result, labels=labels, columns={**rows.columns, step.output: labels})
-
-
-def _first(step: Step, known: Mapping[str, Content]) -> Content | None:
-    first = step.arguments[0]
-    return known.get(first.name) if isinstance(first, Reference) else None
 
 
 def _kind(step: Step, action: Action, known: Mapping[str, Content]) -> Kind:
@@ -174,66 +149,60 @@ def _kind(step: Step, action: Action, known: Mapping[str, Content]) -> Kind:
 # ---------------------------------------------------------------------------------------------
 # At run time
 
+UNDECIDED = "undecided"
+_DATE = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_BOUNDS = lazy_pattern(
+    r"(?:an estimate|95 % interval)(?: for all)?[0-9,:]*(?: (?:[0-9,]+|of|to|rows:?))+"
+)
+_ABOUT = lazy_pattern(r"about|around|approx|circa|ca\.|roughly", re.I)
+_SCALES = {0: "", **{power: f" {word}" for word, power in SCALES.items()}}
+
 
 def as_input(content: Content, result: StepResult, *, is_reply: bool) -> Value:
-    """A result as the input of later prompts; without text, digits, units and words of the plan alone."""
-    if content.kind in ("plan", "text"):
-        return result.as_input if is_reply else result.value
+    """A result in later prompts: a model's full reply, because its quotes may matter; but no text if typed."""
     value: Any = result.value
+    is_of_rows = isinstance(value, Rows | Scalar)
+    if content.kind == "text" or (content.kind == "plan" and result.reply):
+        return value if is_of_rows or not is_reply else result.reply or result.text
     if result.is_void:
         return UNDECIDED
-    if result.state == "nothing" and not isinstance(value, Rows | Scalar):
+    if result.state == "nothing" and not is_of_rows:
         return NOTHING
-    if content.kind == "document":
-        return value  # type: ignore[no-any-return]
-    if isinstance(value, Scalar):
+    if isinstance(value, Scalar) and content.is_typed:
         notes = tuple(note for note in value.rows.notes if _BOUNDS.fullmatch(note))
         shown = _in_type(content, value.value)
         return replace(value, value=shown, rows=replace(value.rows, notes=notes))
-    if content.kind != "record":
-        return _in_type(content, value)
-    record = {} if result.record is None else result.record.fields
-    return "\n".join(
-        f"{each.name}: {_of_field(each, record.get(each.name))}" for each in content.fields
-    )
+    return _in_type(content, value, result) if content.is_typed else value
 
 
-def _in_type(content: Content, value: Any) -> str | int | float | bool:
-    if content.kind == "number" and isinstance(value, int | float | str):
-        return _number(value) if isinstance(value, str) else value
-    if content.kind == "bool" and isinstance(value, bool):
-        return value
-    known = {*content.labels, NONE, EMPTY}
-    if isinstance(value, str) and (value in known or known.issuperset(value.split("; "))):
-        return value
-    return UNDECIDED
-
-
-def _number(text: str) -> str:
-    """A number in digits, with its unit and scale."""
-    quantity = find_quantity(text)
-    if quantity is None:
-        return UNDECIDED
-    about = "about " if _ABOUT.match(text) else ""
-    sign = "-" if quantity.value < 0 else ""
-    before, after = (
-        (quantity.unit, "") if quantity.unit in CURRENCIES else ("", f" {quantity.unit}")
-    )
-    digits = format(abs(quantity.value), "f")
-    return f"{about}{sign}{before}{digits}{_SCALE_WORDS[quantity.scale]}{after}".rstrip()
-
-
-def _of_field(wanted: Field, result: FieldResult | None) -> str:
-    value = None if result is None else result.value
-    if result is not None and result.state == "not_stated":
-        return NOT_STATED
-    match wanted.type:
-        case "date" if isinstance(value, str) and _DATE.fullmatch(value):
+def _in_type(content: Content, value: Any, result: StepResult | None = None) -> str | int | float:
+    """A value in the fixed form of its type."""
+    match content.kind, value:
+        case "record", _ if result is not None and result.record is not None:
+            lines = []
+            for each in content.fields:
+                one = result.record.fields[each.name]
+                typed = _in_type(Content(_FIELDS[each.type], each.labels), one.value)
+                shown = "not stated" if one.state == "not_stated" else as_text(typed)
+                lines.append(f"{each.name}: {shown}")
+            return "\n".join(lines)
+        case ("bool", bool()) | ("number", int() | float()):
+            return value  # type: ignore[no-any-return]
+        case "number", str() if (quantity := find_quantity(value)) is not None:
+            about = "about " if _ABOUT.match(value) else ""
+            sign = "-" if quantity.value < 0 else ""
+            currency = quantity.unit if quantity.unit in CURRENCIES else ""
+            unit = f" {quantity.unit}" if quantity.unit and not currency else ""
+            digits = format(abs(quantity.value), "f")
+            return f"{about}{sign}{currency}{digits}{_SCALES[quantity.scale]}{unit}"
+        case "date", str() if _DATE.fullmatch(value):
             return value
-        case "label" if value in wanted.labels:
-            return str(value)
-        case "int" | "number" | "bool" if isinstance(value, int | float):
-            return as_text(value)
+        case "label", str() if value in content.labels or set(value.split("; ")) <= {
+            *content.labels,
+            NONE,
+            EMPTY,
+        }:
+            return value
     return UNDECIDED
 
 
@@ -245,94 +214,67 @@ def _of_field(wanted: Field, result: FieldResult | None) -> str:
 class Crossing:
     """An earlier result in the prompt of a step."""
 
-    number: int
+    step: int
     output: str
     type: str
     is_typed: bool
 
 
 @dataclass(frozen=True, slots=True)
-class StepFlow:
-    """What the prompt of a step has, besides the plan."""
+class Flow:
+    """What the prompt of a step has, besides the plan; a computed step has no prompt."""
 
-    number: int
-    step: Step
-    asks: bool
-    """Whether a model is asked; other steps have no prompt."""
+    step: int
+    output: str
+    action: str
+    has_prompt: bool
     reads_document: bool
     crossings: tuple[Crossing, ...]
 
     @property
     def told(self) -> str:
-        """What its prompt has, in words."""
-        if not self.asks:
+        """The same in words."""
+        if not self.has_prompt:
             return "no prompt"
-        has = ["text of the document"] if self.reads_document else []
-        has += [f"{each.type} from step {each.number}" for each in self.crossings]
-        return "; ".join(has) or "nothing but the plan"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The flow as JSON data."""
-        return {
-            "step": self.number,
-            "output": self.step.output,
-            "action": self.step.action,
-            "prompt": self.asks,
-            "document": self.reads_document,
-            "crossings": [
-                {"step": each.number, "output": each.output, "type": each.type, "typed": each.is_typed}
-                for each in self.crossings
-            ],
-        }  # fmt: skip
+        crossings = [f"{each.type} from step {each.step}" for each in self.crossings]
+        document = ["text of the document"] if self.reads_document else []
+        return "; ".join([*document, *crossings]) or "nothing but the plan"
 
 
-def flows(graph: PlanGraph) -> list[StepFlow]:
+def flows(graph: PlanGraph) -> list[Flow]:
     """The flow into every step."""
     known = contents(graph)
     numbers = {step.output: i for i, step in enumerate(graph.steps, start=1)}
-
-    def flow(step: Step) -> StepFlow:
+    into: list[Flow] = []
+    for step in graph.steps:
         action = graph.checked.action(step)
-        asks = not (action.is_native or action.searches)
-        crossings: dict[str, Crossing] = {}
-        reads = action.composes  # their quotes
-        for each in step.references() if asks else ():
-            content = Content("document") if each.is_context else known[each.name]
-            if action.composes:
-                content = Content("text")
-            reads |= content.kind == "document"
-            if content.is_typed or content.kind == "text":
-                crossings[each.name] = Crossing(
-                    numbers[each.name], each.name, content.type, content.is_typed
-                )
-        return StepFlow(numbers[step.output], step, asks, reads, tuple(crossings.values()))
-
-    return [flow(step) for step in graph.steps]
-
-
-def is_typed_only(steps: list[StepFlow]) -> bool:
-    """Whether every value that crosses into a later prompt is typed."""
-    return all(each.is_typed for step in steps for each in step.crossings)
+        has_prompt = not (action.is_native or action.searches)
+        names = dict.fromkeys(each.name for each in step.references() if has_prompt)
+        given = {name: known.get(name, Content("document")) for name in names}
+        if action.composes:  # it gets their quotes, too
+            given = dict.fromkeys(names, Content("text"))
+        crossings = tuple(
+            Crossing(numbers[name], name, content.type, content.is_typed)
+            for name, content in given.items()
+            if content.is_typed or content.kind == "text"
+        )
+        reads = action.composes or any(each.kind == "document" for each in given.values())
+        number = numbers[step.output]
+        into.append(Flow(number, step.output, step.action, has_prompt, reads, crossings))
+    return into
 
 
-def verdict(steps: list[StepFlow]) -> str:
-    """What crosses between the prompts of a plan, in one line."""
-    if not is_typed_only(steps):
-        return f"text crosses: {', '.join(_text_crossings(steps))}"
-    reading = [str(each.number) for each in steps if each.reads_document]
-    types = dict.fromkeys(c.type for step in steps for c in step.crossings)
-    enters = f"text of the document enters {_steps(reading)}" if reading else "no text enters"
-    crosses = f"only {', '.join(types)} crosses" if types else "no result crosses"
-    return f"typed crossings only: {enters}; {crosses} into a later prompt"
-
-
-def _text_crossings(steps: list[StepFlow]) -> Iterator[str]:
-    for step in steps:
-        for each in step.crossings:
-            if not each.is_typed:
-                yield f"step {each.number} -> step {step.number} ({each.type})"
-
-
-def _steps(numbers: list[str]) -> str:
-    *before, last = numbers
-    return f"steps {', '.join(before)} and {last}" if before else f"step {last}"
+def verdict(into: Sequence[Flow]) -> str:
+    """How results enter the prompts of a plan, in one line."""
+    pairs = [(crossing, each) for each in into for crossing in each.crossings]
+    if texts := [
+        f"step {crossing.step} -> step {each.step} ({crossing.type})"
+        for crossing, each in pairs
+        if not crossing.is_typed
+    ]:
+        return f"text crosses: {', '.join(texts)}"
+    reading = ", ".join(str(each.step) for each in into if each.reads_document)
+    where = f"step{'s' if ',' in reading else ''} {reading}" if reading else "no step"
+    types = ", ".join(dict.fromkeys(crossing.type for crossing, _ in pairs))
+    how = f"results enter later prompts as {types}" if types else "no result enters a later prompt"
+    return f"typed crossings only: text of the document enters {where}; {how}"

@@ -91,11 +91,6 @@ class StepResult:
         """Whether the result has no value that later steps can use."""
         return self.state in ("undecided", "refused") and self.rows is None
 
-    @property
-    def as_input(self) -> Value:
-        """The input of later steps: a model's full reply, because its quotes may matter."""
-        return self.value if isinstance(self.value, Rows | Scalar) else self.reply or self.text
-
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON data."""
         return {

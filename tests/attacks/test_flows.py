@@ -143,7 +143,7 @@ def test_typed_crossings_carry_no_text(trial: Trial) -> None:
         except PlanError:
             continue
         n_run += 1
-        by_output = {each.step.output: each for each in flows(build_graph(plan))}
+        by_output = {each.output: each for each in flows(build_graph(plan))}
         n_typed_only += all(each.is_typed for flow in by_output.values() for each in flow.crossings)
         with suppress(ExecutionError):
             asyncio.run(asker.execute(plan, document))

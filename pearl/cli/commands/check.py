@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,12 +14,18 @@ from pearl.cli.options import as_json, option, setting_options
 from pearl.errors import Diagnostic, apply_fixes, render_diagnostics
 from pearl.errors.escaping import to_json
 
+if TYPE_CHECKING:
+    from pearl.dsl.signatures import ActionLibrary
+
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @setting_options("domain", "library")
 @kind_option
 @option("--fix", bool, "Apply automatic fixes, and report the remaining errors.")
+@option(
+    "--flows", bool, "Show what of documents and earlier results enters the prompt of each step."
+)
 @as_json
 def command(
     files: tuple[str, ...],
@@ -25,6 +33,7 @@ def command(
     domain: str,
     kind: Kind | None,
     fix: bool,
+    flows: bool,
     as_json: bool,
 ) -> int:
     """Check plan files and action files (- is stdin). Exit code 1 if there is an error."""
@@ -37,12 +46,23 @@ def command(
         n_errors += sum(d.severity == "error" for d in found)
         found = with_commands(found, name)
         shown = "<stdin>" if name == "-" else name
+        is_wrong = any(d.severity == "error" for d in found)
+        into = None
+        if flows and not is_wrong and kind_of(name, text, kind) == "plan":
+            into = _flows(text, library_for(library, domain))
         if as_json:
-            reports.append(
-                {"path": shown, "diagnostics": [d.to_dict(text) for d in found], "fixed": fixed}
-            )
+            report = {
+                "path": shown,
+                "diagnostics": [d.to_dict(text) for d in found],
+                "fixed": fixed,
+            }
+            reports.append(report if into is None else {**report, "flows": into})
         elif found:
             click.echo(render_diagnostics(found, text, shown))
+        if into is not None and not as_json:
+            click.echo(f"{shown}: {into['verdict']}")
+            for each in into["steps"]:
+                click.echo(f"  {each['step']}. {each['output']}: {each['told']}")
     if as_json:
         click.echo(to_json(reports, indent=2))
     else:
@@ -79,6 +99,18 @@ def _examine(
             _write(name, text if text.endswith("\n") else f"{text}\n")
     reading = read(text)
     return diagnose(reading, known), reading.text, n_fixed
+
+
+def _flows(text: str, known: ActionLibrary) -> dict[str, Any]:
+    """What enters the prompt of each step of a plan, and the verdict."""
+    from pearl.dsl.checker import compile_plan
+    from pearl.dsl.graph import build_graph
+    from pearl.interpreter.flows import flows, verdict
+
+    into = flows(build_graph(compile_plan(text, known)))
+    is_typed = all(crossing.is_typed for each in into for crossing in each.crossings)
+    steps = [{**asdict(each), "told": each.told} for each in into]
+    return {"verdict": verdict(into), "is_typed": is_typed, "steps": steps}
 
 
 def _write(name: str, text: str) -> None:
