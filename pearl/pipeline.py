@@ -39,14 +39,14 @@ from pearl.llm.reply_limits import READING_TOKENS
 from pearl.planner.candidates import Draws
 from pearl.planner.extraction import extraction_plan
 from pearl.planner.material import PlannerMaterial, profile_for
-from pearl.planner.planner import Planner, PlannerSettings, shape_card
+from pearl.planner.planner import SHAPES, Planner, PlannerSettings, shape_card
 from pearl.planner.prompt import Rejected
 from pearl.planner.understanding import Understood
 from pearl.planner.writer import one_line
 from pearl.retrieval import ranking_settings
 from pearl.retrieval.search import Searcher
 from pearl.settings import SETTINGS, Settings, values_for
-from pearl.trace import PlanFailed, Trace
+from pearl.trace import PlanFailed, QuestionUnderstood, Trace
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -300,17 +300,25 @@ class Pearl:
         if schema is not None:
             result = await self._extract(schema, document, understood.question, token_budget, trace)
         else:
-            result = await self._ask(understood, document, token_budget, trace)
+            card = ""
+            if self.planner.settings.shape != "none":
+                card = await off_loop(len(document.text), partial(self.card, document))
+                what = f"planned with: {SHAPES[self.planner.settings.shape]} of {document.name}"
+                understood = replace(understood, notes=(*understood.notes, what))
+                trace.append(
+                    QuestionUnderstood(
+                        asked=understood.asked, question=understood.question, notes=(what,)
+                    )
+                )
+            result = await self._ask(understood, document, card, token_budget, trace)
         if not understood.says_more:
             return result
         return replace(result, question=understood.asked, understood=understood)
 
     async def _ask(
-        self, understood: Understood, document: Document, token_budget: int | None, trace: Trace
-    ) -> Answer:
-        card = ""
-        if self.planner.settings.shape != "none":
-            card = await off_loop(len(document.text), partial(self.card, document))
+        self, understood: Understood, document: Document, card: str, token_budget: int | None,
+        trace: Trace,
+    ) -> Answer:  # fmt: skip
         try:
             plans = await self.planner.write_several(
                 understood.planned, self.calls, self.draws, trace,

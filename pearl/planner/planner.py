@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from pearl.actions.native import split
 from pearl.data.samples import Turn
@@ -42,7 +42,10 @@ from pearl.trace import PlanFailed, Trace
 
 Shape = Literal["none", "counts", "fields"]
 
-SHAPES: tuple[Shape, ...] = get_args(Shape)
+SHAPES: Mapping[Shape, str] = {
+    "none": "", "counts": "counts and types of fields", "fields": "names and types of fields, and counts",
+}  # fmt: skip
+"""What the planner is told of a document."""
 
 _MAX_FIELDS = 8
 _MIN_SHARE = 0.9

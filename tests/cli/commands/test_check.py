@@ -75,6 +75,41 @@ def test_check_reads_action_files_and_stdin(pearl: Terminal) -> None:
     ]
 
 
+COUNTED = """1. rows = SPLIT(CTX, "line") : Lines
+2. mood = CLASSIFY(rows, ["calm", "loud"], "the mood") : Label each
+3. most = MOST(mood) : The most common
+4. n = COUNT(rows) : How many
+5. due = EXTRACT(CTX, "due: date") : When
+6. why = FIND_REASON(CTX, ["why people are", most, n, due]) : Why
+"""
+
+
+def test_check_shows_which_results_enter_later_prompts_as_text(pearl: Terminal) -> None:
+    Path("a.plan").write_text(COUNTED, encoding="utf-8")
+    Path("b.plan").write_text(f"{COUNTED}7. sum = SIMPLIFY(why) : Say it\n", encoding="utf-8")
+    library = Path("own.actions")
+    library.write_text("FIND_REASON(CTX, X) : Find why X\nSIMPLIFY(X) : Simplify X\n", "utf-8")
+    reports = json.loads(
+        pearl("check", "a.plan", "b.plan", "--flows", "--json", "--library", str(library))
+    )
+    typed, text = (report["flows"] for report in reports)
+    assert [typed["is_typed"], text["is_typed"]] == [True, False]
+    assert [step["has_prompt"] for step in typed["steps"]] == [
+        False,
+        True,
+        False,
+        False,
+        True,
+        True,
+    ]
+    crossings = [[c["type"] for c in step["crossings"]] for step in text["steps"]]
+    assert crossings == [[], [], [], [], [], ["Label", "Number", "Date"], ["Text"]]
+    assert [step["reads_document"] for step in text["steps"]][-2:] == [True, False]
+    assert "step 6 -> step 7 (Text)" in pearl(
+        "check", "b.plan", "--flows", "--library", str(library)
+    )
+
+
 def test_check_under_another_library(pearl: Terminal) -> None:
     Path("mine.txt").write_text("DIG(CTX, X) # Dig for X\n", encoding="utf-8")
     Path("dig.plan").write_text('1. a = DIG(CTX, "x") : d\n', encoding="utf-8")
