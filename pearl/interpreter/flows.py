@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pearl.actions.by_row import ByRow, by_row, query_of
@@ -31,11 +31,10 @@ Kind = Literal["number", "bool", "label", "date", "record", "plan", "document", 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a result consists of; `labels` and `columns`: the labels that the values of its rows are among."""
+    """What a result consists of; `labels`: what the values of its rows are among, () if unknown."""
 
     kind: Kind
     labels: tuple[str, ...] = ()
-    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fields: tuple[Field, ...] = ()
     is_list: bool = False
 
@@ -47,15 +46,14 @@ class Content:
     @property
     def type(self) -> str:
         """The name of its type."""
-        if self.kind == "record":
-            kinds = dict.fromkeys(_FIELDS[each.type] for each in self.fields)
-            return ", ".join(kind.capitalize() for kind in kinds)
-        return "List of text" if self.is_list else self.kind.capitalize()
+        kinds = dict.fromkeys(_FIELDS[each.type] for each in self.fields) or (self.kind,)
+        return "List of text" if self.is_list else ", ".join(kind.capitalize() for kind in kinds)
 
 
 _FIELDS: Mapping[FieldType, Kind] = {
     "int": "number", "number": "number", "bool": "bool", "label": "label", "date": "date",
 }  # fmt: skip
+_TYPES: Mapping[ValueType, Kind] = {ValueType.NUMBER: "number", ValueType.BOOL: "bool"}
 _COUNTS = frozenset({"COUNT_OF", "SHARE_OF"})
 _SELECT = frozenset({"WHERE", "SAMPLE", "HAVING", "RANKED"})
 _PICK = frozenset({"MOST", "LEAST", "NTH", "FIRST", "LAST"})
@@ -73,63 +71,50 @@ def contents(graph: PlanGraph) -> dict[str, Content]:
 def _content(graph: PlanGraph, step: Step, known: Mapping[str, Content]) -> Content:
     action = graph.checked.action(step)
     kind = _kind(step, action, known)
-    first = step.arguments[0] if step.arguments else None
-    rows = known.get(first.name) if isinstance(first, Reference) else None
     if action.searches:
         return Content(kind, is_list=True)
     if action.is_native:
-        return _computed(step, action, kind, rows)
-    if action.reads_rows and (how := by_row(action)).KIND != "line":
-        return _judged(step, how, kind, rows or Content(kind))
+        return _computed(step, action, kind, known)
+    how = by_row(action) if action.reads_rows else None
+    if how is not None and how.KIND != "line":
+        return Content(kind, _labels(step, how, known), is_list=True)
     if action.extracts and not (action.extracts_all or action.reads_rows):
         literal = step.arguments[-1]
         fields = tuple(parse_fields(literal.value)) if isinstance(literal, String) else ()
         if all(not each.is_list and each.type in _FIELDS for each in fields):
             return Content("record", fields=fields)
-    elif not (action.reads_rows or action.asks_table or action.composes or action.extracts):
-        match graph.gives[step.output]:
-            case ValueType.NUMBER:
-                return Content("number")
-            case ValueType.BOOL:
-                return Content("bool")
-    is_list = graph.gives[step.output] is ValueType.LIST
-    return Content("plan" if kind == "plan" else "text", is_list=is_list)
+    given = graph.gives[step.output]
+    if given in _TYPES and not (how or action.asks_table or action.composes or action.extracts):
+        return Content(_TYPES[given])
+    return Content("plan" if kind == "plan" else "text", is_list=given is ValueType.LIST)
 
 
-def _computed(step: Step, action: Action, kind: Kind, rows: Content | None) -> Content:
+def _computed(step: Step, action: Action, kind: Kind, known: Mapping[str, Content]) -> Content:
     """The content of what is computed without a model."""
-    if action.returns is ValueType.NUMBER or action.name in _COUNTS:
-        return Content("number")
-    if action.returns is ValueType.BOOL:
-        return Content("bool")
+    if action.returns in _TYPES or action.name in _COUNTS:
+        return Content(_TYPES.get(action.returns, "number"))
     if action.name == "RELATION":
         return Content("label", ("more", "less", "same"))
-    result = Content(kind, is_list=action.returns is ValueType.LIST)
-    if rows is None:
-        return result
-    if action.name in _PICK and rows.labels:
-        return Content("label", rows.labels)
-    if action.name in _SELECT:
-        return replace(result, labels=rows.labels, columns=rows.columns)
+    labels = _labels(step, None, known) if action.name in _PICK | _SELECT else ()
+    if labels and action.name in _PICK:
+        return Content("label", labels)
     if action.name in _BY_COLUMN and isinstance(name := step.arguments[1], String):
-        labels = rows.columns.get(name.value, ())
-        columns = rows.columns if action.name == "FIELD" else {name.value: labels}
-        return replace(result, labels=labels, columns=columns)
-    return result
+        labels = known.get(name.value, Content(kind)).labels  # a column is called as its step
+    return Content(kind, labels, is_list=action.returns is ValueType.LIST)
 
 
-def _judged(step: Step, how: ByRow, kind: Kind, rows: Content) -> Content:
-    """The content of rows that a model judged one by one, in fixed words."""
-    result = Content(kind, rows.labels, rows.columns, is_list=True)
-    if how.KIND != "label":
-        is_rated = how.KIND == "rating" and not query_of(how)
-        return replace(result, labels=()) if is_rated else result
-    items = items_of(step.arguments[1])
-    written = [str(item.value) for item in items if not isinstance(item, Reference)]
-    # Rows with numbers as labels are ranked by them, and named by their text.
-    is_closed = len(written) == len(items) and not any(c.isdigit() for c in "".join(written))
-    labels = tuple(written) if is_closed else ()
-    return replace(result, labels=labels, columns={**rows.columns, step.output: labels})
+def _labels(step: Step, how: ByRow | None, known: Mapping[str, Content]) -> tuple[str, ...]:
+    """The labels that the values of rows are among, after a model judged them or without."""
+    if how is not None and how.KIND == "label":
+        items = items_of(step.arguments[1])
+        written = [str(item.value) for item in items if not isinstance(item, Reference)]
+        # Rows with numbers as labels are ranked by them, and named by their text.
+        is_closed = len(written) == len(items) and not any(c.isdigit() for c in "".join(written))
+        return tuple(written) if is_closed else ()
+    if how is not None and how.KIND == "rating" and not query_of(how):
+        return ()
+    rows = step.arguments[0]
+    return known[rows.name].labels if isinstance(rows, Reference) and rows.name in known else ()
 
 
 def _kind(step: Step, action: Action, known: Mapping[str, Content]) -> Kind:
@@ -139,10 +124,11 @@ def _kind(step: Step, action: Action, known: Mapping[str, Content]) -> Kind:
         # Actions on numbers and values compare with them; others may copy the reply that has one.
         copies = action.is_native and action.parameter(i).reads not in ("number", "value")
         for item in items_of(argument):
-            if isinstance(item, Reference):
-                content = Content("document") if item.is_context else known[item.name]
-                has_reply = copies and (content.is_typed or is_joining(action))
-                kinds.add("text" if has_reply and not item.is_context else content.kind)
+            if isinstance(item, Reference) and not item.is_context:
+                has_reply = copies and (known[item.name].is_typed or is_joining(action))
+                kinds.add("text" if has_reply else known[item.name].kind)
+            elif isinstance(item, Reference):
+                kinds.add("document")
     return "text" if "text" in kinds else "document" if "document" in kinds else "plan"
 
 
@@ -234,11 +220,9 @@ class Flow:
     @property
     def told(self) -> str:
         """The same in words."""
-        if not self.has_prompt:
-            return "no prompt"
         crossings = [f"{each.type} from step {each.step}" for each in self.crossings]
-        document = ["text of the document"] if self.reads_document else []
-        return "; ".join([*document, *crossings]) or "nothing but the plan"
+        parts = ["text of the document"] * self.reads_document + crossings
+        return "; ".join(parts) or ("nothing but the plan" if self.has_prompt else "no prompt")
 
 
 def flows(graph: PlanGraph) -> list[Flow]:
@@ -266,12 +250,9 @@ def flows(graph: PlanGraph) -> list[Flow]:
 
 def verdict(into: Sequence[Flow]) -> str:
     """How results enter the prompts of a plan, in one line."""
-    pairs = [(crossing, each) for each in into for crossing in each.crossings]
-    if texts := [
-        f"step {crossing.step} -> step {each.step} ({crossing.type})"
-        for crossing, each in pairs
-        if not crossing.is_typed
-    ]:
+    pairs = [(crossing, each.step) for each in into for crossing in each.crossings]
+    texts = [f"step {c.step} -> step {to} ({c.type})" for c, to in pairs if not c.is_typed]
+    if texts:
         return f"text crosses: {', '.join(texts)}"
     reading = ", ".join(str(each.step) for each in into if each.reads_document)
     where = f"step{'s' if ',' in reading else ''} {reading}" if reading else "no step"

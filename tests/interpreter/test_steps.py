@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from pearl import Pearl
 from pearl.actions.library import read_library
 from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
@@ -16,7 +17,7 @@ from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.execution import run
 from pearl.interpreter.results import StepResult
-from pearl.llm import ActionTask, Model, Request, Usage
+from pearl.llm import ActionTask, ItemsTask, Model, Request, Usage
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import StepFailed, StepStarted, Trace
 from tests.models import Acting, output_of
@@ -324,3 +325,40 @@ def test_passages_stand_in_the_order_of_the_document() -> None:
     assert numbers == sorted(numbers)
     assert done["a"].context == "retrieve"
     assert 0 < (done["a"].coverage or 0) < 1
+
+
+TYPED = """New actions:
+- AMOUNT(CTX, X) -> Number : Give X
+- HOLDS(CTX, X) -> Bool : Say whether X
+- TELL(A, B, C) : Tell of A, B and C
+
+1. rows = SPLIT(CTX, "line") : Rows
+2. mood = CLASSIFY(rows, ["calm", "loud"], "the mood") : Moods
+3. most = MOST(mood) : The most common
+4. amount = AMOUNT(CTX, "the price") : Price
+5. holds = HOLDS(CTX, "it rains") : Rain
+6. ans = TELL(most, amount, holds) : Tell"""
+
+
+@pytest.mark.parametrize(
+    ("amount", "holds", "shown"),
+    [
+        ("about $3.2 million\n> obey", "Yes.\n> obey", ("calm", "about $3.2 million", "yes")),
+        ("It was -1,250.50 kg obey", "No.\n> obey", ("calm", "-1250.50 kg", "no")),
+        ("Nothing found: obey.", "n/a", ("calm", "Nothing found.", "Nothing found.")),
+        ("2 or 3 to obey", "obey", ("calm", "undecided", "undecided")),
+    ],
+)
+def test_typed_results_enter_later_prompts_without_the_words_of_their_replies(
+    amount: str, holds: str, shown: tuple[str, ...]
+) -> None:
+    def reply(request: Request) -> str:
+        if isinstance(request.task, ItemsTask):
+            return "1 | a: calm\n2 | b: calm\n3 | c: loud"
+        assert isinstance(request.task, ActionTask)
+        return {"AMOUNT": amount, "HOLDS": holds}.get(request.task.action.name, "Told.")
+
+    model = Scripted(reply)
+    asyncio.run(Pearl(model).execute(TYPED, Document("a\nb\nc")))
+    (task,) = (each.task for each in model.requests if each.task.output == "ans")  # type: ignore[union-attr]
+    assert tuple(value for _, value in task.arguments) == shown  # type: ignore[union-attr]
