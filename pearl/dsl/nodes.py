@@ -33,6 +33,8 @@ class String:
 
     value: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    has_answer: bool = field(default=False, compare=False, repr=False)
+    """Whether it has text of an earlier answer in a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,11 @@ class ListLiteral:
 
 Item = Reference | String | Number
 Argument = Item | ListLiteral
+
+
+def is_data(item: Item) -> bool:
+    """Whether an item may have text of a document."""
+    return isinstance(item, Reference) or (isinstance(item, String) and item.has_answer)
 
 
 def items_of(argument: Argument) -> tuple[Item, ...]:

@@ -20,7 +20,7 @@ from pearl.documents.numbers import CURRENCIES, find_quantity
 from pearl.documents.rows import EMPTY, Rows
 from pearl.dsl.fields import Field, FieldType, parse_fields
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import Reference, Step, String, items_of
+from pearl.dsl.nodes import Reference, Step, String, is_data, items_of
 from pearl.dsl.signatures import NOTHING, Action, ValueType
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.results import StepResult
@@ -127,8 +127,8 @@ def _kind(step: Step, action: Action, known: Mapping[str, Content]) -> Kind:
             if isinstance(item, Reference) and not item.is_context:
                 has_reply = copies and (known[item.name].is_typed or is_joining(action))
                 kinds.add("text" if has_reply else known[item.name].kind)
-            elif isinstance(item, Reference):
-                kinds.add("document")
+            elif is_data(item):
+                kinds.add("document" if isinstance(item, Reference) else "text")
     return "text" if "text" in kinds else "document" if "document" in kinds else "plan"
 
 

@@ -15,7 +15,7 @@ from pearl.documents.evidence.finding import TableRowFinder
 from pearl.documents.rows import Rows, document_rows
 from pearl.documents.table.apart import TablesApart
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String
+from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String, is_data
 from pearl.dsl.signatures import ValueType
 from pearl.interpreter.context import (
     Context,
@@ -158,7 +158,7 @@ class RequestBuilder:
                 continue
             value = as_text(raw)
             arguments.append((parameter.name, value))
-            if not isinstance(argument, String | Number):
+            if isinstance(argument, ListLiteral) or is_data(argument):
                 inputs.add(parameter.name)
         if passages is not None:
             document = shown = self._in_place(passages, " ".join(text for _, text in arguments))

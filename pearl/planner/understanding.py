@@ -62,15 +62,20 @@ def filled_plan(checked: CheckedPlan, answers: Mapping[str, str], question: str)
     if not answers:
         return checked
 
+    # Answers are data: they stand in strings alone, never where a prompt gives instructions.
+    named = {name: f"the answer to question {name.rpartition('_')[2]}" for name in answers}
+
     def item(given: Item) -> Item:
-        return String(filled(given.value, answers)) if isinstance(given, String) else given
+        if not isinstance(given, String) or (value := filled(given.value, answers)) == given.value:
+            return given
+        return String(value, has_answer=True)
 
     def step(given: Step) -> Step:
         arguments = tuple(with_items(argument, item) for argument in given.arguments)
-        return replace(given, arguments=arguments, explanation=filled(given.explanation, answers))
+        return replace(given, arguments=arguments, explanation=filled(given.explanation, named))
 
     def action(given: Action) -> Action:
-        return replace(given, definition=filled(given.definition, answers))
+        return replace(given, definition=filled(given.definition, named))
 
     plan = checked.plan
     new = tuple(map(action, plan.new_actions))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -228,8 +229,10 @@ def test_an_earlier_answer_is_put_into_the_plan_once_it_is_written() -> None:
     assert "Ines" not in planned.prompt
     reading = [r for r in model.requests if isinstance(r.task, ActionTask)]
     assert dict(reading[0].task.arguments)["X"] == f"what {name} signed"
-    assert f"Find what {name} signed" in reading[0].prompt
+    assert 'Find what "the answer to question 2" signed as X' in reading[0].prompt
     assert 'Ines "the {papers}" ANSWER_1' in reading[1].prompt
+    for request in reading:  # text of the document is data
+        assert "Ines" not in re.sub(r"<input>\n.*?\n</input>", "", request.prompt, flags=re.S)
     assert '"ANSWER_9"' not in reading[1].prompt
     asked = (Turn("Who is ANSWER_1?", "Ines"), *turns)  # a question's own words
     model = Scripted(reply)
