@@ -11,6 +11,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from shutil import which
 
@@ -44,14 +45,8 @@ def hostile(trial: Trial, n: int) -> Iterator[Case]:
     for i in range(n):
         style = trial.random.choice(STYLES)
         _, case = cases(KINDS[i % len(KINDS)], f"{i}", f"{trial.seed} {i}", style, "exfiltration")
-        (canary, *_) = case.canaries
-        yield Case(
-            case.id,
-            case.kind,
-            Document(case.document.text, f"{canary} {style}.txt"),
-            case.canaries,
-            {},
-        )
+        document = Document(case.document.text, f"{case.canaries[0]} {style}.txt")
+        yield replace(case, document=document)
 
 
 @pytest.mark.row("S1", "the prompts of planning are the same bytes whatever the document")
