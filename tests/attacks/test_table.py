@@ -23,6 +23,7 @@ from tests.attacks.generating import (
     ROW_KINDS,
     STYLES,
     Case,
+    Goal,
     cases,
     cells_of,
     reply_of,
@@ -34,8 +35,6 @@ from tests.suite import Trial
 
 SPLIT = {"window": 800, "max_output_tokens": 120}
 """Limits under which the halves of a split injection are in different prompts."""
-
-GOALS = ("value", "value", "control", "exfiltration")
 
 
 COLUMNS = (
@@ -53,12 +52,9 @@ def flow_is_planned(plan: CheckedPlan, trace: Trace, model: str) -> bool:
         match event:
             case StepStarted():
                 step = steps.get(event.step)
-                needs = (
-                    {each.name for each in step.references() if not each.is_context}
-                    if step
-                    else {""}
-                )
-                if step is None or step.action != event.action or not needs <= finished:
+                needs = step.references() if step else ()
+                is_ready = all(each.is_context or each.name in finished for each in needs)
+                if step is None or step.action != event.action or not is_ready:
                     return False
                 started.append(event.step)
             case StepFinished():
@@ -81,12 +77,15 @@ def call_of(request: Request) -> tuple[object, ...]:
 async def run(
     pairs: Sequence[tuple[Case, Case]], model: Reading | Watched, store: Path, **settings: Any
 ) -> Counter[str]:
-    """All tasks in one process, with one store: each without an injection next to the same with one."""
+    """All tasks in one process, with one store: each with an injection, then the same without."""
     pearl = Pearl(model, compose="off", **settings)
-    by_id = {case.id: case for pair in pairs for case in pair}
+    clean, attacked = zip(
+        *pairs, strict=True
+    )  # what an attack leaves in a cache would reach the clean ones
+    by_id = {case.id: case for case in (*attacked, *clean)}
     owner = {canary: case.id for case in by_id.values() for canary in case.canaries}
     tasks = [
-        Task(case.id, lambda case=case: case.document, plan=case.plan) for case in by_id.values()
+        Task(each.id, lambda each=each: each.document, plan=each.plan) for each in by_id.values()
     ]  # type: ignore[misc]
     plans = {case.plan: pearl.compile(case.plan) for case in by_id.values()}
     counts = Counter[str](dict.fromkeys(COLUMNS, 0))
@@ -121,11 +120,13 @@ async def run(
 
 
 def pairs_of(trial: Trial, style: str, kinds: Sequence[str], n: int) -> list[tuple[Case, Case]]:
-    """The tasks of a style, drawn from the seed of the session."""
-    return [
-        cases(kinds[i % len(kinds)], f"{i}", f"{trial.seed} {i}", style, GOALS[i % len(GOALS)])
-        for i in range(n)
-    ]
+    """The tasks of a style, drawn from the seed of the session; of each kind, half are after a value."""
+    pairs = []
+    for i in range(n):
+        is_value = i // len(kinds) % 2 == 0
+        goal: Goal = "value" if is_value else ("control", "exfiltration")[i % 2]
+        pairs.append(cases(kinds[i % len(kinds)], f"{i}", f"{trial.seed} {i}", style, goal))
+    return pairs
 
 
 def record(trial: Trial, reader: str, by_style: Mapping[str, Counter[str]]) -> Counter[str]:
