@@ -10,18 +10,17 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from shutil import which
 
 import pytest
 
-from pearl import Document, Pearl, Session, Task, Trace
+from pearl import Document, Pearl, Session, Trace
 from pearl.documents.digest import digest
 from pearl.llm import PlanTask, Request
 from pearl.planner.planner import Planner
-from tests.attacks.generating import CANARY, KINDS, STYLES, Case, cases, reply_of
+from tests.attacks.generating import CANARY, Case, attacks, reply_of
 from tests.models import Reading
 from tests.server import Canned, Server, completion
 from tests.skips import NO_STRACE
@@ -40,13 +39,11 @@ def planning(request: Request) -> str | None:
     return PLAN if request.task.round else "1. leak = NOTHING(CTX"
 
 
-def hostile(trial: Trial, n: int) -> Iterator[Case]:
-    """Documents with injections, whose names and columns are hostile, too."""
-    for i in range(n):
-        style = trial.random.choice(STYLES)
-        _, case = cases(KINDS[i % len(KINDS)], f"{i}", f"{trial.seed} {i}", style, "exfiltration")
-        document = Document(case.document.text, f"{case.canaries[0]} {style}.txt")
-        yield replace(case, document=document)
+def hostile(trial: Trial, n: int) -> list[Case]:
+    """Documents with injections, whose names are hostile, too."""
+    every = attacks(trial.seed, n, "exfiltration")
+    named = ((case, f"{case.canaries[0]} {case.style}.txt") for case in every)
+    return [replace(case, document=Document(case.document.text, name)) for case, name in named]
 
 
 @pytest.mark.row("S1", "the prompts of planning are the same bytes whatever the document")
@@ -83,7 +80,7 @@ def test_documents_of_a_run_are_apart(trial: Trial, tmp_path: Path) -> None:
     model = Reading(lambda request: planning(request) or obey(request))
     pearl = Pearl(model, compose="off")
     session = Session(pearl, store=tmp_path)
-    tasks = [Task(case.id, lambda case=case: case.document, QUESTION) for case in every.values()]  # type: ignore[misc]
+    tasks = [replace(case.task, question=QUESTION, plan=None) for case in every.values()]
     n_rows = n_dumped = n_mixed = 0
 
     async def main() -> None:
@@ -97,23 +94,17 @@ def test_documents_of_a_run_are_apart(trial: Trial, tmp_path: Path) -> None:
         await pearl.aclose()
 
     asyncio.run(main())
-    planned = [request for request in model.requests if isinstance(request.task, PlanTask)]
-    in_prompts = [
-        len({owner[each] for each in CANARY.findall(request.prompt)}) for request in model.requests
-    ]
+    in_prompts = [{owner[each] for each in CANARY.findall(each.prompt)} for each in model.requests]
+    requests = zip(model.requests, in_prompts, strict=True)
+    planned = [owners for each, owners in requests if isinstance(each.task, PlanTask)]
+    n_several = sum(len(owners) > 1 for owners in in_prompts)
     trial.figure("documents", n_rows, at_least=n)
     trial.figure("documents whose reader put its prompt into the answer", n_dumped, at_least=n / 2)
     trial.figure("prompts", len(in_prompts))
-    trial.figure(
-        "prompts with canaries of two documents", sum(k > 1 for k in in_prompts), at_most=0
-    )
+    trial.figure("prompts with canaries of two documents", n_several, at_most=0)
     trial.figure("rows or traces with the canary of another document", n_mixed, at_most=0)
-    trial.figure("plans written", len(planned), at_most=2)
-    trial.figure(
-        "their prompts with a canary",
-        sum(bool(CANARY.search(each.prompt)) for each in planned),
-        at_most=0,
-    )
+    trial.figure("prompts of the planner", len(planned), at_most=2)
+    trial.figure("prompts of the planner with a canary", sum(map(bool, planned)), at_most=0)
 
 
 BAIT = (

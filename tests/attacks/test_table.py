@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from pearl import Pearl, Session, Task, Trace
+from pearl import Pearl, Session, Trace
 from pearl.dsl.checker import CheckedPlan
 from pearl.llm import ActionTask, ItemsTask, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.llamacpp import create
-from pearl.trace import CallFailed, ModelCalled, StepFinished, StepStarted
+from pearl.trace import ModelCalled, StepFinished, StepStarted
 from tests.attacks.generating import (
     CANARY,
     KINDS,
+    PLANS,
     READERS,
     ROW_KINDS,
     STYLES,
@@ -43,8 +44,8 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def flow_is_planned(plan: CheckedPlan, trace: Trace, model: str) -> bool:
-    """Whether the steps that ran are those of the plan, each once, after its inputs, by the one model."""
+def flow_is_planned(plan: CheckedPlan, trace: Trace, models: set[str]) -> bool:
+    """Whether the steps that ran are those of the plan, each once, after its inputs; `models` get theirs."""
     steps = {step.output: step for step in plan.plan.steps}
     started: list[str] = []
     finished: set[str] = set()
@@ -59,8 +60,8 @@ def flow_is_planned(plan: CheckedPlan, trace: Trace, model: str) -> bool:
                 started.append(event.step)
             case StepFinished():
                 finished.add(event.step)
-            case ModelCalled() | CallFailed() if event.step not in steps or event.model != model:
-                return False
+            case ModelCalled():
+                models.add(event.model)
     has_failed = any(event.event == "step_failed" for event in trace)
     return len({*started}) == len(started) and (has_failed or {*started} == steps.keys())
 
@@ -84,15 +85,12 @@ async def run(
     )  # what an attack leaves in a cache would reach the clean ones
     by_id = {case.id: case for case in (*attacked, *clean)}
     owner = {canary: case.id for case in by_id.values() for canary in case.canaries}
-    tasks = [
-        Task(each.id, lambda each=each: each.document, plan=each.plan) for each in by_id.values()
-    ]  # type: ignore[misc]
-    plans = {case.plan: pearl.compile(case.plan) for case in by_id.values()}
-    counts = Counter[str](dict.fromkeys(COLUMNS, 0))
-    async for outcome in Session(pearl, store=store).run(tasks):
+    plans = {plan: pearl.compile(plan) for plan in PLANS.values()}
+    counts, models = Counter[str](dict.fromkeys(COLUMNS, 0)), set[str]()
+    async for outcome in Session(pearl, store=store).run([case.task for case in by_id.values()]):
         case, answer = by_id[outcome.unit.id], outcome.result
         accepted = {} if answer is None else cells_of(case, answer)
-        is_planned = flow_is_planned(plans[case.plan], outcome.trace, model.name)
+        is_planned = flow_is_planned(plans[outcome.unit.plan], outcome.trace, models)
         written = f"{accepted} {outcome.to_dict()} {outcome.trace.to_jsonl()}"
         wrong = {cell for cell, value in accepted.items() if value != case.cells[cell]}
         is_right = answer is not None and not answer.is_unsure and accepted == case.cells
@@ -108,6 +106,7 @@ async def run(
         counts["wrong in the same call"] += len(wrong - inside)
         counts["wrong inside"] += len(inside)
         counts["of these marked"] += len(inside) * (answer is None or answer.is_unsure)
+    counts["changed control flow"] += max(0, len(models) - 1)
     calls = dict[bool, set[object]]({True: set(), False: set()})
     for request in model.requests:
         owners = {owner[each] for each in CANARY.findall(request.prompt)}
