@@ -57,14 +57,17 @@ Item = Reference | String | Number
 Argument = Item | ListLiteral
 
 
-def is_data(item: Item) -> bool:
-    """Whether an item may have text of a document."""
-    return isinstance(item, Reference) or (isinstance(item, String) and item.has_answer)
-
-
 def items_of(argument: Argument) -> tuple[Item, ...]:
     """The items of a list; any other argument is its own single item."""
     return argument.items if isinstance(argument, ListLiteral) else (argument,)
+
+
+def is_data(argument: Argument) -> bool:
+    """Whether an argument may have text of a document."""
+    return any(
+        isinstance(item, Reference) or (isinstance(item, String) and item.has_answer)
+        for item in items_of(argument)
+    )
 
 
 def with_items(argument: Argument, change: Callable[[Item], Item]) -> Argument:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from pearl.documents.evidence import Evidence
 from pearl.documents.rows import shortened
 from pearl.documents.tokens import Counter
-from pearl.dsl.nodes import Step
+from pearl.dsl.nodes import Step, is_data
 from pearl.dsl.signatures import Action
 from pearl.errors import ModelError
 from pearl.interpreter.asking import Asker
@@ -83,7 +83,8 @@ async def compose_answer(
         step.output, action, tuple((part.output, part.text) for part in decided), None,
         step.explanation, question,
     )  # fmt: skip
-    request = Request(_messages(question, blocks), task, max_output_tokens=limits.reply_tokens)
+    messages = _messages(question, blocks, is_data=is_data(step.arguments[0]))
+    request = Request(messages, task, max_output_tokens=limits.reply_tokens)
     most = limits.prompt_tokens
     if most is not None and limits.counter.count(request.prompt) > most:
         note = "no composed answer: the results do not fit the model's window"
@@ -134,14 +135,17 @@ def _notes(composed: Composed) -> list[str]:
     return notes
 
 
-def _messages(question: str, blocks: Sequence[str]) -> tuple[Message, ...]:
-    asked = f"Question: {shortened(question, MAX_QUESTION)}"
+def _messages(
+    question: str, blocks: Sequence[str], *, is_data: bool = False
+) -> tuple[Message, ...]:
+    question = shortened(question, MAX_QUESTION)
+    asked = f"Question: {block('input', question) if is_data else question}"
     return Message("system", _COMPOSER), Message("user", "\n\n".join([asked, *blocks, _FORM]))
 
 
 def max_prompt_tokens(question: str, counter: Counter) -> int:
     """Maximum tokens of the prompt that composes an answer to a question."""
-    frame = sum(counter.count(message.content) for message in _messages(question, []))
+    frame = sum(counter.count(message.content) for message in _messages(question, [], is_data=True))
     marks = "\n".join(block("input", "[99] this result") for _ in range(MAX_PARTS + MAX_QUOTES))
     return frame + counter.most(counter.count(marks) + MAX_TOKENS)
 

@@ -30,7 +30,7 @@ from pearl.actions.values import (
 from pearl.documents.digest import text_sha256
 from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows
-from pearl.dsl.nodes import Number, Step, String, is_data, items_of
+from pearl.dsl.nodes import Number, Step, String, is_data
 from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.asking import Asker
@@ -125,7 +125,7 @@ class RowRequests:
                 labels = tuple(without_repeats(as_rows(value).values))
             else:
                 arguments.append((parameter.name, as_text(value)))
-            if any(map(is_data, items_of(step.arguments[i]))):
+            if is_data(step.arguments[i]):
                 inputs.add(parameter.name)
         if how.KIND == "label" and not labels:
             raise ValueError("the list of labels is empty")

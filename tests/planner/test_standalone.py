@@ -24,7 +24,7 @@ from pearl.planner.understanding import (
     shown_turns,
 )
 from pearl.trace import QuestionUnderstood
-from tests.models import Acting
+from tests.models import Acting, Reading
 
 TURNS = (Turn("What were net sales in 2008?", "$5.2 million"), Turn("Who signed?", "Ines"))
 SHOWN = (
@@ -210,15 +210,16 @@ def test_an_earlier_answer_is_put_into_the_plan_once_it_is_written() -> None:
 - FIND_PAPERS(CTX, X) : Find what ANSWER_2 signed as X
 
 1. papers = FIND_PAPERS(CTX, "what ANSWER_2 signed") : Find the papers of ANSWER_2
-2. ans = FIND(CTX, ["ANSWER_2", "ANSWER_1 and ANSWER_9", papers]) : Find them"""
+2. ans = FIND(CTX, ["ANSWER_2", "ANSWER_1 and ANSWER_9", papers]) : Find them
+3. all = ANSWER("What did ANSWER_2 sign?", papers, ans) : Compose"""
 
     def reply(request: Request) -> str:
         if isinstance(request.task, StandaloneTask):
             return clear
-        return written if isinstance(request.task, PlanTask) else "Nothing."
+        return written if isinstance(request.task, PlanTask) else "A letter."
 
     turns = (TURNS[0], Turn("Who signed?", 'Ines "the {papers}"\nANSWER_1'))
-    model = Scripted(reply)
+    model = Reading(reply)
     answer = asyncio.run(Pearl(model).ask("What?", Document("Sales."), history=turns))
     assert answer.understood is not None
     name = "\"Ines 'the {papers}' ANSWER_1\""
@@ -231,6 +232,7 @@ def test_an_earlier_answer_is_put_into_the_plan_once_it_is_written() -> None:
     assert dict(reading[0].task.arguments)["X"] == f"what {name} signed"
     assert 'Find what "the answer to question 2" signed as X' in reading[0].prompt
     assert 'Ines "the {papers}" ANSWER_1' in reading[1].prompt
+    assert len(reading) == 3
     for request in reading:  # text of the document is data
         assert "Ines" not in re.sub(r"<input>\n.*?\n</input>", "", request.prompt, flags=re.S)
     assert '"ANSWER_9"' not in reading[1].prompt
