@@ -131,6 +131,19 @@ def test_identical_steps_are_one_call_and_both_answer() -> None:
     assert sum(isinstance(event, ModelCalled) for event in trace) == 3
 
 
+READ_TWO_WAYS = """New actions:
+- FIND_AGE(CTX) : Find the age
+
+1. age = FIND_AGE(CTX) : Find
+2. told = FIND_AGE(CTX) : Find
+3. next = SUM([age, 1]) : Add a year
+4. ans = FIND_REASON(CTX, told) : Why"""
+
+
+def test_a_reply_that_is_read_as_a_number_is_not_that_which_is_read_as_a_text() -> None:
+    assert not common_steps(build_graph(Pearl().compile(READ_TWO_WAYS))).rewrites
+
+
 def test_what_most_calls_wait_for_goes_first() -> None:
     model = Scripted(reply)
     asyncio.run(Pearl(model, concurrency=1).execute(TWICE, DOCUMENT))
