@@ -43,7 +43,7 @@ from pearl.trace import PlanFailed, Trace
 Shape = Literal["none", "counts", "fields"]
 
 SHAPES: Mapping[Shape, str] = {
-    "none": "", "counts": "counts and types of fields", "fields": "names and types of fields, and counts",
+    "none": "", "counts": "field types and counts", "fields": "field names, types and counts",
 }  # fmt: skip
 """What the planner is told of a document."""
 
