@@ -7,7 +7,7 @@ in prompts they have a fixed form (`as_input`), whatever the reply was.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -196,66 +196,46 @@ def _in_type(content: Content, value: Any, result: StepResult | None = None) -> 
 # For people
 
 
-@dataclass(frozen=True, slots=True)
-class Crossing:
-    """An earlier result in the prompt of a step."""
-
-    step: int
-    output: str
-    type: str
-    is_typed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """What the prompt of a step has, besides the plan; a computed step has no prompt."""
-
-    step: int
-    output: str
-    action: str
-    has_prompt: bool
-    reads_document: bool
-    crossings: tuple[Crossing, ...]
-
-    @property
-    def told(self) -> str:
-        """The same in words."""
-        crossings = [f"{each.type} from step {each.step}" for each in self.crossings]
-        parts = ["text of the document"] * self.reads_document + crossings
-        return "; ".join(parts) or ("nothing but the plan" if self.has_prompt else "no prompt")
-
-
-def flows(graph: PlanGraph) -> list[Flow]:
-    """The flow into every step."""
+def flows(graph: PlanGraph) -> dict[str, Any]:
+    """What enters the prompt of each step, besides the plan, as JSON data; with a verdict in one line."""
     known = contents(graph)
     numbers = {step.output: i for i, step in enumerate(graph.steps, start=1)}
-    into: list[Flow] = []
-    for step in graph.steps:
+    steps: list[dict[str, Any]] = []
+    reading: list[str] = []
+    texts: list[str] = []
+    types: dict[str, None] = {}
+    for step, number in zip(graph.steps, numbers.values(), strict=True):
         action = graph.checked.action(step)
         has_prompt = not (action.is_native or action.searches)
         names = dict.fromkeys(each.name for each in step.references() if has_prompt)
         given = {name: known.get(name, Content("document")) for name in names}
         if action.composes:  # it gets their quotes, too
             given = dict.fromkeys(names, Content("text"))
-        crossings = tuple(
-            Crossing(numbers[name], name, content.type, content.is_typed)
-            for name, content in given.items()
-            if content.is_typed or content.kind == "text"
-        )
         reads = action.composes or any(each.kind == "document" for each in given.values())
-        number = numbers[step.output]
-        into.append(Flow(number, step.output, step.action, has_prompt, reads, crossings))
-    return into
-
-
-def verdict(into: Sequence[Flow]) -> str:
-    """How results enter the prompts of a plan, in one line."""
-    pairs = [(crossing, each.step) for each in into for crossing in each.crossings]
-    texts = [f"step {c.step} -> step {to} ({c.type})" for c, to in pairs if not c.is_typed]
+        reading += [str(number)] * reads
+        crossings = []
+        for name, content in given.items():
+            if not (content.is_typed or content.kind == "text"):
+                continue
+            one = {"step": numbers[name], "output": name, "type": content.type}
+            crossings.append({**one, "is_typed": content.is_typed})
+            types[content.type] = None
+            if not content.is_typed:
+                texts.append(f"step {numbers[name]} -> step {number} ({content.type})")
+        parts = ["text of the document"] * reads
+        parts += [f"{each['type']} from step {each['step']}" for each in crossings]
+        told = "; ".join(parts) or ("nothing but the plan" if has_prompt else "no prompt")
+        steps.append({
+            "step": number, "output": step.output, "action": step.action, "has_prompt": has_prompt,
+            "reads_document": reads, "crossings": crossings, "told": told,
+        })  # fmt: skip
+    where = f"step{'s' * (len(reading) > 1)} {', '.join(reading)}" if reading else "no step"
+    how = (
+        f"results enter later prompts as {', '.join(types)}"
+        if types
+        else "no result enters a later prompt"
+    )
+    verdict = f"typed crossings only: text of the document enters {where}; {how}"
     if texts:
-        return f"text crosses: {', '.join(texts)}"
-    reading = ", ".join(str(each.step) for each in into if each.reads_document)
-    where = f"step{'s' if ',' in reading else ''} {reading}" if reading else "no step"
-    types = ", ".join(dict.fromkeys(crossing.type for crossing, _ in pairs))
-    how = f"results enter later prompts as {types}" if types else "no result enters a later prompt"
-    return f"typed crossings only: text of the document enters {where}; {how}"
+        verdict = f"text crosses: {', '.join(texts)}"
+    return {"verdict": verdict, "is_typed": not texts, "steps": steps}

@@ -167,8 +167,8 @@ def test_typed_crossings_carry_no_text(trial: Trial) -> None:
         except PlanError:
             continue
         n_run += 1
-        by_output = {each.output: each for each in flows(build_graph(plan))}
-        n_typed_only += all(each.is_typed for flow in by_output.values() for each in flow.crossings)
+        by_output = {each["output"]: each for each in flows(build_graph(plan))["steps"]}
+        n_typed_only += flows(build_graph(plan))["is_typed"]
         with suppress(ExecutionError):
             asyncio.run(asker.execute(plan, document))
         for request in model.requests:
@@ -177,12 +177,12 @@ def test_typed_crossings_carry_no_text(trial: Trial) -> None:
                 continue
             prompt = own_part(request)
             n_prompts += 1
-            if any(not each.is_typed for each in flow.crossings):
+            if not all(each["is_typed"] for each in flow["crossings"]):
                 n_seen += REPLIED in prompt
                 continue
-            n_typed += bool(flow.crossings)
+            n_typed += bool(flow["crossings"])
             n_words += REPLIED in prompt
-            n_texts += CANARY in prompt and not flow.reads_document
+            n_texts += CANARY in prompt and not flow["reads_document"]
     trial.figure("plans run", n_run, at_least=0.5 * n_plans)
     trial.figure("plans with typed crossings only", n_typed_only, at_least=0.1 * n_plans)
     trial.figure("prompts", n_prompts)

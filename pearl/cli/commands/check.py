@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,12 +50,9 @@ def command(
         if flows and not is_wrong and kind_of(name, text, kind) == "plan":
             into = _flows(text, library_for(library, domain))
         if as_json:
-            report = {
-                "path": shown,
-                "diagnostics": [d.to_dict(text) for d in found],
-                "fixed": fixed,
-            }
-            reports.append(report if into is None else {**report, "flows": into})
+            told = {} if into is None else {"flows": into}
+            diagnostics = [d.to_dict(text) for d in found]
+            reports.append({"path": shown, "diagnostics": diagnostics, "fixed": fixed, **told})
         elif found:
             click.echo(render_diagnostics(found, text, shown))
         if into is not None and not as_json:
@@ -102,15 +98,11 @@ def _examine(
 
 
 def _flows(text: str, known: ActionLibrary) -> dict[str, Any]:
-    """What enters the prompt of each step of a plan, and the verdict."""
     from pearl.dsl.checker import compile_plan
     from pearl.dsl.graph import build_graph
-    from pearl.interpreter.flows import flows, verdict
+    from pearl.interpreter.flows import flows
 
-    into = flows(build_graph(compile_plan(text, known)))
-    is_typed = all(crossing.is_typed for each in into for crossing in each.crossings)
-    steps = [{**asdict(each), "told": each.told} for each in into]
-    return {"verdict": verdict(into), "is_typed": is_typed, "steps": steps}
+    return flows(build_graph(compile_plan(text, known)))
 
 
 def _write(name: str, text: str) -> None:
