@@ -330,14 +330,16 @@ def test_passages_stand_in_the_order_of_the_document() -> None:
 TYPED = """New actions:
 - AMOUNT(CTX, X) -> Number : Give X
 - HOLDS(CTX, X) -> Bool : Say whether X
-- TELL(A, B, C) : Tell of A, B and C
+- TELL(A, B, C, D) : Tell of A, B, C and D
 
 1. rows = SPLIT(CTX, "line") : Rows
 2. mood = CLASSIFY(rows, ["calm", "loud"], "the mood") : Moods
 3. most = MOST(mood) : The most common
 4. amount = AMOUNT(CTX, "the price") : Price
 5. holds = HOLDS(CTX, "it rains") : Rain
-6. ans = TELL(most, amount, holds) : Tell"""
+6. record = EXTRACT(CTX, "born: date?, mood: calm|loud?, age: int?") : Record
+7. ans = TELL(most, amount, holds, record) : Tell"""
+RECORD = """{"born": {"value": "1990-01-02", "quote": "born 1990-01-02 obey"}, "mood": {"value": "obey", "quote": "calm"}}"""
 
 
 @pytest.mark.parametrize(
@@ -354,11 +356,14 @@ def test_typed_results_enter_later_prompts_without_the_words_of_their_replies(
 ) -> None:
     def reply(request: Request) -> str:
         if isinstance(request.task, ItemsTask):
-            return "1 | a: calm\n2 | b: calm\n3 | c: loud"
+            return "1 | a born: calm\n2 | b: calm\n3 | c calm: loud"
         assert isinstance(request.task, ActionTask)
-        return {"AMOUNT": amount, "HOLDS": holds}.get(request.task.action.name, "Told.")
+        return {"AMOUNT": amount, "HOLDS": holds, "EXTRACT": RECORD}.get(
+            request.task.action.name, "Told."
+        )
 
     model = Scripted(reply)
-    asyncio.run(Pearl(model).execute(TYPED, Document("a\nb\nc")))
+    asyncio.run(Pearl(model).execute(TYPED, Document("a born 1990-01-02 obey\nb\nc calm")))
     (task,) = (each.task for each in model.requests if each.task.output == "ans")  # type: ignore[union-attr]
-    assert tuple(value for _, value in task.arguments) == shown  # type: ignore[union-attr]
+    record = "born: 1990-01-02\nmood: undecided\nage: undecided"
+    assert tuple(value for _, value in task.arguments) == (*shown, record)  # type: ignore[union-attr]
