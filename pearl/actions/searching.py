@@ -208,12 +208,10 @@ def with_tables(
     return passages
 
 
-def shown_with_tables(
-    hits: Sequence[FetchedPassage], query: str, searched: SearchedDocument
-) -> str:
+def shown_by_document(hits: Sequence[FetchedPassage]) -> str:
     """The passages as one text, grouped by document under its name."""
     pieces, name = [], None
-    for hit in with_tables(hits, query, searched):
+    for hit in hits:
         if hit.document != name:
             name = hit.document
             pieces.append(heading(name).strip())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -36,6 +36,7 @@ from pearl.interpreter.parts import (
     labelled_text,
     marked,
 )
+from pearl.interpreter.provenance import Provenance, leaves, provenance_by_step
 from pearl.interpreter.results import Cited, StepResult
 from pearl.llm import Usage
 from pearl.notebooks import ShownInNotebooks
@@ -146,7 +147,7 @@ def row_evidence(
     is_decided: dict[object, bool] = {}
     for output, rows in outputs:
         decided: dict[object, bool] = {}
-        for row, is_sure in _leaves(rows):
+        for row, is_sure in leaves(rows):
             found.setdefault(row.key, row)
             # A row that is certain in one group counts as decided even if it is uncertain in others.
             decided[row.key] = decided.get(row.key, False) or is_sure
@@ -161,24 +162,6 @@ def row_evidence(
         )
         for key, row in sorted(found.items(), key=lambda item: item[1].spans[:1])
     )
-
-
-def _leaves(rows: Rows) -> Iterator[tuple[Row, bool]]:
-    """The document rows in a collection, including members of groups, and whether each is decided."""
-    for row in rows:
-        yield from _parts(row, is_decided=row.value is not None, shows_possible=rows.shows_possible)
-    for row in rows.doubtful:
-        yield from _parts(row, is_decided=False, shows_possible=True)
-
-
-def _parts(row: Row, *, is_decided: bool, shows_possible: bool) -> Iterator[tuple[Row, bool]]:
-    if row.spans or not (row.members or row.possible):
-        yield row, is_decided
-        return
-    for member in row.members:
-        yield from _parts(member, is_decided=is_decided, shows_possible=shows_possible)
-    for member in row.possible if shows_possible else ():
-        yield from _parts(member, is_decided=False, shows_possible=True)
 
 
 def _evidence(
@@ -249,6 +232,7 @@ class Answer(ShownInNotebooks):
         understood: How the question was understood; None if it was planned unchanged.
         agreement: How far independent plans agree; None for a single plan.
         record: The fields that the steps of the plan extract; None for other plans.
+        provenance: The steps and the text of the document that the answer derives from.
         schema: The schema of a typed answer.
     """
 
@@ -272,6 +256,7 @@ class Answer(ShownInNotebooks):
     agreement: Agreement | None = None
     document_notes: tuple[str, ...] = ()
     record: Record | None = None
+    provenance: Provenance = field(default_factory=Provenance, repr=False)
     schema: Schema | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -444,6 +429,7 @@ class Answer(ShownInNotebooks):
             "unverified_quotes": [quote.to_dict() for quote in self.unverified],
             **({"notes": list(self.notes)} if self.notes else {}),
             **({} if self.agreement is None else {"agreement": self.agreement.to_dict()}),
+            "provenance": self.provenance.to_dict(),
             "steps": [step.to_dict() for step in self.steps],
             "coverage": self.coverage,
             "usage": {
@@ -509,6 +495,9 @@ def compose(
         given = {reference.name for reference in graph.composer.references()}
         others = [part for part in parts if part.output not in given]
         composed += tuple((f"\n\n{part.line}", part.evidence) for part in others)
+    sources = {each.output: each.sources for each in results if each.sources is not None}
+    by_step, provenance = provenance_by_step(graph, sources, document)
+    results = [replace(each, provenance=by_step.get(each.output)) for each in results]
     outputs = [(name, rows) for name in graph.parts if (rows := by_output[name].rows) is not None]
     return Answer(
         question=graph.checked.plan.question or "",
@@ -527,6 +516,7 @@ def compose(
         parts=parts,
         composed=composed,
         record=_united_record(results),
+        provenance=provenance,
         rows=row_evidence(
             outputs, document, fetched, [each.cited for each in results if each.cited is not None]
         ),

@@ -94,6 +94,8 @@ class Context:
     texts: tuple[str, ...]
     coverage: float
     fetched: Fetched | None = None
+    spans: tuple[Span, ...] | None = None
+    """The spans of the text that are shown; None for all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,8 @@ async def _retrieve(text: str, limit: int, how: Shown) -> Context:
     ranked = await order(how.searcher, how.query, [atom.text for atom in atoms])
     best = [_Ranked(atoms[i].span, atoms[i].n_tokens) for i in ranked]
     spans, shown = await off_loop(len(text), partial(_fitting, text, best, limit, how))
-    return Context("retrieve", (shown,), _n_covered(spans) / max(1, len(text)))
+    coverage = _n_covered(spans) / max(1, len(text))
+    return Context("retrieve", (shown,), coverage, spans=_with_heads(spans, how))
 
 
 async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
@@ -227,7 +230,16 @@ async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
         if any(hit.span.start <= span.start and span.end <= hit.span.end for span in shown_spans)
     )
     coverage = _n_covered(shown_spans) / max(1, len(text))
-    return Context("retrieve", (shown.lstrip("\n"),), coverage, replace(fetched, hits=hits))
+    fetched = replace(fetched, hits=hits)
+    return Context(
+        "retrieve", (shown.lstrip("\n"),), coverage, fetched, _with_heads(shown_spans, how)
+    )
+
+
+def _with_heads(spans: Sequence[Span], how: Shown) -> tuple[Span, ...]:
+    """The spans that are shown, with those of the headers and captions above rows of tables."""
+    tables = (table for span in spans for table in how.apart.tables(span)) if how.apart else ()
+    return (*spans, *(table.head_span for table in tables))
 
 
 def _fitting(

@@ -36,6 +36,7 @@ from pearl.interpreter.composing import compose_answer, composed_result
 from pearl.interpreter.context import Context, ContextLimits, off_loop, step_error
 from pearl.interpreter.flows import as_input, contents
 from pearl.interpreter.parts import answer_parts
+from pearl.interpreter.provenance import Sources, heads_of, sources_of
 from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.results import StepResult, computed, void
 from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
@@ -139,6 +140,8 @@ class _Interpreter:
         if result.fetched is not None:
             self._trace.append(retrieved(step.output, result.fetched))
         result = replace(result, duration_s=time.monotonic() - began)
+        n_characters = 100 * sum(len(each.rows or ()) for each in (result, *results.values()))
+        result = await off_loop(n_characters, partial(self._with_sources, step, result, results))
         self._trace.append(result.event)
         return result
 
@@ -194,12 +197,48 @@ class _Interpreter:
             usage=read.usage, shown=shown, reply=read.text, quotes=read.reply.quotes,
             state=read.reply.state, why=read.reply.why, truncated=read.truncated,
         )  # fmt: skip
+        if action.name == FIGURE_ACTION or step.output in self._calls.beside:
+            spans = self._calls.beside.get(step.output, ())
+            result = replace(result, sources=Sources(spans, self._calls.whole_document))
         if context is None:
             return result
+        if shown is None and context.spans is not None:
+            result = replace(result, sources=Sources(context.spans, self._calls.whole_document))
         return replace(
             result, context=context.strategy, coverage=context.coverage if shown is None else None,
             fetched=context.fetched,
         )  # fmt: skip
+
+    def _with_sources(
+        self, step: Step, result: StepResult, before: Mapping[str, StepResult]
+    ) -> StepResult:
+        """The result with the text of the document that it derives from."""
+        document, action = self._calls.document, self._graph.checked.action(step)
+        rows, own = result.rows, result.sources or Sources()
+        whole = self._calls.whole_document if any(r.is_context for r in step.references()) else ()
+        is_divided = action.name == "SPLIT" and action.is_native
+        if action.searches:
+            fetched = result.fetched.hits if whole and result.fetched is not None else ()
+            own = Sources(tuple(hit.span for hit in fetched), whole, is_by_row=True)
+        elif is_divided and whole and rows is not None:
+            own = Sources(whole, whole, heads_of(document, rows.every), is_by_row=True)
+        elif is_divided:
+            # A part of a row keeps the row's fields, whose text may stand in another part.
+            given = (each.rows or () for each in _inputs(step, before))
+            fields = (
+                (text, row.text) for rows in given for row in rows for text in row.fields.values()
+            )
+            own = Sources(
+                is_by_row=not any(text and text in whole_row for text, whole_row in fields)
+            )
+        elif action.is_native and not action.composes and result.sources is None:
+            own = Sources(whole, whole, is_by_row=not whole)
+        own = replace(
+            own, spans=own.spans or (() if action.searches else whole), among=own.among or whole
+        )
+        known = {name: (each.sources or Sources(), each.rows) for name, each in before.items()}
+        sources = sources_of(step, action, rows, own, known, document.text)
+        return replace(result, sources=sources)
 
     async def _compose(
         self, step: Step, action: Action, before: Mapping[str, StepResult]
@@ -211,15 +250,17 @@ class _Interpreter:
         names = [reference.name for reference in step.references()]
         make = partial(answer_parts, self._graph, before, names, evidence)
         parts = await off_loop(sum(len(result.reply) for result in before.values()), make)
+        quoted = Sources(tuple(evidence[n - 1].span for part in parts for n in part.evidence))
         if self._calls.limits.compose == "off":
-            return composed_result(step, action, parts)
+            return replace(composed_result(step, action, parts), sources=quoted)
         question = step.arguments[0]
         asked = (
             question.value
             if isinstance(question, String)
             else (self._graph.checked.plan.question or "")
         )
-        return await compose_answer(step, action, asked, parts, evidence, self._asker)
+        composed = await compose_answer(step, action, asked, parts, evidence, self._asker)
+        return replace(composed, sources=quoted)
 
     def _of_its_company(
         self,

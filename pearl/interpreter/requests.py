@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
-from pearl.actions.searching import SearchedDocument, placed, shown_with_tables
-from pearl.actions.values import Value, as_text
+from pearl.actions.searching import SearchedDocument, placed, shown_by_document, with_tables
+from pearl.actions.values import FetchedPassage, Value, as_text
 from pearl.documents.document import Document
 from pearl.documents.evidence import Verifier
 from pearl.documents.evidence.finding import TableRowFinder
@@ -17,6 +17,7 @@ from pearl.documents.table.apart import TablesApart
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String, is_data
 from pearl.dsl.signatures import ValueType
+from pearl.errors import Span
 from pearl.interpreter.context import (
     Context,
     ContextLimits,
@@ -57,6 +58,8 @@ class RequestBuilder:
         self.searcher = searcher or Searcher()
         self.searched = SearchedDocument(document)
         self.document = document
+        self.beside: dict[str, tuple[Span, ...]] = {}
+        """The spans of passages, with the tables beside them, that steps read in place of the document."""
         self._text = document.text
         self._question = graph.checked.plan.question or ""
         self._n_tokens: dict[str, int] = {}
@@ -115,6 +118,11 @@ class RequestBuilder:
         """Looks quotes up in the document."""
         return Verifier(self._text, TableRowFinder(self.document))
 
+    @property
+    def whole_document(self) -> tuple[Span, ...]:
+        """The whole document as a span."""
+        return (Span(0, len(self._text)),)
+
     def length(self, step: Step) -> int:
         """Number of characters of the document in a step's arguments."""
         return len(self._text) * any(map(_is_context, step.arguments))
@@ -161,7 +169,9 @@ class RequestBuilder:
             if isinstance(argument, ListLiteral) or is_data(argument):
                 inputs.add(parameter.name)
         if passages is not None:
-            document = shown = self._in_place(passages, " ".join(text for _, text in arguments))
+            document = shown = self._in_place(
+                step, passages, " ".join(text for _, text in arguments)
+            )
         task = ActionTask(
             step.output, action, tuple(arguments), document, step.explanation, self._question,
             frozenset(inputs), self.graph.gives[step.output],
@@ -169,14 +179,24 @@ class RequestBuilder:
         )  # fmt: skip
         return task, shown
 
-    def _in_place(self, given: Value, query: str) -> str:
+    def _in_place(self, step: Step, given: Value, query: str) -> str:
         """The text in place of the document: passages under the names of their documents, with tables."""
         if not isinstance(given, Rows):
             return as_text(given)
         is_found = all("rank" in row.fields and row.value == row.text for row in given.rows)
         if not is_found or not self.searched.is_corpus:
             return given.as_context()
-        return shown_with_tables([placed(row, 0, 0.0) for row in given.rows], query, self.searched)
+        passages = [placed(row, 0, 0.0) for row in given.rows]
+        passages = with_tables(passages, query, self.searched)
+        self.beside[step.output] = tuple(map(self._whole_span, passages))
+        return shown_by_document(passages)
+
+    def _whole_span(self, passage: FetchedPassage) -> Span:
+        """The span of a passage, from the header that is shown above its rows."""
+        span = passage.span
+        header = passage.text[: max(0, len(passage.text) - (span.end - span.start))]
+        start = self._text.rfind(header, 0, span.start) if header else -1
+        return Span(start, span.end) if start >= 0 else span
 
     def request(self, task: ActionTask) -> Request:
         """The request of a task."""

@@ -13,6 +13,7 @@ from pearl.documents.record import Record
 from pearl.documents.rows import Rows, shortened
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
+from pearl.interpreter.provenance import Provenance, Sources
 from pearl.llm import Usage
 from pearl.replies.typed import State
 from pearl.trace import StepFinished
@@ -64,6 +65,8 @@ class StepResult:
     composed: tuple[tuple[str, tuple[Evidence, ...]], ...] = field(default=(), repr=False)
     composed_notes: tuple[str, ...] = ()
     record: Record | None = field(default=None, repr=False)
+    sources: Sources | None = field(default=None, repr=False)
+    provenance: Provenance | None = field(default=None, repr=False)
 
     @property
     def text(self) -> str:
@@ -102,6 +105,7 @@ class StepResult:
             **({"truncated": self.truncated} if self.truncated else {}),
             **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
             **({} if self.record is None else {"record": self.record.to_dict()}),
+            **({} if self.provenance is None else {"provenance": self.provenance.to_dict()}),
             "quotes": list(self.quotes),
             "native": self.is_native,
             "context": self.context,

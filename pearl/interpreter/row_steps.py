@@ -36,6 +36,7 @@ from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.context import ContextOverflowError, step_error
 from pearl.interpreter.prompt import items_messages
+from pearl.interpreter.provenance import Sources
 from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.results import StepResult, rows_undecided
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
@@ -279,6 +280,8 @@ class RowReader:
             state="undecided" if n_undecided else "found" if result else "nothing",
             why=rows_undecided(result, len(rows)), verdicts=verdicts,
             fetched=self._ranked(result, is_scored=is_scored),
+            # A line about one row may repeat the text of another row in its batch.
+            sources=Sources(is_by_row=task.kind != "line" or self._row_step.is_each),
         )  # fmt: skip
 
     def _ranked(self, rows: Rows, *, is_scored: bool) -> Fetched | None:

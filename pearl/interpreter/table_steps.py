@@ -15,6 +15,7 @@ from pearl.dsl.signatures import Action
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.context import ContextLimits, ContextOverflowError, off_loop
+from pearl.interpreter.provenance import Sources, heads_of
 from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.interpreter.results import Cited, StepResult, computed, void
 from pearl.llm import LookupTask, Message, Request, TableColumn, Usage
@@ -140,7 +141,13 @@ async def read_table(
         result = void(step, action, str(error))
     else:
         value = await asyncio.to_thread(_value, answer, asked.found)
-        result = replace(computed(step, action, value), cited=_cited(answer, asked.found))
+        # SQL may return any text of the prompt, which shows other rows.
+        is_by_row = isinstance(answer.query, Query)
+        heads = heads_of(asker.calls.document, asked.found.rows) if is_by_row else ()
+        result = replace(
+            computed(step, action, value), cited=_cited(answer, asked.found),
+            sources=Sources(heads=heads, is_by_row=is_by_row),
+        )  # fmt: skip
         event = LookedUp(
             step=step.output, table=asked.found.label, query=_written(answer.query),
             n_lines=answer.n_lines, n_undecided=len(answer.undecided), n_repairs=answer.n_repairs,
