@@ -237,9 +237,12 @@ async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
 
 
 def _with_heads(spans: Sequence[Span], how: Shown) -> tuple[Span, ...]:
-    """The spans that are shown, with those of the headers and captions above rows of tables."""
-    tables = (table for span in spans for table in how.apart.tables(span)) if how.apart else ()
-    return (*spans, *(table.head_span for table in tables))
+    """The spans that are shown, with the whole rows of tables that they overlap, and the headers above."""
+    shown = list(spans)
+    for span in spans:
+        for table in how.apart.tables(span) if how.apart else ():
+            shown += [table.head_span, *(table.rows[i][0] for i in table.within(span))]
+    return tuple(shown)
 
 
 def _fitting(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Literal
 
 from pearl.actions import by_search, native
@@ -231,13 +232,17 @@ class _Interpreter:
             own = Sources(
                 is_by_row=not any(text and text in whole_row for text, whole_row in fields)
             )
+        elif action.asks_table and not own.is_by_row:
+            # Its prompt has the notes on the rows, which may name columns of rows that were left out.
+            known = (each.sources.among for each in _inputs(step, before) if each.sources)
+            own = Sources((*whole, *chain.from_iterable(known)))
         elif action.is_native and not action.composes and result.sources is None:
             own = Sources(whole, whole, is_by_row=not whole)
         own = replace(
             own, spans=own.spans or (() if action.searches else whole), among=own.among or whole
         )
-        known = {name: (each.sources or Sources(), each.rows) for name, each in before.items()}
-        sources = sources_of(step, action, rows, own, known, document.text)
+        earlier = {name: (each.sources or Sources(), each.rows) for name, each in before.items()}
+        sources = sources_of(step, action, rows, own, earlier, document.text)
         return replace(result, sources=sources)
 
     async def _compose(

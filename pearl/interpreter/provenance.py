@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from pearl.documents.document import Document, part_spans
-from pearl.documents.rows import Row, Rows
+from pearl.documents.rows import DOCUMENT, Row, Rows
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, Reference, Step
 from pearl.dsl.signatures import Action
@@ -59,16 +59,23 @@ def merged(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
 
 def heads_of(document: Document, rows: Iterable[Row]) -> tuple[Span, ...]:
     """The text above each table whose columns are named there, within its file."""
+    text = document.text
     starts = [0, *(start for _, start in document.parts)]
     heads: list[Span] = []
     end = 0
+    last: tuple[str, ...] = ()
     for row in rows:
-        start = row.spans[0].start if row.spans else end
-        above = document.text[end:start] if start > end else ""
-        if above.strip() and not all(name in row.text for name in row.fields):
-            file = starts[bisect_right(starts, start) - 1]
-            heads.append(Span(max(end, file, start - MAX_HEAD), start))
-        end = max(end, row.spans[-1].end) if row.spans else end
+        start, names = row.spans[0].start if row.spans else end, tuple(row.fields)
+        is_apart = start > end and bool(text[end:start].strip())
+        elsewhere = [name for name in names if name != DOCUMENT and name not in row.text]
+        if elsewhere and (is_apart or names != last):
+            first = max(starts[bisect_right(starts, start) - 1], start - MAX_HEAD)
+            if is_apart:
+                first = max(first, end)
+            else:  # the header is a row, too
+                first = max(first, min(text.rfind(name, first, start) for name in elsewhere))
+            heads += [Span(first, start)] if first < start else []
+        end, last = max(end, row.spans[-1].end) if row.spans else end, names
     return tuple(heads)
 
 

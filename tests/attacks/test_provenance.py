@@ -1,0 +1,218 @@
+"""Row S24: no source is missing from the provenance of a value, whatever the plan."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from pearl import Document, Pearl
+from pearl.actions.values import Scalar, as_text
+from pearl.documents.document import join
+from pearl.documents.rows import Row, Rows
+from pearl.errors import PearlError
+from pearl.interpreter.answer import Answer
+from pearl.interpreter.provenance import Provenance, Source
+from pearl.llm import ItemsTask, LookupTask, Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.retrieval.corpus import CorpusDocument
+from pearl.retrieval.index import Index
+from tests.models import item_lines
+from tests.suite import Trial
+
+MARKER = re.compile(r"\bqx[a-z]{6}\b")
+LABELS = '["fruit", "root"]'
+UNITS = ("record", "entry", "sentence", "paragraph", "line")
+
+
+class Drawn:
+    """Random documents of words that occur once, and random plans over them."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.draw = draw
+        self.document = self._document()
+        self.steps = [f'1. v1 = SPLIT(CTX, "{draw.choice(UNITS[:2])}") : Rows']
+        self.rows = ["v1"]
+        self.texts: list[str] = []
+        self.plan = ""
+        for _ in range(draw.randint(2, 8)):
+            self._add()
+        if draw.random() < 0.3 and len(self.rows + self.texts) > 1:
+            last = self.draw.sample(self.rows + self.texts, min(3, len(self.rows + self.texts)))
+            self.steps.append(
+                f'{len(self.steps) + 1}. v = ANSWER("What?", {", ".join(last)}) : All'
+            )
+        self.plan = "\n".join(self.steps)
+
+    def marker(self) -> str:
+        return "qx" + "".join(self.draw.choices("abcdefghijklmnopqrstuvwxyz", k=6))
+
+    def _document(self) -> Document:
+        draw, mark = self.draw, self.marker
+        n = draw.randint(3, 25)
+        table = [
+            f"item,{mark()},n",
+            *(f"{mark()},{draw.choice(('tea', 'oak'))},{i}" for i in range(n)),
+        ]
+        prose = "\n\n".join(f"The {mark()} is of tea. It has {i} {mark()} now." for i in range(n))
+        lines = [f"Item: {mark()} || n: {i % 3} || Kind: tea" for i in range(n)]
+        marked = [f"The {mark()} in millions:", "", f"| item | {mark()} | n |", "|---|---|---|",
+                  *(f"| {mark()} | oak | {i} |" for i in range(n))]  # fmt: skip
+        texts = ["\n".join(table), prose, "\n".join(lines), f"{prose}\n\n" + "\n".join(marked)]
+        draw.shuffle(texts)
+        files = [(f"file{i}.txt", text) for i, text in enumerate(texts[: draw.randint(1, 4)])]
+        if len(files) == 1:
+            return Document(files[0][1], "one.txt")
+        if draw.random() < 0.5:
+            return Index.build([CorpusDocument(*file) for file in files]).document()
+        return join([Document(text, name) for name, text in files])
+
+    def _add(self) -> None:
+        draw, name = self.draw, f"v{len(self.steps) + 1}"
+        one, two = draw.choice(self.rows), draw.choice(self.rows)
+        text = draw.choice([*self.texts, '"the tea"'])
+        given = draw.choice(["CTX", "CTX", one, *self.texts])
+        ways = [
+            (f'SPLIT({draw.choice(["CTX", one])}, "{draw.choice(UNITS)}")', True),
+            (f"RETRIEVE({draw.choice(['CTX', one])}, {text}, {draw.randint(1, 4)})", True),
+            (f'WHERE({one}, "n", "at most", "{draw.randint(0, 5)}")', True),
+            (f'WHERE({one}, "text", "contains", {text})', True),
+            (f'FIELD({one}, "{draw.choice(("item", "Item", "n", "text", "Document"))}")', True),
+            (f"SAMPLE({one}, 2)", True),
+            (f'GROUP({one}, "{draw.choice(("item", "n", "Document"))}")', True),
+            (f'COUNT_BY({one}, "n")', True),
+            (f"RANKED({one})", True), (f"UNIQUE({one})", True), (f"SORT({one})", True),
+            (f"MOST({one})", False), (f"FIRST({one})", False), (f"COUNT({one})", False),
+            (f"CONCAT({one}, {text})", False), (f"SHOW({one}, {two})", True),
+            (f"UNION({one}, {two})", True), (f"DIFFERENCE({one}, {two})", True),
+            (f"INTERSECT({one}, {two})", True), (f"PAIRS({one}, {two})", True),
+            (f'MATCH({one}, {two}, "n")', True), (f"NEAR({one}, {two}, 1)", True),
+            (f"FILTER({one}, {text})", True), (f'MAP({one}, "its kind")', True),
+            (f'CLASSIFY({one}, {draw.choice([LABELS, two])}, "its kind")', True),
+            (f"TOP({one}, {text}, 2)", True), (f"RERANK({one}, {text}, 2)", True),
+            (f"EACH_SUMMARIZE({one})", True), (f"EACH_FIND({one}, {text})", True),
+            (f'EACH_EXTRACT({one}, "item: str, n: int")', True),
+            (f'EXTRACT({given}, "item: str, n: int")', False),
+            (f'EXTRACT_ALL({given}, "item: str")', True),
+            (f'LOOKUP({draw.choice(["CTX", one])}, "How many tea?")', True),
+            (f"FIND({given}, {text})", False), (f"LIST_ALL({given}, {text})", False),
+            (f"COMPARE({given}, {text}, {one})", False), (f"SUMMARIZE({given})", False),
+        ]  # fmt: skip
+        call, is_rows = draw.choice(ways)
+        self.steps.append(f"{len(self.steps) + 1}. {name} = {call} : Step")
+        (self.rows if is_rows else self.texts).append(name)
+
+    def reply(self, request: Request) -> str:
+        """All markers of the prompt, in the form of the reply."""
+        draw, task, prompt = self.draw, request.task, request.prompt
+        markers = list(dict.fromkeys(MARKER.findall(prompt)))
+        if isinstance(task, ItemsTask):
+            if task.kind == "pick":
+                return "\n".join(map(str, draw.sample(range(1, len(task.items) + 1), task.n_picks)))
+            values = {"yes_no": ("yes", "no"), "label": task.labels, "rating": ("0", "7"),
+                      "line": (" ".join(markers[:30]) or "x",)}  # fmt: skip
+            return item_lines(request, lambda item: draw.choice(values[task.kind]))
+        if isinstance(task, LookupTask):
+            columns = [column.name for column in task.columns]
+            if draw.random() < 0.3:
+                return f"SELECT '{' '.join(markers[:20])}' AS a, row_id FROM rows LIMIT 2"
+            where = {"column": draw.choice(columns), "op": "contains", "value": ["tea"]}
+            shown = {"select": [draw.choice(columns)], "where": where}
+            counted = {
+                "aggregate": [{"function": "count", "column": draw.choice(columns)}],
+                "group": [columns[0]],
+            }
+            return json.dumps(draw.choice([shown, counted, {"where": where}, {"limit": 2}]))
+        if getattr(task, "action", None) is not None and task.action.extracts:  # type: ignore[union-attr]
+            claims = [{"value": word, "quote": word} for word in markers]
+            if task.action.extracts_all:  # type: ignore[union-attr]
+                return json.dumps({"rows": [{"item": claim} for claim in claims]})
+            return json.dumps({"item": claims[0] if claims else None, "n": None})
+        said = " ".join(markers) or "Nothing."
+        form = request.task.gives.name if hasattr(request.task, "gives") else ""
+        if form == "LIST":
+            return "\n".join(f"- {word}" for word in markers) or "Nothing found."
+        return {"NUMBER": "7", "BOOL": "yes"}.get(form, f"It says {said} [1].")
+
+
+def told(value: object) -> Iterator[str]:
+    """Every text that a value holds."""
+    match value:
+        case Scalar():
+            yield as_text(value)
+            yield from told(value.rows)
+        case Rows():
+            yield as_text(value)
+            for row in value.every:
+                yield from told(row)
+        case Row():
+            yield from (row for row in (value.value, value.text) if row)
+            for name, text in value.fields.items():
+                yield f"{name} {text or ''}"
+            for row in (*value.members, *value.possible):
+                yield from told(row)
+        case _:
+            yield as_text(value)  # type: ignore[arg-type]
+
+
+def missing(texts: Iterator[str] | Sequence[str], of: Provenance, document: Document) -> set[str]:
+    """The markers of texts that no source has."""
+    read = " ".join(part for source in of.sources for part in parts(source, document))
+    return {word for text in texts for word in MARKER.findall(text)} - set(MARKER.findall(read))
+
+
+def parts(source: Source, document: Document) -> Iterator[str]:
+    """The texts of a source, by the names of its documents."""
+    starts = dict(document.parts) if source.n_documents == 1 else {}
+    at = starts.get(source.document, 0)
+    for span in source.spans:
+        yield document.text[at + span.start : at + span.end]
+
+
+def run(drawn: Drawn, **settings: object) -> Answer:
+    pearl = Pearl(Scripted(drawn.reply), prefix="off", **settings)  # type: ignore[arg-type]
+    return asyncio.run(pearl.execute(drawn.plan, drawn.document))
+
+
+SMALL = {"window": 1_100, "max_output_tokens": 200}
+SETTINGS: Sequence[dict[str, object]] = (
+    {}, {"apart": True}, SMALL, {"apart": True, **SMALL}, {"items_per_call": 2},
+    {"context": "retrieve", **SMALL}, {"context": "retrieve", "apart": True, **SMALL},
+)  # fmt: skip
+
+
+@pytest.mark.row("S24", "provenance by value")
+def test_no_source_is_missing(trial: Trial) -> None:
+    n_plans = trial.n(ci=200, nightly=1_000, release=20_000)
+    n_values = n_markers = n_drawn = n_done = n_narrow = 0
+    lost: list[str] = []
+    while n_done < n_plans:
+        n_drawn += 1
+        drawn = Drawn(random.Random(f"{trial.seed} {n_drawn}"))
+        try:
+            answer = run(drawn, **trial.random.choice(SETTINGS))
+        except PearlError:  # a step has no rows, or not the field
+            continue
+        n_done += 1
+        values: list[tuple[Iterator[str], Provenance | None]] = [
+            (told(step.value), step.provenance) for step in answer.steps
+        ]
+        for texts, provenance in [*values, (iter([answer.text]), answer.provenance)]:
+            assert provenance is not None
+            held = list(texts)
+            n_values += 1
+            n_markers += len({word for text in held for word in MARKER.findall(text)})
+            n_narrow += bool(provenance.chosen_from)
+            if gone := missing(held, provenance, drawn.document):
+                lost.append(f"{n_drawn}: {gone} {drawn.plan}")
+    trial.figure("plans", n_done)
+    trial.figure("plans drawn", n_drawn)
+    trial.figure("values", n_values)
+    trial.figure("marker words in values", n_markers)
+    trial.figure("values with a part of the document", n_narrow, at_least=n_values / 10)
+    trial.figure("values with a missing source", len(lost), at_most=0)
+    print("\n\n".join(lost[:3]))
