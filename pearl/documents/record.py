@@ -46,6 +46,7 @@ class FieldResult:
         evidence: The passages that bear the value out.
         candidates: The values that are possible, if it is undecided.
         entries: The entries of a list, each with its fields; a list of plain values has the one field `value`.
+        step: The step that extracts it; "" in an entry.
     """
 
     state: FieldState
@@ -55,6 +56,7 @@ class FieldResult:
     evidence: tuple[Evidence, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     entries: tuple[Mapping[str, FieldResult], ...] = ()
+    step: str = ""
 
     @property
     def plain(self) -> Any:
@@ -100,6 +102,7 @@ class FieldResult:
             **({"evidence": evidence} if evidence else {}),
             **({"candidates": candidates} if candidates else {}),
             **({"entries": entries} if entries else {}),
+            **({"step": self.step} if self.step else {}),
         }
 
 

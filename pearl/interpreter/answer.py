@@ -530,7 +530,8 @@ def _united_record(results: Sequence[StepResult]) -> Record | None:
     records = [(result.output, result.record) for result in results if result.record is not None]
     for output, record in records:
         for name, result in record.fields.items():
-            fields[f"{output}.{name}" if name in fields else name] = result
+            unused = f"{output}.{name}" if name in fields else name
+            fields[unused] = replace(result, step=output)
     return Record(fields) if records else None
 
 

@@ -79,6 +79,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What a value derives from: the steps, and the text of documents for people."""
+
+    steps: tuple[str, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ShownStep:
     """A step with its calls."""
 
@@ -92,6 +100,7 @@ class ShownStep:
     context: str = ""
     coverage: float | None = None
     n_calls: int = 0
+    origin: Origin = Origin()
     finished: StepFinished | None = None
     error: str = ""
     calls: tuple[ModelCalled | CallFailed, ...] = ()
@@ -128,6 +137,7 @@ class Result:
     n_cached_tokens: int | None
     n_output_tokens: int | None
     seconds: float | None
+    origin: Origin = Origin()
     events: tuple[Event, ...] = ()
     started: RunStarted | None = None
     problems: tuple[str, ...] = ()
@@ -204,6 +214,17 @@ class Untrusted:
         if value is None or (isinstance(value, list) and all(type(v) is int for v in value)):
             return tuple(value or ())
         self._wrong(name, "list of numbers")
+        return ()
+
+    def spans(self, name: str) -> tuple[Span, ...]:
+        """Pairs of offsets."""
+        value = self._data.get(name) or []
+        if isinstance(value, list) and all(
+            isinstance(pair, list) and len(pair) == 2 and all(type(n) is int for n in pair)
+            for pair in value
+        ):
+            return tuple(Span(*pair) for pair in value)
+        self._wrong(name, "list of spans")
         return ()
 
     def cells(self, name: str) -> dict[str, str]:
@@ -309,6 +330,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         n_cached_tokens=usage.whole("cached_tokens"),
         n_output_tokens=usage.whole("output_tokens"),
         seconds=row.number("duration_s"),
+        origin=_origin(row.inner("provenance")),
         events=record.events,
         started=started,
         problems=tuple(dict.fromkeys(problems)),
@@ -342,6 +364,31 @@ def _places(row: Untrusted) -> Iterator[Place]:
         text = text or each.any("value")
         page = each.whole("page")
         yield Place(number, text, "", source, span, steps, note, "", True, fields, tuple(cells), page)  # fmt: skip
+
+
+def _origin(provenance: Untrusted) -> Origin:
+    sources, chosen = (
+        ", ".join(map(_told_source, provenance.objects(name)))
+        for name in ("sources", "chosen_from")
+    )
+    told = [sources, f"chosen from {chosen}" if chosen else ""]
+    return Origin(provenance.texts("steps"), "; ".join(filter(None, told)))
+
+
+def _told_source(source: Untrusted) -> str:
+    """A document, and how much of it."""
+    spans, n, n_documents = (
+        source.spans("spans"),
+        source.whole("characters"),
+        source.whole("documents"),
+    )
+    of = f"{n_documents:,} documents, " if n_documents else ""
+    n_read = sum(span.end - span.start for span in spans)
+    if n_read == n:
+        return f"{source.text('document')} ({of}whole)"
+    places = "1 passage" if len(spans) == 1 else f"{len(spans):,} passages"
+    share = f", {100 * n_read / n:.2g} %" if n else ""
+    return f"{source.text('document')} ({of}{places}{share})"
 
 
 def _part(part: Untrusted) -> Part:
@@ -424,6 +471,7 @@ def _steps(row: Untrusted, events: Sequence[Event]) -> Iterator[ShownStep]:
             context=each.text("context"),
             coverage=each.number("coverage"),
             n_calls=each.whole("calls") or 0,
+            origin=_origin(each.inner("provenance")),
         )
         for each in row.objects("steps")
     ]
