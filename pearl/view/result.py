@@ -30,6 +30,9 @@ STATUSES = (
     "answered", "degraded", "nothing_found", "undecided", "refused", "failed", "unfinished", "planned",
 )  # fmt: skip
 
+MAX_SOURCES = 6
+"""Maximum documents that a line names."""
+
 _DOUBTS = {
     "missing": "not in the document",
     "given": "not in the document, but in the input of the step",
@@ -367,28 +370,25 @@ def _places(row: Untrusted) -> Iterator[Place]:
 
 
 def _origin(provenance: Untrusted) -> Origin:
-    sources, chosen = (
-        ", ".join(map(_told_source, provenance.objects(name)))
-        for name in ("sources", "chosen_from")
-    )
-    told = [sources, f"chosen from {chosen}" if chosen else ""]
-    return Origin(provenance.texts("steps"), "; ".join(filter(None, told)))
+    told = []
+    for name, before in (("sources", ""), ("chosen_from", "chosen from ")):
+        sources = list(map(_told_source, provenance.objects(name)))
+        left = len(sources) - MAX_SOURCES
+        more = [f"{left:,} more document{'s' * (left > 1)}"] if left > 0 else []
+        if sources:
+            told.append(before + ", ".join([*sources[:MAX_SOURCES], *more]))
+    return Origin(provenance.texts("steps"), "; ".join(told))
 
 
 def _told_source(source: Untrusted) -> str:
     """A document, and how much of it."""
-    spans, n, n_documents = (
-        source.spans("spans"),
-        source.whole("characters"),
-        source.whole("documents"),
-    )
-    of = f"{n_documents:,} documents, " if n_documents else ""
+    spans, n = source.spans("spans"), source.whole("characters") or 0
+    if n_documents := source.whole("documents"):
+        return f"all {n_documents:,} documents"
     n_read = sum(span.end - span.start for span in spans)
-    if n_read == n:
-        return f"{source.text('document')} ({of}whole)"
     places = "1 passage" if len(spans) == 1 else f"{len(spans):,} passages"
-    share = f", {100 * n_read / n:.2g} %" if n else ""
-    return f"{source.text('document')} ({of}{places}{share})"
+    how_much = "whole" if n_read >= n else f"{places}, {100 * n_read / n:.2g} %"
+    return f"{source.text('document')} ({how_much})"
 
 
 def _part(part: Untrusted) -> Part:

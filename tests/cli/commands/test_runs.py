@@ -227,7 +227,7 @@ def test_rows_are_those_of_the_schema(pearl: Terminal) -> None:
         validator.validate(row)
     answered, failed = SCHEMA["oneOf"]
     passed_on = {"id", "gold", "status", "question", "document"}
-    assert {*answered["required"], *passed_on, "markdown", "parts"} == set(rows[0])
+    assert {*answered["required"], *passed_on, "markdown", "parts", "provenance"} == set(rows[0])
     assert {*failed["required"], *passed_on} == set(rows[2])
     assert not validator.is_valid({**ANSWERED, "status": "failed"})
 
