@@ -36,7 +36,7 @@ from pearl.interpreter.parts import (
     labelled_text,
     marked,
 )
-from pearl.interpreter.provenance import Provenance, leaves, provenance_by_step
+from pearl.interpreter.provenance import Provenance, leaves, provenance_of
 from pearl.interpreter.results import Cited, StepResult
 from pearl.llm import Usage
 from pearl.notebooks import ShownInNotebooks
@@ -496,8 +496,8 @@ def compose(
         others = [part for part in parts if part.output not in given]
         composed += tuple((f"\n\n{part.line}", part.evidence) for part in others)
     sources = {each.output: each.sources for each in results if each.sources is not None}
-    by_step, provenance = provenance_by_step(graph, sources, document)
-    results = [replace(each, provenance=by_step.get(each.output)) for each in results]
+    provenance = provenance_of(graph, sources, document)
+    results = [replace(each, provenance=provenance[each.output]) for each in results]
     outputs = [(name, rows) for name in graph.parts if (rows := by_output[name].rows) is not None]
     return Answer(
         question=graph.checked.plan.question or "",
@@ -516,7 +516,7 @@ def compose(
         parts=parts,
         composed=composed,
         record=_united_record(results),
-        provenance=provenance,
+        provenance=provenance[""],
         rows=row_evidence(
             outputs, document, fetched, [each.cited for each in results if each.cited is not None]
         ),

@@ -16,7 +16,7 @@ from pearl.actions.searching import SearchedDocument, order, with_tables
 from pearl.actions.values import Fetched
 from pearl.documents.document import AT_ONCE, heading
 from pearl.documents.passages import chunks
-from pearl.documents.table.apart import LABELS, Atom, TablesApart
+from pearl.documents.table.apart import LABELS, MAX_CAPTION, Atom, TablesApart
 from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import Step
 from pearl.errors import ExecutionError, PearlError, Span, UsageError, suggest
@@ -237,11 +237,13 @@ async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
 
 
 def _with_heads(spans: Sequence[Span], how: Shown) -> tuple[Span, ...]:
-    """The spans that are shown, with the whole rows of tables that they overlap, and the headers above."""
+    """The spans that are shown, with the whole rows of tables that they overlap, and the lines above a table."""
     shown = list(spans)
     for span in spans:
         for table in how.apart.tables(span) if how.apart else ():
-            shown += [table.head_span, *(table.rows[i][0] for i in table.within(span))]
+            above = max(0, table.span.start - MAX_CAPTION)  # may name a scale
+            shown.append(Span(above, table.rows[0][0].start))
+            shown += (table.rows[i][0] for i in table.within(span))
     return tuple(shown)
 
 

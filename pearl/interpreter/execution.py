@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import chain
 from typing import Literal
 
 from pearl.actions import by_search, native
@@ -27,6 +26,7 @@ from pearl.errors import (
     ModelError,
     PausedError,
     PearlError,
+    Span,
     UsageError,
 )
 from pearl.interpreter.agreement import Agreement, PlanAnswer
@@ -198,13 +198,10 @@ class _Interpreter:
             usage=read.usage, shown=shown, reply=read.text, quotes=read.reply.quotes,
             state=read.reply.state, why=read.reply.why, truncated=read.truncated,
         )  # fmt: skip
-        if action.name == FIGURE_ACTION or step.output in self._calls.beside:
-            spans = self._calls.beside.get(step.output, ())
-            result = replace(result, sources=Sources(spans, self._calls.whole_document))
         if context is None:
             return result
         if shown is None and context.spans is not None:
-            result = replace(result, sources=Sources(context.spans, self._calls.whole_document))
+            result = replace(result, sources=Sources(context.spans))
         return replace(
             result, context=context.strategy, coverage=context.coverage if shown is None else None,
             fetched=context.fetched,
@@ -214,36 +211,30 @@ class _Interpreter:
         self, step: Step, result: StepResult, before: Mapping[str, StepResult]
     ) -> StepResult:
         """The result with the text of the document that it derives from."""
-        document, action = self._calls.document, self._graph.checked.action(step)
-        rows, own = result.rows, result.sources or Sources()
-        whole = self._calls.whole_document if any(r.is_context for r in step.references()) else ()
-        is_divided = action.name == "SPLIT" and action.is_native
-        if action.searches:
-            fetched = result.fetched.hits if whole and result.fetched is not None else ()
-            own = Sources(tuple(hit.span for hit in fetched), whole, is_by_row=True)
-        elif is_divided and whole and rows is not None:
-            own = Sources(whole, whole, heads_of(document, rows.every), is_by_row=True)
-        elif is_divided:
-            # A part of a row keeps the row's fields, whose text may stand in another part.
-            given = (each.rows or () for each in _inputs(step, before))
-            fields = (
-                (text, row.text) for rows in given for row in rows for text in row.fields.values()
-            )
-            own = Sources(
-                is_by_row=not any(text and text in whole_row for text, whole_row in fields)
-            )
-        elif action.asks_table and not own.is_by_row:
-            # Its prompt has the notes on the rows, which may name columns of rows that were left out.
-            known = (each.sources.among for each in _inputs(step, before) if each.sources)
-            own = Sources((*whole, *chain.from_iterable(known)))
-        elif action.is_native and not action.composes and result.sources is None:
-            own = Sources(whole, whole, is_by_row=not whole)
-        own = replace(
-            own, spans=own.spans or (() if action.searches else whole), among=own.among or whole
+        document, action, rows = self._calls.document, self._graph.checked.action(step), result.rows
+        uses = any(each.is_context for each in step.references())
+        own = result.sources or Sources(
+            is_by_row=action.is_native and not (uses or action.composes)
         )
+        spans = own.spans or self._calls.beside.get(step.output, ())
+        if action.searches:
+            hits = result.fetched.hits if uses and result.fetched is not None else ()
+            spans, own = tuple(hit.span for hit in hits), Sources(is_by_row=True)
+        elif uses and not spans:
+            spans = (Span(0, len(document.text)),)
+        if (
+            action.name == "SPLIT"
+        ):  # a part of an earlier row keeps fields whose text is in other parts
+            heads = heads_of(document, rows.every) if uses and rows is not None else ()
+            own = Sources(heads=heads, is_by_row=uses)
+        if action.asks_table and not own.is_by_row:
+            # Its prompt has the notes on the rows, which may name columns of any text.
+            uses_any = uses or any(r.sources and r.sources.uses_document for r in before.values())
+            spans = (Span(0, len(document.text)),) if uses_any else ()
+        uses |= bool(spans) or action.extracts or action.name == FIGURE_ACTION
+        own = replace(own, spans=spans, uses_document=uses)
         earlier = {name: (each.sources or Sources(), each.rows) for name, each in before.items()}
-        sources = sources_of(step, action, rows, own, earlier, document.text)
-        return replace(result, sources=sources)
+        return replace(result, sources=sources_of(step, action, rows, own, earlier, document.text))
 
     async def _compose(
         self, step: Step, action: Action, before: Mapping[str, StepResult]

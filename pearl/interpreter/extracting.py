@@ -91,9 +91,9 @@ async def extract(
         result, action=action.name, is_native=False, n_calls=read.n_calls, usage=read.usage,
         shown=shown, context=read.context.strategy,
         coverage=read.context.coverage if shown is None else None,
-        # Quotes are also looked up in the text that is not shown.
-        sources=Sources(tuple(each.span for f in record.fields.values() for each in f.passages)
-                        if shown is not None else (), calls.whole_document),
+        # Quotes are also looked up in text that is not shown.
+        sources=Sources(tuple(e.span for f in record.fields.values() for e in f.passages))
+        if shown is not None else None,
         truncated=read.truncated if len(read.parts) > 1 or action.extracts_all else "",
     )  # fmt: skip
 
@@ -510,7 +510,7 @@ async def _each_row(
     result = computed(step, row_step.task.action, replace(rows, rows=answered, columns=columns))
     return replace(
         result, is_native=False, context="rows", coverage=asker.calls.coverage(rows),
-        sources=Sources(among=asker.calls.whole_document, is_by_row=True),
+        sources=Sources(is_by_row=True),
         n_calls=sum(read.n_calls for read in reads),
         usage=sum((read.usage for read in reads), Usage()),
     )  # fmt: skip

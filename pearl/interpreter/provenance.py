@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 from pearl.documents.document import Document, part_spans
 from pearl.documents.rows import DOCUMENT, Row, Rows
@@ -19,7 +19,7 @@ MAX_SPANS = 1_000
 """Maximum spans of a value; the nearest of more are joined, with the text between them."""
 
 MAX_HEAD = 2_200
-"""Maximum characters above a table that belong to each of its rows: the header and the caption."""
+"""Maximum characters of the header and the caption above a table."""
 
 MAX_BLANKS = 64
 """Maximum blanks between two spans that become one."""
@@ -27,15 +27,14 @@ MAX_BLANKS = 64
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The text of the document that a value derives from.
+    """The spans of the document with all text that a value may contain.
 
-    `spans` has all text that the value may contain. `among` also has the text that only decided which text
-    is used. If `is_by_row`, the content of each row is from its own spans and from the last of `heads`
-    before them.
+    If it `uses_document`, the other text of the document may have decided which text that is. If it
+    `is_by_row`, the text of each row is from the row's own spans and from the last of `heads` before them.
     """
 
     spans: tuple[Span, ...] = ()
-    among: tuple[Span, ...] = ()
+    uses_document: bool = False
     heads: tuple[Span, ...] = ()
     is_by_row: bool = False
 
@@ -111,26 +110,22 @@ def sources_of(
     """
     names = [each.name for each in step.references() if not each.is_context]
     given = [before[name][0] for name in names]
-    spans = merged(text, [*own.spans, *(span for each in given for span in each.spans)])
-    among = merged(text, [*spans, *own.among, *(span for each in given for span in each.among)])
+    uses = any(each.uses_document for each in (own, *given))
     taken = _selected_from(step, action, before)
-    of_rows = own
+    of_rows = own if taken is None else before[taken][0]
     if taken is not None:
-        of_rows = before[taken][0]
         names.remove(taken)
-    is_by_row = (
-        own.is_by_row and of_rows.is_by_row and rows is not None
-        and (taken is not None or _is_document(step.arguments[0]))
-        # What another argument says may stand in any of the rows.
-        and not (own.spans and taken is not None) and not any(before[n][0].spans for n in names)
-    )  # fmt: skip
-    places = [row.spans for row, _ in leaves(rows)] if is_by_row and rows is not None else []
-    if not is_by_row or not all(places):
-        return Sources(spans, among)
-    starts = [head.start for head in of_rows.heads]
-    above = {bisect_right(starts, place[0].start) - 1 for place in places} - {-1}
-    kept = [*(span for place in places for span in place), *(of_rows.heads[i] for i in above)]
-    return Sources(merged(text, kept), among, of_rows.heads, is_by_row=True)
+    # What another argument says may stand in any of the rows.
+    is_alone = not any(before[name][0].spans for name in names)
+    is_alone &= _is_document(step.arguments[0]) if taken is None else not own.spans
+    if is_alone and own.is_by_row and of_rows.is_by_row and rows is not None:
+        places = [row.spans for row, _ in leaves(rows)]
+        if all(places):
+            starts = [head.start for head in of_rows.heads]
+            above = {bisect_right(starts, place[0].start) - 1 for place in places} - {-1}
+            kept = chain(chain.from_iterable(places), (of_rows.heads[i] for i in above))
+            return Sources(merged(text, kept), uses, of_rows.heads, is_by_row=True)
+    return Sources(merged(text, chain(own.spans, *(each.spans for each in given))), uses)
 
 
 def _is_document(argument: Argument) -> bool:
@@ -152,20 +147,8 @@ def _selected_from(
     return taken[0] if len(taken) == 1 else None
 
 
-# ---------------------------------------------------------------------------------------------
-# Sources → the provenance of an answer
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The spans of a document that a value derives from.
-
-    Attributes:
-        document: Its name; if all documents of a corpus are whole, the name of the corpus.
-        n_characters: Its length.
-        spans: In order, in its own text; one span if it is whole.
-        n_documents: Documents that it stands for.
-    """
+class Source(NamedTuple):
+    """The spans of a document, in its own text, or of all documents of a corpus, that a value derives from."""
 
     document: str
     n_characters: int
@@ -183,7 +166,7 @@ class Source:
             "document": self.document,
             **({"documents": self.n_documents} if self.n_documents > 1 else {}),
             "characters": self.n_characters,
-            "spans": [[span.start, span.end] for span in self.spans],
+            "spans": [{"start": span.start, "end": span.end} for span in self.spans],
         }
 
 
@@ -194,7 +177,7 @@ class Provenance:
     Attributes:
         steps: The steps, in the order of the plan.
         sources: The text that the value may contain, by document.
-        chosen_from: The text that also decided which of it is used; empty if that is no other.
+        chosen_from: The documents whose other text may have decided which text that is.
     """
 
     steps: tuple[str, ...] = ()
@@ -211,58 +194,52 @@ class Provenance:
         }
 
 
-def provenance_by_step(
+def provenance_of(
     graph: PlanGraph, sources: Mapping[str, Sources], document: Document
-) -> tuple[dict[str, Provenance], Provenance]:
-    """The provenance of every step, and that of the answer."""
-    whole = [(document.name, Span(0, len(document.text)))]
-    files = part_spans(document.text, document.parts) or whole
-    before: dict[str, dict[str, None]] = {}
-    for step, needs in zip(graph.steps, graph.dependencies, strict=True):
-        names = [graph.steps[i].output for i in sorted(needs)]
-        before[step.output] = dict.fromkeys(n for name in names for n in (*before[name], name))
-    order = {step.output: i for i, step in enumerate(graph.steps)}
-
-    def made(spans: Sequence[Span], among: Sequence[Span], steps: Iterable[str]) -> Provenance:
-        sources, chosen = (_by_file(each, files, document) for each in (spans, among))
-        ordered = tuple(sorted(steps, key=order.__getitem__))
-        return Provenance(ordered, sources, () if chosen == sources else chosen)
-
-    by_step = {name: made(each.spans, each.among, before[name]) for name, each in sources.items()}
-    last = graph.checked.outputs
-    shown = [sources[name] for name in last]
-    spans = merged(document.text, (span for each in shown for span in each.spans))
-    among = merged(document.text, (span for each in shown for span in each.among))
-    return by_step, made(spans, among, {n for name in last for n in (name, *before[name])})
+) -> dict[str, Provenance]:
+    """The provenance of every step, and under "" that of the answer."""
+    files = part_spans(document.text, document.parts)
+    whole = _by_file([Span(0, len(document.text))], files, document)
+    steps: dict[str, set[str]] = {}
+    needed = [*(frozenset(graph.steps[i].output for i in needs) for needs in graph.dependencies)]
+    every = [
+        *zip((step.output for step in graph.steps), needed, strict=True),
+        ("", graph.checked.outputs),
+    ]
+    made: dict[str, Provenance] = {}
+    for output, needs in every:
+        steps[output] = set(needs).union(*(steps[name] for name in needs))
+        derived = [sources[output]] if output else [sources[name] for name in needs]
+        spans = merged(document.text, chain.from_iterable(each.spans for each in derived))
+        texts = _by_file(spans, files, document)
+        is_chosen = texts != whole and any(each.uses_document for each in derived)
+        ordered = tuple(step.output for step in graph.steps if step.output in steps[output])
+        made[output] = Provenance(ordered, texts, whole if is_chosen else ())
+    return made
 
 
 def _by_file(
     spans: Sequence[Span], files: Sequence[tuple[str, Span]], document: Document
 ) -> tuple[Source, ...]:
     """Spans of joined documents as spans of each; the heading with its name belongs to none."""
+    n, text = len(document.text), document.text
+    files = files or [(document.name, Span(0, n))]
     starts = [file.start for _, file in files]
     inside: dict[int, list[Span]] = {}
     for span in spans:
-        for i in range(max(0, bisect_right(starts, span.start) - 1), len(files)):
-            file = files[i][1]
-            if file.start >= span.end:
-                break
-            start, end = max(span.start, file.start), min(span.end, file.end)
-            if start < end:
-                inside.setdefault(i, []).append(Span(start - file.start, end - file.start))
-    sources: list[Source] = []
+        first, last = bisect_right(starts, span.start) - 1, bisect_right(starts, span.end - 1)
+        for i in range(max(0, first), last):
+            at, end = files[i][1].start, files[i][1].end
+            if max(at, span.start) < min(end, span.end):
+                inside.setdefault(i, []).append(
+                    Span(max(at, span.start) - at, min(end, span.end) - at)
+                )
+    sources = []
     for i, those in inside.items():
-        name, file = files[i]
-        n = file.end - file.start
-        first, last = those[0].start, those[-1].end
-        around = (
-            document.text[file.start : file.start + first],
-            document.text[file.start + last : file.end],
-        )
-        if len(those) == 1 and not any(blank.strip() for blank in around):
-            those = [Span(0, n)]
-        sources.append(Source(name, n, tuple(those)))
-    if len(files) > 1 and all(s.is_whole for s in sources) and len(sources) == len(files):
-        n = len(document.text)
+        name, (at, end) = files[i][0], (files[i][1].start, files[i][1].end)
+        around = text[at : at + those[0].start], text[at + those[-1].end : end]
+        is_whole = len(those) == 1 and not "".join(around).strip()
+        sources.append(Source(name, end - at, (Span(0, end - at),) if is_whole else tuple(those)))
+    if len(sources) == len(files) > 1 and all(source.is_whole for source in sources):
         return (Source(document.name, n, (Span(0, n),), len(files)),)
     return tuple(sources)

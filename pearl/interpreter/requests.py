@@ -118,11 +118,6 @@ class RequestBuilder:
         """Looks quotes up in the document."""
         return Verifier(self._text, TableRowFinder(self.document))
 
-    @property
-    def whole_document(self) -> tuple[Span, ...]:
-        """The whole document as a span."""
-        return (Span(0, len(self._text)),)
-
     def length(self, step: Step) -> int:
         """Number of characters of the document in a step's arguments."""
         return len(self._text) * any(map(_is_context, step.arguments))
@@ -188,15 +183,14 @@ class RequestBuilder:
             return given.as_context()
         passages = [placed(row, 0, 0.0) for row in given.rows]
         passages = with_tables(passages, query, self.searched)
-        self.beside[step.output] = tuple(map(self._whole_span, passages))
+        self.beside[step.output] = tuple(map(self._shown_span, passages))
         return shown_by_document(passages)
 
-    def _whole_span(self, passage: FetchedPassage) -> Span:
+    def _shown_span(self, passage: FetchedPassage) -> Span:
         """The span of a passage, from the header that is shown above its rows."""
-        span = passage.span
-        header = passage.text[: max(0, len(passage.text) - (span.end - span.start))]
-        start = self._text.rfind(header, 0, span.start) if header else -1
-        return Span(start, span.end) if start >= 0 else span
+        n = len(passage.text) - (passage.span.end - passage.span.start)
+        start = self._text.rfind(passage.text[: max(0, n)], 0, passage.span.start)
+        return Span(start, passage.span.end) if n > 0 <= start else passage.span
 
     def request(self, task: ActionTask) -> Request:
         """The request of a task."""

@@ -82,14 +82,6 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """What a value derives from: the steps, and the text of documents for people."""
-
-    steps: tuple[str, ...] = ()
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class ShownStep:
     """A step with its calls."""
 
@@ -103,7 +95,7 @@ class ShownStep:
     context: str = ""
     coverage: float | None = None
     n_calls: int = 0
-    origin: Origin = Origin()
+    origin: tuple[Sequence[str], str] = ((), "")
     finished: StepFinished | None = None
     error: str = ""
     calls: tuple[ModelCalled | CallFailed, ...] = ()
@@ -140,7 +132,7 @@ class Result:
     n_cached_tokens: int | None
     n_output_tokens: int | None
     seconds: float | None
-    origin: Origin = Origin()
+    origin: tuple[Sequence[str], str] = ((), "")
     events: tuple[Event, ...] = ()
     started: RunStarted | None = None
     problems: tuple[str, ...] = ()
@@ -217,17 +209,6 @@ class Untrusted:
         if value is None or (isinstance(value, list) and all(type(v) is int for v in value)):
             return tuple(value or ())
         self._wrong(name, "list of numbers")
-        return ()
-
-    def spans(self, name: str) -> tuple[Span, ...]:
-        """Pairs of offsets."""
-        value = self._data.get(name) or []
-        if isinstance(value, list) and all(
-            isinstance(pair, list) and len(pair) == 2 and all(type(n) is int for n in pair)
-            for pair in value
-        ):
-            return tuple(Span(*pair) for pair in value)
-        self._wrong(name, "list of spans")
         return ()
 
     def cells(self, name: str) -> dict[str, str]:
@@ -369,7 +350,8 @@ def _places(row: Untrusted) -> Iterator[Place]:
         yield Place(number, text, "", source, span, steps, note, "", True, fields, tuple(cells), page)  # fmt: skip
 
 
-def _origin(provenance: Untrusted) -> Origin:
+def _origin(provenance: Untrusted) -> tuple[Sequence[str], str]:
+    """The steps that a value derives from, and the text of documents, for people."""
     told = []
     for name, before in (("sources", ""), ("chosen_from", "chosen from ")):
         sources = list(map(_told_source, provenance.objects(name)))
@@ -377,15 +359,15 @@ def _origin(provenance: Untrusted) -> Origin:
         more = [f"{left:,} more document{'s' * (left > 1)}"] if left > 0 else []
         if sources:
             told.append(before + ", ".join([*sources[:MAX_SOURCES], *more]))
-    return Origin(provenance.texts("steps"), "; ".join(told))
+    return provenance.texts("steps"), "; ".join(told)
 
 
 def _told_source(source: Untrusted) -> str:
     """A document, and how much of it."""
-    spans, n = source.spans("spans"), source.whole("characters") or 0
+    spans = [span for each in source.objects("spans") if (span := each.span())]
     if n_documents := source.whole("documents"):
         return f"all {n_documents:,} documents"
-    n_read = sum(span.end - span.start for span in spans)
+    n_read, n = sum(span.end - span.start for span in spans), source.whole("characters") or 0
     places = "1 passage" if len(spans) == 1 else f"{len(spans):,} passages"
     how_much = "whole" if n_read >= n else f"{places}, {100 * n_read / n:.2g} %"
     return f"{source.text('document')} ({how_much})"

@@ -55,11 +55,6 @@ class ShownTable:
         caption = [escaped(self.caption)] if self.caption else []
         return "\n\n".join([self.label, *caption, markdown(self.header, [])])
 
-    @property
-    def head_span(self) -> Span:
-        """The span of the header and of the line above it, which may name a scale."""
-        return Span(max(0, self.span.start - MAX_CAPTION - 2), self.rows[0][0].start)
-
     @cached_property
     def lines(self) -> tuple[str, ...]:
         """Its rows in Markdown."""
