@@ -232,7 +232,7 @@ class Answer(ShownInNotebooks):
         understood: How the question was understood; None if it was planned unchanged.
         agreement: How far independent plans agree; None for a single plan.
         record: The fields that the steps of the plan extract; None for other plans.
-        provenance: The steps and the text of the document that the answer derives from.
+        provenance: The steps and the text of documents that the answer derives from, as JSON data.
         schema: The schema of a typed answer.
     """
 
@@ -256,7 +256,7 @@ class Answer(ShownInNotebooks):
     agreement: Agreement | None = None
     document_notes: tuple[str, ...] = ()
     record: Record | None = None
-    provenance: Provenance = field(default_factory=Provenance, repr=False)
+    provenance: Provenance = field(default_factory=dict, repr=False)
     schema: Schema | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -429,7 +429,7 @@ class Answer(ShownInNotebooks):
             "unverified_quotes": [quote.to_dict() for quote in self.unverified],
             **({"notes": list(self.notes)} if self.notes else {}),
             **({} if self.agreement is None else {"agreement": self.agreement.to_dict()}),
-            "provenance": self.provenance.to_dict(),
+            "provenance": self.provenance,
             "steps": [step.to_dict() for step in self.steps],
             "coverage": self.coverage,
             "usage": {

@@ -6,12 +6,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from pearl.documents.document import Document, part_spans
-from pearl.documents.rows import DOCUMENT, Row, Rows
+from pearl.documents.rows import Row, Rows
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import Argument, Reference, Step
+from pearl.dsl.nodes import Reference, Step
 from pearl.dsl.signatures import Action
 from pearl.errors import Span
 
@@ -58,22 +58,19 @@ def merged(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
 
 def heads_of(document: Document, rows: Iterable[Row]) -> tuple[Span, ...]:
     """The text above each table whose columns are named there, within its file."""
-    text = document.text
     starts = [0, *(start for _, start in document.parts)]
     heads: list[Span] = []
     end = 0
     last: tuple[str, ...] = ()
     for row in rows:
         start, names = row.spans[0].start if row.spans else end, tuple(row.fields)
-        is_apart = start > end and bool(text[end:start].strip())
-        elsewhere = [name for name in names if name != DOCUMENT and name not in row.text]
-        if elsewhere and (is_apart or names != last):
-            first = max(starts[bisect_right(starts, start) - 1], start - MAX_HEAD)
-            if is_apart:
-                first = max(first, end)
-            else:  # the header is a row, too
-                first = max(first, min(text.rfind(name, first, start) for name in elsewhere))
-            heads += [Span(first, start)] if first < start else []
+        is_apart = start > end and bool(document.text[end:start].strip())
+        # Else the header may be a row, too.
+        if is_apart or names != last:
+            file = starts[bisect_right(starts, start) - 1]
+            first = max(file, start - MAX_HEAD, end if is_apart else 0)
+            if first < start and not all(name in row.text for name in names):
+                heads.append(Span(first, start))
         end, last = max(end, row.spans[-1].end) if row.spans else end, names
     return tuple(heads)
 
@@ -112,12 +109,14 @@ def sources_of(
     given = [before[name][0] for name in names]
     uses = any(each.uses_document for each in (own, *given))
     taken = _selected_from(step, action, before)
-    of_rows = own if taken is None else before[taken][0]
     if taken is not None:
+        of_rows, is_alone = before[taken][0], not own.spans
         names.remove(taken)
+    else:
+        first = step.arguments[0] if step.arguments else None
+        of_rows, is_alone = own, isinstance(first, Reference) and first.is_context
     # What another argument says may stand in any of the rows.
-    is_alone = not any(before[name][0].spans for name in names)
-    is_alone &= _is_document(step.arguments[0]) if taken is None else not own.spans
+    is_alone &= not any(before[name][0].spans for name in names)
     if is_alone and own.is_by_row and of_rows.is_by_row and rows is not None:
         places = [row.spans for row, _ in leaves(rows)]
         if all(places):
@@ -126,10 +125,6 @@ def sources_of(
             kept = chain(chain.from_iterable(places), (of_rows.heads[i] for i in above))
             return Sources(merged(text, kept), uses, of_rows.heads, is_by_row=True)
     return Sources(merged(text, chain(own.spans, *(each.spans for each in given))), uses)
-
-
-def _is_document(argument: Argument) -> bool:
-    return isinstance(argument, Reference) and argument.is_context
 
 
 def _selected_from(
@@ -147,99 +142,59 @@ def _selected_from(
     return taken[0] if len(taken) == 1 else None
 
 
-class Source(NamedTuple):
-    """The spans of a document, in its own text, or of all documents of a corpus, that a value derives from."""
-
-    document: str
-    n_characters: int
-    spans: tuple[Span, ...]
-    n_documents: int = 1
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of its text is a source."""
-        return self.spans == (Span(0, self.n_characters),)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The source as JSON data."""
-        return {
-            "document": self.document,
-            **({"documents": self.n_documents} if self.n_documents > 1 else {}),
-            "characters": self.n_characters,
-            "spans": [{"start": span.start, "end": span.end} for span in self.spans],
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """What a value derives from.
-
-    Attributes:
-        steps: The steps, in the order of the plan.
-        sources: The text that the value may contain, by document.
-        chosen_from: The documents whose other text may have decided which text that is.
-    """
-
-    steps: tuple[str, ...] = ()
-    sources: tuple[Source, ...] = ()
-    chosen_from: tuple[Source, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """The provenance as JSON data."""
-        chosen = [source.to_dict() for source in self.chosen_from]
-        return {
-            "steps": list(self.steps),
-            "sources": [source.to_dict() for source in self.sources],
-            **({"chosen_from": chosen} if chosen else {}),
-        }
+Provenance = Mapping[str, Any]
+"""What a value derives from, as JSON data: `provenance` of docs/results.schema.json."""
 
 
 def provenance_of(
     graph: PlanGraph, sources: Mapping[str, Sources], document: Document
 ) -> dict[str, Provenance]:
     """The provenance of every step, and under "" that of the answer."""
-    files = part_spans(document.text, document.parts)
-    whole = _by_file([Span(0, len(document.text))], files, document)
-    steps: dict[str, set[str]] = {}
-    needed = [*(frozenset(graph.steps[i].output for i in needs) for needs in graph.dependencies)]
-    every = [
-        *zip((step.output for step in graph.steps), needed, strict=True),
-        ("", graph.checked.outputs),
+    files = part_spans(document.text, document.parts) or [
+        (document.name, Span(0, len(document.text)))
     ]
+    whole = _by_file([Span(0, len(document.text))], files, document)
+    needed = [frozenset(graph.steps[i].output for i in needs) for needs in graph.dependencies]
+    every = [(step.output, needs) for step, needs in zip(graph.steps, needed, strict=True)]
+    steps: dict[str, set[str]] = {}
     made: dict[str, Provenance] = {}
-    for output, needs in every:
+    for output, needs in (*every, ("", frozenset(graph.checked.outputs))):
         steps[output] = set(needs).union(*(steps[name] for name in needs))
-        derived = [sources[output]] if output else [sources[name] for name in needs]
+        derived = [sources[name] for name in ([output] if output else needs)]
         spans = merged(document.text, chain.from_iterable(each.spans for each in derived))
         texts = _by_file(spans, files, document)
         is_chosen = texts != whole and any(each.uses_document for each in derived)
-        ordered = tuple(step.output for step in graph.steps if step.output in steps[output])
-        made[output] = Provenance(ordered, texts, whole if is_chosen else ())
+        made[output] = {
+            "steps": [step.output for step in graph.steps if step.output in steps[output]],
+            "sources": texts,
+            **({"chosen_from": whole} if is_chosen else {}),
+        }
     return made
 
 
 def _by_file(
     spans: Sequence[Span], files: Sequence[tuple[str, Span]], document: Document
-) -> tuple[Source, ...]:
+) -> list[dict[str, Any]]:
     """Spans of joined documents as spans of each; the heading with its name belongs to none."""
-    n, text = len(document.text), document.text
-    files = files or [(document.name, Span(0, n))]
     starts = [file.start for _, file in files]
     inside: dict[int, list[Span]] = {}
     for span in spans:
         first, last = bisect_right(starts, span.start) - 1, bisect_right(starts, span.end - 1)
         for i in range(max(0, first), last):
-            at, end = files[i][1].start, files[i][1].end
-            if max(at, span.start) < min(end, span.end):
-                inside.setdefault(i, []).append(
-                    Span(max(at, span.start) - at, min(end, span.end) - at)
-                )
+            start, end = max(files[i][1].start, span.start), min(files[i][1].end, span.end)
+            if start < end:
+                inside.setdefault(i, []).append(Span(start, end))
     sources = []
+    n_whole = 0
     for i, those in inside.items():
-        name, (at, end) = files[i][0], (files[i][1].start, files[i][1].end)
-        around = text[at : at + those[0].start], text[at + those[-1].end : end]
+        name, file = files[i]
+        around = document.text[file.start : those[0].start], document.text[those[-1].end : file.end]
         is_whole = len(those) == 1 and not "".join(around).strip()
-        sources.append(Source(name, end - at, (Span(0, end - at),) if is_whole else tuple(those)))
-    if len(sources) == len(files) > 1 and all(source.is_whole for source in sources):
-        return (Source(document.name, n, (Span(0, n),), len(files)),)
-    return tuple(sources)
+        n_whole += is_whole
+        places = [{"start": each.start - file.start, "end": each.end - file.start}
+                  for each in ([file] if is_whole else those)]  # fmt: skip
+        sources.append({"document": name, "characters": file.end - file.start, "spans": places})
+    if n_whole == len(files) > 1:
+        n, name = len(document.text), document.name
+        return [{"document": name, "documents": n_whole, "characters": n, "spans": [{"start": 0, "end": n}]}]  # fmt: skip
+    return sources

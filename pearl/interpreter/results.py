@@ -105,7 +105,7 @@ class StepResult:
             **({"truncated": self.truncated} if self.truncated else {}),
             **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
             **({} if self.record is None else {"record": self.record.to_dict()}),
-            **({} if self.provenance is None else {"provenance": self.provenance.to_dict()}),
+            **({} if self.provenance is None else {"provenance": self.provenance}),
             "quotes": list(self.quotes),
             "native": self.is_native,
             "context": self.context,

@@ -6,17 +6,16 @@ import asyncio
 import json
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
 from pearl import Document, Pearl
-from pearl.actions.values import Scalar, as_text
+from pearl.actions.values import Value, as_text, behind
 from pearl.documents.document import join
-from pearl.documents.rows import Row, Rows
 from pearl.errors import PearlError
 from pearl.interpreter.answer import Answer
-from pearl.interpreter.provenance import Provenance, Source
+from pearl.interpreter.provenance import Provenance
 from pearl.llm import ItemsTask, LookupTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.retrieval.corpus import CorpusDocument
@@ -24,7 +23,7 @@ from pearl.retrieval.index import Index
 from tests.models import MemoryReplies, Reading, item_lines
 from tests.suite import Trial
 
-MARKER = re.compile(r"\bqx[a-z]{6}\b")
+MARKER = re.compile("qx[a-z]{6}")
 LABELS = '["fruit", "root"]'
 UNITS = ("record", "entry", "sentence", "paragraph", "line")
 
@@ -49,7 +48,7 @@ class Drawn:
         self.plan = "\n".join(self.steps)
 
     def marker(self) -> str:
-        return "qx" + "".join(self.draw.choices("abcdefghijklmnopqrstuvwxyz", k=6))
+        return "qx" + "".join(self.draw.choices("abcdefghijklmnoprstuvwyz", k=6))
 
     def _document(self) -> Document:
         draw, mark = self.draw, self.marker
@@ -146,38 +145,22 @@ class Drawn:
         return {"NUMBER": "7", "BOOL": "yes"}.get(form, f"It says {said} [1].")
 
 
-def told(value: object) -> Iterator[str]:
+def told(value: Value) -> str:
     """Every text that a value holds."""
-    match value:
-        case Scalar():
-            yield as_text(value)
-            yield from told(value.rows)
-        case Rows():
-            yield as_text(value)
-            for row in value.every:
-                yield from told(row)
-        case Row():
-            yield from (row for row in (value.value, value.text) if row)
-            for name, text in value.fields.items():
-                yield f"{name} {text or ''}"
-            for row in (*value.members, *value.possible):
-                yield from told(row)
-        case _:
-            yield as_text(value)  # type: ignore[arg-type]
+    rows = behind([value])
+    return f"{as_text(value)} {rows and rows.every}"
 
 
-def missing(texts: Iterator[str] | Sequence[str], of: Provenance, document: Document) -> set[str]:
-    """The markers of texts that no source has."""
-    read = " ".join(part for source in of.sources for part in parts(source, document))
-    return {word for text in texts for word in MARKER.findall(text)} - set(MARKER.findall(read))
-
-
-def parts(source: Source, document: Document) -> Iterator[str]:
-    """The texts of a source, by the names of its documents."""
-    starts = dict(document.parts) if source.n_documents == 1 else {}
-    at = starts.get(source.document, 0)
-    for span in source.spans:
-        yield document.text[at + span.start : at + span.end]
+def texts_of(provenance: Provenance, document: Document) -> dict[str, list[str]]:
+    """The texts of the sources of a value, by the name of their document."""
+    texts: dict[str, list[str]] = {}
+    for source in provenance["sources"]:
+        starts = dict(document.parts) if "documents" not in source else {}
+        at = starts.get(source["document"], 0)
+        texts[source["document"]] = [
+            document.text[at + span["start"] : at + span["end"]] for span in source["spans"]
+        ]
+    return texts
 
 
 def run(drawn: Drawn, **settings: object) -> Answer:
@@ -205,16 +188,14 @@ def test_no_source_is_missing(trial: Trial) -> None:
         except PearlError:  # a step has no rows, or not the field
             continue
         n_done += 1
-        values: list[tuple[Iterator[str], Provenance | None]] = [
-            (told(step.value), step.provenance) for step in answer.steps
-        ]
-        for texts, provenance in [*values, (iter([answer.text]), answer.provenance)]:
+        values = [(told(step.value), step.provenance) for step in answer.steps]
+        for text, provenance in [*values, (answer.text, answer.provenance)]:
             assert provenance is not None
-            held = list(texts)
+            markers, sources = set(MARKER.findall(text)), texts_of(provenance, drawn.document)
             n_values += 1
-            n_markers += len({word for text in held for word in MARKER.findall(text)})
-            n_narrow += bool(provenance.chosen_from)
-            if gone := missing(held, provenance, drawn.document):
+            n_markers += len(markers)
+            n_narrow += "chosen_from" in provenance
+            if gone := markers - set(MARKER.findall(str(sources))):
                 lost.append(f"{n_drawn}: {gone} {drawn.plan}")
     trial.figure("plans", n_done)
     trial.figure("plans drawn", n_drawn)
@@ -235,7 +216,7 @@ ROWS = '1. r = SPLIT(CTX, "record") : Rows\n'
 
 PLANS: Sequence[tuple[str, dict[str, list[str] | None], bool]] = (
     ('1. v = CONCAT("a", "b") : Texts', {}, False),
-    ("1. v = SUMMARIZE(CTX) : All", {"a.csv": None, "b.csv": None, "c.txt": None}, False),
+    ("1. v = SUMMARIZE(CTX) : All", {"documents": None}, False),
     ('1. v = RETRIEVE(CTX, "the leak of the ash in May", 1) : Search\n2. w = SUMMARIZE(v) : Say', {"c.txt": None}, True),
     (ROWS + '2. v = WHERE(r, "port", "is", "Bergen") : Rows\n3. w = COUNT(v) : Number',
      {"a.csv": ["boat,port\noak,Bergen", "ash,Bergen"]}, True),
@@ -246,7 +227,7 @@ PLANS: Sequence[tuple[str, dict[str, list[str] | None], bool]] = (
     (ROWS + '2. v = EACH_FIND(r, "its age") : Alone\n3. w = WHERE(v, "port", "is", "Oslo") : Rows',
      {"a.csv": ["boat,port", "tea,Oslo"]}, True),
     (ROWS + '2. v = WHERE(r, "port", "is", "Oslo") : Rows\n3. w = FIND(CTX, v) : Say',
-     {"a.csv": None, "b.csv": None, "c.txt": None}, False),
+     {"documents": None}, False),
     ('1. v = LOOKUP(CTX, "Which boat is in Oslo?") : Query', {"a.csv": ["boat,port", "tea,Oslo"]}, True),
 )  # fmt: skip
 """A plan, the texts of its sources by document (None: any), and whether other text decided which are used."""
@@ -269,14 +250,11 @@ def test_sources_are_the_text_that_was_used(trial: Trial) -> None:
             [each.provenance, *(step.provenance for step in each.steps)] for each in (first, again)
         ]
         assert made[0] == made[1], plan  # of replies that are kept, too
-        texts: dict[str, list[str]] = {}
-        for source in first.provenance.sources:
-            names = [source.document] if source.n_documents == 1 else list(dict(FILES.parts))
-            texts |= {name: [text.strip() for text in parts(source, FILES)] for name in names}
+        texts = texts_of(first.provenance, FILES)
         n_extra += len(texts.keys() - wanted.keys())
         assert texts.keys() >= wanted.keys(), plan
         for name, expected in wanted.items():
-            assert expected in (None, texts[name]), plan
-        assert bool(first.provenance.chosen_from) is is_chosen, plan
+            assert expected is None or expected == [text.strip() for text in texts[name]], plan
+        assert ("chosen_from" in first.provenance) is is_chosen, plan
     trial.figure("chosen plans", len(PLANS))
     trial.figure("documents listed that a step did not read", n_extra, at_most=0)
