@@ -130,16 +130,14 @@ def sources_of(
 def _selected_from(
     step: Step, action: Action, before: Mapping[str, tuple[Sources, Rows | None]]
 ) -> str | None:
-    """The step whose rows a step selects from, divides or counts; None if there are several, or none."""
+    """The step whose rows a step selects from, divides or counts."""
     is_computed = action.is_native and not action.searches
-    taken = [
-        argument.name
-        for i, argument in enumerate(step.arguments if is_computed else step.arguments[:1])
-        if isinstance(argument, Reference) and not argument.is_context
-        and before[argument.name][1] is not None
-        and action.parameter(i).reads not in ("value", "number", "figure")
-    ]  # fmt: skip
-    return taken[0] if len(taken) == 1 else None
+    for i, argument in enumerate(step.arguments if is_computed else step.arguments[:1]):
+        if isinstance(argument, Reference) and not argument.is_context:
+            is_value = action.parameter(i).reads in ("value", "number", "figure")
+            if before[argument.name][1] is not None and not is_value:
+                return argument.name
+    return None
 
 
 Provenance = Mapping[str, Any]

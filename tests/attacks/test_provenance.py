@@ -25,7 +25,7 @@ from tests.suite import Trial
 
 MARKER = re.compile("qx[a-z]{6}")
 LABELS = '["fruit", "root"]'
-UNITS = ("record", "entry", "sentence", "paragraph", "line")
+UNITS = ("record", "entry", "section", "sentence", "paragraph", "line")
 
 
 class Drawn:
@@ -34,11 +34,11 @@ class Drawn:
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw
         self.document = self._document()
-        self.steps = [f'1. v1 = SPLIT(CTX, "{draw.choice(UNITS[:2])}") : Rows']
+        self.steps = [f'1. v1 = SPLIT(CTX, "{draw.choice(UNITS[:3])}") : Rows']
         self.rows = ["v1"]
         self.texts: list[str] = []
         self.plan = ""
-        for _ in range(draw.randint(2, 8)):
+        for _ in range(draw.randint(2, 9)):
             self._add()
         if draw.random() < 0.3 and len(self.rows + self.texts) > 1:
             last = self.draw.sample(self.rows + self.texts, min(3, len(self.rows + self.texts)))
@@ -63,10 +63,11 @@ class Drawn:
         )
         lines = [f"Item: {mark()} || n: {i % 3} || Kind: tea" for i in range(n)]
         marked = [f"The {mark()} in millions:", "", f"| item | {mark()} | n |", "|---|---|---|",
-                  *(f"| {mark()} | oak | {i} |" for i in range(n))]  # fmt: skip
-        texts = ["\n".join(table), prose, "\n".join(lines), f"{more}\n\n" + "\n".join(marked)]
+                  *(f"| {mark()} | {draw.choice(('tea', 'oak'))} | {i} |" for i in range(n))]  # fmt: skip
+        texts = ["\n".join(table), prose, "\n".join(lines), f"{more}\n\n" + "\n".join(marked),
+                 "\n\n".join(f"## Of {mark()}\n\nThe tea is {mark()}. It is {mark()}." for i in range(n))]  # fmt: skip
         draw.shuffle(texts)
-        files = [(f"file{i}.txt", text) for i, text in enumerate(texts[: draw.randint(1, 4)])]
+        files = [(f"file{i}.txt", text) for i, text in enumerate(texts[: draw.randint(1, 5)])]
         if len(files) == 1:
             return Document(files[0][1], "one.txt")
         if draw.random() < 0.5:
@@ -100,9 +101,9 @@ class Drawn:
             (f'EACH_EXTRACT({one}, "item: str, n: int")', True),
             (f'EXTRACT({given}, "item: str, n: int")', False),
             (f'EXTRACT_ALL({given}, "item: str")', True),
-            (f'LOOKUP({draw.choice(["CTX", one])}, "How many tea?")', True),
+            *[(f'LOOKUP({draw.choice(["CTX", one])}, "How many tea?")', True)] * 3,
             (f"FIND({given}, {text})", False), (f"LIST_ALL({given}, {text})", False),
-            (f"COMPARE({given}, {text}, {one})", False), (f"SUMMARIZE({given})", False),
+            (f"COMPARE({given}, {text}, {one})", False), *[(f"SUMMARIZE({given})", False)] * 3,
         ]  # fmt: skip
         if any("MATCH" in step or "NEAR" in step or "PAIRS" in step for step in self.steps):
             ways = [
@@ -124,7 +125,7 @@ class Drawn:
             return item_lines(request, lambda item: draw.choice(values[task.kind]))
         if isinstance(task, LookupTask):
             columns = [column.name for column in task.columns]
-            if draw.random() < 0.3:
+            if draw.random() < 0.5:
                 return f"SELECT '{' '.join(markers[:20])}' AS a, row_id FROM rows LIMIT 2"
             where = {"column": draw.choice(columns), "op": "contains", "value": ["tea"]}
             shown = {"select": [draw.choice(columns)], "where": where}
@@ -168,7 +169,7 @@ def run(drawn: Drawn, **settings: object) -> Answer:
     return asyncio.run(pearl.execute(drawn.plan, drawn.document))
 
 
-SMALL = {"window": 1_100, "max_output_tokens": 200}
+SMALL = {"window": 900, "max_output_tokens": 200}
 SETTINGS: Sequence[dict[str, object]] = (
     {}, {"apart": True}, SMALL, {"apart": True, **SMALL}, {"items_per_call": 2},
     {"context": "retrieve", **SMALL}, {"context": "retrieve", "apart": True, **SMALL},
