@@ -37,7 +37,7 @@ class Drawn:
         self.steps = [f'1. v1 = SPLIT(CTX, "{draw.choice(UNITS[:3])}") : Rows']
         self.rows = ["v1"]
         self.texts: list[str] = []
-        self.plan = ""
+        self.plan, self.sql_share = "", 0.5
         for _ in range(draw.randint(2, 9)):
             self._add()
         if draw.random() < 0.3 and len(self.rows + self.texts) > 1:
@@ -125,7 +125,7 @@ class Drawn:
             return item_lines(request, lambda item: draw.choice(values[task.kind]))
         if isinstance(task, LookupTask):
             columns = [column.name for column in task.columns]
-            if draw.random() < 0.5:
+            if draw.random() < self.sql_share:
                 return f"SELECT '{' '.join(markers[:20])}' AS a, row_id FROM rows LIMIT 2"
             where = {"column": draw.choice(columns), "op": "contains", "value": ["tea"]}
             shown = {"select": [draw.choice(columns)], "where": where}
@@ -176,16 +176,42 @@ SETTINGS: Sequence[dict[str, object]] = (
 )  # fmt: skip
 
 
+MILLIONS = "In millions:\n\n| boat | qxaaaaaa |\n|---|---|\n| oak | qxbbbbbb |\n| elm | qxcccccc |"
+RARE: Sequence[tuple[str, dict[str, str]]] = (
+    # A table that is shown beside a passage.
+    ('1. v = RETRIEVE(CTX, "the old harbour", 1) : Rows\n2. w = FIND(v, "the boat elm") : Say',
+     {"a": f"The old harbour of qxdddddd is full.\n\n{MILLIONS}", "b": "Nothing."}),
+    # A part of a row, with a field whose text is in another part.
+    ('1. r = SPLIT(CTX, "section") : Rows\n2. s = SPLIT(r, "sentence") : Rows\n'
+     '3. v = WHERE(s, "text", "contains", "leak") : Rows\n4. w = FIELD(v, "Section") : Names',
+     {"a": "## Of qxaaaaaa\n\nIt is old. It has a leak.\n\n## Of qxbbbbbb\n\nIt is new."}),
+    # A note that names a column of another table, in the prompt of a query.
+    ('1. r = SPLIT(CTX, "record") : Rows\n2. v = WHERE(r, "boat", "is", "fir") : Rows\n'
+     '3. w = LOOKUP(v, "What of the boat?") : SQL', {"a": "boat,port\nfir,Oslo\nfir,Bergen", "b": MILLIONS}),
+)  # fmt: skip
+"""Plans and corpora with a source that is easily missed."""
+
+
+def rare(plan: str, files: dict[str, str]) -> Drawn:
+    """A plan that is not drawn."""
+    drawn = Drawn(random.Random(1))
+    drawn.plan, drawn.sql_share = plan, 1.0
+    drawn.document = Index.build([CorpusDocument(*file) for file in files.items()]).document()
+    return drawn
+
+
 @pytest.mark.row("S24", "provenance by value")
 def test_no_source_is_missing(trial: Trial) -> None:
     n_plans = trial.n(ci=200, nightly=1_000, release=20_000)
     n_values = n_markers = n_drawn = n_done = n_narrow = 0
+    first = [rare(*each) for each in RARE]
     lost: list[str] = []
     while n_done < n_plans:
         n_drawn += 1
-        drawn = Drawn(random.Random(f"{trial.seed} {n_drawn}"))
+        settings = {} if first else trial.random.choice(SETTINGS)
+        drawn = first.pop() if first else Drawn(random.Random(f"{trial.seed} {n_drawn}"))
         try:
-            answer = run(drawn, **trial.random.choice(SETTINGS))
+            answer = run(drawn, **settings)
         except PearlError:  # a step has no rows, or not the field
             continue
         n_done += 1
