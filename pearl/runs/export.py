@@ -17,7 +17,7 @@ FORMATS = ("jsonl", "csv", "xlsx", "parquet")
 _FIRST = ("id", "document", "status", "question", "answer")
 _TEXTS = (
     "method", "model", "plan", "error_type", "error", "why", "evidence", "unverified_quotes",
-    "notes", "steps",
+    "notes", "provenance", "steps",
 )  # fmt: skip
 _NUMBERS = ("coverage", "duration_s")
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens")
