@@ -335,5 +335,5 @@ def _cause(error: Exception, url: URL) -> Exception:
     if isinstance(error, aiohttp.ClientConnectorError) and url.scheme == "https":
         reason = error.os_error
         if isinstance(reason, ConnectionError) and not isinstance(reason, ConnectionRefusedError):
-            return ssl.SSLError("the server ended the connection in the handshake")
+            return ssl.SSLError(0, "the server ended the connection in the handshake")
     return error
