@@ -22,22 +22,27 @@ __all__ = ["ComputedLoop", "computed"]
 class _JumpingSelector(selectors.DefaultSelector):
     """Where nothing happens before the next thing is due, it is that time at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, under_way_s: float) -> None:
         super().__init__()
         self.now = 0.0
+        self._under_way_s = under_way_s
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        events = super().select(timeout and 0)
+        events = super().select(timeout and self._under_way_s)
         if not events:
             self.now += timeout or 0
         return events
 
 
 class ComputedLoop(asyncio.SelectorEventLoop):
-    """An event loop on a computed clock, which starts at 0."""
+    """An event loop on a computed clock, which starts at 0.
 
-    def __init__(self) -> None:
-        self._jumping = _JumpingSelector()
+    Args:
+        under_way_s: Real seconds in which bytes between two sockets of the loop arrive.
+    """
+
+    def __init__(self, under_way_s: float = 0.0) -> None:
+        self._jumping = _JumpingSelector(under_way_s)
         super().__init__(self._jumping)
 
     def time(self) -> float:

@@ -14,11 +14,13 @@ import argparse
 import asyncio
 import json
 import re
+import socket
+import struct
 import threading
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -34,16 +36,19 @@ class Canned:
 
     Attributes:
         manner: `whole`; `short`: half of the body, then the connection ends; `drip`: a few bytes
-            every `DRIP_S`; `reset` before any byte; `hang` before any byte; `endless`: the body
-            again and again, until the client leaves; `raw`: the body is all that is sent, head
-            included, and the connection ends.
+            every `DRIP_S`, from the first header on; `reset` before any byte; `hang` before any
+            byte; `stall`: all but the last byte; `endless`: the body again and again, until the
+            client leaves; `raw`: the body is all that is sent, head included, and the connection
+            ends; `torn`: the same, but the connection is reset.
     """
 
     body: bytes | str | Mapping[str, Any] | Sequence[Any] = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     content_type: str = "application/json"
-    manner: Literal["whole", "short", "drip", "reset", "hang", "endless", "raw"] = "whole"
+    manner: Literal[
+        "whole", "short", "drip", "reset", "hang", "stall", "endless", "raw", "torn"
+    ] = "whole"  # fmt: skip
 
     @property
     def data(self) -> bytes:
@@ -247,6 +252,7 @@ class Server:
         self.delay_s = 0.0
         self.n_together: int | None = None
         self.hold_after: int | None = None
+        self._port = 0
         self._n_open = 0
         self._rules: list[tuple[re.Pattern[str], str | Callable[[Seen], str]]] = []
         self._queue: deque[Canned] = deque()
@@ -267,7 +273,7 @@ class Server:
         self.requests.clear()
 
     def start(self) -> None:
-        """Serve in a thread of its own, until `stop`."""
+        """Serve in a thread of its own, until `stop`; then again at the same address."""
         ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)))
         self._thread.start()
@@ -282,14 +288,25 @@ class Server:
         stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
         self._stop = lambda: loop.call_soon_threadsafe(stopped.set)
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=2**26)
-        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        ready.set()
-        await stopped.wait()
-        server.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        async with self.within_loop():
+            ready.set()
+            await stopped.wait()
+
+    @asynccontextmanager
+    async def within_loop(self) -> AsyncIterator[None]:
+        """Serve in the running event loop, and so by its clock, for the length of a block."""
+        server = await asyncio.start_server(
+            self._connected, "127.0.0.1", self._port, limit=2**26, backlog=2_000
+        )
+        self._port = server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._port}/v1"
+        try:
+            yield
+        finally:
+            server.close()
+            for connection in self._connections:
+                connection.cancel()
+            await asyncio.gather(*self._connections, return_exceptions=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -376,28 +393,39 @@ async def send(answer: Canned, writer: asyncio.StreamWriter) -> None:
     if answer.manner == "hang":
         await asyncio.sleep(HANG_S)
     data = answer.data
-    if answer.manner == "raw":
+    if answer.manner in ("raw", "torn"):
         writer.write(data)
         await writer.drain()
+        if answer.manner == "torn":
+            sent_now = struct.pack("ii", 1, 0)  # what is unsent is thrown away
+            connection = writer.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, sent_now)
+            raise ConnectionResetError
         writer.close()
         raise EOFError
-    length = {} if answer.manner == "endless" else {"content-length": len(data)}
+    n_bytes = len(data) + (answer.manner == "stall")
+    length = {} if answer.manner == "endless" else {"content-length": n_bytes}
     headers = {"content-type": answer.content_type, **length, **answer.headers}
     lines = [f"HTTP/1.1 {answer.status} X", *(f"{name}: {headers[name]}" for name in headers)]
-    writer.write("\r\n".join([*lines, "", ""]).encode())
+    head = "\r\n".join([*lines, "", ""]).encode()
     if answer.manner == "short":
-        writer.write(data[: len(data) // 2])
+        writer.write(head + data[: len(data) // 2])
         await writer.drain()
         raise ConnectionResetError
+    if answer.manner == "endless":
+        writer.write(head)
     while answer.manner == "endless":
         writer.write(data)
         await writer.drain()
-    step = 8 if answer.manner == "drip" else max(1, len(data))
-    for start in range(0, len(data), step):
-        writer.write(data[start : start + step])
+    whole = head + data
+    step = 8 if answer.manner == "drip" else len(whole)
+    for start in range(0, len(whole), step):
+        writer.write(whole[start : start + step])
         await writer.drain()
         if answer.manner == "drip":
             await asyncio.sleep(DRIP_S)
+    if answer.manner == "stall":
+        await asyncio.sleep(HANG_S)
 
 
 @contextmanager

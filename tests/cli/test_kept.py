@@ -163,38 +163,6 @@ def test_a_second_interrupt_ends_at_once_and_says_how_to_go_on(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("fault", "code"), [("quota", 5), ("401", 5)])
-def test_what_no_call_can_get_past_stops_the_run_at_once(
-    folder: Path, openai_server: Server, fault: str, code: int, execute: Execute
-) -> None:
-    execute(openai_server, "--max-calls", "6", code=7)
-    assert len(openai_server.requests) == 6
-    openai_server.next(*[fault] * 50)
-    said = execute(openai_server, code=code)
-    assert len(openai_server.requests) <= 6 + 2
-    assert "resume it: pearl runs resume " in said
-    assert len(said.splitlines()) <= 5
-    openai_server._queue.clear()
-    execute(openai_server)
-    assert ids(folder) == DOCUMENTS
-    assert {row["status"] for row in rows(folder)} == {"answered"}
-
-
-@pytest.mark.slow
-def test_a_server_that_wants_to_be_left_alone_for_long_pauses_the_run(
-    folder: Path, openai_server: Server, execute: Execute
-) -> None:
-    from tests.server import FAULTS, Canned
-
-    slow = FAULTS["429"]
-    openai_server.next(*[Canned(slow.body, 429, {"retry-after": "7200"})] * 9)
-    said = execute(openai_server, code=75)
-    assert "the server asks for a pause of 120 minutes before the next call" in said
-    assert "resume it: pearl runs resume " in said
-    assert len(openai_server.requests) <= 2
-
-
-@pytest.mark.slow
 def test_a_run_in_use_is_not_written_by_two(
     folder: Path, openai_server: Server, execute: Execute
 ) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import pearl
 from pearl import cli
-from pearl.errors import BudgetError, DataError, ModelError, PausedError, StoreError, UsageError
+from pearl.errors import BudgetError, DataError, StoreError, UsageError
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
@@ -26,7 +26,7 @@ from pearl.runs.resources import Resources
 from pearl.runs.session import Watcher
 from pearl.runs.store import RunSpec, Store
 from tests.runs.store.children import await_replies
-from tests.server import Canned, Server, error
+from tests.server import Server
 
 PLAN = """\
 New actions:
@@ -234,21 +234,6 @@ def test_outcomes_are_on_disk_when_yielded(folder: Path, asked: pearl.Pearl) -> 
     assert done.status == "done"
 
 
-def test_fatal_error_is_raised_and_results_are_kept(
-    folder: Path, asked: pearl.Pearl, openai_server: Server
-) -> None:
-    pearl.run(pearl.Session(asked, store="kept", max_calls=6).run(tasks()))
-    openai_server.next(*["401"] * 9)
-    session = pearl.Session(asked, store="kept")
-    run = session.run(tasks())
-    with pytest.raises(ModelError, match="key"):
-        pearl.run(run)
-    assert run.summary.status == "paused"
-    assert len(openai_server.requests) <= 6 + 2
-    openai_server.forget()
-    assert pearl.run(session.run(tasks())).statuses == {"answered": N}
-
-
 def test_too_many_failures_end_the_run(
     folder: Path, asked: pearl.Pearl, openai_server: Server
 ) -> None:
@@ -394,18 +379,6 @@ def test_extra_that_is_not_json_is_refused_before_any_call(
     with pytest.raises(UsageError, match="extra of task 'a' is not JSON data"):
         pearl.run(pearl.Session(asked, store="kept").run([task]))
     assert openai_server.requests == []
-
-
-def test_a_run_that_pauses_records_no_failure(
-    folder: Path, asked: pearl.Pearl, openai_server: Server
-) -> None:
-    later = Canned(error("later"), 429, {"retry-after": "4000"})
-    openai_server.answer = lambda seen: later
-    going = pearl.Session(asked, store="kept").run(tasks())
-    with pytest.raises(PausedError):
-        pearl.run(going)
-    done = going.summary
-    assert (done.status, done.n_failed, done.n_unfinished > 0) == ("paused", 0, True)
 
 
 @pytest.mark.parametrize("limit", [float("nan"), float("inf"), -1, "5"])

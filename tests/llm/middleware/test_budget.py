@@ -149,33 +149,6 @@ async def ask(model: Model, texts: list[str], cancelled: set[int] | None = None)
     return await asyncio.gather(*tasks, return_exceptions=True)
 
 
-@pytest.mark.parametrize("block", range(4))
-def test_nothing_is_spent_beyond_the_limits(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(block * 50, block * 50 + 50):
-        draw = random.Random(seed)
-        model = Billing(seed, fails=draw.choice([0.0, 0.3]))
-        limits = {
-            "max_tokens": draw.choice([None, draw.randint(0, 3_000)]),
-            "max_cost_usd": draw.choice([None, draw.random() / 100]),
-            "max_calls": draw.choice([None, draw.randint(0, 20)]),
-        }
-        budget = Budget(COUNTER, price=PRICE, reply_tokens=draw.randint(1, 200), **limits)  # type: ignore[arg-type]
-        n = draw.randint(1, 12)
-        texts = ["word " * draw.randint(1, 60) for _ in range(24)]
-        cancelled = set(draw.sample(range(24), draw.choice([0, 6])))
-        with computed(monkeypatch) as runner:
-            runner.run(ask(Limited(Budgeted(model, budget), n), texts, cancelled))
-        n_billed = model.billed.n_input_tokens + model.billed.n_output_tokens
-        if limits["max_tokens"] is not None:
-            assert n_billed <= limits["max_tokens"]
-        if limits["max_cost_usd"] is not None:
-            assert PRICE.cost_usd(model.billed) <= limits["max_cost_usd"]
-        if limits["max_calls"] is not None:
-            assert model.n_calls <= limits["max_calls"]
-        assert not budget._held, "every reservation is released"
-        assert model.n_calls == budget.spent.n_calls
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_the_budget_is_used_up(seed: int) -> None:
     model = Billing(seed)

@@ -14,7 +14,7 @@ from pearl.llm import Completion, Message, Model, Usage
 from pearl.llm.backends import ModelSettings, create_model
 from tests.conftest import PROXIES
 from tests.llm.backends.asking import REQUEST, complete, failure, used
-from tests.server import PAGE, Canned, Server, completion, error
+from tests.server import Canned, Server, completion, error
 
 KEY = "sk-very-secret-0123456789"
 
@@ -270,15 +270,6 @@ def test_a_cancelled_call_ends(openai_server: Server) -> None:
             await task
 
     used(model_of(openai_server), use)
-
-
-def test_an_error_has_the_wait_of_the_server(openai_server: Server) -> None:
-    openai_server.next(Canned(error("slow down"), 429, {"Retry-After": "1m30s"}))
-    caught = failure(model_of(openai_server), "rate_limited")
-    assert caught.retry_after_s == 90
-    assert "try again in 90 s" in str(caught)
-    openai_server.next(Canned(PAGE, 503, {"retry-after": "2"}, "text/html"))
-    assert failure(model_of(openai_server), "transport").retry_after_s == 2
 
 
 # ---------------------------------------------------------------------------------------------
