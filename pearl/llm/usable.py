@@ -23,6 +23,8 @@ MIN_SENTENCE = 4  # Minimum words of a whole sentence of the instructions that i
 _WORD = lazy_pattern(r"\w+")
 _CONTROL = lazy_pattern(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 """Control characters other than line ends and tabs, and the colours of a terminal."""
+_SURROGATE = lazy_pattern(r"[\ud800-\udfff]")
+"""Half of a character, which no file or server accepts; models of callers may write one."""
 _LABEL = lazy_pattern(r"^(?:Instruction \w{1,80}\([^\n]{0,400}\): |Purpose of this step: )", re.M)
 
 
@@ -32,7 +34,7 @@ def usable(
     """The completion without reasoning and control characters."""
     if request is not None and request.candidates:  # equal numbers are no loop
         return completion
-    text, usage = completion.text, completion.usage
+    text, usage = _SURROGATE.sub("\ufffd", completion.text), completion.usage
     if _CONTROL.search(text) and not _CONTROL.search((request and request.document) or ""):
         text = _CONTROL.sub("", text)  # no quote of the document
     split = without_reasoning(text)

@@ -87,6 +87,11 @@ def test_what_a_store_kept_before_is_read_in_the_same_way() -> None:
     assert run(ONE, model("It leaked."), replies=replies).text == "It leaked."
 
 
+def test_lone_surrogates_of_a_model_reach_no_answer() -> None:
+    answer = run(ONE, model("It \ud800 leaked.\n> The hull leaked."))
+    assert answer.text == "It \ufffd leaked."
+
+
 def test_a_refused_step_leaves_no_answer_of_those_after_it() -> None:
     def reply(request: Request) -> str:
         return REFUSAL if 'X = "two"' in request.prompt else "It leaked."
