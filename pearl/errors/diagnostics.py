@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 from typing import Literal
 
 from pearl.errors.patterns import lazy_pattern
@@ -22,8 +25,14 @@ class Span:
 
     def position(self, text: str) -> tuple[int, int]:
         """Line and column of the start in `text`, both from 1."""
-        before = text.rfind("\n", 0, self.start) + 1
-        return text.count("\n", 0, self.start) + 1, self.start - before + 1
+        starts = _line_starts(text)
+        line = bisect_right(starts, self.start)
+        return line, self.start - starts[line - 1] + 1
+
+
+@lru_cache(maxsize=2)  # a text may have a diagnostic on every line
+def _line_starts(text: str) -> list[int]:
+    return list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,9 @@ _SYMBOLS = {
 
 
 def _operator(said: Any) -> Any:
-    name = " ".join(said.replace("_", " ").split()).lower() if isinstance(said, str) else said
+    if not isinstance(said, str):
+        return said
+    name = " ".join(said.replace("_", " ").split()).lower()
     return _SYMBOLS.get(name, name)
 
 

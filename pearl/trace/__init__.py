@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, assert_never
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from pearl.actions.values import Fetched
 from pearl.errors import DataError, ModelError, ModelErrorKind
@@ -699,7 +699,9 @@ def read_trace(path: str | Path) -> list[Trace]:
                 row = json.loads(line)
                 version, id = row.pop("v"), row.pop("id")
                 event = _adapter().validate_python(row)
-            except (ValueError, KeyError, AttributeError, ValidationError) as error:
+                if not isinstance(id, str):
+                    raise ValueError("its id is not a text")
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 if not line.endswith(b"\n"):
                     told = f"{path}:{number}: the last event was cut off and is left out"
                     warnings.warn(told, stacklevel=2)

@@ -229,7 +229,8 @@ def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row]]]:
             )
             for piece in those
         ]
-        yield caption, rows
+        if those[0].fields:  # {} is a record, too
+            yield caption, rows
         end = those[-1].end
 
 
