@@ -15,7 +15,7 @@ from pearl.dsl.nodes import ListLiteral, Number, Plan, Reference, Step, String, 
 from pearl.dsl.signatures import ROWS, Action, Parameter, ValueType
 from pearl.errors import Diagnostic, PlanSyntaxError, Span
 from pearl.errors.patterns import lazy_pattern
-from pearl.plugins.files import cache_file, read_data
+from pearl.plugins.files import read_data
 
 if TYPE_CHECKING:
     from lark import Lark, Token
@@ -174,17 +174,15 @@ def coarse_grammar() -> str:
 
 @cache
 def _parser() -> Lark:
-    """The parser; its tables are built once per user if the cache folder is usable."""
+    """The parser. Its tables take 30 ms; lark would cache them as a pickle, which may contain any program."""
     from lark import Lark
 
-    kept = cache_file("plan.tables")
     return Lark(
         coarse_grammar(),
         parser="lalr",
         start=list(get_args(Start)),
         maybe_placeholders=False,
         transformer=_Builder(),
-        cache=False if kept is None else str(kept),
     )
 
 
