@@ -36,6 +36,21 @@ def digest_after(parts: Iterable[str | bytes]) -> Callable[[bytes], bytes]:
     return of
 
 
+_SEAL = 32
+
+
+def sealed(key: bytes, data: bytes) -> bytes:
+    """Data of a cache, behind a digest of its key and of itself."""
+    return digest((key, data)).hex()[:_SEAL].encode() + data
+
+
+def unsealed(key: bytes, data: object) -> bytes | None:
+    """The data that was sealed with a key; None if it was changed since, or belongs to another key."""
+    if not isinstance(data, bytes) or sealed(key, data[_SEAL:]) != data:
+        return None
+    return data[_SEAL:]
+
+
 class RunningDigest:
     """SHA-256 of a stream of bytes."""
 

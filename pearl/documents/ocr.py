@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from pearl.documents.digest import digest
+from pearl.documents.digest import digest, sealed, unsealed
 from pearl.documents.readers import OPTIONS
 from pearl.errors import DataError
 from pearl.plugins.extras import install_hint
@@ -106,14 +106,15 @@ def _page(picture: Image, language: str, path: str) -> OcrPage:
     folder = cache_file("ocr")
     with suppress(OSError, ValueError, TypeError):
         if folder is not None:
-            return OcrPage(*json.loads((folder / f"{key}.json").read_text(encoding="utf-8")))
+            kept = unsealed(key.encode(), (folder / f"{key}.json").read_bytes())
+            return OcrPage(*json.loads(kept or b""))
     page = _recognised(picture, language, path)
     with suppress(OSError):
         if folder is not None:
             folder.mkdir(mode=0o700, exist_ok=True)
             # Other processes see the file whole or not at all.
             part = folder / f"{key}.{os.getpid()}"
-            part.write_text(json.dumps(page, ensure_ascii=False), encoding="utf-8")
+            part.write_bytes(sealed(key.encode(), json.dumps(page).encode()))
             part.replace(folder / f"{key}.json")
     return page
 

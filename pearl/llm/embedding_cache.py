@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from pearl.documents.digest import digest
+from pearl.documents.digest import digest, sealed, unsealed
 from pearl.errors import StoreError
 from pearl.llm.concurrency import gather
-from pearl.plugins.persistence import connect, is_damaged, locked_file
+from pearl.plugins.persistence import FAILURES, connect, is_damaged, locked_file
 from pearl.retrieval import Embedder, TextKind
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class EmbeddingCache:
         self._inode = 0
 
     def read(self, keys: Iterable[bytes]) -> dict[bytes, Vector]:
-        """The stored vectors; damaged ones, not of unit length, are left out."""
+        """The stored vectors; damaged ones are left out."""
         import numpy as np
 
         wanted = list(keys)
@@ -62,20 +62,15 @@ class EmbeddingCache:
                 )
             return rows
 
-        found = {
-            key: np.frombuffer(data, dtype="<f4").astype(np.float32)
-            for key, data in self._run(work)
-            if isinstance(data, bytes) and data and len(data) % 4 == 0
-        }
         return {
-            key: vector
-            for key, vector in found.items()
-            if abs(float(np.linalg.norm(vector.astype(np.float64))) - 1) < 1e-3  # False for NaN
+            key: np.frombuffer(whole, dtype="<f4").astype(np.float32)
+            for key, data in self._run(work)
+            if (whole := unsealed(key, data)) is not None
         }
 
     def keep(self, vectors: Mapping[bytes, Vector]) -> None:
         """Store vectors by key, all or none of them."""
-        rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors.items()]
+        rows = [(k, sealed(k, vector.astype("<f4").tobytes())) for k, vector in vectors.items()]
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute("BEGIN IMMEDIATE")
@@ -118,12 +113,12 @@ class EmbeddingCache:
             try:
                 try:
                     return work(self._opened())
-                except sqlite3.DatabaseError as error:
+                except FAILURES as error:
                     if not is_damaged(error):
                         raise
                 self._replace()
                 return work(self._opened())
-            except (sqlite3.Error, OSError) as error:
+            except FAILURES as error:
                 self._close()
                 raise StoreError(
                     f"the cache of embeddings cannot be used: {error}",

@@ -95,7 +95,8 @@ def version_of(connection: sqlite3.Connection) -> tuple[int, int] | None:
 def is_damaged(error: Exception) -> bool:
     """Whether an error says that a database is damaged."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    is_of_text = isinstance(error, UnicodeDecodeError)
+    return is_of_text or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def to_store_error(

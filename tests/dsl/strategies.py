@@ -26,7 +26,7 @@ from pearl.dsl.nodes import (
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 
 # The same examples on every run, and no clock: a busy machine is no failure. New examples without
-# end are the business of experiments/fuzz_plans.py.
+# end are the business of tests/faults/test_fuzz.py.
 
 AWKWARD = "=:,()[]'\"“”‘’#/-–—\\*`>.… \t\u00a0\u2028\u3000{}0123456789éñ鍵ש🔑e\u0301"
 """Characters that readers trip over."""

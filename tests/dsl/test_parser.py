@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 
-from experiments.fuzz_plans import run
 from pearl.dsl.nodes import ListLiteral, Number, Reference, String
 from pearl.dsl.parser import parse, parse_action, read
 from pearl.dsl.signatures import Action, ValueType
@@ -151,14 +150,3 @@ def test_an_action_that_cannot_be_read_is_a_diagnostic_in_the_text_around_it() -
     found = parse_action(text, Span(7, len(text)))
     assert isinstance(found, Diagnostic)
     assert found.span.position(text) == (2, 5)
-
-
-def test_some_broken_plans() -> None:
-    counts = run(60, seed=0)
-    assert sum(counts.values()) == 2 * 60
-    assert counts["tolerant: valid"] > counts["strict: valid"] > 0
-
-
-@pytest.mark.slow
-def test_thousands_of_broken_plans() -> None:
-    assert sum(run(4_000, seed=1).values()) == 2 * 4_000

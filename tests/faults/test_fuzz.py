@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 
@@ -77,7 +78,9 @@ def test_a_broken_plan_is_a_plan_error_with_its_place(trial: Trial, shard: int) 
 STEP = '{i}. x{i} = FIND(CTX, "the dog") : Find it\n'
 LARGE = {
     "steps": lambda n: "".join(STEP.format(i=i) for i in range(1, n)),
-    "steps with errors": lambda n: "".join(f"{i}. x{i} = FINDX(CTX, y{i} : z\n" for i in range(1, n)),
+    "steps with errors": lambda n: "".join(
+        f"{i}. x{i} = FINDX(CTX, y{i} : z\n" for i in range(1, n)
+    ),
     "prose": lambda n: "Let me think of the dog (and of CTX) first.\n" * n + STEP.format(i=1),
     "fences": lambda n: f"```\n{STEP.format(i=1)}```\n" * n,
     "nested lists": lambda n: f"1. a = FIND(CTX, {'[' * n * 10}) : x",
@@ -103,13 +106,20 @@ def test_time_is_linear_in_the_length_of_a_plan(trial: Trial) -> None:
                 for tolerant in b" ", b"":  # an odd length is read tolerantly
                     data = make(n).encode()
                     data += tolerant if len(data) % 2 == 0 else b""
-                    try:
+                    with suppress(PlanError):
                         plans(data)
-                    except PlanError:
-                        pass
                 taken = time.process_time() - start
                 seconds[n] = min(seconds[n] or taken, taken)
-        rows.append({"plan": name, "seconds": round(seconds[10_000], 2), "growth": round(seconds[10_000] / seconds[2_500], 1)})
-        print(rows[-1])
+        rows.append(
+            {
+                "plan": name,
+                "seconds": round(seconds[10_000], 2),
+                "growth": round(seconds[10_000] / seconds[2_500], 1),
+            }
+        )
     trial.table("plans", rows)
-    trial.figure("growth of time over 4 times the length", max(float(row["growth"]) for row in rows), at_most=8)
+    trial.figure(
+        "growth of time over 4 times the length",
+        max(float(row["growth"]) for row in rows),
+        at_most=8,
+    )

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -85,16 +83,6 @@ def test_a_file_damaged_in_use_is_replaced(path: Path) -> None:
     assert all(abs(np.linalg.norm(vector) - 1) < 1e-3 for vector in found.values())
     cache.keep({key(n): unit(1, n) for n in range(2_000)})
     assert len(cache.read(map(key, range(2_000)))) == 2_000
-
-
-@pytest.mark.parametrize("data", [b"", b"\x00\x00\x80", bytes(8), b"\x00\x00\xc0\x7f", "1.0", None])
-def test_values_that_are_no_unit_vector_are_ignored(path: Path, data: object) -> None:
-    cache = EmbeddingCache(path)
-    cache.keep({key(1): unit(1), key(2): unit(2)})
-    with closing(sqlite3.connect(path)) as connection, connection:
-        if data is not None:
-            connection.execute("UPDATE vectors SET vector = ? WHERE key = ?", (data, key(1)))
-    assert (key(1) in cache.read([key(1), key(2)])) == (data is None)
 
 
 def test_the_oldest_vectors_are_removed(path: Path) -> None:

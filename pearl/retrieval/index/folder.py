@@ -15,6 +15,7 @@ import os
 import struct
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,6 @@ LOCK_PATIENCE_S = 600.0
 _MARK = b"PEARLIX2"
 _PREAMBLE = struct.Struct("<8s16sI")  # mark, digest of all that follows, length of the header
 _ALIGNED = 64
-_SEALED_NS = 1_000_000_000 * 10**9
-"""Modification time of a complete file. A later write sets another time; only then is the digest compared,
-because comparing it at each opening would read the whole file."""
 
 Stamp = tuple[int, int, int]
 """Size, time of the last change of the contents, and of the file's entry, in nanoseconds."""
@@ -67,19 +65,43 @@ def write_arrays(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
             opened.writelines(parts)
             opened.flush()
             os.fsync(opened.fileno())
-        os.utime(new, ns=(_SEALED_NS, _SEALED_NS))
         Path(new).replace(path)
     except BaseException:
         Path(new).unlink(missing_ok=True)
         raise
+    _seal(path, path.stat())
     sync_folder(path.parent)
+
+
+def _seal(path: Path, found: os.stat_result) -> None:
+    """Note that a file is whole, as long as it has these times, so that its digest need not be compared.
+
+    Comparing it at each opening would read the whole file. Any later write changes the time of the file's
+    entry, which no program can set.
+    """
+    with suppress(OSError):  # where it cannot be written, the digest is compared each time
+        seal = path.with_suffix(".seal")
+        seal.touch(0o600)
+        seal.write_bytes(_stamp(found))
+
+
+def _is_sealed(path: Path, found: os.stat_result) -> bool:
+    try:
+        return path.with_suffix(".seal").read_bytes() == _stamp(found)
+    except OSError:
+        return False
+
+
+def _stamp(found: os.stat_result) -> bytes:
+    times = f"{found.st_mtime_ns} {found.st_ctime_ns}"
+    return f"{found.st_ino} {found.st_size} {times}".encode()
 
 
 def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays]:
     """Map a file into memory: its header and its arrays."""
     try:
         with path.open("rb") as file:
-            is_sealed = os.fstat(file.fileno()).st_mtime_ns == _SEALED_NS
+            found = os.fstat(file.fileno())
             data: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             if os.name == "nt":  # Windows replaces no file that is mapped
                 data = data[:]
@@ -92,8 +114,10 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays]:
     _, told, length = _PREAMBLE.unpack_from(data)
     whole = np.frombuffer(data, np.uint8)
     body = whole[_PREAMBLE.size :]
-    if not is_sealed and hashlib.blake2b(body.data, digest_size=16).digest() != told:
-        raise DamagedError(f"{path.name} is damaged")
+    if not _is_sealed(path, found):
+        if hashlib.blake2b(body.data, digest_size=16).digest() != told:
+            raise DamagedError(f"{path.name} is damaged")
+        _seal(path, found)
     header = json.loads(body[:length].tobytes())
     arrays: Arrays = {}
     offset = _PREAMBLE.size + length
@@ -164,7 +188,7 @@ class IndexFolder:
 
     def remove_vectors(self, except_of: str = "-") -> None:
         """Remove all vectors, except those of the contents with an id."""
-        for path in self.path.glob("vectors-*.bin"):
+        for path in self.path.glob("vectors-*.*"):
             if not path.stem.endswith(except_of):
                 path.unlink(missing_ok=True)
 
@@ -174,21 +198,27 @@ class IndexFolder:
         write_arrays(path, {}, flat(contents))
         _, arrays = read_arrays(path)
         path.unlink()
+        path.with_suffix(".seal").unlink(missing_ok=True)
         return Contents.of_arrays(arrays, contents.field_names)
 
     def write_vectors(self, name: str, contents: Contents, vectors: NDArray[np.float32]) -> None:
         """Store the vectors of an embedder."""
-        write_arrays(self._vectors(name, contents), {"embedder": name}, {"vectors": vectors})
+        write_arrays(self._vectors(name, contents), _about(name, contents), {"vectors": vectors})
 
     def read_vectors(self, name: str, contents: Contents) -> NDArray[np.float32] | None:
-        """The stored vectors of an embedder; None if the file is missing or damaged."""
+        """The stored vectors of an embedder; None if the file is missing, damaged or of others."""
         try:
-            return read_arrays(self._vectors(name, contents))[1]["vectors"]
+            about, arrays = read_arrays(self._vectors(name, contents))
         except (FileNotFoundError, DamagedError):
             return None
+        return arrays["vectors"] if about == _about(name, contents) else None
 
     def _vectors(self, name: str, contents: Contents) -> Path:
         return self.path / f"vectors-{digest([name]).hex()[:16]}-{contents.id}.bin"
+
+
+def _about(name: str, contents: Contents) -> dict[str, Any]:
+    return {"embedder": name, "contents": contents.id}
 
 
 def _record_array(records: Sequence[Record]) -> NDArray[np.uint8]:

@@ -17,12 +17,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
+from pearl.documents.digest import sealed, unsealed
 from pearl.errors import StoreError, did_you_mean
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Usage
 from pearl.plugins.files import why_unsafe
-from pearl.plugins.persistence import FAILURES, Lease, WriteLock, connect, to_store_error
+from pearl.plugins.persistence import (
+    FAILURES,
+    Lease,
+    WriteLock,
+    connect,
+    to_store_error,
+    version_of,
+)
 from pearl.runs.store.database import (
+    CURRENT,
     FILE,
     VERSION,
     StoreWriter,
@@ -78,6 +87,8 @@ ON CONFLICT (run_id, key) DO UPDATE SET
     seq = excluded.seq, task_id = excluded.task_id, status = excluded.status,
     row = excluded.row, trace = excluded.trace
 """
+
+_SAID = f"SELECT substr(row, {len(sealed(b'', b'')) + 1}) AS said FROM results WHERE run_id = ?"
 
 _SUPERSEDE = "DELETE FROM results WHERE run_id = ? AND seq = ? AND task_id = ? AND key <> ?"
 
@@ -154,7 +165,7 @@ class Run:
         It replaces an earlier row with the same key, and an earlier row of the same task at the same
         place: that has another key if the document of the task has changed.
         """
-        data = json_bytes(row)
+        data = sealed(key, json_bytes(row))
         id = task_id.encode("utf-8", "backslashreplace").decode()
         events = None if trace is None else packed_trace(trace)
         values = (self.id, key, seq, id, str(row.get("status")), data, events)
@@ -221,7 +232,12 @@ class Store:
         path = folder / FILE
         try:
             if read_only:
-                return cls(folder, open_existing(path), None)
+                connection = open_existing(path)
+                if version_of(connection) != CURRENT:
+                    connection.close()
+                    cls._opened(folder, path).close()  # which converts it
+                    connection = open_existing(path)
+                return cls(folder, connection, None)
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             return cls._opened(folder, path)
         except FAILURES as error:
@@ -287,7 +303,7 @@ class Store:
         )
         if not rows:
             return None
-        completion = unpacked_reply(rows[0][0])
+        completion = unpacked_reply(key, rows[0][0])
         if completion is None:
             self.n_bad_replies += 1
         return completion
@@ -299,7 +315,7 @@ class Store:
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
         """Keep replies by key in one commit: all or none."""
         now = time.time()
-        rows = [(key, packed_reply(reply), now) for key, reply in completions.items()]
+        rows = [(key, packed_reply(key, reply), now) for key, reply in completions.items()]
 
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany(_KEEP, rows)
@@ -313,12 +329,12 @@ class Store:
     def outcome(self, run_id: str, key: bytes) -> dict[str, Any] | None:
         """The row with this key, if any."""
         data = self._recorded(run_id, key)
-        return None if data is None else self._whole(data)
+        return None if data is None else self._whole(key, data)
 
     def is_done(self, run_id: str, key: bytes) -> bool:
         """Whether the row with this key exists and is not a failure."""
-        data = self._recorded(run_id, key)
-        if not isinstance(data, bytes):
+        data = unsealed(key, self._recorded(run_id, key))
+        if data is None:
             return False
         # Parsing would double the time, and is seldom needed.
         is_plain = b'"failed"' not in data and b'"unfinished"' not in data
@@ -335,9 +351,9 @@ class Store:
 
     def rows(self, run_id: str) -> Iterator[dict[str, Any]]:
         """The rows of a run, in their order; damaged ones are counted and left out."""
-        for page in self._pages(run_id, "row"):
-            for (data,) in page:
-                row = self._whole(data)
+        for page in self._pages(run_id, "key, row"):
+            for key, data in page:
+                row = self._whole(key, data)
                 if row is not None:
                     yield row
 
@@ -348,13 +364,13 @@ class Store:
 
     def outcomes(self, run_id: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
         """The rows of a run with their row ids, for `with_trace`; None for a damaged row."""
-        for page in self._pages(run_id, "results.rowid, row"):
-            yield from ((rowid, self._whole(data)) for rowid, data in page)
+        for page in self._pages(run_id, "results.rowid, key, row"):
+            yield from ((rowid, self._whole(key, data)) for rowid, key, data in page)
 
     def with_trace(self, rowid: int) -> tuple[dict[str, Any] | None, str]:
         """A row by its row id, and its trace as JSON lines; None if the row was removed."""
-        found = self.all("SELECT row, trace FROM results WHERE rowid = ?", (rowid,))
-        return (self._whole(found[0][0]), unpacked_trace(found[0][1])) if found else (None, "")
+        found = self.all("SELECT key, row, trace FROM results WHERE rowid = ?", (rowid,))
+        return (self._whole(*found[0][:2]), unpacked_trace(found[0][2])) if found else (None, "")
 
     def results(self, run_id: str) -> Iterator[list[tuple[Any, ...]]]:
         """The results of a run as they are in the file, a page at a time."""
@@ -372,11 +388,11 @@ class Store:
         names = ("input_tokens", "output_tokens", "cached_tokens", "implausible_calls")
         sums = ", ".join(
             # Rows of evaluations, drafts and curations use the field names of `Usage`.
-            "total(CASE WHEN json_valid(row) THEN coalesce("
-            f"json_extract(row, '$.usage.{name}'), json_extract(row, '$.usage.n_{name}')) END)"
+            "total(CASE WHEN json_valid(said) THEN coalesce("
+            f"json_extract(said, '$.usage.{name}'), json_extract(said, '$.usage.n_{name}')) END)"
             for name in names
         )
-        (found,) = self.all(f"SELECT {sums} FROM results WHERE run_id = ?", (run_id,))
+        (found,) = self.all(f"SELECT {sums} FROM ({_SAID})", (run_id,))
         # Rows may come from other stores: impossible counts are 0, and are no error.
         return Usage(*(int(n) if 0 <= n < _MAX_COUNT else 0 for n in found))
 
@@ -428,8 +444,8 @@ class Store:
             seq, rowid = last[0], last[1]
             yield [row[2:] for row in found]
 
-    def _whole(self, data: object) -> dict[str, Any] | None:
-        row = unpacked(data)
+    def _whole(self, key: object, data: object) -> dict[str, Any] | None:
+        row = unpacked(unsealed(key, data)) if isinstance(key, bytes) else None
         if row is None:
             self.n_bad_rows += 1
         return row

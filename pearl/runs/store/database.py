@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pearl.documents.digest import sealed, unsealed
 from pearl.errors import StoreError
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Usage
@@ -32,12 +33,15 @@ from pearl.plugins.persistence import (
 
 FILE = "store.db"
 
-VERSION = 3
-"""Version of the tables. Version 2, which had a checksum in each row, is converted when it is opened
-for writing; files of other versions are refused."""
+VERSION = 4
+"""Version of the tables. Versions 2 and 3 are converted; files of other versions are refused."""
 
-_SUMMED = ("replies", "results")
-"""Tables that had a checksum in each row."""
+_CONVERSIONS = {
+    2: "ALTER TABLE replies DROP COLUMN checksum;\nALTER TABLE results DROP COLUMN checksum",
+    3: "UPDATE replies SET body = CAST(sealed(key, CAST(body AS BLOB)) AS TEXT);\n"
+    "UPDATE results SET row = CAST(sealed(key, CAST(row AS BLOB)) AS TEXT)",
+}
+"""The statements that make the next version of one."""
 
 _APPLICATION = 0x5045524C
 """SQLite application id of a store: `PERL`."""
@@ -63,6 +67,9 @@ CREATE INDEX results_failed ON results (run_id) WHERE status = 'failed';
 """
 
 
+CURRENT = (_APPLICATION, VERSION)
+
+
 def decoded(value: object) -> str:
     """A text of the file; damaged bytes are replaced."""
     if isinstance(value, bytes):
@@ -83,9 +90,8 @@ def create_database(path: Path, *, vfs: str | None = None) -> tuple[sqlite3.Conn
         if version is None:
             _commit(connection, f"{_TABLES}PRAGMA application_id = {_APPLICATION}")
         elif version < VERSION:
-            _commit(
-                connection, ";\n".join(f"ALTER TABLE {t} DROP COLUMN checksum" for t in _SUMMED)
-            )
+            connection.create_function("sealed", 2, sealed)
+            _commit(connection, ";\n".join(_CONVERSIONS[v] for v in range(version, VERSION)))
     except BaseException:
         connection.close()
         raise
@@ -117,7 +123,7 @@ def _commit(connection: sqlite3.Connection, statements: str) -> None:
 
 
 def open_existing(path: Path) -> sqlite3.Connection:
-    """A connection that reads an existing store."""
+    """A connection that reads an existing store; it may be of an older version."""
     if not path.is_file():
         raise StoreError("no store here", path=path.parent, help="name its folder with --store")
     connection = connect(path, "ro")
@@ -149,7 +155,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int | None:
     application, version = found
     if application != _APPLICATION:
         raise StoreError("the file is not a store of pearl", path=path, help="name another --store")
-    if version not in (VERSION - 1, VERSION):
+    if version not in (*_CONVERSIONS, VERSION):
         raise StoreError(
             f"the store is of version {version}, this pearl reads version {VERSION}",
             path=path,
@@ -196,10 +202,10 @@ def unpacked_trace(data: object) -> str:
     return data.decode("utf-8", "replace")
 
 
-def packed_reply(completion: Completion) -> bytes:
+def packed_reply(key: bytes, completion: Completion) -> bytes:
     """The body of a reply."""
     usage = completion.usage
-    return json_bytes(
+    data = json_bytes(
         {
             "text": completion.text,
             "model": completion.model,
@@ -210,11 +216,12 @@ def packed_reply(completion: Completion) -> bytes:
             },
         }
     )
+    return sealed(key, data)
 
 
-def unpacked_reply(body: object) -> Completion | None:
+def unpacked_reply(key: bytes, body: object) -> Completion | None:
     """The completion in the body of a reply; None if it is damaged."""
-    match unpacked(body):
+    match unpacked(unsealed(key, body)):
         case {
             "text": str(text),
             "model": str(model),

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pearl.documents.digest import digest
+from pearl.documents.digest import digest, unsealed
 from pearl.errors import StoreError
 from pearl.errors.escaping import json_bytes
 from pearl.plugins.persistence import Lease
@@ -173,16 +173,17 @@ def _add(
     connection: sqlite3.Connection, id: str, page: list[tuple[Any, ...]], merged: Merged
 ) -> None:
     for key, seq, task_id, status, row, trace in page:
-        if not (isinstance(key, bytes) and isinstance(seq, int) and unpacked(row) is not None):
+        said = unsealed(key, row) if isinstance(key, bytes) and isinstance(seq, int) else None
+        if said is None or unpacked(said) is None:
             merged.n_bad += 1
             continue
         # Also rows of the same task with another key: its document was different there.
         here = connection.execute(_HERE, (id, key, id, seq, task_id)).fetchall()
-        whole = [before for _, before in here if unpacked(before) is not None]
-        if row in whole:
+        whole = [before for each in here if unpacked(before := unsealed(*each)) and before]
+        if said in whole:
             continue
         if whole:
-            is_failed, was_failed = _is_failed(row), all(map(_is_failed, whole))
+            is_failed, was_failed = _is_failed(said), all(map(_is_failed, whole))
             merged.n_conflicts += is_failed == was_failed
             if is_failed or not was_failed:
                 continue
@@ -210,11 +211,11 @@ def _replies(source: Store) -> Iterator[list[tuple[Any, ...]]]:
 
 def _keep(connection: sqlite3.Connection, page: list[tuple[Any, ...]], merged: Merged) -> None:
     for key, body, created in page:
-        if not isinstance(key, bytes) or unpacked_reply(body) is None:
+        if not isinstance(key, bytes) or unpacked_reply(key, body) is None:
             merged.n_bad += 1
             continue
         here = connection.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
-        if here is not None and unpacked_reply(here[0]) is not None:
+        if here is not None and unpacked_reply(key, here[0]) is not None:
             merged.n_conflicts += here[0] != body
             continue
         connection.execute(_KEEP, (key, body, created))

@@ -102,7 +102,7 @@ def test_the_files_are_the_users_own(corpus: Path, tmp_path: Path) -> None:
     Index.open(corpus, at=tmp_path / "at")
     (folder,) = (tmp_path / "at").iterdir()
     files = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
-    assert files.keys() == {"index.bin", "lock"}
+    assert files.keys() == {"index.bin", "index.seal", "lock"}
     assert set(files.values()) == {0o600}
 
 
@@ -125,7 +125,12 @@ def test_other_files_in_the_folder_stay(corpus: Path) -> None:
     (folder / "left.new").write_text("of a writer that was killed")
     (corpus / "a.txt").write_text("lake")
     reopened(corpus)
-    assert {path.name for path in folder.iterdir()} == {"index.bin", "lock", "notes.txt"}
+    assert {path.name for path in folder.iterdir()} == {
+        "index.bin",
+        "index.seal",
+        "lock",
+        "notes.txt",
+    }
 
 
 def test_an_opened_index_stays_readable_after_it_is_replaced(corpus: Path) -> None:
@@ -152,6 +157,6 @@ def test_damaged_vectors_are_not_used(corpus: Path) -> None:
     index = reopened(corpus)
     index.store_vectors("small", np.ones((len(index.passages), 2), np.float32))
     assert reopened(corpus).stored_vectors("small") is not None
-    (path,) = index_file(corpus).parent.glob("vectors-*")
+    (path,) = index_file(corpus).parent.glob("vectors-*.bin")
     path.write_bytes(path.read_bytes()[:-1])
     assert reopened(corpus).stored_vectors("small") is None

@@ -176,7 +176,7 @@ def reply_json(folder: Path, i: int) -> str:
         (body,) = connection.execute(
             "SELECT body FROM replies WHERE key = ?", (key_of(i),)
         ).fetchone()
-        return str(body)
+        return str(body)[32:]  # behind the seal
     finally:
         connection.close()
 

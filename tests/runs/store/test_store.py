@@ -161,16 +161,20 @@ def test_a_damaged_row_is_left_out_and_its_task_run_again(tmp_path: Path) -> Non
         assert not run.has(key(1))
 
 
-def test_a_store_of_version_2_is_read_and_converted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [2, 3])
+def test_an_older_store_is_read_and_converted(tmp_path: Path, version: int) -> None:
     keep(tmp_path)
     with Store.open(tmp_path) as store:
         record(store.begin(SPEC), 0)
     with closing(sqlite3.connect(tmp_path / FILE)) as connection:
-        for table in ("replies", "results"):
-            connection.execute(
-                f"ALTER TABLE {table} ADD COLUMN checksum BLOB NOT NULL DEFAULT x'00'"
-            )
-        connection.execute("PRAGMA user_version = 2")
+        for table, column in ("replies", "body"), ("results", "row"):
+            connection.execute(f"UPDATE {table} SET {column} = substr({column}, 33)")
+            if version == 2:
+                connection.execute(
+                    f"ALTER TABLE {table} ADD COLUMN checksum BLOB NOT NULL DEFAULT x'00'"
+                )
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.commit()
     for read_only in (True, False):
         with Store.open(tmp_path, read_only=read_only) as store:
             assert asyncio.run(store.reply(KEY)) == REPLY
