@@ -28,14 +28,15 @@ from pearl.plugins.persistence import WriteLock, sync_folder
 from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder
 from pearl.retrieval.texts import flat
 
-FORMAT = 3
+FORMAT = 4
 """Version of the file; an index of another version is rebuilt."""
 
 LOCK_PATIENCE_S = 600.0
 """Seconds to wait for another process that updates the index."""
 
-_MARK = b"PEARLIX2"
-_PREAMBLE = struct.Struct("<8s16sI")  # mark, digest of all that follows, length of the header
+_MARK = b"PEARLIX3"
+_PREAMBLE = struct.Struct("<8s16sI")  # mark, digest of all that follows it, length of the header
+_DIGESTED = 24  # where that begins
 _ALIGNED = 64
 
 Stamp = tuple[int, int, int]
@@ -54,7 +55,7 @@ def write_arrays(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
     parts: list[bytes | memoryview] = [header, bytes(-(_PREAMBLE.size + len(header)) % _ALIGNED)]
     for array in plain.values():
         parts += [array.reshape(-1).view(np.uint8).data, bytes(-array.nbytes % _ALIGNED)]
-    sum_ = hashlib.blake2b(digest_size=16)
+    sum_ = hashlib.blake2b(struct.pack("<I", len(header)), digest_size=16)
     for part in parts:
         sum_.update(part)
     # Only the user may read a temporary file, which suits the texts of documents.
@@ -115,7 +116,7 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays]:
     whole = np.frombuffer(data, np.uint8)
     body = whole[_PREAMBLE.size :]
     if not _is_sealed(path, found):
-        if hashlib.blake2b(body.data, digest_size=16).digest() != told:
+        if hashlib.blake2b(whole[_DIGESTED:].data, digest_size=16).digest() != told:
             raise DamagedError(f"{path.name} is damaged")
         _seal(path, found)
     header = json.loads(body[:length].tobytes())
