@@ -236,6 +236,7 @@ _AGAINST = lazy_pattern(
     r"|\b(?:this|that|the|above) (?:plan )?is (?:wrong|bad|invalid|incorrect|unusable|not (?:valid|usable|correct))\b",
     re.I,
 )
+_ASKED = lazy_pattern(r"^[\s*#>]*+(?:user|human)[\s*]*+:(.+)", re.I | re.M)
 _OUTPUT = lazy_pattern(r"(\w{1,80})`?+\s*+(?:=|:=)")
 
 
@@ -273,6 +274,9 @@ def _why(reply: str, checked: CheckedPlan, question: str) -> str:
         "\n".join(line for i, line in enumerate(lines[a:b], a) if marked[i].role == "surplus")
         for a, b in ((begin, plan[0]), (plan[-1] + 1, end))
     )
+    asked = _ASKED.search(above)  # by a person that the model makes up
+    if asked and not wanted & {*terms(asked[1], drop_stop_words=True)}:
+        return f"the plan is for another question: '{asked[1].strip()[:80]}'"
     *_, last_words = _FINAL.split(above)
     if _AGAINST.search(last_words) or _AGAINST.search(below):
         return "the reply says not to use this plan"

@@ -66,7 +66,9 @@ def swap(path: Path, table: str, column: str, chance: random.Random) -> None:
         rows = connection.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
         (one, value), (_, other) = chance.sample(rows, 2)
         if isinstance(value, str) and chance.random() < 0.5:
-            other = value.replace(chance.choice(("reply ", "answered", ":", "1", "{")), chance.choice("29"), 1)
+            other = value.replace(
+                chance.choice(("reply ", "answered", ":", "1", "{")), chance.choice("29"), 1
+            )
         connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (other, one))
 
 
@@ -76,23 +78,34 @@ def row(i: int) -> dict[str, object]:
 
 @pytest.mark.row("R28", "mutations of the store of replies and rows")
 def test_a_store_gives_what_was_stored_or_nothing(trial: Trial, tmp_path: Path) -> None:
-    n, counts = trial.n(ci=250, nightly=4_000, release=40_000), dict.fromkeys(("refused", "wrong", "lost"), 0)
+    n, counts = (
+        trial.n(ci=250, nightly=4_000, release=40_000),
+        dict.fromkeys(("refused", "wrong", "lost"), 0),
+    )
     whole = fuzzing.store_file()
     for _ in range(n):
         for path in tmp_path.iterdir():
             path.unlink()
         (tmp_path / FILE).write_bytes(whole)
         if trial.random.random() < 0.3:
-            swap(tmp_path / FILE, *trial.random.choice((("replies", "body"), ("results", "row"))), trial.random)
+            swap(
+                tmp_path / FILE,
+                *trial.random.choice((("replies", "body"), ("results", "row"))),
+                trial.random,
+            )
         else:
             (tmp_path / FILE).write_bytes(damaged(whole, trial.random))
         try:
             with Store.open(tmp_path) as store:
                 read = [asyncio.run(store.reply(key_of(i))) for i in range(5)]
-                counts["wrong"] += sum(each not in (None, reply_of(i)) for i, each in enumerate(read))
+                counts["wrong"] += sum(
+                    each not in (None, reply_of(i)) for i, each in enumerate(read)
+                )
                 run = store.begin(SPEC)
                 outcomes = [run.outcome(key_of(i)) for i in range(5)]
-                counts["wrong"] += sum(each not in (None, row(i)) for i, each in enumerate(outcomes))
+                counts["wrong"] += sum(
+                    each not in (None, row(i)) for i, each in enumerate(outcomes)
+                )
                 rows = list(run.rows())
                 counts["wrong"] += sum(each not in [row(i) for i in range(5)] for each in rows)
                 counts["lost"] += sum(run.has(key_of(i)) and row(i) not in rows for i in range(5))
@@ -146,7 +159,9 @@ def test_an_index_finds_what_a_new_one_finds(trial: Trial, tmp_path: Path) -> No
         path = trial.random.choice([*index.opened.folder.path.glob("*.bin")])
         swapped = other.opened and (other.opened.folder.path / "index.bin").read_bytes()
         is_swap = trial.random.random() < 0.1
-        overwrite(path, swapped if is_swap and swapped else damaged(path.read_bytes(), trial.random))
+        overwrite(
+            path, swapped if is_swap and swapped else damaged(path.read_bytes(), trial.random)
+        )
         again = opened("at")
         stored = again.stored_vectors("small")
         n_wrong += stored is not None and not np.array_equal(stored, vectors)

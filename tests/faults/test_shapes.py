@@ -1,0 +1,326 @@
+"""Shapes of replies as models write them: read as what they say, asked again, or taken for no answer.
+
+The shapes are lines of tests/replies/*.toml, whose first lines say what the values mean; a new shape is a new line.
+Every reply is sent to the step or the prompt that it answers, by a model that gives it again when it is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tomllib
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pearl.actions.library import load_library, read_library
+from pearl.actions.values import items_of, number_of
+from pearl.documents.document import Document
+from pearl.documents.numbers import quantity
+from pearl.documents.rows import Rows
+from pearl.dsl.nodes import Plan
+from pearl.dsl.parser import parse
+from pearl.errors import ExecutionError, ModelError, PlanningError
+from pearl.interpreter.results import StepResult
+from pearl.llm import ItemsTask, Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.pipeline import Pearl
+from pearl.planner.routing import decompose, read_decomposition, shown
+from pearl.replies.items import first_words
+from tests.root import ROOT
+from tests.suite import Trial
+
+TITLE = "shapes of replies: "
+
+
+def corpus(name: str) -> dict[str, Any]:
+    return tomllib.loads((ROOT / "tests" / "replies" / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def report(
+    trial: Trial, kind: str, n_shapes: int, wrong: list[str], at_once: list[bool], share: float
+) -> None:
+    """The shapes that are read wrongly are shown where the test fails."""
+    print(*wrong, sep="\n")  # noqa: T201
+    trial.figure(f"shapes of {kind}", n_shapes)
+    trial.figure("wrong values accepted", len(wrong), at_most=0)
+    if at_once:
+        trial.figure("values read at once", round(sum(at_once) / len(at_once), 3), at_least=share)
+
+
+# ---------------------------------------------------------------------------------------------
+# Steps: numbers, lists, verdicts, labels, texts
+
+STEP_LIBRARY = read_library(
+    """\
+FIND_FIGURE(CTX, X) -> Number : Find the figure of X in CTX
+LIST_ALL(CTX, X) -> List : List every X of CTX
+IS_TRUE(CTX, X) -> Bool : Say whether X is true of CTX
+FIND_REASON(CTX, X) : Find the reason why X happens
+""",
+    "corpus",
+)
+STORY = Document(
+    "The farmer has a dog, a cat, a fox and a hen. The dog saw the cat. The fox ran. The captain turned back at dusk.\n"
+    "In 2010 the RSU expense was $138.0 million, in 2009 it was $124.0 million.\nRSU expense 138.0 124.0\n",
+    "story.txt",
+)
+NO_VALUE = ("again", "nothing", "refused")
+
+
+def number(result: StepResult) -> str:
+    value = number_of(result.value)
+    return str(int(value)) if value == int(value) else str(value)
+
+
+def label(result: StepResult) -> str:
+    assert isinstance(result.value, Rows)
+    return str(result.value[0].fields["a"])
+
+
+def entries(result: StepResult) -> str:
+    return "|".join(items_of(result.value))
+
+
+STEPS: dict[str, tuple[str, Callable[[StepResult], str], float]] = {
+    "numbers": ('FIND_FIGURE(CTX, "the RSU expense for 2010")', number, 0.9),
+    "lists": ('LIST_ALL(CTX, "animal")', entries, 0.9),
+    "verdicts": ('IS_TRUE(CTX, "the captain turns back")', lambda result: result.text, 0.9),
+    "labels": (
+        'CLASSIFY(["The captain turned back at dusk."], ["noon", "dusk", "dawn", "no time given"], "the time")',
+        label,
+        0.9,
+    ),
+    "texts": ('FIND_REASON(CTX, "the captain turns back")', lambda result: result.text, 1.0),
+}
+"""The step that the replies answer, its value as the corpus writes it, and the share of the values to be read at once."""
+
+
+def step_reading(reply: str, kind: str) -> tuple[str, bool]:
+    """What is read of a reply, and whether at once."""
+    call, written, _ = STEPS[kind]
+    model = Scripted(lambda request: reply)
+    try:
+        answer = asyncio.run(
+            Pearl(model, library=STEP_LIBRARY, first_wait_s=0.001).execute(
+                f"1. a = {call} : Do it", STORY
+            )
+        )
+    except (ExecutionError, ModelError):
+        return "refused", False
+    (result,) = answer.steps
+    if result.state != "found":
+        return {"undecided": "again"}.get(result.state, result.state), len(model.requests) == 1
+    return written(result), len(model.requests) == 1
+
+
+@pytest.mark.row("R38", TITLE + "steps")
+@pytest.mark.parametrize("kind", STEPS)
+def test_no_reply_is_read_wrongly(trial: Trial, kind: str) -> None:
+    wrong: list[str] = []
+    at_once: list[bool] = []
+    shapes = [(family, *shape) for family, group in corpus(kind).items() for shape in group.items()]
+    for family, reply, value in shapes:
+        wanted = reply if value == "answer" else value
+        got, is_first = step_reading(reply, kind)
+        # To be undecided is always safe, but texts have no form that they could miss.
+        may_be_undecided = kind != "texts" or wanted in NO_VALUE
+        is_safe = got == wanted or (got == "again" and may_be_undecided)
+        if not (is_safe or (got == "refused" and wanted == "again")):
+            wrong.append(f"{family}: {reply!r} is read as {got!r}, not as {wanted!r}")
+        if wanted not in NO_VALUE:
+            at_once.append(got == wanted and is_first)
+    report(trial, kind, len(shapes), wrong, at_once, STEPS[kind][2])
+
+
+@pytest.mark.row("R38", TITLE + "numbers that native actions compute with")
+def test_every_native_action_takes_the_same_number(trial: Trial) -> None:
+    plan = (
+        '1. a = FIND_FIGURE(CTX, "the RSU expense", "2010") : Find\n'
+        '2. b = FIND_FIGURE(CTX, "the RSU expense", "2009") : Find\n'
+        '3. x = CALCULATE("sum", a, b) : Add\n4. y = SUM([a, b]) : Add\n5. z = MAX([a, b]) : Compare'
+    )
+    wrong: list[str] = []
+    shapes = [shape for group in corpus("numbers").values() for shape in group.items()]
+    for reply, value in shapes:
+        model = Scripted(lambda request, reply=reply: reply)
+        pearl = Pearl(model, library="finance", first_wait_s=0.001)
+        try:
+            *_, x, y, z = asyncio.run(pearl.execute(plan, STORY)).steps
+        except (ExecutionError, ModelError):
+            continue
+        read = [quantity(step.text).number for step in (x, y, z) if step.state == "found"]
+        number = Decimal(value if value not in NO_VALUE else "NaN")
+        if read not in ([], [2 * number, 2 * number, number]):
+            wrong.append(f"{reply!r}: {[step.text for step in (x, y, z)]}")
+    report(trial, "numbers", len(shapes), wrong, [], 0)
+
+
+# ---------------------------------------------------------------------------------------------
+# Rows
+
+ITEMS = (
+    "Ann coughs by day",
+    "Bob is well",
+    "Cid is hot, 39 degrees",
+    "Dan has red spots",
+    "Eve coughs at night",
+    "Fay is hot, 40 degrees",
+)
+SYMPTOMS = ("cough", "no symptom", "fever", "rash", "cough", "fever")
+ROW_STEPS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "yes_no": ('FILTER(rows, "the patient coughs")', ("yes", "no", "no", "no", "yes", "no")),
+    "label": (
+        'CLASSIFY(rows, ["cough", "fever", "rash", "no symptom"], "the symptom")',
+        SYMPTOMS,
+    ),
+    "rating": ('RATE(rows, "the patient is ill")', ("4", "0", "7", "3", "5", "9")),
+    "line": ('MAP(rows, "the symptom")', SYMPTOMS),
+}
+
+
+def item_number(written: int, item: str) -> str:
+    """The number of an item, in the form that the prompt asks for."""
+    return f"{written} | {first_words(item, 3)}"
+
+
+def shaped(shape: str, values: tuple[str, ...]) -> str:
+    def mark(match: re.Match[str]) -> str:
+        written = int(match[1])
+        return item_number(written, ITEMS[int(match[2] or written) - 1])
+
+    text = re.sub(r"\{v(\d)\}", lambda match: values[int(match[1]) - 1], shape)
+    return re.sub(r"\{(\d)(?::(\d))?\}", mark, text)
+
+
+def row_reading(shape: str, kind: str) -> tuple[list[str | None], int]:
+    """The value of every item in the end, None for undecided, and the number of calls."""
+    call, values = ROW_STEPS[kind]
+    truth = dict(zip(ITEMS, values, strict=True))
+
+    def reply(request: Request) -> str:
+        if len(model.requests) == 1:
+            return shaped(shape, values)
+        task = request.task
+        assert isinstance(task, ItemsTask)
+        return "\n".join(
+            f"{item_number(i, item)}: {truth[item]}" for i, item in enumerate(task.items, 1)
+        )
+
+    model = Scripted(reply)
+    plan = f'1. rows = SPLIT(CTX, "line") : Lines\n2. x = {call} : Read each'
+    answer = asyncio.run(
+        Pearl(model, first_wait_s=0.001).execute(plan, Document("\n".join(ITEMS), "ward.txt"))
+    )
+    rows = answer.steps[-1].value
+    assert isinstance(rows, Rows)
+    if kind == "yes_no":
+        read: dict[str, str | None] = dict.fromkeys(ITEMS, "no")
+        read |= {row.text: "yes" for row in rows} | {row.text: None for row in rows.undecided}
+    else:
+        read = {row.text: row.fields["x"] for row in (*rows, *rows.doubtful)}
+    return [read[item] for item in ITEMS], len(model.requests)
+
+
+@pytest.mark.row("R38", TITLE + "numbered items")
+@pytest.mark.parametrize("kind", ROW_STEPS)
+def test_no_item_takes_a_wrong_value(trial: Trial, kind: str) -> None:
+    wrong: list[str] = []
+    at_once: list[bool] = []
+    shapes = [
+        (group, *shape) for group, shapes in corpus("rows").items() for shape in shapes.items()
+    ]
+    for group, shape, name in shapes:
+        got, n_calls = row_reading(shape, kind)
+        if kind == "line":  # a remark in a free line is a part of it
+            got = [value and re.split(r" [-(]", value)[0] for value in got]
+        if any(a not in (None, b) for a, b in zip(got, ROW_STEPS[kind][1], strict=True)):
+            wrong.append(f"{name}: {got}")
+        if group == "at once":
+            at_once.append(n_calls == 1)
+    report(trial, f"numbered items, {kind}", len(shapes), wrong, at_once, 1)
+
+
+# ---------------------------------------------------------------------------------------------
+# Plans, parts of questions, queries
+
+PLAN_LIBRARY = read_library(
+    """\
+LIST_ALL(CTX, X) -> List : List every X of CTX
+FIND_REASON(CTX, X) : Find the reason why X happens
+COUNT(LIST) -> Number : Count the entries of LIST
+CONCAT(S1, S2, ...) : Join
+""",
+    "corpus",
+)
+QUESTION = "How many animals does the farmer have, and why does the captain turn back?"
+CHANGE = "What was the change in revenue of Union Pacific from 2013 to 2016?"
+CLINICS = Document(
+    "Clinic,City,Wait\nH&C,Tel Aviv,12\nEye House,Haifa,3\nSea House,Haifa,30\nLod Clinic,Lod,5\n",
+    "clinics.csv",
+)
+LOOKUP = (
+    '1. x = LOOKUP(CTX, "Which clinics in Haifa have a wait of less than 20 days?") : Look it up'
+)
+
+
+def calls(plan: Plan) -> object:
+    return [(step.output, step.action, step.arguments) for step in plan.steps]
+
+
+def plan(model: Scripted) -> object:
+    return calls(
+        asyncio.run(Pearl(model, library=PLAN_LIBRARY, first_wait_s=0.001).plan(QUESTION)).plan
+    )
+
+
+def parts(model: Scripted) -> object:
+    client = Pearl(model, first_wait_s=0.001).client
+    result = asyncio.run(decompose(CHANGE, load_library("finance"), client)).decomposition
+    return result and shown(result.parts)
+
+
+def query(model: Scripted) -> object:
+    answer = asyncio.run(Pearl(model, first_wait_s=0.001).execute(LOOKUP, CLINICS))
+    rows = answer.steps[-1].value
+    return [row.fields.get("Clinic") for row in rows] if isinstance(rows, Rows) else None
+
+
+def wanted_plan(first: str) -> object:
+    return calls(parse("New actions:\n- None\n\n" + first.strip()))
+
+
+STRUCTURES: dict[str, tuple[Callable[[Scripted], object], Callable[[str], object], float]] = {
+    "plans": (plan, wanted_plan, 0.9),
+    "decompositions": (parts, lambda first: shown(read_decomposition(first).parts), 0.9),
+    "queries": (query, lambda first: ["Eye House"], 0.9),
+}
+"""What a model's replies are read as, what is right of the first one, and the share to be read at once."""
+
+
+def structure_reading(reply: str, kind: str) -> tuple[object, bool]:
+    """The value of a reply that is given whenever the model is asked, None for no value, and whether it is read at once."""
+    model = Scripted(lambda request: reply.lstrip("\n"))
+    try:
+        value = STRUCTURES[kind][0](model)
+    except (PlanningError, ModelError, ExecutionError):
+        return None, False
+    return value, len(model.requests) == 1
+
+
+@pytest.mark.row("R38", TITLE + "plans, parts and queries")
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_no_structure_is_read_wrongly(trial: Trial, kind: str) -> None:
+    shapes = [(family, shape) for family, group in corpus(kind).items() for shape in group]
+    right = STRUCTURES[kind][1](shapes[0][1]["reply"])
+    wrong: list[str] = []
+    at_once: list[bool] = []
+    for family, shape in shapes:
+        value, is_first = structure_reading(shape["reply"], kind)
+        if value is not None and (value != right or shape["reads"] == "refused"):
+            wrong.append(f"{family}: {shape['reply']!r} is read as {value}")
+        if shape["reads"] not in ("again", "refused"):
+            at_once.append(value == right and is_first)
+    report(trial, kind, len(shapes), wrong, at_once, STRUCTURES[kind][2])
