@@ -405,6 +405,8 @@ def _unmarked(rows: Sequence[str], source: str) -> list[str]:
         before, rows = [rows[0]], rows[1:]
     entries = [row.strip() for row in (rows[0].split(";") if len(rows) == 1 else rows)]
     entries = [entry for entry in entries if entry]
+    if not entries:
+        raise _UnclearError("it has no entry")
     if len(entries) > 1 and all(re.match(rf"{i}\s", row) for i, row in enumerate(entries, 1)):
         raise _UnclearError(f"{_short(entries[0])} may begin with its number, or an amount")
     if all(re.fullmatch(r"\*\*[^*]+\*\*", entry) for entry in entries):

@@ -14,6 +14,7 @@ from tests.suite import Trial
 
 FOUND = [
     ("jsonl_documents", b'{}\n{"id": 2, "text": "b"}\n'),
+    ("typed_replies", b"; ;"),
     ("queries", b'{"where": {"column": "City", "op": ["is"]}}'),
     ("trace_files", b"[]\n"),
     ("trace_files", b'{"v": 1, "id": [], "event": "step_failed", "step": "a", "error": "x"}\n'),
