@@ -46,7 +46,9 @@ def main() -> None:
             raise
 
     arguments = [str(inputs), f"-artifact_prefix={inputs}/", f"-max_total_time={options.seconds}"]
-    atheris.Setup([sys.argv[0], *arguments, "-timeout=20", "-rss_limit_mb=3000", "-max_len=20000"], read)
+    atheris.Setup(
+        [sys.argv[0], *arguments, "-timeout=20", "-rss_limit_mb=3000", "-max_len=20000"], read
+    )
     atheris.Fuzz()
 
 

@@ -66,6 +66,7 @@ TEXTS = {
     "marks after a step": (f'**{CALL}"x") : x', " *", "x"),
     "line breaks": ("", "\n", ""),
     "fences": ("", "```\n", ""),
+    "steps in fences": ("", '```\n{}. a{} = FIND(CTX, "x") : y\n```\n', ""),
     "headings": ("", "New actions:\n", ""),
     "a question": ("Question: ", "x", "\x07"),
 }

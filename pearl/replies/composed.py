@@ -135,9 +135,6 @@ def read_composed(
         return Composed(why="it repeats the plan or the results, or is a table")
     if _MARK_FIRST.search(text):
         return Composed(why="its citations stand before the sentences")
-    unknown = next((name for name in _NAME.findall(text) if name not in values), None)
-    if unknown is not None:
-        return Composed(why=f"it names '{{{unknown}}}', which is no result")
     kept: list[Sentence] = []
     n_bad = n_uncited = 0
     n_listed = 0  # the last number of a numbered list
@@ -148,9 +145,11 @@ def read_composed(
             ]
             good = [n for n in numbers if 0 <= n < len(items)]
             n_bad += len(numbers) - len(good)
-            named = [values[name][0] for name in _NAME.findall(piece)]
-            cites = tuple(dict.fromkeys([*good, *named]))
             bare = " ".join(_MARKS.sub("", piece).split())
+            names = _NAME.findall(bare)
+            if unknown := [name for name in names if name not in values]:
+                return Composed(why=f"it names '{{{unknown[0]}}}', which is no result")
+            cites = tuple(dict.fromkeys([*good, *(values[name][0] for name in names)]))
             # An introduction speaks of the sentences that follow it.
             is_intro = bare.endswith(":") and not numbers and _says_known(bare, [question, *items])
             if not bare or (not cites and not is_intro):

@@ -114,7 +114,8 @@ _DECODER = json.JSONDecoder(
 _START = lazy_pattern(r'\{\s*(?:"(?P<key>[^"]*)"|\})')
 _COMMA = lazy_pattern(r",(\s*[\]}])")
 """A comma after the last member."""
-_TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.S)
+_TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.S)
+"""A mark, or a text, which may break off."""
 NO_OBJECT = "there is no JSON object with the fields in it"
 BROKEN = "the reply breaks off"
 

@@ -12,7 +12,6 @@ import json
 import random
 import re
 import shutil
-import struct
 import tempfile
 import tomllib
 import warnings
@@ -42,7 +41,6 @@ from pearl.dsl.signatures import ValueType
 from pearl.errors import DataError, ModelError, PearlError, PlanError, StoreError, UsageError
 from pearl.interpreter.chooser import read_choice
 from pearl.llm import rerankers
-from pearl.llm.backends.llamacpp.header import read_header
 from pearl.llm.backends.openai import endpoint
 from pearl.llm.backends.openai.replies import read_completion, read_tool_call
 from pearl.llm.embedding_cache import EmbeddingCache
@@ -253,12 +251,9 @@ def libraries() -> Sequence[Any]:
     return [library.load_library(name) for name in ("seed", "quality", "medical")]
 
 
-@target(plan_texts, PlanError, share=300)
-def plans(data: bytes) -> None:
+def read_plan(plan: str, *, tolerant: bool, library_number: int = 0) -> None:
     try:
-        checked = checker.compile_plan(
-            text(data), libraries()[len(data) % 3], tolerant=len(data) % 2 == 1
-        )
+        checked = checker.compile_plan(plan, libraries()[library_number], tolerant=tolerant)
     except PlanError as error:
         if not re.match(r"plan:[1-9]\d*:[1-9]\d*: \S", str(error)):
             raise AssertionError(f"no place: {error}") from error
@@ -267,6 +262,11 @@ def plans(data: bytes) -> None:
     printed = print_plan(checked.plan)
     assert parser.parse(printed) == checked.plan
     assert print_plan(parser.parse(printed)) == printed
+
+
+@target(plan_texts, PlanError, share=300)
+def plans(data: bytes) -> None:
+    read_plan(text(data), tolerant=len(data) % 2 == 1, library_number=len(data) % 3)
 
 
 @target(plan_texts, PlanError)
@@ -621,24 +621,6 @@ def review_files(data: bytes) -> None:
 )
 def pending_batches(data: bytes) -> None:
     PendingBatches(file(data, "batches/a.json").parents[1], "s", "m").take([b"\0\xff"])
-
-
-def sized(name: bytes) -> bytes:
-    return struct.pack("<Q", len(name)) + name
-
-
-GGUF = (
-    struct.pack("<4sIQQ", b"GGUF", 3, 0, 2)
-    + sized(b"general.architecture")
-    + b"\x08\0\0\0"
-    + sized(b"llama")
-)
-GGUF += sized(b"llama.context_length") + struct.pack("<II", 4, 2048) + bytes(40)
-
-
-@target([GGUF], DataError)
-def model_headers(data: bytes) -> None:
-    read_header(file(data, "model.gguf"))
 
 
 @cache

@@ -8,13 +8,17 @@ from contextlib import suppress
 
 import pytest
 
+from experiments.bench.plan_scaling import STEP, TEXTS, text_of
 from pearl.errors import PlanError
-from tests.faults.fuzzing import TARGETS, libraries, plans
+from tests.faults.fuzzing import TARGETS, plans, read_plan
 from tests.suite import Trial
 
 FOUND = [
     ("jsonl_documents", b'{}\n{"id": 2, "text": "b"}\n'),
     ("typed_replies", b"; ;"),
+    ("extracted_records", b'{"name": {"value": "Ada, ]}, \\\0'),
+    ("extracted_records", b'{"name": {"value": "A`,]},\\\0 d"},"},'),
+    ("composed_answers", b"It leaked [1] {nn [2]o } and {n}."),
     ("queries", b'{"where": {"column": "City", "op": ["is"]}}'),
     ("trace_files", b"[]\n"),
     ("trace_files", b'{"v": 1, "id": [], "event": "step_failed", "step": "a", "error": "x"}\n'),
@@ -76,51 +80,26 @@ def test_a_broken_plan_is_a_plan_error_with_its_place(trial: Trial, shard: int) 
     report(trial, problems)
 
 
-STEP = '{i}. x{i} = FIND(CTX, "the dog") : Find it\n'
-LARGE = {
-    "steps": lambda n: "".join(STEP.format(i=i) for i in range(1, n)),
-    "steps with errors": lambda n: "".join(
-        f"{i}. x{i} = FINDX(CTX, y{i} : z\n" for i in range(1, n)
-    ),
-    "prose": lambda n: "Let me think of the dog (and of CTX) first.\n" * n + STEP.format(i=1),
-    "fences": lambda n: f"```\n{STEP.format(i=1)}```\n" * n,
-    "nested lists": lambda n: f"1. a = FIND(CTX, {'[' * n * 10}) : x",
-    "nested calls": lambda n: f"1. a = {'FIND(CTX, ' * n}CTX{')' * n} : x",
-    "a long literal": lambda n: f'1. a = FIND(CTX, "{"dog " * n * 10}") : x',
-    "digits": lambda n: f"1. a = FIND(CTX, {'9' * n * 10}) : x",
-    "NULs": lambda n: "\0" * n * 10 + STEP.format(i=1),
-    "quotation marks": lambda n: "1. a = FIND(CTX, " + "“" * n * 10,
-    "headings": lambda n: "New actions:\n- None\n" * n + STEP.format(i=1),
-    "blanks": lambda n: f"1. a = FIND({' ' * n * 10}CTX : x",
-}
-
-
-@pytest.mark.row("R13", "plans of 10,000 lines take linear time")
+@pytest.mark.row("R13", "reading time against the length of a plan")
 def test_time_is_linear_in_the_length_of_a_plan(trial: Trial) -> None:
-    rows: list[dict[str, float | str]] = []
-    libraries()
-    for name, make in LARGE.items():
-        seconds = Counter[int]()
-        for n in (2_500, 10_000):
-            for _ in range(2):
-                start = time.process_time()
-                for tolerant in b" ", b"":  # an odd length is read tolerantly
-                    data = make(n).encode()
-                    data += tolerant if len(data) % 2 == 0 else b""
-                    with suppress(PlanError):
-                        plans(data)
-                taken = time.process_time() - start
-                seconds[n] = min(seconds[n] or taken, taken)
-        rows.append(
-            {
-                "plan": name,
-                "seconds": round(seconds[10_000], 2),
-                "growth": round(seconds[10_000] / seconds[2_500], 1),
-            }
-        )
-    trial.table("plans", rows)
-    trial.figure(
-        "growth of time over 4 times the length",
-        max(float(row["growth"]) for row in rows),
-        at_most=8,
-    )
+    length = trial.n(ci=20_000, nightly=400_000, release=1_000_000)
+    growth = Counter[str]()
+    plans(STEP.encode())
+    for kind in TEXTS:
+        for _ in range(3):  # a busy machine slows some of them down
+            short, long = (seconds(text_of(kind, n)) for n in (length // 4, length))
+            growth[kind] = min(growth[kind] or 99, round(long / max(short, 1e-3), 1))
+            if growth[kind] < 8:
+                break
+    trial.figure("kinds of hostile plans", len(TEXTS))
+    trial.figure("most steps", text_of("steps", length).count("\n"))
+    trial.figure("times as long for 4 times the length", max(growth.values()), at_most=8)
+
+
+def seconds(text: str) -> float:
+    """Processor time of reading a plan strictly and tolerantly, and of reporting its errors."""
+    start = time.process_time()
+    for tolerant in (False, True):
+        with suppress(PlanError):
+            read_plan(text, tolerant=tolerant)
+    return time.process_time() - start
