@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import io
 import itertools
 import json
@@ -225,7 +226,9 @@ def reply(data: bytes) -> str:
 @cache
 def folder() -> Path:
     """A folder for the files of this process."""
-    return Path(tempfile.mkdtemp(prefix="fuzz"))
+    made = tempfile.mkdtemp(prefix="fuzz")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return Path(made)
 
 
 def file(data: bytes, name: str) -> Path:
