@@ -35,7 +35,9 @@ class _Checker:
         where = query.where and self.where(query.where)
         group = tuple(dict.fromkeys(self.column(name) for name in query.group))
         aggregate = tuple(
-            one.model_copy(update={"column": one.column and self.figure(one.function, one.column)})
+            one
+            if one.column is None
+            else one.model_copy(update={"column": self.figure(one.function, one.column)})
             for one in query.aggregate
         )
         if group and not aggregate:

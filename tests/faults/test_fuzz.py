@@ -19,6 +19,7 @@ FOUND = [
     ("extracted_records", b'{"name": {"value": "Ada, ]}, \\\0'),
     ("extracted_records", b'{"name": {"value": "A`,]},\\\0 d"},"},'),
     ("composed_answers", b"It leaked [1] {nn [2]o } and {n}."),
+    ("queries", b'{"aggregate": [{"function": "sum", "column": ""}]}'),
     ("queries", b'{"where": {"column": "City", "op": ["is"]}}'),
     ("trace_files", b"[]\n"),
     ("trace_files", b'{"v": 1, "id": [], "event": "step_failed", "step": "a", "error": "x"}\n'),
