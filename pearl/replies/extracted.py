@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
@@ -100,7 +100,10 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 def _number(text: str) -> Stated:
     """A number; one that is too long to be written out remains a text."""
-    number = Decimal(text)
+    try:
+        number = Decimal(text)
+    except InvalidOperation:  # its exponent has too many digits
+        return text
     return number if len(text) <= MAX_NUMBER and abs(number.adjusted()) <= MAX_NUMBER else text
 
 

@@ -300,12 +300,15 @@ def _table_entries(said: str) -> list[str]:
 
 def _paired(rows: Sequence[Any]) -> list[str]:
     """Entries of one or two cells, the second one a detail of the first, beside their numbers."""
+    columns = "it is a table of several columns; one entry a line, after '- '"
+    if not all(isinstance(row, tuple) for row in rows):
+        raise _UnclearError(columns)
     if all(row[:1] in ((str(i),), (f"{i}.",)) for i, row in enumerate(rows, 1)):
         rows = [row[1:] for row in rows]
-    widths = {len(row) if isinstance(row, tuple) else 0 for row in rows}
+    widths = {len(row) for row in rows}
     is_text = all(isinstance(cell, str) and cell.strip() for row in rows for cell in row)
     if not (is_text and (widths == {1} or widths == {2})):
-        raise _UnclearError("it is a table of several columns; one entry a line, after '- '")
+        raise _UnclearError(columns)
     return [": ".join(row) for row in rows]
 
 

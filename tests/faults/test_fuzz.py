@@ -16,6 +16,8 @@ from tests.suite import Trial
 FOUND = [
     ("jsonl_documents", b'{}\n{"id": 2, "text": "b"}\n'),
     ("typed_replies", b"; ;"),
+    ("typed_replies", b'[{"animal": "dog", "quote": "The farmer has a dog"}, true]'),
+    ("extracted_records", b'{"age": 1e' + b"1" * 30 + b"}"),
     ("extracted_records", b'{"name": {"value": "Ada, ]}, \\\0'),
     ("extracted_records", b'{"name": {"value": "A`,]},\\\0 d"},"},'),
     ("composed_answers", b"It leaked [1] {nn [2]o } and {n}."),
