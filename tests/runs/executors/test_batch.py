@@ -26,7 +26,7 @@ from pearl.runs.executors.batch import BatchProgress, Pace, run
 from pearl.runs.store import Store
 from tests.llm.backends.openai.batch_server import BatchServer, answered, serving_batches
 from tests.root import ROOT
-from tests.runs.executors.batch_killed import PACE, tasks_of
+from tests.runs.executors.batch_tasks import PACE, tasks_of
 from tests.server import Canned, Seen, completion, error
 
 
