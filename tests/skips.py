@@ -27,6 +27,7 @@ NO_PIPES = "no named pipes on this system"
 NO_PROC = "no /proc on this system"
 NO_LIMITS = "no limits of processes on this system"
 NO_TESSERACT = "there is no Tesseract here; apt-get install tesseract-ocr"
+NO_ROOT = "only root mounts file systems"
 NO_STRACE = "there is no strace here; apt-get install strace"
 BOUND = "root cannot give up its rights over files here"
 
@@ -38,6 +39,7 @@ needs_dspy = pytest.mark.skipif(find_spec("dspy") is None, reason=NO_DSPY)
 needs_fastapi = pytest.mark.skipif(find_spec("fastapi") is None, reason=NO_FASTAPI)
 needs_mkdocs = pytest.mark.skipif(find_spec("material") is None, reason=NO_MKDOCS)
 needs_tesseract = pytest.mark.skipif(which("tesseract") is None, reason=NO_TESSERACT)
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason=NO_ROOT)
 needs_strace = pytest.mark.skipif(which("strace") is None, reason=NO_STRACE)
 needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason=NO_FULL_DEVICE)
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason=NO_PIPES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -54,6 +55,8 @@ for line in sys.stdin:
             exec(args[1], {"__name__": "__main__"})
         else:
             code = run(args)
+    except SystemExit as end:
+        code = end.code
     except PearlError as error:
         print(f"{type(error).__name__} {error}", file=sys.stderr)
         code = error.exit_code
@@ -257,16 +260,16 @@ def essence(text: str) -> list[Any]:
 
 
 class Lab:
-    """Carries out works in folders of their own, for a server on loopback."""
+    """Carries out works in folders of their own on `disk`, with a server on loopback."""
 
     def __init__(self, programs: Programs, server: BatchServer, folder: Path) -> None:
-        self.programs, self.server, self._folder, self._n = programs, server, folder, 0
+        self.programs, self.server, self.disk, self._n = programs, server, folder, 0
         self.n_documents = 30
 
     def folder(self, work: Work) -> Path:
         """A new folder with all that the work needs."""
         self._n += 1
-        folder = prepare(self._folder / f"run {self._n}", self.n_documents)
+        folder = prepare(self.disk / f"run {self._n}", self.n_documents)
         (folder / "stdin").write_text(work.stdin)
         if work.before:
             self.programs.run(folder, *self.args(WORKS[work.before], folder))
@@ -281,6 +284,13 @@ class Lab:
             listed = self.programs.run(folder, "runs", "list", "--store", "kept", "--json")
             args[args.index("RUN")] = json.loads(listed.stdout)[0]["id"]
         return args
+
+    def expected(self, work: Work) -> list[Any]:
+        """What the work leaves if nothing disturbs it."""
+        folder = self.folder(work)
+        result = self.result(work, folder, self.programs.run(folder, *self.args(work, folder)))
+        shutil.rmtree(folder)
+        return result
 
     def result(self, work: Work, folder: Path, program: Program) -> list[Any]:
         """What a command left that has ended."""
