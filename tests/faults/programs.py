@@ -37,6 +37,8 @@ for line in sys.stdin:
         case {"args": args, "folder": folder, "home": home, "out": out, "is_held": is_held}:
             pid = os.fork()
     if pid:
+        if is_held:
+            os.waitpid(pid, os.WUNTRACED)
         print(pid, flush=True)
         continue
     os.chdir(folder)
@@ -105,12 +107,12 @@ class Program:
 class Programs:
     """Forks commands from one process that has imported everything."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environment: str) -> None:
         self._folder = folder
         self._n = 0
         self._forking = subprocess.Popen(
-            [sys.executable, "-c", FORKING], env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-c", FORKING], env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
 
     def ask(self, request: Any) -> str:
