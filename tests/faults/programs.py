@@ -22,7 +22,7 @@ from tests.root import ROOT
 from tests.server import Seen
 
 FORKING = """
-import aiohttp, gc, importlib, json, openai, os, pkgutil, signal, sys
+import aiohttp, gc, importlib, json, openai, os, pkgutil, signal, sys, traceback
 import pearl.cli.commands, pearl.retrieval.search, pearl.runs.executors.batch, pearl.runs.session
 for module in pkgutil.iter_modules(pearl.cli.commands.__path__):
     importlib.import_module("pearl.cli.commands." + module.name)
@@ -62,6 +62,9 @@ for line in sys.stdin:
     except PearlError as error:
         print(f"{type(error).__name__} {error}", file=sys.stderr)
         code = error.exit_code
+    except BaseException:
+        traceback.print_exc()
+        code = 70
     finally:
         sys.stdout.flush()
         os._exit(code)
@@ -277,6 +280,15 @@ class Lab:
             self.programs.run(folder, *self.args(WORKS[work.before], folder))
         self.server.forget()
         self.server.jobs.clear()
+        return folder
+
+    def folder_of(self, files: dict[str, str]) -> Path:
+        """A new folder with these files."""
+        self._n += 1
+        folder = self.disk / f"run {self._n}"
+        folder.mkdir()
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
         return folder
 
     def args(self, work: Work, folder: Path) -> list[str]:

@@ -28,7 +28,7 @@ def clock(tmp_path: Path) -> Path:
 @pytest.fixture
 def lab(tmp_path: Path, clock: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     """A laboratory whose commands see that clock, and whose waits are those of this machine."""
-    library = subprocess.check_output(["faketime", "-f", "+0", "printenv", "LD_PRELOAD"], text=True).strip()  # fmt: skip
+    library = subprocess.check_output(["faketime", "-m", "-f", "+0", "printenv", "LD_PRELOAD"], text=True).strip()  # fmt: skip
     monkeypatch.setenv("OPENAI_API_KEY", "none-1")
     (tmp_path / "outputs").mkdir()
     programs = Programs(
