@@ -29,7 +29,6 @@ NO_LIMITS = "no limits of processes on this system"
 NO_TESSERACT = "there is no Tesseract here; apt-get install tesseract-ocr"
 NO_ROOT = "only root mounts file systems"
 NO_STRACE = "there is no strace here; apt-get install strace"
-NO_FAKETIME = "there is no faketime here; apt-get install faketime"
 BOUND = "root cannot give up its rights over files here"
 
 ALLOWED = {reason for name, reason in list(globals().items()) if name.isupper()}
@@ -42,7 +41,6 @@ needs_mkdocs = pytest.mark.skipif(find_spec("material") is None, reason=NO_MKDOC
 needs_tesseract = pytest.mark.skipif(which("tesseract") is None, reason=NO_TESSERACT)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason=NO_ROOT)
 needs_strace = pytest.mark.skipif(which("strace") is None, reason=NO_STRACE)
-needs_faketime = pytest.mark.skipif(which("faketime") is None, reason=NO_FAKETIME)
 needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason=NO_FULL_DEVICE)
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason=NO_PIPES)
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason=NO_PROC)

@@ -108,13 +108,13 @@ class Program:
 
 
 class Programs:
-    """Forks commands from one process that has imported everything."""
+    """Forks commands from one process that has run the code `first` and imported everything."""
 
-    def __init__(self, folder: Path, **environment: str) -> None:
+    def __init__(self, folder: Path, first: str = "", **environment: str) -> None:
         self._folder = folder
         self._n = 0
         self._forking = subprocess.Popen(
-            [sys.executable, "-c", FORKING], env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            [sys.executable, "-c", first + FORKING], env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
             text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
 
