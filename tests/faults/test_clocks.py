@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.programs import WORKS, Lab, Programs, replying
+from tests.faults.programs import WORKS, Lab, Programs
 from tests.server import FAULTS, Canned
 from tests.suite import Trial
 
@@ -31,22 +31,21 @@ datetime.datetime = Datetime
 YEAR_S, AUTUMN_S = 31_556_952, datetime(2026, 10, 25, 0, 59, 58, tzinfo=UTC).timestamp()
 
 
-@pytest.fixture
-def clock(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def clock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file that says how wrong the clock is."""
-    path = tmp_path / "clock"
+    path = tmp_path_factory.mktemp("clock") / "clock"
     path.write_text("0")
     return path
 
 
-@pytest.fixture
-def lab(tmp_path: Path, clock: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    """A laboratory whose commands read that clock."""
-    monkeypatch.setenv("OPENAI_API_KEY", "none-1")
-    (tmp_path / "outputs").mkdir()
-    programs = Programs(tmp_path / "outputs", CLOCK, CLOCK=str(clock), TZ="Europe/Berlin")
-    with replying() as server:
-        yield Lab(programs, server, tmp_path)
+@pytest.fixture(scope="module")
+def programs(clock: Path) -> Iterator[Programs]:
+    """Commands that read that clock."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("OPENAI_API_KEY", "none-1")
+        programs = Programs(clock.parent, CLOCK, CLOCK=str(clock), TZ="Europe/Berlin")
+    yield programs
     programs.close()
 
 
@@ -70,6 +69,7 @@ def test_clock_that_jumps(trial: Trial, lab: Lab, clock: Path, jump: int | None)
     wrong_by = str(AUTUMN_S - time.time() if jump is None else jump)
     work = WORKS["documents"]
     lab.n_documents = 8
+    clock.write_text("0")
     expected, folder = lab.expected(work), lab.folder(work)
     args = [*lab.args(work, folder), "--trace", "trace.jsonl"]
     lab.server.hold_after = 3
