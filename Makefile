@@ -89,7 +89,6 @@ bench: setup
 	$(BIN)/python experiments/bench/makespan.py --quick
 	$(BIN)/python experiments/bench/prefix.py --quick
 	$(BIN)/python experiments/bench/overhead.py --quick
-	$(BIN)/python experiments/bench/killed_runs.py --kills 5
 	$(BIN)/python experiments/bench/extraction.py --quick
 	$(BIN)/python experiments/bench/pdf.py
 

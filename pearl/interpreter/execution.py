@@ -309,9 +309,11 @@ class _Interpreter:
         except ValueError as error:
             missing = missing or _nothing_in(inputs)
             if not missing and list(step.references()) and _is_unclear(error, inputs):
-                return void(step, action, str(error))
+                return void(step, action, str(error) or repr(error))
             if not missing:
                 raise
+        except Exception as error:  # of a plug-in
+            raise ValueError(f"the action raised {error!r}") from error
         if missing:
             return computed(step, action, missing, why, "nothing")
         shows_document = any(reference.is_context for reference in step.references())

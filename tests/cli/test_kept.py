@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 
 from pearl.cli import run as pearl_command
-from pearl.cli.work import ONCE_S
-from pearl.runs.executors.local import UNDER_WAY
 from tests.server import Server
 
 PLAN = """\
@@ -102,25 +100,6 @@ def test_the_same_command_again_makes_no_call(
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_where_it_was(
-    folder: Path, openai_server: Server, execute: Execute
-) -> None:
-    for n_kills in range(1, 4):
-        openai_server.hold_after = 5 * n_kills
-        process = start(folder, openai_server)
-        wait_for(openai_server, 5 * n_kills + 1)
-        process.kill()
-        process.communicate()
-        assert not (folder / "out.jsonl").exists()
-    openai_server.hold_after = None
-    execute(openai_server)
-    assert ids(folder) == DOCUMENTS
-    # What was under way when it was killed is asked again: a call, or a reply not yet on the disk,
-    # of each of the tasks that are under way together.
-    assert len(openai_server.requests) <= 2 * N + 3 * 2 * UNDER_WAY
-
-
-@pytest.mark.slow
 def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
     folder: Path, openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,25 +122,6 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
 
 
 @pytest.mark.slow
-def test_a_second_interrupt_ends_at_once_and_says_how_to_go_on(
-    folder: Path, openai_server: Server
-) -> None:
-    openai_server.delay_s = 20.0
-    process = start(folder, openai_server)
-    wait_for(openai_server, 1)
-    process.send_signal(signal.SIGINT)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if "press Ctrl-C again" in line:
-            break
-    time.sleep(2 * ONCE_S)  # two at once would be one
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate()
-    assert process.returncode == 130
-    assert "resume it: pearl runs resume " in said
-    assert said.rstrip().endswith("pearl: interrupted")
-
-
 @pytest.mark.slow
 def test_a_run_in_use_is_not_written_by_two(
     folder: Path, openai_server: Server, execute: Execute

@@ -222,8 +222,12 @@ def prepare(folder: Path, n_documents: int) -> Path:
     rows = [{"id": str(i), "document": text} for i, text in enumerate(texts)]
     (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     options = {"question": "When did she leave?", "options": ["then", "later"], "gold": "A"}
-    (folder / "gold.jsonl").write_text("".join(json.dumps(row | options) + "\n" for row in rows[:10]))
-    (folder / "lines.txt").write_text("".join(f"Line {i} is about a boat.\n" for i in range(10 * n_documents)))
+    (folder / "gold.jsonl").write_text(
+        "".join(json.dumps(row | options) + "\n" for row in rows[:10])
+    )
+    (folder / "lines.txt").write_text(
+        "".join(f"Line {i} is about a boat.\n" for i in range(10 * n_documents))
+    )
     (folder / "story.txt").write_text("She left. He sold the boat because the hull was rotten.")
     return folder
 
@@ -232,7 +236,9 @@ def reply(seen: Seen) -> str:
     """What a language model would reply: always the same to the same prompt."""
     if "Reply with the lines" in seen.prompt:
         items = re.findall(r"<item (\d+)>\n(Line (\d+) is)", seen.prompt)
-        return "\n".join(f"{n} | {words}: {'good' if int(i) % 3 else 'bad'}" for n, words, i in items)
+        return "\n".join(
+            f"{n} | {words}: {'good' if int(i) % 3 else 'bad'}" for n, words, i in items
+        )
     if "Write the plan" in seen.prompt:
         return 'New actions:\n- None\n\n1. ans = FIND(CTX, "the boat") : Find it\n'
     if "letter" in seen.prompt:
@@ -242,7 +248,7 @@ def reply(seen: Seen) -> str:
 
 OF_THE_RUN = {
     "duration_s", "seconds", "usage", "planning_usage", "calls", "n_calls", "cost_usd", "latency_s",
-    "started", "created", "usage", "waits_s", "started_at", "finished_at", "date",
+    "started", "created", "waits_s", "started_at", "finished_at", "date",
 }  # fmt: skip
 """Fields that tell how a result was made: not what it is."""
 
@@ -324,7 +330,10 @@ def kept_keys(folder: Path) -> set[bytes]:
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",), path
             for table in ("replies", "results", "vectors"):
                 with suppress(sqlite3.OperationalError):  # of another database, or not yet made
-                    keys |= {table.encode() + row[0] for row in connection.execute(f"SELECT key FROM {table}")}
+                    keys |= {
+                        table.encode() + row[0]
+                        for row in connection.execute(f"SELECT key FROM {table}")
+                    }
     return keys
 
 

@@ -15,7 +15,6 @@ from tests.faults.programs import WORKS, Lab, Programs
 from tests.server import FAULTS, Canned
 from tests.suite import Trial
 
-
 CLOCK = """
 import datetime, os, time
 true_s = time.time
@@ -62,7 +61,9 @@ def durations(value: object) -> Iterator[float]:
                 yield from durations(inner)
 
 
-@pytest.mark.row("R24", "the clock jumps during a run, between a kill and its resumption, and during waits")
+@pytest.mark.row(
+    "R24", "the clock jumps during a run, between a kill and its resumption, and during waits"
+)
 @pytest.mark.parametrize("jump", [3_600, -3_600, 10 * YEAR_S, -10 * YEAR_S, None])
 def test_clock_that_jumps(trial: Trial, lab: Lab, clock: Path, jump: int | None) -> None:
     """None: to the end of summer time in Berlin, where an hour of the clock comes twice."""
@@ -92,10 +93,18 @@ def test_clock_that_jumps(trial: Trial, lab: Lab, clock: Path, jump: int | None)
     took_s = time.monotonic() - start_s
     rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
     events = [json.loads(line) for line in (folder / "trace.jsonl").read_text().splitlines()]
-    listed = json.loads(lab.programs.run(folder, "runs", "list", "--store", "kept", "--json").stdout)
+    listed = json.loads(
+        lab.programs.run(folder, "runs", "list", "--store", "kept", "--json").stdout
+    )
     trial.figure("runs that did not end well", code != 0, at_most=0)
     trial.figure("different results", lab.result(work, folder, program) != expected, at_most=0)
     trial.figure("runs in the store", len(listed), at_most=1)
-    trial.figure("negative durations", sum(s < 0 for s in durations([rows, events, listed])), at_most=0)
-    trial.figure("longest duration in seconds", max(durations([rows, events, listed])), at_most=3_000)
-    trial.figure("wait of 1 s asked for: seconds until the end", round(took_s, 1), at_least=0.9, at_most=30)
+    trial.figure(
+        "negative durations", sum(s < 0 for s in durations([rows, events, listed])), at_most=0
+    )
+    trial.figure(
+        "longest duration in seconds", max(durations([rows, events, listed])), at_most=3_000
+    )
+    trial.figure(
+        "wait of 1 s asked for: seconds until the end", round(took_s, 1), at_least=0.9, at_most=30
+    )

@@ -41,7 +41,9 @@ def mounted(at: Path, *options: str) -> Iterator[Path]:
 def is_plain(code: int, program: Program) -> bool:
     """Whether a command ended well, or with an exit code of its own and a short message."""
     told = program.stderr.rpartition("pearl: ")[2]
-    return code in (0, 1, 3, 8) and "Traceback" not in program.stderr and len(told.splitlines()) <= 3
+    return (
+        code in (0, 1, 3, 8) and "Traceback" not in program.stderr and len(told.splitlines()) <= 3
+    )
 
 
 def check_full(trial: Trial, lab: Lab, name: str, sizes: range, *, is_disk: bool) -> None:
@@ -50,7 +52,11 @@ def check_full(trial: Trial, lab: Lab, name: str, sizes: range, *, is_disk: bool
     expected, n = lab.expected(work), Counter[str]()
     for _ in range(trial.n(ci=4, nightly=34, release=340)):
         folder = lab.folder(work)
-        args, n_bytes, filler = lab.args(work, folder), trial.random.choice(sizes), lab.disk / "filler"
+        args, n_bytes, filler = (
+            lab.args(work, folder),
+            trial.random.choice(sizes),
+            lab.disk / "filler",
+        )
         if is_disk:
             free = os.statvfs(lab.disk)
             filler.write_bytes(bytes(max(0, free.f_bavail * free.f_bsize - n_bytes)))
@@ -146,7 +152,9 @@ def test_removed_store(trial: Trial, lab: Lab) -> None:
     shutil.rmtree(folder / "kept")
     lab.server.hold_after = None
     trial.figure("ends other than by 'the store cannot be used'", program.wait() != 8, at_most=0)
-    trial.figure("ends that do not name the cause", "moved or removed" not in program.stderr, at_most=0)
+    trial.figure(
+        "ends that do not name the cause", "moved or removed" not in program.stderr, at_most=0
+    )
     program = lab.programs.run(folder, *lab.args(work, folder))
     trial.figure("different results afterwards", lab.result(work, folder, program) != expected, at_most=0)  # fmt: skip
 
@@ -166,7 +174,9 @@ async def main():
             await asyncio.gather(*(keep(store, n) for n in range(i, i + 3)))
 asyncio.run(main())
 """
-CALL = re.compile(r'\d+ +(\w+)\((?:\d+<)?"?([^">,)]+)"?>?(?:, "([^"]*)")?(?:, (\d+))?(?:, (\d+))?\)')
+CALL = re.compile(
+    r'\d+ +(\w+)\((?:\d+<)?"?([^">,)]+)"?>?(?:, "([^"]*)")?(?:, (\d+))?(?:, (\d+))?\)'
+)
 
 Event = tuple[str, str, bytes, int]
 """A system call: its name, the name of its file, the bytes written, their place or the new size."""
@@ -212,11 +222,21 @@ def disk_after(events: list[Event], trial: Trial) -> dict[str, bytearray]:
 
 
 @needs_strace
-@pytest.mark.row("R20", "power loss: writes up to each barrier, and a random part of the later ones")
+@pytest.mark.row(
+    "R20", "power loss: writes up to each barrier, and a random part of the later ones"
+)
 def test_power_loss(trial: Trial, lab: Lab) -> None:
     folder = lab.folder(WORKS["documents"])
-    paths = [f"-P{folder / name}" for name in ("kept/store.db", "kept/store.db-wal", "acknowledged")]
-    by = ["-y", "-xx", "-s10000000", "-etrace=pwrite64,write,fsync,fdatasync,ftruncate,unlink", *paths]
+    paths = [
+        f"-P{folder / name}" for name in ("kept/store.db", "kept/store.db-wal", "acknowledged")
+    ]
+    by = [
+        "-y",
+        "-xx",
+        "-s10000000",
+        "-etrace=pwrite64,write,fsync,fdatasync,ftruncate,unlink",
+        *paths,
+    ]
     code, log, program = lab.programs.trace(folder, "-c", FILLING, by=by)
     assert code == 0, program.stderr
     events = events_of(log)
@@ -224,10 +244,14 @@ def test_power_loss(trial: Trial, lab: Lab) -> None:
     n: Counter[str] = Counter()
     n_cuts = trial.n(ci=50, nightly=500, release=5_000)
     for number in range(n_cuts):
-        cut = trial.random.choice(barriers) + 1 if number % 2 else trial.random.randrange(len(events))
+        cut = (
+            trial.random.choice(barriers) + 1 if number % 2 else trial.random.randrange(len(events))
+        )
         files = disk_after(events[:cut], trial)
         acknowledged = {
-            int(data) for call, name, data, _ in events[:cut] if name == "acknowledged" and call == "write"
+            int(data)
+            for call, name, data, _ in events[:cut]
+            if name == "acknowledged" and call == "write"
         }
         disk = lab.disk / f"disk {number}"
         disk.mkdir()
@@ -277,4 +301,6 @@ def test_overlay(trial: Trial, lab: Lab) -> None:
         with mounted(lab.disk / "disk", "-t", "overlay", "-o", options, "overlay") as lab.disk:
             folder = lab.folder(work)
             program = lab.programs.run(folder, *lab.args(work, folder))
-            trial.figure("different results", lab.result(work, folder, program) != expected, at_most=0)
+            trial.figure(
+                "different results", lab.result(work, folder, program) != expected, at_most=0
+            )

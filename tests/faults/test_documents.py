@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import unicodedata
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import pearl
-from pearl import Document, Pearl, load
+from pearl import Pearl, load
 from pearl.llm.backends.scripted import Scripted
+from pearl.runs.store import VERSION
 from tests.documents.readers.test_text import SENTENCES
-from tests.faults.programs import Lab
+from tests.faults.programs import WORKS, Lab
 from tests.suite import Trial
 
 LOADING = """
@@ -29,7 +32,11 @@ print(len(text), text[-6:].strip(), peak - before)
 @pytest.mark.row("R25", "documents of any size are whole or refused")
 @pytest.mark.parametrize("name", ["0 B", "1 B", "10 MB", "one line of 50 MB", "200 MB"])
 def test_huge_documents(trial: Trial, lab: Lab, name: str) -> None:
-    megabytes = {"10 MB": 10, "one line of 50 MB": 50, "200 MB": trial.n(ci=60, nightly=200, release=200)}
+    megabytes = {
+        "10 MB": 10,
+        "one line of 50 MB": 50,
+        "200 MB": trial.n(ci=60, nightly=200, release=200),
+    }
     n_bytes = megabytes.get(name, 0) * 1_000_000
     line = "She left." + (" " if "line" in name else "\n")
     text = line * (n_bytes // len(line)) + "It ended." if n_bytes else name[0].replace("0", "")
@@ -69,11 +76,12 @@ def test_encodings(trial: Trial, tmp_path: Path) -> None:
         if document.text.strip() != plain.strip():
             wrong_texts.append(name)
         plan = '1. ans = FIND(CTX, "it") : Find it'
-        answer = pearl.run(Pearl(Scripted(lambda request, q=quote: f"> {q}")).execute(plan, document))  # type: ignore[misc]
+        answer = pearl.run(
+            Pearl(Scripted(lambda request, q=quote: f"> {q}")).execute(plan, document)
+        )  # type: ignore[misc]
         spans = [document.text[e.span.start : e.span.end] for e in answer.evidence if e.span]
         if not any(quote.strip(".。 ") in span and span in plain for span in spans):
             wrong_spans.append(name)
-    print(wrong_texts, wrong_spans)
     trial.figure("files", len(FILES), at_least=60)
     trial.figure("texts read wrongly", len(wrong_texts), at_most=0)
     trial.figure("quotes whose span is not their text", len(wrong_spans), at_most=0)
@@ -87,9 +95,19 @@ BAD = ['{"id": "x", "doc', "[1]", '{"id": "y"}', '{"id": "z", "document": 7}', '
 def test_malformed_rows(trial: Trial, lab: Lab) -> None:
     n_rows = trial.n(ci=500, nightly=10_000, release=10_000)
     bad = {i: trial.random.choice(BAD) for i in trial.random.sample(range(1, n_rows), n_rows // 20)}
-    lines = [bad.get(i) or json.dumps({"id": str(i), "document": f"She left on day {i}."}) for i in range(n_rows)]
-    folder = lab.folder_of({"d.jsonl": "\n".join(lines), "a.plan": 'New actions:\n- None\n\n1. ans = FIND(CTX, "it") : It\n'})
-    command = "execute a.plan --data d.jsonl --out rows.jsonl --model extractive --max-errors 100000"
+    lines = [
+        bad.get(i) or json.dumps({"id": str(i), "document": f"She left on day {i}."})
+        for i in range(n_rows)
+    ]
+    folder = lab.folder_of(
+        {
+            "d.jsonl": "\n".join(lines),
+            "a.plan": 'New actions:\n- None\n\n1. ans = FIND(CTX, "it") : It\n',
+        }
+    )
+    command = (
+        "execute a.plan --data d.jsonl --out rows.jsonl --model extractive --max-errors 100000"
+    )
     program = lab.programs.start(folder, *command.split())
     code = program.wait()
     rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
@@ -97,7 +115,6 @@ def test_malformed_rows(trial: Trial, lab: Lab) -> None:
     good = {str(i) for i in range(n_rows) if i not in bad}
     told = {str(row["error"]) for row in rows if row["status"] == "failed"}
     unplaced = [error for error in told if "d.jsonl:" not in error]
-    print(code, program.stderr[-600:], unplaced[:3], list(told)[:12])
     trial.figure("rows", n_rows)
     trial.figure("malformed rows", len(bad), at_least=1)
     trial.figure("good rows lost", len(good - set(ids)), at_most=0)
@@ -105,3 +122,37 @@ def test_malformed_rows(trial: Trial, lab: Lab) -> None:
     trial.figure("malformed rows reported", sum(row["status"] == "failed" for row in rows))
     trial.figure("reports without file and line", len(unplaced), at_most=0)
     trial.figure("exit code", code, at_most=1, at_least=1)
+
+
+@pytest.mark.row("R30", "stores of other versions")
+@pytest.mark.parametrize("version", [1, 2, VERSION, VERSION + 1])
+def test_other_versions_of_the_store(trial: Trial, lab: Lab, version: int) -> None:
+    """Version 2 had a checksum in each row and is converted; others are refused with a way out."""
+    work = WORKS["documents"]
+    lab.n_documents = 4
+    folder = lab.folder(work)
+    args = lab.args(work, folder)
+    expected = lab.result(work, folder, lab.programs.run(folder, *args))
+    n_calls = lab.n_calls
+    with closing(sqlite3.connect(folder / "kept" / "store.db")) as connection:
+        for table in ("replies", "results") if version < VERSION else ():
+            connection.execute(
+                f"ALTER TABLE {table} ADD COLUMN checksum BLOB NOT NULL DEFAULT x'00'"
+            )
+        connection.execute(f"PRAGMA user_version = {version}")
+    before = (folder / "kept" / "store.db").read_bytes()
+    program = lab.programs.start(folder, *args)
+    code = program.wait()
+    is_read = version in (2, VERSION)
+    trial.figure("exit code", code, at_least=0 if is_read else 8, at_most=0 if is_read else 8)
+    trial.figure("calls made again", lab.n_calls - n_calls, at_most=0)
+    if is_read:
+        trial.figure("different results", lab.result(work, folder, program) != expected, at_most=0)
+    else:
+        is_told = (
+            f"version {version}" in program.stderr and "name another --store" in program.stderr
+        )
+        trial.figure("refusals without a way out", not is_told, at_most=0)
+        trial.figure(
+            "changed stores", (folder / "kept" / "store.db").read_bytes() != before, at_most=0
+        )

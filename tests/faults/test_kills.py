@@ -29,7 +29,11 @@ def test_killed_runs(trial: Trial, lab: Lab, name: str) -> None:
         folder, start_s = lab.folder(work), time.monotonic()
         program = lab.programs.run(folder, *lab.args(work, folder))
         whole_s = time.monotonic() - start_s
-    expected, n_expected, expected_files = lab.result(work, folder, program), lab.n_calls, files(folder)
+    expected, n_expected, expected_files = (
+        lab.result(work, folder, program),
+        lab.n_calls,
+        files(folder),
+    )
     n_kills, n_wanted = 0, trial.n(ci=10, nightly=125, release=12_500)
     n: Counter[str] = Counter()
     while n_kills < n_wanted:
@@ -77,7 +81,9 @@ def test_killed_at_system_calls(trial: Trial, lab: Lab, name: str) -> None:
     work = WORKS[name]
     lab.n_documents = 4
     folder = lab.folder(work)
-    code, log, program = lab.programs.trace(folder, *lab.args(work, folder), by=[f"-etrace={CHANGING}"])
+    code, log, program = lab.programs.trace(
+        folder, *lab.args(work, folder), by=[f"-etrace={CHANGING}"]
+    )
     assert code == 0, program.stderr
     expected, n_expected = lab.result(work, folder, program), lab.n_calls
     by_thread = Counter(re.findall(r"^(\d+) +(\w+)\(", log, re.MULTILINE))
@@ -138,7 +144,9 @@ def test_stopped_runs(trial: Trial, lab: Lab, how: str) -> None:
         resume = re.search(r"resume it: pearl (runs resume \S+)", program.stderr)
         n["without a command"] += resume is None
         keys = kept_keys(folder)
-        args = [*resume[1].split(), "--store", "kept", "--yes"] if resume else lab.args(work, folder)
+        args = (
+            [*resume[1].split(), "--store", "kept", "--yes"] if resume else lab.args(work, folder)
+        )
         program = lab.programs.run(folder, *args)
         n["lost"] += len(keys - kept_keys(folder))
         n["different"] += lab.result(work, folder, program) != expected

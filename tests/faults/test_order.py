@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -33,7 +34,9 @@ ONE_STEP = 'New actions:\n- None\n\n1. ans = FIND(CTX, "it") : Find it\n'
 
 def documents(n: int) -> str:
     """Rows of so many documents."""
-    return "".join(json.dumps({"id": str(i), "document": f"She left on day {i}."}) + "\n" for i in range(n))
+    return "".join(
+        json.dumps({"id": str(i), "document": f"She left on day {i}."}) + "\n" for i in range(n)
+    )
 
 
 @pytest.mark.row("R31", "memory with many documents")
@@ -42,14 +45,18 @@ def test_memory_is_flat(trial: Trial, lab: Lab) -> None:
     rules = json.dumps([{"match": "day (\\d+)", "reply": "It was day \\1."}])
     peaks = []
     for n_documents in (n // 10, n):
-        folder = lab.folder_of({"d.jsonl": documents(n_documents), "a.plan": ONE_STEP, "rules.json": rules})
+        folder = lab.folder_of(
+            {"d.jsonl": documents(n_documents), "a.plan": ONE_STEP, "rules.json": rules}
+        )
         command = "execute a.plan --data d.jsonl --out rows.jsonl --model scripted:rules.json --store kept"
         told = lab.programs.run(folder, "-c", MEASURED, *command.split()).stdout
         peaks.append(float(told.split("peak")[1]))
         n_rows = (folder / "rows.jsonl").read_bytes().count(b"\n")
     trial.figure("documents", n)
     trial.figure("rows missing", n - n_rows, at_most=0)
-    trial.figure("megabytes more than with a tenth of them", round(peaks[1] - peaks[0], 1), at_most=50)
+    trial.figure(
+        "megabytes more than with a tenth of them", round(peaks[1] - peaks[0], 1), at_most=50
+    )
 
 
 @pytest.mark.row("R31", "the first new call of a resumed run")
@@ -90,7 +97,9 @@ def test_exception_of_a_plug_in(trial: Trial, lab: Lab, raising: str) -> None:
     plan = 'New actions:\n- None\n\n1. things = LIST_ALL(CTX, "days") : List\n2. ans = LONGEST(things) : Longest\n'
     actions = "LIST_ALL(CTX, X) : List all X\nLONGEST(ITEMS) : Return the longest of ITEMS\n"
     rules = json.dumps([{"match": "day (\\d+)", "reply": "- day \\1\n- another day"}])
-    folder = lab.folder_of({"d.jsonl": documents(10), "a.plan": plan, "a.actions": actions, "rules.json": rules})
+    folder = lab.folder_of(
+        {"d.jsonl": documents(10), "a.plan": plan, "a.actions": actions, "rules.json": rules}
+    )
     site = folder / "site"
     install(site, "pearl-bad", {"pearl.actions.native": {"longest": "bad_longest"}})
     (site / "bad_longest.py").write_text(BAD.format(raising=raising))
@@ -99,13 +108,18 @@ def test_exception_of_a_plug_in(trial: Trial, lab: Lab, raising: str) -> None:
         [sys.executable, "-m", "pearl", *command.split()], cwd=folder, capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": f"{site}:{Path(__file__).parents[2]}"},
     )  # fmt: skip
-    rows = {row["id"]: row for row in map(json.loads, (folder / "rows.jsonl").read_text().splitlines())}
+    rows = {
+        row["id"]: row for row in map(json.loads, (folder / "rows.jsonl").read_text().splitlines())
+    }
     answered = {id for id, row in rows.items() if row["status"] == "answered"}
-    print(done.returncode, done.stderr[-500:], rows.get("7", {}).get("error"))
     trial.figure("rows", len(rows), at_least=10)
     trial.figure("other documents without an answer", 9 - len(answered - {"7"}), at_most=0)
     trial.figure("answers where the action failed", "7" in answered, at_most=0)
-    trial.figure("failures that do not name the step", "ans" not in str(rows["7"].get("error")), at_most=0)
+    trial.figure(
+        "failures that do not name the step",
+        "step 'ans'" not in f"{rows['7'].get('error')} {rows['7'].get('why')}",
+        at_most=0,
+    )
     trial.figure("tracebacks on the terminal", "Traceback" in done.stderr, at_most=0)
 
 
@@ -133,19 +147,25 @@ def test_order_of_replies(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None
 
         async def act(request: Request, chance: random.Random = chance) -> str:
             await asyncio.sleep(chance.random())
-            if not isinstance(request.task, ActionTask):
-                return "\n".join(f"{n} | Line: {'good' if n % 3 else 'bad'}" for n in range(1, 33))
-            return f"It is {request.task.output} of {len(str(request.messages))}."
+            if isinstance(request.task, ActionTask):
+                return f"It is {request.task.output} of {len(str(request.messages))}."
+            items = re.findall(r"<item (\d+)>\n(Line (\d+) is)", str(request.messages[-1].content))
+            return "\n".join(
+                f"{n} | {words}: {'good' if int(i) % 3 else 'bad'}" for n, words, i in items
+            )
 
         replies = MemoryReplies()
 
         async def main(act: object = act, replies: MemoryReplies = replies) -> str:
-            async with Pearl(Acting(act), replies=replies, concurrency=8) as pearl:  # type: ignore[arg-type]
+            model = Acting(act)  # type: ignore[arg-type]
+            model.reads_prompts = True  # or no reply is kept
+            async with Pearl(model, replies=replies, concurrency=8) as pearl:
                 answer = await pearl.execute(ORDERED, Document(text, "boats.txt"))
                 return json.dumps(essence(json.dumps(answer.to_dict())))
 
         with computed(monkeypatch) as runner:
             outcomes.add((runner.run(main()), frozenset(replies.replies)))
+    trial.figure("replies kept", len(next(iter(outcomes))[1]), at_least=5)
     trial.figure("orders", trial.n(ci=100, nightly=1_000, release=10_000))
     trial.figure("different answers or keys of replies", len(outcomes) - 1, at_most=0, at_least=0)
 
@@ -159,7 +179,7 @@ def test_order_of_questions(trial: Trial) -> None:
         assert isinstance(request.task, PlanTask)
         name = next(q.split()[2] for q in questions if q in str(request.messages[-1].content))
         await asyncio.sleep(0.001 * len(name))
-        return f"New actions:\n- WEIGH(CTX, X) : Weigh what {name} did by X\n\n1. ans = WEIGH(CTX, \"{name}\") : Weigh\n"
+        return f'New actions:\n- WEIGH(CTX, X) : Weigh what {name} did by X\n\n1. ans = WEIGH(CTX, "{name}") : Weigh\n'
 
     async def plans(order: list[str], *, at_once: bool) -> dict[str, str]:
         async with Pearl(Acting(act)) as pearl:

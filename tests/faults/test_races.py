@@ -26,7 +26,9 @@ def leave_holder(folder: Path, pid: int) -> None:
 
 
 @pytest.mark.row("R21", "two processes on one run")
-@pytest.mark.parametrize("start", ["new run", "run of a dead process", "run of a reused process id"])
+@pytest.mark.parametrize(
+    "start", ["new run", "run of a dead process", "run of a reused process id"]
+)
 def test_two_processes_on_one_run(trial: Trial, lab: Lab, start: str) -> None:
     """Both begin at the same moment: one works, the other says who does, or finds all done."""
     work, n = WORKS["documents"], Counter[str]()
@@ -65,7 +67,11 @@ def test_two_processes_on_one_run(trial: Trial, lab: Lab, start: str) -> None:
     trial.figure("races", n_races)
     trial.figure("processes that were refused", n["refused"])
     trial.figure("refusals that do not say who works on the run", n["not told"], at_most=0)
-    trial.figure("races that did not end with a whole run and at most one refusal", n["without winner"], at_most=0)
+    trial.figure(
+        "races that did not end with a whole run and at most one refusal",
+        n["without winner"],
+        at_most=0,
+    )
     trial.figure("calls paid twice", n["twice"], at_most=0)
     trial.figure("different results", n["different"], at_most=0)
     trial.figure("locks left behind", n["locks"], at_most=0)
@@ -95,13 +101,20 @@ n = int(sys.argv[1])
 for i in range(5):
     EmbeddingCache(Path("embeddings.sqlite")).keep({(5 * n + i).to_bytes(32, "big"): np.ones(1, np.float32)})
 """
-STARTS = {"store": ("-c", STORE), "cache of embeddings": ("-c", VECTORS), "index": WORKS["index"].args}
+STARTS = {
+    "store": ("-c", STORE),
+    "cache of embeddings": ("-c", VECTORS),
+    "index": WORKS["index"].args,
+}
 
 
 @pytest.mark.row("R22", "many processes begin at once")
 @pytest.mark.parametrize("what", STARTS)
 def test_many_processes_begin_at_once(trial: Trial, lab: Lab, what: str) -> None:
-    n_processes, n_rounds = trial.n(ci=20, nightly=200, release=200), trial.n(ci=1, nightly=4, release=10)
+    n_processes, n_rounds = (
+        trial.n(ci=20, nightly=200, release=200),
+        trial.n(ci=1, nightly=4, release=10),
+    )
     n: Counter[str] = Counter()
     for _ in range(n_rounds):
         folder = lab.folder(WORKS["index"])
@@ -121,4 +134,6 @@ def test_many_processes_begin_at_once(trial: Trial, lab: Lab, what: str) -> None
     trial.figure("processes told that a database is locked", n["locked"], at_most=0)
     trial.figure("different results", n["results"] - n_rounds, at_most=0)
     per_process = {"store": 10, "cache of embeddings": 5, "index": 0}[what]
-    trial.figure("entries lost", per_process * n_processes * n_rounds - n["entries"], at_most=0, at_least=0)
+    trial.figure(
+        "entries lost", per_process * n_processes * n_rounds - n["entries"], at_most=0, at_least=0
+    )

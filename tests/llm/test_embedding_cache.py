@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +14,6 @@ from numpy.typing import NDArray
 from pearl.errors import ModelError, StoreError
 from pearl.llm.embedding_cache import BATCH, CachedEmbedder, EmbeddingCache
 from pearl.retrieval import TextKind
-from tests.root import ROOT
 
 
 def unit(*values: float) -> NDArray[np.float32]:
@@ -100,18 +96,6 @@ def test_the_oldest_vectors_are_removed(path: Path) -> None:
 def test_an_unusable_file_is_a_store_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="only a cache"):
         EmbeddingCache(tmp_path).read([key(1)])
-
-
-def test_a_killed_process_loses_no_stored_vectors(path: Path) -> None:
-    code = (
-        "import os, signal, sys; from pathlib import Path; from tests.llm.test_embedding_cache import *;"
-        "cache = EmbeddingCache(Path(sys.argv[1])); cache.keep({key(1): unit(1)});"
-        "cache._prune = lambda connection: os.kill(os.getpid(), signal.SIGKILL);"
-        "cache.keep({key(n): unit(n) for n in range(2, 5_000)})"
-    )
-    done = subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert list(EmbeddingCache(path).read(map(key, range(5_000)))) == [key(1)]
 
 
 def test_equal_texts_are_embedded_once(path: Path) -> None:

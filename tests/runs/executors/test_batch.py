@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import re
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import sha256
@@ -25,7 +21,6 @@ from pearl.runs.executors import Outcome, Task, local
 from pearl.runs.executors.batch import BatchProgress, Pace, run
 from pearl.runs.store import Store
 from tests.llm.backends.openai.batch_server import BatchServer, answered, serving_batches
-from tests.root import ROOT
 from tests.runs.executors.batch_tasks import PACE, tasks_of
 from tests.server import Canned, Seen, completion, error
 
@@ -459,35 +454,6 @@ def test_damaged_record_of_a_batch_is_an_error(server: BatchServer, tmp_path: Pa
     (tmp_path / FOLDER / "x.json").write_text("{")
     with pytest.raises(PearlError, match="not a record of a batch"):
         outcomes(server, tasks_of(1, 1), folder=tmp_path)
-
-
-@pytest.mark.parametrize("moment", ["unanswered", pytest.param("created", marks=pytest.mark.slow)])
-def test_killed_process_does_not_submit_twice(
-    server: BatchServer, tmp_path: Path, moment: str
-) -> None:
-    server.is_held = True
-    if moment == "unanswered":  # the batch is there, and the process never hears of it
-        server.drops_answers = 1
-        server.fail("GET /batches", *["hang"] * 2)
-    command = [sys.executable, "-m", "tests.runs.executors.batch_killed", server.url, str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    child = subprocess.Popen(command, env=environment, cwd=ROOT)
-    try:
-        while not server.jobs:
-            time.sleep(0.01)
-        time.sleep(0.05)
-    finally:
-        child.kill()
-        child.wait()
-    assert len(server.jobs) == 1
-    server.is_held = False
-    server.faults.clear()
-    tasks = tasks_of(20, 2)
-    with Store.open(tmp_path) as store:
-        found = outcomes(server, tasks, replies=store, folder=tmp_path)
-    assert texts(found) == texts(locally(server, tasks))
-    assert len(server.jobs) == 2
-    assert len(server.submitted) == len(set(server.submitted))
 
 
 def test_failed_task_does_not_affect_others(server: BatchServer) -> None:

@@ -1,9 +1,6 @@
-"""A process that works through steps and is killed meanwhile; run by the tests and by `kills.py`.
+"""A process that works through steps; run by tests, which kill it.
 
-    python tests/runs/store/killed.py FOLDER N_STEPS CONCURRENCY [N_KILLS]
-
-With N_KILLS it stays alive itself, and so many copies of it are killed one after the other: a copy
-begins at once, where a new process would have to import everything first.
+    python tests/runs/store/killed.py FOLDER N_STEPS CONCURRENCY
 
 Prints `call I` before a step is made and `kept I` when it is acknowledged; steps that the store has
 are not made again.
@@ -12,12 +9,7 @@ are not made again.
 from __future__ import annotations
 
 import asyncio
-import mmap
-import os
-import random
-import signal
 import sys
-import time
 from pathlib import Path
 
 from pearl.llm import Completion, Usage
@@ -34,21 +26,9 @@ def reply_of(i: int) -> Completion:
     return Completion(f"reply {i} " + "é" * (i % 500), "m", Usage(i, 1, 0))
 
 
-N_SAID = mmap.mmap(-1, 8)
-"""How many lines this process and its copies have said: memory that they share."""
-
-MOST_SAID = 90
-"""Lines that a copy says, at most, before it is killed; three a step."""
-
-
-def n_said() -> int:
-    return int.from_bytes(N_SAID[:])
-
-
 def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
-    N_SAID[:] = (n_said() + 1).to_bytes(8)
 
 
 async def step(store: Store, run: Run, i: int) -> None:
@@ -79,23 +59,6 @@ async def main(folder: str, n_steps: int, concurrency: int) -> None:
     say("finished")
 
 
-def kill_copies(folder: str, n_steps: int, concurrency: int, n_kills: int) -> None:
-    chance = random.Random(n_kills)
-    for _ in range(n_kills):
-        killed_at = n_said() + chance.randrange(MOST_SAID)
-        pid = os.fork()
-        if pid == 0:
-            asyncio.run(main(folder, n_steps, concurrency))
-            os._exit(0)
-        while n_said() < killed_at:
-            time.sleep(0.000_2)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-
-
 if __name__ == "__main__":
     where, *numbers = sys.argv[1:]
-    if len(numbers) == 3:
-        kill_copies(where, *map(int, numbers))
-    else:
-        asyncio.run(main(where, *map(int, numbers)))
+    asyncio.run(main(where, *map(int, numbers)))

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from pearl.errors import StoreError
-from pearl.llm import Completion
 from pearl.plugins.persistence import connect
-from pearl.runs.store import FILE, VERSION, Store
+from pearl.runs.store import FILE, Store
 from pearl.runs.store.database import create_database
-from tests.runs.store.children import child, integrity
+from tests.runs.store.children import child
 from tests.runs.store.killed import SPEC, key_of, reply_of
 from tests.skips import BOUND
 
@@ -91,16 +90,6 @@ def test_file_that_is_not_a_store(tmp_path: Path) -> None:
     assert (tmp_path / FILE).read_bytes() == before
 
 
-def test_store_of_another_version_is_refused(tmp_path: Path, filled: bytes) -> None:
-    (tmp_path / FILE).write_bytes(filled)
-    with sqlite3.connect(tmp_path / FILE) as connection:
-        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
-    connection.close()
-    assert f"version {VERSION + 1}, this pearl reads version {VERSION}" in str(use(tmp_path))
-    with pytest.raises(StoreError, match="use the pearl that made it"):
-        Store.open(tmp_path, read_only=True)
-
-
 def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     (tmp_path / FILE).touch()
     with pytest.raises(StoreError, match="empty"):
@@ -167,29 +156,6 @@ try:
 except StoreError as error:
     sys.exit(f"StoreError {error}")
 """
-
-
-def check_full(folder: Path, out: str, err: str) -> None:
-    kept = [int(line) for line in out.split()]
-    assert len(kept) > 5
-    assert err.startswith("StoreError ")
-    assert "free disk space" in err or "check the disk and its free space" in err
-    assert "committed data is kept" in err
-    assert len(err.splitlines()) <= 3
-
-
-def check_kept(folder: Path, out: str) -> None:
-    assert integrity(folder) == "ok"
-    with Store.open(folder) as store:
-        for i in map(int, out.split()):
-            assert asyncio.run(store.reply(key_of(i))) == Completion("x" * 3_000, "m")
-
-
-@pytest.mark.parametrize("n_bytes", [300_000, 2_000_000])
-def test_disk_quota(tmp_path: Path, n_bytes: int) -> None:
-    out, err = child("-c", FILLER, str(tmp_path), str(n_bytes)).communicate()
-    check_full(tmp_path, out, err)
-    check_kept(tmp_path, out)
 
 
 def without_override(code: str, *args: str) -> tuple[str, str]:

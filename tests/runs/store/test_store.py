@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -159,30 +158,6 @@ def test_a_damaged_row_is_left_out_and_its_task_run_again(tmp_path: Path) -> Non
         assert list(run.rows()) == [row(0)]
         assert store.n_bad_rows == 1
         assert not run.has(key(1))
-
-
-@pytest.mark.parametrize("version", [2, 3])
-def test_an_older_store_is_read_and_converted(tmp_path: Path, version: int) -> None:
-    keep(tmp_path)
-    with Store.open(tmp_path) as store:
-        record(store.begin(SPEC), 0)
-    with closing(sqlite3.connect(tmp_path / FILE)) as connection:
-        for table, column in ("replies", "body"), ("results", "row"):
-            connection.execute(f"UPDATE {table} SET {column} = substr({column}, 33)")
-            if version == 2:
-                connection.execute(
-                    f"ALTER TABLE {table} ADD COLUMN checksum BLOB NOT NULL DEFAULT x'00'"
-                )
-        connection.execute(f"PRAGMA user_version = {version}")
-        connection.commit()
-    for read_only in (True, False):
-        with Store.open(tmp_path, read_only=read_only) as store:
-            assert asyncio.run(store.reply(KEY)) == REPLY
-            assert list(store.rows(store.runs()[0].id)) == [row(0)]
-    with Store.open(tmp_path) as store:
-        run = store.begin(SPEC)
-        record(run, 1)
-        assert list(run.rows()) == [row(0), row(1)]
 
 
 @pytest.mark.parametrize("index", ["results_by_seq", "sqlite_autoindex_results_1"])
