@@ -50,11 +50,11 @@ def check_full(trial: Trial, lab: Lab, name: str, sizes: range, *, is_disk: bool
     """Carry out a work where there is too little room, then again where there is enough."""
     work = WORKS[name]
     expected, n = lab.expected(work), Counter[str]()
-    for _ in range(trial.n(ci=4, nightly=34, release=340)):
+    for number in range(trial.n(ci=4, nightly=34, release=340)):
         folder = lab.folder(work)
         args, n_bytes, filler = (
             lab.args(work, folder),
-            trial.random.choice(sizes),
+            trial.random.choice(sizes) if number else sizes[0],
             lab.disk / "filler",
         )
         if is_disk:
