@@ -8,7 +8,7 @@ endif
 VENV := .venv$(VERSION)
 BIN := $(VENV)/bin
 
-.PHONY: setup demo models fmt check test faults attacks test-all test-wheel test-extras test-docs test-ray test-rlm test-transformers test-browser goldens bench docs picture
+.PHONY: setup demo models fmt check test faults attacks test-all test-wheel test-extras test-docs test-ray test-rlm test-transformers test-browser goldens bench supply docs picture
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.installed
@@ -92,6 +92,10 @@ bench: setup
 	$(BIN)/python experiments/bench/extraction.py --quick
 	$(BIN)/python experiments/bench/pdf.py
 
+# Bill of materials, known weaknesses, licences, and a wheel that is built twice: before a release.
+supply: $(VENV)-supply/.installed
+	.ci/supply $(VENV)-supply
+
 # The pages that are made from the program, then the site: nothing is fetched, a warning is an error.
 docs: $(VENV)-docs/.installed
 	$(BIN)/python docs/make_cli_page.py
@@ -111,7 +115,8 @@ $(VENV)-rlm/.installed: private WHAT := --editable ".[rlm]"
 $(VENV)-transformers/.installed: private WHAT := --editable ".[transformers]"
 $(VENV)-browser/.installed: private WHAT := --group browser
 $(VENV)-docs/.installed: private WHAT := --group docs
-ON_TOP := $(VENV)-all/.installed $(VENV)-ray/.installed $(VENV)-rlm/.installed $(VENV)-transformers/.installed $(VENV)-browser/.installed $(VENV)-docs/.installed
+$(VENV)-supply/.installed: private WHAT := --editable ".[data,duckdb,encrypted,faiss,llamacpp,lsp,ocr,office,pdf-tables,pictures]" --group supply
+ON_TOP := $(VENV)-all/.installed $(VENV)-ray/.installed $(VENV)-rlm/.installed $(VENV)-transformers/.installed $(VENV)-browser/.installed $(VENV)-docs/.installed $(VENV)-supply/.installed
 $(ON_TOP): $(VENV)/.installed
 	$(PYTHON) -m venv $(@D)
 	ls -d $(CURDIR)/$(VENV)/lib/python*/site-packages | sed 's/.*/import site; site.addsitedir("&")/' >$$(ls -d $(@D)/lib/python*/site-packages)/below.pth

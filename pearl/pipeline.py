@@ -18,6 +18,7 @@ from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.fields import Field
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError, suggest
+from pearl.errors.privacy import keep_private
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import (
@@ -68,6 +69,8 @@ class Pearl:
         searcher: A searcher in place of `ranker`, `embeddings` and `reranker`; `aclose` does not close it.
         replies: As in `Client`.
         budget: As in `Client`.
+        private: Leave text of documents, questions and replies out of errors, spans and caches, in the
+            whole process from now on.
         settings: Fields of `pearl.settings.Settings`, as `domain` or `context`, and of
             `ClientSettings`, as `attempts` or `seed`.
 
@@ -107,8 +110,11 @@ class Pearl:
         searcher: Searcher | None = None,
         replies: Replies | None = None,
         budget: Budget | None = None,
+        private: bool = False,
         **settings: Any,
     ) -> None:
+        if private:
+            keep_private()
         known = {*SETTINGS, *CLIENT_SETTINGS}
         for name in settings.keys() - known:
             raise UsageError(f"unknown setting '{name}'", help=suggest(name, known, "settings"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain, takewhile
@@ -21,6 +22,7 @@ from pearl import plugins
 from pearl.cli.terminal import escaped_streams, notice
 from pearl.errors import PearlError, UsageError, suggest
 from pearl.errors.escaping import to_json
+from pearl.errors.privacy import HIDDEN, is_private
 from pearl.plugins.version import __version__
 
 __all__ = ["group", "main", "run"]
@@ -196,6 +198,12 @@ def _run(args: Sequence[str] | None) -> int:
             raise
         _abandon_stdout()
         return _fail("OSError", f"cannot write the output: {error.strerror}", "make room", 1)
+    except Exception as error:
+        if not is_private():
+            raise
+        # The lines of the program without the message, which may quote content.
+        click.echo("".join(traceback.format_tb(error.__traceback__)), err=True)
+        return fail(type(error).__name__, "an error in PEARL", HIDDEN, 1)
 
 
 def _placed(error: click.ClickException) -> str:

@@ -18,6 +18,7 @@ from pearl import plugins
 from pearl.cli.terminal import notice
 from pearl.documents.readers import ReaderOptions, reading
 from pearl.errors import PearlError, UsageError
+from pearl.errors.privacy import VARIABLE, is_private, keep_private
 from pearl.settings import SETTINGS, Setting, Settings, Stage, schema
 
 if TYPE_CHECKING:
@@ -349,7 +350,20 @@ store_option = option(
 )  # fmt: skip
 
 
+def _private(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Turn a private run on before other options are read, whose errors may quote content."""
+    if value:
+        keep_private()
+
+
+private_option = click.option(
+    "--private", is_flag=True, envvar=VARIABLE, is_eager=True, expose_value=False, callback=_private,
+    help="Keep text of documents, questions and replies out of messages, caches and an unencrypted store.",
+)  # fmt: skip
+
+
 limit_options = grouped(
+    private_option,
     option(
         "--max-cost", click.FloatRange(min=0), metavar="USD",
         help="Maximum cost of the run; no call starts that could exceed it.",
@@ -433,6 +447,12 @@ def opened_folder(store: str | None) -> Path:
 
 def written_store(store: str | None) -> AbstractContextManager[Store]:
     """Open the store of `--store` for writing; problems with it go to stderr."""
+    from pearl.plugins.persistence import KEY_VARIABLE, is_encrypted
     from pearl.runs.session import opened_store
 
+    if is_private() and not is_encrypted():
+        raise UsageError(
+            "a private run keeps its rows in an encrypted store only",
+            help=f"set {KEY_VARIABLE} to a key of 'openssl rand -hex 32': docs/security.md",
+        )
     return opened_store(opened_folder(store), notice)

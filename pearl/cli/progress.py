@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pearl.cli.terminal import escaped_streams, new_console
 from pearl.errors.escaping import counted, escaped
+from pearl.errors.privacy import is_private
 from pearl.llm import Usage
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Reporter:
         self, total: int | None, *, tells_plans: bool = False, price: Price | None = None
     ) -> None:
         self._total = total
-        self._tells_plans = tells_plans
+        self._tells_plans = tells_plans and not is_private()
         self._reported_plans: set[str] = set()
         self._n_done = self._n_failed = 0
         self._tasks: dict[str, PlanSection] = {}

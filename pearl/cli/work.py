@@ -31,6 +31,7 @@ from pearl.cli.terminal import new_console, notice
 from pearl.cli.writing import GrowingFile, OutputWriter, is_plain, told_too
 from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError, UsageError
 from pearl.errors.escaping import counted, escaped, to_json
+from pearl.errors.privacy import is_private
 from pearl.llm.prices import money
 
 if TYPE_CHECKING:
@@ -129,7 +130,12 @@ def show_forecast(
 
 @contextmanager
 def reply_store(store: str | None) -> Iterator[Store | None]:
-    """Open the store for replies only; None if the default store cannot be opened."""
+    """Open the store for replies only; None in a private run without a key, or if the default one cannot be opened."""
+    from pearl.plugins.persistence import is_encrypted
+
+    if is_private() and not is_encrypted():
+        yield None
+        return
     with ExitStack() as stack:
         try:
             opened = stack.enter_context(written_store(store))
@@ -314,7 +320,10 @@ def report_left_out(problems: Sequence[PearlError]) -> None:
 
 def report_reasons(reasons: Iterable[str | None], n: int = 3) -> None:
     """Report on stderr the reasons of failures, most frequent first."""
-    counts = Counter(reason or "no reason given" for reason in reasons)
+    counts = Counter(
+        "a private run leaves out why" if is_private() else reason or "no reason given"
+        for reason in reasons
+    )
     for reason, times in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:n]:
         click.echo(f"failed {times} time{'s' if times > 1 else ''}: {reason}", err=True)
 

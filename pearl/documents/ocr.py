@@ -17,7 +17,7 @@ from pearl.documents.digest import digest, sealed, unsealed
 from pearl.documents.readers import OPTIONS
 from pearl.errors import DataError
 from pearl.plugins.extras import install_hint
-from pearl.plugins.files import cache_file
+from pearl.plugins.files import content_cache
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -103,7 +103,7 @@ def _read_several(pictures: Iterable[tuple[Image, float]], path: str) -> Iterato
 def _page(picture: Image, language: str, path: str) -> OcrPage:
     """The text of a picture, from the cache if it is there."""
     key = digest([picture.tobytes(), repr((picture.mode, picture.size)), language, "page"]).hex()
-    folder = cache_file("ocr")
+    folder = content_cache("ocr")
     with suppress(OSError, ValueError, TypeError):
         if folder is not None:
             kept = unsealed(key.encode(), (folder / f"{key}.json").read_bytes())

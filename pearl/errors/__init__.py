@@ -35,6 +35,7 @@ from pearl.errors.diagnostics import (
     suggest,
 )
 from pearl.errors.escaping import redacted
+from pearl.errors.privacy import HIDDEN, is_private
 from pearl.notebooks import ShownInNotebooks
 
 __all__ = [
@@ -62,11 +63,17 @@ __all__ = [
 
 
 class PearlError(ShownInNotebooks, Exception):
-    """An expected failure. The message says what happened, where, and what to do, in ≤ 3 lines."""
+    """An expected failure. The message says what happened, where, and what to do, in ≤ 3 lines.
+
+    In a private run, classes whose messages may quote documents, questions or replies say `without_content`.
+    """
 
     exit_code: int = 1
+    without_content: str | None = "the work failed"
 
     def __init__(self, message: str, *, help: str | None = None) -> None:
+        if self.without_content is not None and is_private():
+            message, help = self.without_content, HIDDEN
         # Errors are written to rows, traces and stores, so credentials in addresses are removed.
         message, help = redacted(message), help and redacted(help)
         super().__init__(message if help is None else f"{message}\n  help: {help}")
@@ -100,6 +107,7 @@ class UsageError(PearlError, ValueError):
     """An argument or a setting is wrong."""
 
     exit_code = 2
+    without_content = None
 
 
 class DataError(PearlError, ValueError):
@@ -116,6 +124,7 @@ class DataError(PearlError, ValueError):
         help: str | None = None,
     ) -> None:
         where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        self.without_content = f"{where}the input cannot be read"
         super().__init__(f"{where}{message}", help=help)
         self.path = path
         self.line = line
@@ -152,6 +161,7 @@ class PlanError(PearlError, ValueError):
         first = errors[0]
         line, column = first.span.position(text)
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        self.without_content = f"{name}:{line}:{column}: [{first.code}]{more}"
         super().__init__(
             f"{name}:{line}:{column}: {first.message} [{first.code}]{more}", help=first.help
         )
@@ -180,6 +190,7 @@ class PlanningError(PearlError):
     """
 
     exit_code = 4
+    without_content = "no valid plan was written"
 
     def __init__(
         self, message: str, *, attempts: Sequence[Any] = (), help: str | None = None
@@ -232,6 +243,7 @@ class ModelError(PearlError):
         reply: str = "",
         is_sent: bool = True,
     ) -> None:
+        self.without_content = f"the model gave no usable reply ({kind})"
         super().__init__(message, help=help)
         self.reply = reply
         self.is_sent = is_sent
@@ -267,6 +279,7 @@ class ExecutionError(PearlError):
     exit_code = 6
 
     def __init__(self, message: str, *, step: str | None = None, help: str | None = None) -> None:
+        self.without_content = "a step failed" if step is None else f"the step '{step}' failed"
         super().__init__(message, help=help)
         self.step = step
         self.finished: tuple[Any, ...] = ()
@@ -281,6 +294,7 @@ class BudgetError(PearlError):
     """
 
     exit_code = 7
+    without_content = None
 
     def __init__(
         self, message: str, *, limit: float, spent: float, help: str | None = None
@@ -298,6 +312,7 @@ class StoreError(PearlError):
     """
 
     exit_code = 8
+    without_content = None
 
     def __init__(
         self, message: str, *, path: str | Path | None = None, help: str | None = None
@@ -310,3 +325,4 @@ class PausedError(PearlError):
     """The run would have to wait longer than allowed; resume it later."""
 
     exit_code = 75
+    without_content = None

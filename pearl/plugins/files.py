@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from pearl.errors import DataError
+from pearl.errors.privacy import is_private
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -42,6 +43,11 @@ def read_data(*parts: str) -> str:
 def is_inside(path: str | Path, folder: str | Path) -> bool:
     """Whether a file is in a folder after resolving links; untrusted folders may link to any file."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def content_cache(name: str) -> Path | None:
+    """As `cache_file`, for what has text of documents or follows from it; None in a private run."""
+    return None if is_private() else cache_file(name)
 
 
 def cache_file(name: str) -> Path | None:

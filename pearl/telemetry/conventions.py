@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from pearl.dsl.nodes import Argument, ListLiteral, Reference
 from pearl.errors import ModelError, UsageError, suggest
 from pearl.errors.escaping import to_json
+from pearl.errors.privacy import is_private
 from pearl.llm import Message, Usage
 from pearl.trace import ModelAttempted, Retrieved, StepFinished
 
@@ -109,13 +110,13 @@ def conventions_of(version: str | None = None) -> Conventions:
 
 
 def captures_content() -> bool:
-    """Whether the environment asks for prompts, replies and other content in spans.
+    """Whether the environment asks for prompts, replies and other content in spans, and the run is not private.
 
     Values of the conventions: `SPAN_ONLY`, `SPAN_AND_EVENT` or `true`. Any other value means no, because
     sent content cannot be recalled.
     """
     said = os.environ.get(CONTENT_VARIABLE, "").strip().upper()
-    return said in ("SPAN_ONLY", "SPAN_AND_EVENT", "TRUE")
+    return said in ("SPAN_ONLY", "SPAN_AND_EVENT", "TRUE") and not is_private()
 
 
 def provider_of(backend: str) -> str:

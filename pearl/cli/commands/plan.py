@@ -19,6 +19,7 @@ from pearl.cli.options import (
     force_option,
     open_pearl,
     option,
+    private_option,
     refuse,
     setting_options,
     store_option,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 @setting_options("shape", stages=("calling", "drafting", "planning"))
 @option("--fresh", bool, "With --data, ignore stored replies.")
 @store_option
+@private_option
 @trace_option
 @force_option
 @as_json

@@ -15,7 +15,7 @@ from pearl import plugins
 from pearl.errors import UsageError, did_you_mean
 from pearl.llm.embedding_cache import CachedEmbedder, EmbeddingCache
 from pearl.llm.middleware.budget import Budget
-from pearl.plugins.files import cache_file
+from pearl.plugins.files import content_cache
 from pearl.retrieval import Embedder
 
 __all__ = [
@@ -130,7 +130,7 @@ def create_embedder(spec: str, settings: EmbedderSettings | None = None) -> Text
     settings = settings or EmbedderSettings()
     module: EmbedderModule = plugins.load(__name__, kind)
     embedder = module.create(name, settings)
-    path = cache_file("embeddings.sqlite") if module.IS_CACHED and settings.is_cached else None
+    path = content_cache("embeddings.sqlite") if module.IS_CACHED and settings.is_cached else None
     if path is None:  # also if other users may write to the cache folder
         return embedder
     return CachedEmbedder(embedder, EmbeddingCache(path), settings.concurrency)

@@ -25,7 +25,7 @@ from pearl.documents.digest import digest
 from pearl.documents.passages import Stem
 from pearl.documents.readers import OPTIONS
 from pearl.errors import DataError, StoreError
-from pearl.plugins.files import cache_file
+from pearl.plugins.files import content_cache
 from pearl.plugins.persistence import WriteLock
 from pearl.plugins.version import __version__
 from pearl.retrieval.corpus import Cutting, cut
@@ -199,7 +199,7 @@ def _place(
         return IndexFolder(Path(at) / f"{cutting.name}-{stem}", key)
     # Not beside the corpus: the folder of somebody else could hold an index of other texts.
     id = digest([*corpus, *map(str, way.values())]).hex()[:16]
-    cached = cache_file(f"index/{Path(corpus[0]).name}-{id}")
+    cached = content_cache(f"index/{Path(corpus[0]).name}-{id}")
     return None if cached is None else IndexFolder(cached, key)
 
 

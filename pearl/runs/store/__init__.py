@@ -27,6 +27,7 @@ from pearl.plugins.persistence import (
     Lease,
     WriteLock,
     connect,
+    is_encrypted,
     to_store_error,
     version_of,
 )
@@ -116,14 +117,14 @@ _MAX_COUNT = 2**63
 
 
 def default_folder() -> Path:
-    """`$PEARL_STORE`, else `pearl` in `$XDG_DATA_HOME` or `~/.local/share`."""
+    """`$PEARL_STORE`, else `pearl` in `$XDG_DATA_HOME` or `~/.local/share`, and `encrypted` in it with a key."""
     if named := os.environ.get("PEARL_STORE"):
         return Path(named)
     data = Path(os.environ.get("XDG_DATA_HOME", ""))
     if data.is_absolute():  # the XDG specification ignores relative paths
-        return data / "pearl"
+        return data / "pearl" / ("encrypted" if is_encrypted() else "")
     try:
-        return Path.home() / ".local" / "share" / "pearl"
+        return Path.home() / ".local" / "share" / "pearl" / ("encrypted" if is_encrypted() else "")
     except RuntimeError:
         raise StoreError("no home folder found", help="name a folder with --store") from None
 

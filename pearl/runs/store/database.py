@@ -24,6 +24,7 @@ from pearl.llm import Completion, Usage
 from pearl.llm.flaws import is_blank
 from pearl.plugins.persistence import (
     FAILURES,
+    OPERATIONAL_ERRORS,
     WriteLock,
     connect,
     create_private,
@@ -102,8 +103,11 @@ def _logged(connection: sqlite3.Connection, path: Path) -> str | None:
     """Turn the write-ahead log on."""
     try:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY):
+    except OPERATIONAL_ERRORS as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+            sqlite3.SQLITE_FULL,
+            sqlite3.SQLITE_READONLY,
+        ):
             raise
         (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()
     if decoded(mode) == "wal":
@@ -130,7 +134,7 @@ def open_existing(path: Path) -> sqlite3.Connection:
     try:
         try:
             version = _version(connection, path)
-        except sqlite3.OperationalError:
+        except OPERATIONAL_ERRORS:
             # On a read-only disk SQLite cannot use the write-ahead log. Without a log the file alone is
             # complete.
             log = path.with_name(f"{path.name}-wal")
