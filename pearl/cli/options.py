@@ -18,7 +18,7 @@ from pearl import plugins
 from pearl.cli.terminal import notice
 from pearl.documents.readers import ReaderOptions, reading
 from pearl.errors import PearlError, UsageError
-from pearl.errors.privacy import VARIABLE, is_private, keep_private
+from pearl.errors.privacy import KEY_VARIABLE, VARIABLE, is_encrypted, is_private, keep_private
 from pearl.settings import SETTINGS, Setting, Settings, Stage, schema
 
 if TYPE_CHECKING:
@@ -354,6 +354,7 @@ def _private(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     """Turn a private run on before other options are read, whose errors may quote content."""
     if value:
         keep_private()
+        os.umask(0o077)  # for the files that the user names
 
 
 private_option = click.option(
@@ -447,7 +448,6 @@ def opened_folder(store: str | None) -> Path:
 
 def written_store(store: str | None) -> AbstractContextManager[Store]:
     """Open the store of `--store` for writing; problems with it go to stderr."""
-    from pearl.plugins.persistence import KEY_VARIABLE, is_encrypted
     from pearl.runs.session import opened_store
 
     if is_private() and not is_encrypted():

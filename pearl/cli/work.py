@@ -31,7 +31,7 @@ from pearl.cli.terminal import new_console, notice
 from pearl.cli.writing import GrowingFile, OutputWriter, is_plain, told_too
 from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError, UsageError
 from pearl.errors.escaping import counted, escaped, to_json
-from pearl.errors.privacy import is_private
+from pearl.errors.privacy import is_encrypted, is_private
 from pearl.llm.prices import money
 
 if TYPE_CHECKING:
@@ -131,8 +131,6 @@ def show_forecast(
 @contextmanager
 def reply_store(store: str | None) -> Iterator[Store | None]:
     """Open the store for replies only; None in a private run without a key, or if the default one cannot be opened."""
-    from pearl.plugins.persistence import is_encrypted
-
     if is_private() and not is_encrypted():
         yield None
         return

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from pearl.documents.digest import digest, sealed, unsealed
 from pearl.errors import StoreError
 from pearl.llm.concurrency import gather
-from pearl.plugins.persistence import FAILURES, connect, is_damaged, locked_file
+from pearl.plugins.persistence import FAILURES, connect, create_private, is_damaged, locked_file
 from pearl.retrieval import Embedder, TextKind
 
 if TYPE_CHECKING:
@@ -129,10 +129,10 @@ class EmbeddingCache:
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
             # Without a write-ahead log: before SQLite 3.51.3 two processes could damage it.
-            self._connection = connection = connect(self.path, "rwc")
+            create_private(self.path)
+            self._connection = connection = connect(self.path, "rw")
             weakref.finalize(self, connection.close)  # for users who do not close it
             self._inode = self.path.stat().st_ino
-            self.path.chmod(0o600)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(_SCHEMA)
         return self._connection

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from pearl.errors import DataError
-from pearl.errors.privacy import is_private
+from pearl.errors.privacy import is_encrypted, is_private
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -46,8 +46,8 @@ def is_inside(path: str | Path, folder: str | Path) -> bool:
 
 
 def content_cache(name: str) -> Path | None:
-    """As `cache_file`, for what has text of documents or follows from it; None in a private run."""
-    return None if is_private() else cache_file(name)
+    """As `cache_file`, for text of documents and what follows from it; None where that is private."""
+    return None if is_private() or is_encrypted() else cache_file(name)
 
 
 def cache_file(name: str) -> Path | None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from pearl.errors import StoreError, UsageError
+from pearl.errors.privacy import KEY_VARIABLE, is_encrypted
 from pearl.plugins.extras import require_extra
 
 if sys.platform == "win32":
@@ -42,15 +43,6 @@ else:
 
 _BUSY_S = 60.0
 """Seconds to wait for other programs that lock a database, such as a backup."""
-
-KEY_VARIABLE = "PEARL_STORE_KEY"
-"""The variable of the key that encrypts databases: 64 hexadecimal digits."""
-
-
-def is_encrypted() -> bool:
-    """Whether databases of this process are encrypted."""
-    return bool(os.environ.get(KEY_VARIABLE, "").strip())
-
 
 # SQLCipher's module has the interface of sqlite3, and error classes of its own.
 OPERATIONAL_ERRORS: tuple[type[Exception], ...] = (sqlite3.OperationalError,)

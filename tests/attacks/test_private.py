@@ -84,6 +84,7 @@ class Home:
             *(["--private"] if private else []),
         ]
         command, *rest = arguments
+        model = [] if command == "runs" else model
         # By `-c`, because `python -m pearl` would put the working folder first.
         program = [sys.executable, "-P", "-m", "pearl", command, *model, *rest]
         done = subprocess.run(
@@ -106,7 +107,9 @@ class Home:
 def user(tmp_path: Path, openai_server: Server, trial: Trial) -> Home:
     canary = f"Zelmira{trial.random.randrange(10**9)}Quandt"
     openai_server.on("Question", PLAN)
-    openai_server.on(canary, f"{canary} takes it.\n> Visit of {canary}.")
+    openai_server.on(
+        canary, f"{canary} takes it. {f'As {canary} said. ' * 300}\n> Visit of {canary}."
+    )
     return Home(tmp_path, openai_server, canary)
 
 
@@ -199,36 +202,19 @@ def test_files_are_of_the_user_alone(trial: Trial, user: Home) -> None:
 
 @pytest.mark.row("S22", "what is removed is not in any file of the store")
 def test_removed_rows_are_gone(trial: Trial, user: Home) -> None:
-    for n in range(trial.n(ci=2, nightly=10, release=10)):
-        user.run(
-            "execute",
-            "why.plan",
-            "a.txt",
-            "t.csv",
-            "--out",
-            f"rows{n}.jsonl",
-            "--fresh",
-            private=False,
-        )
+    n_rounds, left = trial.n(ci=2, nightly=10, release=100), []
     store = user.home / ".local/share/pearl"
-    assert any(user.canary.encode() in path.read_bytes() for path in files(store))
-    env = {**os.environ, "HOME": str(user.home)}
-    for name in list(env):
-        if name.startswith(("PEARL_", "XDG_")):
-            del env[name]
-    prune = ["runs", "prune", "--older-than", "0d", "--replies", "--yes"]
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "pearl", *prune],
-        env=env,
-        cwd=user.work,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    left = [
-        str(path)
-        for path in files(store)
-        if any(form in path.read_bytes() for form in forms(user.canary))
-    ]
+    for n in range(n_rounds):
+        execute = ("execute", "why.plan", "a.txt", "t.csv", "--out", f"rows{n}.jsonl", "--fresh")
+        assert user.run(*execute, private=False) < 2
+        assert any(user.canary.encode() in path.read_bytes() for path in files(store))
+        assert user.run("runs", "prune", "--older-than", "0d", "--replies", "--yes") == 0
+        contents = {str(path): path.read_bytes() for path in files(store)}
+        left += [
+            path
+            for path, data in contents.items()
+            if any(form in data for form in forms(user.canary))
+        ]
+    trial.figure("rounds", n_rounds)
     trial.figure("files of the store with a form of the name", len(left), at_most=0)
     assert not left, left

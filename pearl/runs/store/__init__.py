@@ -20,6 +20,7 @@ from typing import Any, Self
 from pearl.documents.digest import sealed, unsealed
 from pearl.errors import StoreError, did_you_mean
 from pearl.errors.escaping import json_bytes
+from pearl.errors.privacy import is_encrypted
 from pearl.llm import Completion, Usage
 from pearl.plugins.files import why_unsafe
 from pearl.plugins.persistence import (
@@ -27,7 +28,6 @@ from pearl.plugins.persistence import (
     Lease,
     WriteLock,
     connect,
-    is_encrypted,
     to_store_error,
     version_of,
 )

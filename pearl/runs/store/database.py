@@ -88,6 +88,7 @@ def create_database(path: Path, *, vfs: str | None = None) -> tuple[sqlite3.Conn
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         warning = _logged(connection, path)
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA secure_delete = ON")  # removed texts are overwritten
         if version is None:
             _commit(connection, f"{_TABLES}PRAGMA application_id = {_APPLICATION}")
         elif version < VERSION:
