@@ -63,10 +63,10 @@ def test_a_local_server_is_sent_no_key_of_openai(
 def test_the_key_goes_to_no_other_address(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
+    monkeypatch.setenv("GROQ_API_KEY", "sk-ant-secret")
     for name in ("OPENAI_API_KEY", "PEARL_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    model = create_model("anthropic:m", ModelSettings(openai_server.url))
+    model = create_model("groq:m", ModelSettings(openai_server.url))
 
     async def ask() -> str:
         try:
@@ -78,7 +78,7 @@ def test_the_key_goes_to_no_other_address(
     assert asyncio.run(ask()) == "ok"
     (seen,) = openai_server.requests
     assert "secret" not in str(seen.headers)
-    assert default_key_variable("anthropic:m", openai_server.url) == ""
+    assert default_key_variable("groq:m", openai_server.url) == ""
 
 
 def test_a_wrong_name_is_corrected() -> None:

@@ -23,6 +23,7 @@ from pearl.llm.backends.openai.endpoint import (
     ANY_KEY,
     KEY_VARIABLE,
     Endpoint,
+    bearer,
     key_variable,
     read_key,
 )
@@ -137,7 +138,10 @@ class OpenAIModel:
         self._server = server
         self._endpoint = endpoint
         self._timeout_s = timeout_s
-        self._session = HttpSession(endpoint, timeout_s, backend, wire, is_streamed=is_streamed)
+        self._session = HttpSession(
+            endpoint, timeout_s, backend, wire, is_streamed=is_streamed,
+            key_headers=bearer if server is None else server.key_headers,
+        )  # fmt: skip
         self._constraining = Constraining(self._session, server)
 
     @property
@@ -184,12 +188,18 @@ class OpenAIModel:
         if request.constraint is not None:
             return await self._constraining.complete(request, request.constraint)
         body = self._session.parameters.body(request)
-        return replies.read_completion(
-            await self._session.post("/chat/completions", body), self._endpoint
-        )
+        if self._server is not None and self._server.with_nothing is not None:
+            data = await self._session.post(self._server.path, self._server.with_nothing(body))
+            return self._server.read_json(data, self._endpoint)
+        data = await self._session.post("/chat/completions", body)
+        return replies.read_completion(data, self._endpoint)
 
     def batches(self) -> Batches:
         """The same model through the server's Batch API."""
+        if self._server is not None and self._server.with_nothing is not None:
+            raise UsageError(
+                f"{self._server.title} has no Batch API like OpenAI's", help="use --executor local"
+            )
         return Batches(self._session)
 
     async def listing(self) -> list[Listed]:

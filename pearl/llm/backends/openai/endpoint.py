@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -184,6 +185,15 @@ _IS_TOO_LARGE = lazy_pattern(
 )
 _IS_OF_WINDOW = lazy_pattern(r"context[ _]length|input tokens|prompt", re.IGNORECASE)
 _IS_UNKNOWN = lazy_pattern(r"unsupported|not supported|instead", re.IGNORECASE)
+
+
+KeyHeaders = Callable[[str], Mapping[str, str]]
+"""A key → the headers that carry it."""
+
+
+def bearer(key: str) -> Mapping[str, str]:
+    """The header of OpenAI's API and its relatives."""
+    return {"authorization": f"Bearer {key}"}
 
 
 class Parameters:

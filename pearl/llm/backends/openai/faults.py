@@ -28,6 +28,8 @@ _STATUSES: Mapping[int, ModelErrorKind] = {
 _CODES: Mapping[str, ModelErrorKind] = {
     "insufficient_quota": "quota",
     "billing_hard_limit_reached": "quota",
+    "billing_error": "quota",
+    "overloaded_error": "transport",
     "content_filter": "filtered",
     "content_policy_violation": "filtered",
 }

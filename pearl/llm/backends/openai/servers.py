@@ -1,6 +1,6 @@
 """Kinds of servers: how each is recognised, and how requests and replies contain constraints.
 
-Unconstrained requests are the same for all kinds. `PLUGINS` holds the shipped kinds; a plug-in is a
+Unconstrained requests are Chat Completions for all kinds but Anthropic's. `PLUGINS` holds the shipped kinds; a plug-in is a
 module with `SERVER`, a `Server`, registered as an entry point of this module's name.
 """
 
@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Annotated, Any, Literal, Protocol
+from urllib.parse import urlsplit
 
 from pydantic import AliasPath, BaseModel, Discriminator, Field, Tag
 
 from pearl import plugins
 from pearl.dsl.decoding.constraint import Constraint, Form
-from pearl.llm import Completion, ConstrainBy
+from pearl.llm import Completion, ConstrainBy, Usage
 from pearl.llm.backends.openai import replies
-from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, bearer
 from pearl.llm.backends.openai.likelihoods import Likelihoods, by_next_token, by_prompt
 from pearl.llm.backends.openai.replies import Listed, ending, read_completion, read_tool_call
 
@@ -61,6 +62,9 @@ class Server:
         read_grammar: Reads the reply to a grammar.
         read_json: Reads the reply to a schema: the JSON as text.
         path: Path of constrained requests, from the base URL.
+        with_nothing: Body of Chat Completions → body of an unconstrained request to `path`, whose reply
+            `read_json` reads; None if unconstrained requests are Chat Completions.
+        key_headers: The headers that carry the key.
         likelihoods: Computes the log-likelihoods of candidates; None where the server cannot.
         tokenizes: Name of the text in a request to `/tokenize`; "" without that path.
         is_of_any_name: Whether a server with one model accepts any name for it.
@@ -77,6 +81,8 @@ class Server:
     read_grammar: Reader = read_completion
     read_json: Reader = read_completion
     path: str = "/chat/completions"
+    with_nothing: Callable[[Body], Body] | None = None
+    key_headers: KeyHeaders = bearer
     likelihoods: Likelihoods | None = None
     tokenizes: Literal["", "prompt", "content"] = ""
     is_of_any_name: bool = False
@@ -225,6 +231,83 @@ def _as_chat(body: bytes, endpoint: Endpoint, *, is_by_tool: bool) -> Completion
     return replies.completion_of(reply, usage, endpoint, is_by_tool=is_by_tool)
 
 
+# --- Anthropic's Messages API
+
+ANTHROPIC_VERSION = "2023-06-01"
+MESSAGES_TOKENS = 8_192  # a limit is required
+
+
+class _Content(BaseModel):
+    type: replies.Text
+    text: replies.Text | None = None
+    thinking: replies.Text | None = None
+
+
+class _StopDetails(BaseModel):
+    explanation: replies.Text | None = None
+
+
+class _MessagesReply(BaseModel):
+    content: list[_Content]
+    stop_reason: replies.Text | None = None
+    stop_details: _StopDetails | None = None
+    usage: Any = None
+    model: replies.Text | None = None
+
+
+def _messages_body(body: Body, **more: Any) -> Body:
+    """A request of Chat Completions as one of Messages, which has no `seed`."""
+    system = [message["content"] for message in body["messages"] if message["role"] == "system"]
+    limit = body.get("max_tokens") or body.get("max_completion_tokens") or MESSAGES_TOKENS
+    kept: Body = {name: body[name] for name in ("model", "temperature") if name in body}
+    turns = [message for message in body["messages"] if message["role"] != "system"]
+    told = {"system": "\n\n".join(system)} if system else {}
+    return {**kept, **told, "max_tokens": limit, "messages": turns, **more}
+
+
+def _with_output_config(body: Body, schema: Schema) -> Body:
+    form = {"type": "json_schema", "schema": schema}
+    return _messages_body(body, output_config={"format": form})
+
+
+def _messages_usage(reported: Any) -> Usage:
+    """`input_tokens` counts only what was neither read from the cache nor written to it."""
+    if not isinstance(reported, dict):
+        return replies.read_usage(reported, "prompt_tokens", "completion_tokens")
+    parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    counts = [reported.get(name) or 0 for name in parts]
+    try:
+        n_input: Any = sum(counts)
+    except TypeError:
+        n_input = "unreadable"
+    chat = {
+        "prompt_tokens": n_input,
+        "prompt_tokens_details": {"cached_tokens": counts[-1]},
+        "completion_tokens": reported.get("output_tokens"),
+    }
+    return replies.read_usage(chat, "prompt_tokens", "completion_tokens")
+
+
+def _read_messages(body: bytes, endpoint: Endpoint) -> Completion:
+    """A reply of Messages, read as a chat completion."""
+    reply = replies.read_as(_MessagesReply, body, endpoint, "message")
+    text = "".join(part.text or "" for part in reply.content if part.type == "text")
+    details = reply.stop_details
+    message = replies.ChatMessage(
+        content=text,
+        refusal=None if details is None else details.explanation,
+        reasoning="".join(part.thinking or "" for part in reply.content) or None,
+    )
+    choice = replies.ChatChoice(message=message, finish_reason=reply.stop_reason)
+    chat = replies.ChatReply(choices=[choice], model=reply.model)
+    usage = _messages_usage(reply.usage)
+    return replies.completion_of(chat, usage, endpoint, is_by_tool=False)
+
+
+def _is_anthropic(endpoint: Endpoint) -> bool:
+    return (urlsplit(endpoint.shown).hostname or "") == "api.anthropic.com"
+
+
 def _with_openai_grammar(body: Body, grammar: str) -> Body:
     # A custom tool, whose call is required.
     form = {"type": "grammar", "grammar": {"syntax": "lark", "definition": grammar}}
@@ -269,6 +352,16 @@ UNKNOWN = "generic"
 """The kind of a server whose listing does not tell it."""
 
 PLUGINS = {
+    "anthropic": Server(
+        title="Anthropic",
+        help="use a model with structured outputs, or --constrain off",
+        is_at=_is_anthropic,
+        with_schema=_with_output_config,
+        read_json=_read_messages,
+        path="/messages",
+        with_nothing=_messages_body,
+        key_headers=lambda key: {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION},
+    ),
     # Any other server. It may be one of the kinds below behind a proxy that does not tell.
     UNKNOWN: Server(
         title="a server of another kind",

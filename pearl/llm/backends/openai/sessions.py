@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pearl.documents.tokens import NoTokenizerError, TokenizerError
 from pearl.errors import ModelError
 from pearl.llm.backends.openai import faults, replies, servers, streaming
-from pearl.llm.backends.openai.endpoint import Endpoint, Parameters
+from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, Parameters, bearer
 from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.likelihoods import prompt_tokens, text_tokens
 from pearl.llm.backends.openai.replies import Listed
@@ -53,6 +53,7 @@ class HttpSession:
         official: Wire | None = None,
         *,
         is_streamed: bool = False,
+        key_headers: KeyHeaders = bearer,
     ) -> None:
         self.endpoint = endpoint
         self.timeout_s = timeout_s
@@ -60,6 +61,7 @@ class HttpSession:
         self._backend = backend
         self._official = official
         self._is_streamed = is_streamed
+        self._key_headers = key_headers
         self._wire: Wire | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -72,7 +74,7 @@ class HttpSession:
         loop = asyncio.get_running_loop()
         if self._wire is None or self._loop is not loop:  # connections are bound to an event loop
             try:
-                self._wire = Wire(self.endpoint, self.timeout_s)
+                self._wire = Wire(self.endpoint, self.timeout_s, self._key_headers)
             except ValueError as error:
                 raise ModelError(
                     f"cannot connect to {self.endpoint.shown}: {self.endpoint.quote(str(error))}",
@@ -160,7 +162,9 @@ def listed_window(model: Listed) -> int | None:
 
 async def find_window(endpoint: Endpoint, server: Server | None) -> int | None:
     """The window in tokens that a server reports for a model; None if unknown."""
-    session = HttpSession(endpoint, TIMEOUT_S)
+    session = HttpSession(
+        endpoint, TIMEOUT_S, key_headers=bearer if server is None else server.key_headers
+    )
     try:
         listed = await session.listed_if_possible()
         entries = [model for model in listed if model.id == endpoint.model]

@@ -30,7 +30,7 @@ from pearl.errors import ModelError
 from pearl.errors.escaping import json_bytes, redacted
 from pearl.llm import Request
 from pearl.llm.backends.openai import faults
-from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, bearer
 from pearl.plugins.version import __version__
 
 CONNECT_TIMEOUT_S = 10.0
@@ -70,10 +70,12 @@ def at_most(n_bytes: int) -> Iterator[None]:
 class Wire:
     """Connections to one server, in the running event loop."""
 
-    def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
+    def __init__(
+        self, endpoint: Endpoint, timeout_s: float, key_headers: KeyHeaders = bearer
+    ) -> None:
         self._endpoint = endpoint
         url = URL(endpoint.base)
-        self._headers = _headers(endpoint, url)
+        self._headers = _headers(endpoint, url, key_headers)
         self._base = url.with_user(None)
         self._urls: dict[str, URL] = {}  # making one takes 20 microseconds
         proxy = proxy_of(endpoint.base)
@@ -233,14 +235,14 @@ class Wire:
             yield piece
 
 
-def _headers(endpoint: Endpoint, url: URL) -> CIMultiDict[str]:
+def _headers(endpoint: Endpoint, url: URL, key_headers: KeyHeaders) -> CIMultiDict[str]:
     """The headers of the official client, except those about software (`x-stainless-...`)."""
-    key = f"Bearer {endpoint.key or 'none'}"  # servers without keys ignore it
+    keys = key_headers(endpoint.key or "none")  # servers without keys ignore it
     if url.user is not None:
-        key = aiohttp.encode_basic_auth(url.user, url.password or "")
+        keys = {"authorization": aiohttp.encode_basic_auth(url.user, url.password or "")}
     headers = CIMultiDict(
         {
-            "authorization": key,
+            **keys,
             "accept": "application/json",
             "content-type": "application/json",
             "user-agent": f"pearl/{__version__}",

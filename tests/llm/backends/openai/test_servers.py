@@ -104,7 +104,7 @@ def ask(server: Server, kind: str, request: Request = ASKED) -> Completion:
 
 
 def test_the_tables_have_every_kind() -> None:
-    assert set(SCHEMAS) == set(servers.names())
+    assert set(SCHEMAS) == set(servers.names()) - {"anthropic"}  # test_anthropic.py
     assert set(GRAMMARS) == {name for name in SCHEMAS if servers.load(name).renderings}
 
 

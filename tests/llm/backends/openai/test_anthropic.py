@@ -1,0 +1,160 @@
+"""Anthropic's Messages API, on loopback."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pearl.dsl.decoding.constraint import Constraint, JsonForm
+from pearl.errors import ModelError, ModelErrorKind, UsageError
+from pearl.llm import Completion, Model, Usage
+from pearl.llm.backends import ModelSettings, create_model
+from tests.llm.backends.asking import REQUEST, complete, failure
+from tests.server import Canned, Seen, Server
+
+KEY = "sk-ant-very-secret-0123456789"
+SCHEMA = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
+JSON = replace(
+    REQUEST,
+    constraint=Constraint(
+        "text", "start: /.+/\n", json_form=JsonForm(SCHEMA, lambda data: str(data["text"]), hint="")
+    ),
+    constrain_by="json",
+)
+
+
+@pytest.fixture
+def model(openai_server: Server, monkeypatch: pytest.MonkeyPatch) -> Model:
+    monkeypatch.setenv("MY_KEY", KEY)
+    openai_server.sees_probes = True
+    return create_model(
+        "anthropic:claude", ModelSettings(openai_server.url, 20.0, api_key_env="MY_KEY")
+    )
+
+
+def message(text: str = "Ada.", stop_reason: str | None = "end_turn", **more: Any) -> Canned:
+    usage = {
+        "input_tokens": 20, "cache_creation_input_tokens": 300, "cache_read_input_tokens": 4_000, "output_tokens": 5,
+    }  # fmt: skip
+    content = [
+        {"type": "thinking", "thinking": "Hm.", "signature": "x"},
+        {"type": "text", "text": text},
+    ]
+    return Canned(
+        {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-9", "content": content,
+         "stop_reason": stop_reason, "stop_sequence": None, "usage": usage, **more}
+    )  # fmt: skip
+
+
+def test_a_request_and_its_reply(model: Model, openai_server: Server) -> None:
+    openai_server.next(message())
+    request = replace(REQUEST, max_output_tokens=70, seed=3)
+    assert complete(model, request) == Completion(
+        "Ada.", "claude-9", Usage(4_320, 5, 4_000), reasoning="Hm."
+    )
+    (seen,) = openai_server.requests
+    assert seen.path == "/v1/messages"
+    assert seen.body == {
+        "model": "claude", "max_tokens": 70, "temperature": 0.0, "system": "Be brief.",
+        "messages": [{"role": "user", "content": "Who?"}],
+    }  # fmt: skip
+    assert seen.headers["x-api-key"] == KEY
+    assert seen.headers["anthropic-version"] == "2023-06-01"
+    assert "authorization" not in seen.headers
+
+
+def test_json_of_a_schema(model: Model, openai_server: Server) -> None:
+    def answer(seen: Seen) -> Canned:
+        schema = seen.body["output_config"]["format"]["schema"]
+        (name,) = schema["properties"]
+        return message(json.dumps({name: "Hello!" if name == "sentence" else "Ada."}))
+
+    openai_server.answer = answer
+    with pytest.raises(ModelError):  # a server that does not obey the probe is not trusted
+        complete(model, JSON)
+    openai_server.answer = lambda seen: (
+        message('{"text": "Ada."}')
+        if "Who" in seen.prompt
+        else message(json.dumps({"sentence": sentence(seen)}))
+    )
+    fresh = create_model(
+        "anthropic:claude", ModelSettings(openai_server.url, 20.0, api_key_env="MY_KEY")
+    )
+    assert complete(fresh, JSON).text == "Ada."
+    assert openai_server.requests[-1].body["output_config"] == {
+        "format": {"type": "json_schema", "schema": SCHEMA}
+    }
+
+
+def sentence(seen: Seen) -> str:
+    return str(
+        seen.body["output_config"]["format"]["schema"]["properties"]["sentence"].get("enum", [""])[
+            0
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (message(stop_reason="max_tokens"), "truncated"),
+        (message(stop_reason="model_context_window_exceeded"), "truncated"),
+        (message(stop_reason="refusal"), "refused"),
+        (message(stop_reason="refusal", stop_details={"type": "refusal", "explanation": "No."}), "refused"),
+        (message(stop_reason="pause_turn"), "transport"),
+        (message("  "), "empty"),
+        (message(content=[]), "empty"),
+        (message(content="Ada."), "malformed"),
+        (Canned({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, 529), "transport"),
+        (Canned({"type": "error", "error": {"type": "rate_limit_error", "message": "Slow"}}, 429), "rate_limited"),
+        (Canned({"type": "error", "error": {"type": "authentication_error", "message": "key"}}, 401), "auth"),
+        (Canned({"type": "error", "error": {"type": "billing_error", "message": "credit"}}, 402), "quota"),
+        (Canned({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}), "transport"),
+    ],
+)  # fmt: skip
+def test_what_is_no_reply(
+    model: Model, openai_server: Server, reply: Canned, kind: ModelErrorKind
+) -> None:
+    openai_server.next(reply)
+    failure(model, kind)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [None, "many", {"input_tokens": "x"}, {"input_tokens": 1, "cache_read_input_tokens": {}}],
+)
+def test_a_usage_that_says_nothing_costs_no_reply(
+    model: Model, openai_server: Server, usage: Any
+) -> None:
+    openai_server.next(message(usage=usage))
+    assert complete(model).text == "Ada."
+
+
+def test_a_rejected_temperature_is_left_out_from_then_on(
+    model: Model, openai_server: Server
+) -> None:
+    error = {
+        "type": "invalid_request_error",
+        "message": "`temperature` is deprecated for this model.",
+    }
+    openai_server.next(Canned({"type": "error", "error": error}, 400), message(), message())
+    complete(model)
+    complete(model)
+    assert ["temperature" in seen.body for seen in openai_server.requests] == [True, False, False]
+
+
+def test_a_gateway_that_speaks_openais_api_is_named(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ModelSettings(openai_server.url, 20.0, server="generic", api_key_env="")
+    assert complete(create_model("anthropic:claude", settings)).text == "ok"
+    with pytest.raises(UsageError, match="Batch API"):
+        create_model("anthropic:claude", replace(settings, server=None)).batches()  # type: ignore[attr-defined]
