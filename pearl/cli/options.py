@@ -163,16 +163,12 @@ def _year_end(value: Any) -> tuple[int, int]:
 def _price(value: Any) -> Price:
     from pearl.llm.prices import Price
 
-    first, *cached, last = (float(part) for part in str(value).split("/"))
-    if not cached:
-        return Price(input_usd=first, output_usd=last)
-    (cached_usd,) = cached
-    return Price(input_usd=first, cached_usd=cached_usd, output_usd=last)
+    return Price.read(value) if isinstance(value, str) else Price.model_validate(value)
 
 
 DAY = Parsed("DATE", _day, "a date, as 2024-05-01 or today")
 YEAR_END = Parsed("MM-DD", _year_end, "MM-DD, as 09-30")
-PRICE = Parsed("IN[/CACHED]/OUT", _price, "IN/OUT or IN/CACHED/OUT, as 2.50/10")
+PRICE = Parsed("PRICE", _price, "a price, as input=2.50,cached=0.25,output=10")
 
 
 def _option(name: str) -> Callable[[Command], Command]:
@@ -255,7 +251,7 @@ rows_option = option(
 
 
 price_option = option(
-    "--price", PRICE, envvar="PEARL_PRICE", help="Price in US dollars per million tokens, as 2.50/10.",
+    "--price", PRICE, envvar="PEARL_PRICE", help="US dollars per million tokens, as input=2.50,output=10; names: docs/costs.md.",
 )  # fmt: skip
 
 

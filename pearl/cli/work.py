@@ -32,7 +32,7 @@ from pearl.cli.writing import GrowingFile, OutputWriter, is_plain, told_too
 from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError, UsageError
 from pearl.errors.escaping import counted, escaped, to_json
 from pearl.errors.privacy import is_encrypted, is_private
-from pearl.llm.prices import money
+from pearl.llm.prices import PRICE_HELP, money
 
 if TYPE_CHECKING:
     from pearl.data.schemas import Schema
@@ -689,9 +689,9 @@ def _notes(found: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
             "(pearl plan)."
         )
     if found.price is None:
-        yield "Cost: unknown, because the model has no known price; --price IN/OUT or --prices FILE."
+        yield f"Cost: unknown, because the model has no known price; {PRICE_HELP}."
     else:
-        yield f"Price: {found.price} US dollars per million tokens; the lower bounds assume cache hits."
+        yield f"Price: {found.price} (US dollars per million tokens); the lower bounds assume cache hits."
     if found.time_s is None:
         yield "Time: unknown; --seconds-per-call SECONDS gives an estimate."
     else:

@@ -192,8 +192,7 @@ def _fact(value: object) -> str:
         case None | "":
             return "–"
         case Price():
-            cached = "" if value.cached_usd is None else f", cached {value.cached_usd:g}"
-            return f"input {value.input_usd:g}{cached}, output {value.output_usd:g}"
+            return str(value).replace(",", ", ")
         case tuple():
             return ", ".join(map(str, value))
         case _:

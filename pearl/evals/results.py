@@ -74,6 +74,8 @@ class _Usage(_Lenient):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    written_tokens: int = 0
+    written_long_tokens: int = 0
 
 
 class _Result(_Lenient):
@@ -100,7 +102,7 @@ async def _record(resources: Resources, sample: Sample, trace: Trace) -> EvalRec
     except ValidationError as error:
         return record.model_copy(update={"error": f"not a row of results: {first_reason(error)}"})
     answer = result.answer or ""
-    usage = Usage(result.usage.input_tokens, result.usage.output_tokens, result.usage.cached_tokens)
+    usage = Usage(**{f"n_{name}": n for name, n in result.usage.model_dump().items()})
     n_calls = sum(step.calls for step in result.steps)
     update: dict[str, Any] = {"answer": answer, "plan": result.plan, "coverage": result.coverage}
     if result.status not in ("answered", "degraded", "nothing_found"):

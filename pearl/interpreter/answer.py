@@ -432,13 +432,7 @@ class Answer(ShownInNotebooks):
             "provenance": self.provenance,
             "steps": [step.to_dict() for step in self.steps],
             "coverage": self.coverage,
-            "usage": {
-                "input_tokens": self.usage.n_input_tokens,
-                "output_tokens": self.usage.n_output_tokens,
-                "cached_tokens": self.usage.n_cached_tokens,
-                # Calls whose reported usage was implausible and was replaced by a count.
-                **({"implausible_calls": n} if (n := self.usage.n_implausible_calls) else {}),
-            },
+            "usage": self.usage.to_dict(),
             "duration_s": round(self.duration_s, 3),
         }
 

@@ -286,12 +286,16 @@ class Usage:
         n_cached_tokens: Input tokens that were served from a cache.
         n_implausible_calls: Calls with impossible reported usage (negative, more cached than input
             tokens, not a number), which was dropped or capped.
+        n_written_tokens: Input tokens that were written to a cache.
+        n_written_long_tokens: Those of them that the cache keeps for an hour or longer.
     """
 
     n_input_tokens: int = 0
     n_output_tokens: int = 0
     n_cached_tokens: int = 0
     n_implausible_calls: int = 0
+    n_written_tokens: int = 0
+    n_written_long_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -299,12 +303,33 @@ class Usage:
             self.n_output_tokens + other.n_output_tokens,
             self.n_cached_tokens + other.n_cached_tokens,
             self.n_implausible_calls + other.n_implausible_calls,
+            self.n_written_tokens + other.n_written_tokens,
+            self.n_written_long_tokens + other.n_written_long_tokens,
         )
+
+    @classmethod
+    def bounded(
+        cls, n_input: int, n_output: int, n_cached: int, n_written: int, n_long: int
+    ) -> Usage:
+        """A usage by untrusted data, in which no part is larger than its whole."""
+        n_cached = min(n_cached, n_input)
+        n_written = min(n_written, n_input - n_cached)
+        return cls(n_input, n_output, n_cached, 0, n_written, min(n_long, n_written))
 
     @property
     def n_tokens(self) -> int:
         """Input and output tokens together."""
         return self.n_input_tokens + self.n_output_tokens
+
+    def to_dict(self) -> dict[str, int]:
+        """As JSON data; counts that few servers report only if there are any."""
+        rare = ("implausible_calls", "written_tokens", "written_long_tokens")
+        return {
+            "input_tokens": self.n_input_tokens,
+            "output_tokens": self.n_output_tokens,
+            "cached_tokens": self.n_cached_tokens,
+            **{name: n for name in rare if (n := getattr(self, f"n_{name}"))},
+        }
 
     def larger(self, other: Usage) -> Usage:
         """Element-wise maximum of two counts of one call."""
@@ -343,6 +368,7 @@ class Completion:
         is_remembered: Whether it is a cache hit, whose usage is 0.
         prefix: How the call used the server's prefix cache, if the warm-up middleware is active.
         reasoning: The reasoning before the reply, as far as the server sends it; for the trace.
+        is_flex: Whether the server processed it in its cheaper service tier `flex`.
     """
 
     text: str
@@ -352,6 +378,7 @@ class Completion:
     is_remembered: bool = False
     prefix: PrefixUse | None = None
     reasoning: str = ""
+    is_flex: bool = False
 
 
 class Model(Protocol):

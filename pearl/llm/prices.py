@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
-from pydantic import ConfigDict, Field, NonNegativeFloat, ValidationError
+from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveInt, ValidationError
 
 from pearl.data.journal import Frozen, reason
 from pearl.errors import DataError
@@ -16,6 +16,11 @@ from pearl.llm import Usage
 
 _SHIPPED = Path(__file__).with_name("prices.toml")
 _FORMAT = 'as_of = 2026-11-21, then [usd_per_million] and "NAME" = { input = 2.5, output = 10 }'
+# The prices are those of the dearest model of the shipped table: a limit with them is kept.
+PRICE_HELP = "add --price input=10,output=50, with US dollars per million tokens of that model"
+# Minimum prompt in tokens that vendors with a cache write to it.
+MIN_WRITTEN_TOKENS = 1_024
+_MODEL_CONFIG = ConfigDict(populate_by_name=True, allow_inf_nan=False)
 # Versions that may follow a name of the table.
 _VERSION = lazy_pattern(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest))?\Z")
 
@@ -30,37 +35,125 @@ def money(usd: float) -> str:
     return f"${usd:,.4f}" if abs(usd) < 10 else f"${usd:,.2f}"
 
 
-class Price(Frozen):
-    """US dollars per million tokens."""
+class LongPrice(Frozen):
+    """US dollars per million tokens of calls whose prompt has more than `above` tokens.
 
-    model_config = ConfigDict(populate_by_name=True)
+    The prices of the cache rise as the price of input does.
+    """
 
+    model_config = _MODEL_CONFIG
+
+    above: PositiveInt
     input_usd: NonNegativeFloat = Field(validation_alias="input")
     output_usd: NonNegativeFloat = Field(validation_alias="output")
+
+
+class Price(Frozen):
+    """US dollars per million tokens.
+
+    Example:
+        >>> price = Price.read("input=2,cached=0.2,write=2.5,output=10,batch=0.5")
+        >>> price.cost_usd(Usage(1_000_000, 100_000))
+        3.0
+        >>> str(price)
+        'input=2,cached=0.2,write=2.5,output=10,batch=0.5'
+    """
+
+    model_config = _MODEL_CONFIG
+
+    input_usd: NonNegativeFloat = Field(validation_alias="input")
     cached_usd: NonNegativeFloat | None = Field(default=None, validation_alias="cached")
     """Of input tokens that the server's cache served; None if it is the price of all input tokens."""
+    write_usd: NonNegativeFloat | None = Field(default=None, validation_alias="write")
+    """Of input tokens that were written to the cache; None if it is the price of all input tokens."""
+    write_long_usd: NonNegativeFloat | None = Field(default=None, validation_alias="write_long")
+    """The same for an hour or longer; None if the lifetime does not change the price."""
+    write_on_request: bool = False
+    """Whether the server writes to its cache only if a request asks for it, which PEARL's do not."""
+    output_usd: NonNegativeFloat = Field(validation_alias="output")
+    batch: float | None = Field(default=None, gt=0, le=1)
+    """Share of all these prices that a batch costs; None if it costs as much."""
+    flex: float | None = Field(default=None, gt=0, le=1)
+    """The same for replies of the service tier `flex`."""
+    long: LongPrice | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Price:
+        """Read the inside of an inline table of TOML, as in a table of prices."""
+        return cls.model_validate(tomllib.loads(f"price = {{{text}}}")["price"])
 
     def __str__(self) -> str:
-        return "/".join(
-            f"{usd:g}"
-            for usd in (self.input_usd, self.cached_usd, self.output_usd)
-            if usd is not None
+        values = self.model_dump(exclude_defaults=True)
+        long = values.pop("long", {})
+        values |= {f"long.{name}": value for name, value in long.items()}
+        return ",".join(
+            f"{name.removesuffix('_usd')}={'true' if value is True else f'{value:.12g}'}"
+            for name, value in values.items()
         )
 
-    def cost_usd(self, usage: Usage) -> float:
-        """The cost of a usage in US dollars."""
+    def cost_usd(self, usage: Usage, *, is_long: bool = False) -> float:
+        """The cost of a usage in US dollars, at the prices of short or of long prompts."""
         cached = self.input_usd if self.cached_usd is None else self.cached_usd
-        fresh = usage.n_input_tokens - usage.n_cached_tokens
-        return (
+        write = self.input_usd if self.write_usd is None else self.write_usd
+        write_long = write if self.write_long_usd is None else self.write_long_usd
+        fresh = usage.n_input_tokens - usage.n_cached_tokens - usage.n_written_tokens
+        read = (
             fresh * self.input_usd
             + usage.n_cached_tokens * cached
-            + usage.n_output_tokens * self.output_usd
-        ) / 1_000_000
+            + (usage.n_written_tokens - usage.n_written_long_tokens) * write
+            + usage.n_written_long_tokens * write_long
+        )
+        output = self.output_usd
+        if is_long and self.long is not None:
+            read *= self.long.input_usd / self.input_usd if self.input_usd else 1
+            output = self.long.output_usd
+        return (read + usage.n_output_tokens * output) / 1_000_000
+
+    def call_usd(self, usage: Usage) -> float:
+        """The cost of one call; if its usage does not tell what was written, the dearer reading."""
+        readings = [usage]
+        n_fresh = usage.n_input_tokens - usage.n_cached_tokens
+        is_told = self.write_on_request or usage.n_written_tokens or n_fresh < MIN_WRITTEN_TOKENS
+        if not is_told:
+            readings.append(replace(usage, n_written_tokens=n_fresh))
+        is_long = self.is_long(usage.n_input_tokens)
+        return max(self.cost_usd(reading, is_long=is_long) for reading in readings)
+
+    def worst_usd(self, n_input: int, n_output: int) -> float:
+        """The cost of a call of at most so many tokens, at the dearest prices."""
+        kinds: tuple[dict[str, int], ...] = (
+            {},
+            {"n_cached_tokens": n_input},
+            {"n_written_tokens": n_input},
+            {"n_written_tokens": n_input, "n_written_long_tokens": n_input},
+        )
+        return max(
+            self.cost_usd(Usage(n_input, n_output, **kind), is_long=is_long)
+            for kind in kinds
+            for is_long in {False, self.is_long(n_input)}
+        )
+
+    def is_long(self, n_input: float) -> bool:
+        """Whether a prompt has the price of long prompts."""
+        return self.long is not None and n_input > self.long.above
+
+
+class _Entry(Price):
+    until: date | None = None
+    """The last day of the price, such as one of an offer."""
+
+
+class PriceSource(Frozen):
+    """A vendor's page of prices, and the day on which it, or a copy, was read."""
+
+    read: date
+    at: str
 
 
 class _PriceTable(Frozen):
     as_of: date
-    usd_per_million: dict[str, Price]
+    sources: dict[str, PriceSource] = Field(default_factory=dict)
+    usd_per_million: dict[str, _Entry]
 
 
 @dataclass(frozen=True)
@@ -69,23 +162,33 @@ class Prices:
 
     as_of: date
     by_beginning: dict[str, Price]
+    last_days: dict[str, date] = field(default_factory=dict)
+    sources: dict[str, PriceSource] = field(default_factory=dict)
 
     def of(self, model: str) -> Price | None:
         """The price of `backend:name` or `name`, ignoring case and any `vendor/`; None if unknown.
 
         Example:
             >>> str(read_prices().of("openai:gpt-4o-mini-2024-07-18"))
-            '0.15/0.075/0.6'
+            'input=0.15,cached=0.075,output=0.6,batch=0.5'
             >>> read_prices().of("openai:gpt-4o-mini-like-model") is None
             True
         """
-        name = (model.partition(":")[2] or model).rpartition("/")[2].casefold()
+        name = _spelled((model.partition(":")[2] or model).rpartition("/")[2])
         fits = [
             beginning
             for beginning in self.by_beginning
-            if name.startswith(beginning) and _VERSION.match(name, len(beginning))
+            if name.startswith(_spelled(beginning)) and _VERSION.match(name, len(beginning))
         ]
-        return self.by_beginning[max(fits, key=len)] if fits else None
+        beginning = max(fits, key=len, default="")
+        if self.last_days.get(beginning, date.max) < date.today():
+            return None
+        return self.by_beginning.get(beginning)
+
+
+def _spelled(name: str) -> str:
+    """A name by which its spellings are compared: routers write dots for hyphens."""
+    return name.casefold().replace(".", "-")
 
 
 def read_prices(path: str | Path | None = None) -> Prices:
@@ -101,5 +204,10 @@ def read_prices(path: str | Path | None = None) -> Prices:
         raise DataError(f"not TOML: {error}", path=where, help=_FORMAT) from None
     except ValidationError as error:
         raise DataError(reason(error), path=where, help=_FORMAT) from None
-    prices = table.usd_per_million
-    return Prices(table.as_of, {name.casefold(): price for name, price in prices.items()})
+    entries = table.usd_per_million
+    return Prices(
+        table.as_of,
+        {name: Price(**entry.model_dump(exclude={"until"})) for name, entry in entries.items()},
+        {name: entry.until for name, entry in entries.items() if entry.until},
+        table.sources,
+    )

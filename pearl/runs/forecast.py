@@ -56,6 +56,10 @@ class StepForecast:
     input_tokens: Range = field(default_factory=lambda: Range(0, 0))
     output_tokens: Range = field(default_factory=lambda: Range(0, 0))
     cached_tokens: int = 0
+    longest: float = 0.0
+    """No prompt has more tokens."""
+    least_share: float = 1.0
+    """The least share of the price that is billed."""
 
     def add(self, costs: StepCosts | StepForecast, cached: int, n: int = 1) -> None:
         """Add `n` more runs of the step."""
@@ -64,15 +68,30 @@ class StepForecast:
         self.input_tokens += costs.input_tokens
         self.output_tokens += costs.output_tokens
         self.cached_tokens += cached
+        own = costs.longest if isinstance(costs, StepForecast) else costs.input_tokens.upper
+        self.longest = max(self.longest, own)
 
     def cost_usd(self, price: Price) -> Range:
-        """US dollars: the least if every possible prefix is cached, the most if none is."""
+        """US dollars: the least if every possible prefix is cached, the most if all is written."""
         read, said = self.input_tokens, self.output_tokens
-        least = Usage(int(read.least), int(said.least), min(self.cached_tokens, int(read.least)))
+        n_least = int(read.least)
+        n_cached = min(self.cached_tokens, n_least)
+        n_written = 0 if price.write_on_request else n_least - n_cached
+        lengths = {False, price.is_long(self.longest)}
+        least = min(
+            price.cost_usd(Usage(n_least, int(said.least), n_cached, 0, n), is_long=is_long)
+            for n in (0, n_written)
+            for is_long in lengths
+        )
         most: float | None = None
         if read.most is not None and said.most is not None:
-            most = price.cost_usd(Usage(ceil(read.most), ceil(said.most)))
-        return Range(price.cost_usd(least), most)
+            n_most = ceil(read.most)
+            most = max(
+                price.cost_usd(Usage(n_most, ceil(said.most), 0, 0, n), is_long=is_long)
+                for n in (0, 0 if price.write_on_request else n_most)
+                for is_long in lengths
+            )
+        return Range(least * self.least_share, most)
 
     def to_dict(self, price: Price | None) -> dict[str, Any]:
         """As JSON data; null is unknown."""
@@ -147,8 +166,14 @@ class Forecaster:
     """Accumulates the estimates of tasks; thread-safe."""
 
     def __init__(
-        self, pearl: Pearl, *, price: Price | None = None, seconds_per_call: float | None = None
+        self,
+        pearl: Pearl,
+        *,
+        price: Price | None = None,
+        seconds_per_call: float | None = None,
+        is_batched: bool = False,
     ) -> None:
+        self._least_share = (is_batched and price is not None and price.batch) or 1.0
         self._pearl = pearl
         self._price = price
         self._call_s = seconds_per_call
@@ -197,7 +222,7 @@ class Forecaster:
     def result(self) -> Forecast:
         """The estimate of all tasks so far."""
         limits = self._pearl.limits
-        total = StepForecast("total")
+        total = StepForecast("total", least_share=self._least_share)
         with self._lock:
             steps = tuple(self._steps.values())
             for step in steps:
@@ -257,7 +282,7 @@ class Forecaster:
     def _named(self, name: str) -> StepForecast:
         if name not in self._steps and len(self._steps) >= MAX_STEPS_SHOWN:
             name = OTHERS
-        return self._steps.setdefault(name, StepForecast(name))
+        return self._steps.setdefault(name, StepForecast(name, least_share=self._least_share))
 
     def _plan(self, question: str, card: str, kind: DocumentKind) -> None:
         """Add the estimate of planning; equal questions with equal cards are planned once."""

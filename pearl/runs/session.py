@@ -37,7 +37,7 @@ from pearl.llm.client import Client
 from pearl.llm.middleware.budget import Budget, check_limits
 from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.rate import LimiterStatus
-from pearl.llm.prices import Price, Prices, read_prices
+from pearl.llm.prices import PRICE_HELP, Price, Prices, read_prices
 from pearl.pipeline import Pearl
 from pearl.runs.executors import (
     DEFAULT,
@@ -284,7 +284,8 @@ class Session:
         max_tokens: The same limit for input and output tokens together.
         max_calls: The same limit for calls, including failed ones.
         max_minutes: After this time no call starts, and running calls are cancelled.
-        price: Price of tokens, or a table of prices by model name; None for the shipped table.
+        price: Price of tokens, as `input=2,output=10` or a `Price`, or a table of prices by model name;
+            None for the shipped table.
         executor: Where tasks run: `local`, `ray`, `batch`.
         shard: Only a part of the tasks, as `1/8`.
         max_errors: No task starts after more than this many failures; None for no limit.
@@ -323,22 +324,25 @@ class Session:
         max_tokens: int | None = None,
         max_calls: int | None = None,
         max_minutes: float | None = None,
-        price: Price | Prices | None = None,
+        price: str | Price | Prices | None = None,
         executor: str = DEFAULT,
         shard: Shard | str | None = None,
         max_errors: int | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
         check_limits(max_cost_usd, max_tokens, max_calls, max_minutes, max_errors)
+        if isinstance(price, str):
+            with suppress(ValueError):
+                price = Price.read(price)
         if not isinstance(price, Price | Prices | None):
-            raise UsageError(f"{price!r} is not a price", help="give a pearl.llm.prices.Price")
+            raise UsageError(f"{price!r} is not a price", help=PRICE_HELP)
         if not isinstance(price, Price):
             price = (price or read_prices()).of(pearl.client.name)
         self.price = price
         if max_cost_usd is not None and self.price is None:
             raise UsageError(
                 f"a cost limit needs a price, and the price of '{pearl.client.name}' is unknown",
-                help="--price IN/OUT in US dollars per million tokens, or --prices FILE",
+                help=PRICE_HELP,
             )
         self._pearl = pearl
         self._store = Path(store) if isinstance(store, str) else store
@@ -387,7 +391,10 @@ class Session:
         from pearl.runs.forecast import Forecaster
 
         tasks = self._repeatable(tasks, asked)
-        forecaster = Forecaster(self._pearl, price=self.price, seconds_per_call=seconds_per_call)
+        forecaster = Forecaster(
+            self._pearl, price=self.price, seconds_per_call=seconds_per_call,
+            is_batched=self._executor == "batch",
+        )  # fmt: skip
         known: list[bytes] = []
         with ExitStack() as stack:
             store: Store | None = None

@@ -47,12 +47,12 @@ class Extraction(Generic[T]):
 @overload
 async def extract(
     schema: type[T], documents: Iterable[str | Path | Document], *, store: str | Path | None = None,
-    max_cost_usd: float | None = None, price: Price | None = None, **settings: Any,
+    max_cost_usd: float | None = None, price: str | Price | None = None, **settings: Any,
 ) -> list[Extraction[T]]: ...  # fmt: skip
 @overload
 async def extract(
     schema: str | Mapping[str, Any] | Sequence[Field], documents: Iterable[str | Path | Document], *,
-    store: str | Path | None = None, max_cost_usd: float | None = None, price: Price | None = None,
+    store: str | Path | None = None, max_cost_usd: float | None = None, price: str | Price | None = None,
     **settings: Any,
 ) -> list[Extraction[dict[str, Any]]]: ...  # fmt: skip
 async def extract(
@@ -61,7 +61,7 @@ async def extract(
     *,
     store: str | Path | None = None,
     max_cost_usd: float | None = None,
-    price: Price | None = None,
+    price: str | Price | None = None,
     **settings: Any,
 ) -> list[Extraction[Any]]:
     r"""Take the fields of a schema from documents.
@@ -72,7 +72,7 @@ async def extract(
         documents: Paths, or documents.
         store: A folder for the replies, so that the same call repeats none of them.
         max_cost_usd: No call starts that could raise the cost above this.
-        price: Price of tokens; None for that of the shipped table.
+        price: Price of tokens, as `input=2,output=10` or a `Price`; None for that of the shipped table.
         settings: As of `Pearl`: `model`, `concurrency`, ...
 
     Returns:

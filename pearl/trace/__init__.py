@@ -611,7 +611,7 @@ def spent(events: Iterable[Event]) -> Spent:
     Example:
         >>> called = PlanAttempted(round=0, model="m", reply="", usage=Usage(10, 2))
         >>> spent([called, called.model_copy(update={"n_cached": 1, "usage": Usage()})])
-        Spent(n_calls=2, n_cached=1, n_failed=0, usage=Usage(n_input_tokens=10, n_output_tokens=2, n_cached_tokens=0, n_implausible_calls=0))
+        Spent(n_calls=2, n_cached=1, n_failed=0, usage=Usage(n_input_tokens=10, n_output_tokens=2, n_cached_tokens=0, n_implausible_calls=0, n_written_tokens=0, n_written_long_tokens=0))
     """
     n_calls = n_cached = n_failed = 0
     usage = Usage()

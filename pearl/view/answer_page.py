@@ -301,8 +301,10 @@ def _with_arguments(
 def _usage(result: Result, calls_made: Spent) -> Usage | None:
     """Tokens of the row, else of all calls in the trace; None if unknown."""
     if result.n_input_tokens is not None and result.n_output_tokens is not None:
-        cached = min(result.n_cached_tokens or 0, result.n_input_tokens)
-        usage = Usage(result.n_input_tokens, result.n_output_tokens, cached)
+        usage = Usage.bounded(
+            result.n_input_tokens, result.n_output_tokens, result.n_cached_tokens or 0,
+            result.n_written_tokens or 0, result.n_written_long_tokens or 0,
+        )  # fmt: skip
     elif result.events:
         usage = calls_made.usage
     else:

@@ -114,7 +114,7 @@ def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
         number_of(row.get("coverage")),
         tokens_in,
         tokens_out,
-        _cost(model, tokens_in, tokens_out, number_of(usage.get("cached_tokens")), prices),
+        _cost(model, tokens_in, tokens_out, usage, prices),
         number_of(row.get("duration_s")),
         text_of(error.get("type"), 60),
         text_of(row.get("choice"), 60),
@@ -188,7 +188,7 @@ def _cost(
     model: str,
     tokens_in: float | None,
     tokens_out: float | None,
-    cached: float | None,
+    usage: Mapping[str, Any],
     prices: Prices,
 ) -> float | None:
     """The cost in US dollars; None if tokens or price are unknown; 0 without tokens."""
@@ -199,7 +199,9 @@ def _cost(
     price = prices.of(model)
     if price is None:
         return None
-    return price.cost_usd(Usage(int(tokens_in), int(tokens_out), int(min(cached or 0, tokens_in))))
+    names = ("cached_tokens", "written_tokens", "written_long_tokens")
+    parts = (int(number_of(usage.get(name)) or 0) for name in names)
+    return price.cost_usd(Usage.bounded(int(tokens_in), int(tokens_out), *parts))
 
 
 MAX_STATIC = 100

@@ -130,6 +130,8 @@ class Result:
     coverage: float | None
     n_input_tokens: int | None
     n_cached_tokens: int | None
+    n_written_tokens: int | None
+    n_written_long_tokens: int | None
     n_output_tokens: int | None
     seconds: float | None
     origin: tuple[Sequence[str], str] = ((), "")
@@ -312,6 +314,8 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         coverage=row.number("coverage"),
         n_input_tokens=usage.whole("input_tokens"),
         n_cached_tokens=usage.whole("cached_tokens"),
+        n_written_tokens=usage.whole("written_tokens"),
+        n_written_long_tokens=usage.whole("written_long_tokens"),
         n_output_tokens=usage.whole("output_tokens"),
         seconds=row.number("duration_s"),
         origin=_origin(row.inner("provenance")),

@@ -103,11 +103,7 @@ def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
                 if event.evidence is not None:
                     row["evidence"] = list(event.evidence)
                     row["unverified_quotes"] = list(event.unverified_quotes)
-                row["usage"] = {
-                    "input_tokens": event.usage.n_input_tokens,
-                    "output_tokens": event.usage.n_output_tokens,
-                    "cached_tokens": event.usage.n_cached_tokens,
-                }
+                row["usage"] = event.usage.to_dict()
                 row["duration_s"] = event.duration_s
             case _:
                 pass

@@ -96,7 +96,7 @@ def test_a_question_has_no_plan_yet(pearl: Terminal) -> None:
 
 def test_the_dry_run_beside_the_bill(pearl: Terminal, openai_server: Server) -> None:
     openai_server.on("", "rotten hull")
-    args = ["execute", "why.plan", "story.txt", *on(openai_server), "--price", "2/8"]
+    args = ["execute", "why.plan", "story.txt", *on(openai_server), "--price", "input=2,output=8"]
     dry = json.loads(pearl(*args, "--dry-run", "--json"))
     assert openai_server.requests == []
     pearl(*args)
@@ -110,7 +110,7 @@ def test_the_dry_run_beside_the_bill(pearl: Terminal, openai_server: Server) -> 
 @pytest.mark.usefixtures("_no_waits")
 def test_a_connection_that_is_refused_costs_nothing(pearl: Terminal) -> None:
     where = ["--model", "openai:test-model", "--base-url", "http://127.0.0.1:9/v1"]
-    limits = ["--price", "2/8", "--max-tokens", "1000000"]
+    limits = ["--price", "input=2,output=8", "--max-tokens", "1000000"]
     pearl("ask", "Why?", "story.txt", *where, *limits, code=5)
     assert "actual    0 calls, 0 + 0 tokens, $0.0000\n" in pearl.talk
 
@@ -151,7 +151,10 @@ def test_a_limit_ends_the_run_and_keeps_what_is_done(
     ("limit", "said"),
     [
         (["--max-tokens", "100"], "--max-tokens: the limit of 100 tokens has 100 tokens left"),
-        (["--max-cost", "0.001", "--price", "2/8"], "--max-cost: the limit of $0.0010"),
+        (
+            ["--max-cost", "0.001", "--price", "input=2,output=8"],
+            "--max-cost: the limit of $0.0010",
+        ),
         (["--max-calls", "0"], "--max-calls: the limit of 0 calls"),
     ],
 )
@@ -180,10 +183,10 @@ def test_prices_of_ones_own(
     table = 'as_of = 2026-01-31\n[usd_per_million]\n"my-own" = { input = 3, output = 6 }\n'
     (tmp_path / "prices.toml").write_text(table, encoding="utf-8")
     args = ["execute", "why.plan", "story.txt", "--dry-run", "--model", "openai:my-own"]
-    assert "Price: 3/6" in pearl(*args, "--prices", "prices.toml")
+    assert "Price: input=3,output=6 " in pearl(*args, "--prices", "prices.toml")
     monkeypatch.setenv("PEARL_PRICES", "prices.toml")
-    assert "Price: 3/6" in pearl(*args)
-    assert "Price: 1/2" in pearl(*args, "--price", "1/2")
+    assert "Price: input=3,output=6 " in pearl(*args)
+    assert "Price: input=1,output=2 " in pearl(*args, "--price", "input=1,output=2")
     pearl(*args, "--prices", "gone.toml", code=3)
 
 
@@ -207,7 +210,7 @@ def test_a_price_leaves_the_tasks_of_a_document_together(
     ]
     (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     pearl(
-        "execute", "--tasks", "tasks.jsonl", "--out", "out.jsonl", "--price", "2/8",
+        "execute", "--tasks", "tasks.jsonl", "--out", "out.jsonl", "--price", "input=2,output=8",
         "--store", "kept", *on(openai_server),
     )  # fmt: skip
     assert len(loaded) == 1
@@ -216,7 +219,7 @@ def test_a_price_leaves_the_tasks_of_a_document_together(
 
 def test_a_price_is_no_obstacle_to_batches_and_a_limit_is(pearl: Terminal) -> None:
     args = ["execute", "why.plan", "story.txt", "--out", "out.jsonl", "--store", "kept"]
-    args += ["--executor", "batch", "--model", "extractive", "--price", "2/8"]
+    args += ["--executor", "batch", "--model", "extractive", "--price", "input=2,output=8"]
     pearl(*args, code=2)
     assert "'extractive' has no Batch API" in pearl.talk
     assert "predicted" not in pearl.talk

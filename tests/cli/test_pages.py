@@ -39,7 +39,7 @@ def test_page_and_terminal_count_the_same_calls_and_tokens(
     def counts() -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Calls, failed calls and tokens as the page and as the terminal have them."""
         pearl(
-            "ask", "Why did Nils sell the boat?", "story.txt", "--page", "p.html", "--price", "2/8",
+            "ask", "Why did Nils sell the boat?", "story.txt", "--page", "p.html", "--price", "input=2,output=8",
             "--model", "openai:test-model", "--base-url", openai_server.url, "--force",
         )  # fmt: skip
         text = Page(Path("p.html").read_text("utf-8")).text
@@ -69,7 +69,7 @@ def test_page_and_terminal_count_the_same_calls_and_tokens(
 @pytest.mark.usefixtures("_no_waits")
 def test_calls_of_a_failed_plan_are_counted(pearl: Terminal, openai_server: Server) -> None:
     openai_server.next(*["503"] * 9)
-    args = ["--model", "openai:test-model", "--page", "p.html", "--price", "2/8"]
+    args = ["--model", "openai:test-model", "--page", "p.html", "--price", "input=2,output=8"]
     pearl("ask", "Why?", "story.txt", *args, "--base-url", openai_server.url, code=5)
     n = len(openai_server.requests)
     assert f"actual    {n} calls ({n} failed)" in pearl.talk
@@ -87,7 +87,7 @@ def test_tokens_that_the_server_does_not_tell_are_counted_or_unknown(
 ) -> None:
     openai_server.next(Canned({**completion(PLAN), "usage": None}), "no usage")
     args = ["--model", "openai:own", "--base-url", openai_server.url, "--page", "p.html"]
-    price = ["--price", "2/8"] if is_priced else []
+    price = ["--price", "input=2,output=8"] if is_priced else []
     pearl("ask", "Why?", "story.txt", *args, *price)
     text = Page(Path("p.html").read_text("utf-8")).text
     if not is_priced:

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
+import random
+import tomllib
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from pearl.errors import DataError
-from pearl.llm.prices import Price, read_prices
+from pearl.llm import Usage
+from pearl.llm.prices import LongPrice, Price, read_prices
 
 TABLE = 'as_of = 2026-01-31\n[usd_per_million]\n"Llama-4" = { input = 0.2, output = 0.6 }\n'
+FULL = "input=2,cached=0.2,write=2.5,write_long=5,output=10,batch=0.5,flex=0.4"
+LONG = "long.above=1000,long.input=4,long.output=15"
 
 
 @pytest.mark.parametrize(
     ("model", "price"),
     [
-        ("gpt-4o", "2.5/1.25/10"),
-        ("openai:gpt-4o-2024-11-20", "2.5/1.25/10"),
-        ("openai:gpt-4o-2024-05-13", "5/15"),
-        ("openai:openai/GPT-4o-mini", "0.15/0.075/0.6"),
-        ("openai:anthropic/claude-opus-4.5", "5/0.5/25"),
-        ("claude-opus-4-5-20251101", "5/0.5/25"),
+        ("gpt-4o", (2.5, 1.25, None, 10)),
+        ("openai:gpt-4o-2024-11-20", (2.5, 1.25, None, 10)),
+        ("openai:gpt-4o-2024-05-13", (5, None, None, 15)),
+        ("openai:openai/GPT-4o-mini", (0.15, 0.075, None, 0.6)),
+        ("openai:anthropic/claude-opus-4.5", (5, 0.5, 6.25, 25)),
+        ("claude-opus-4-5-20251101", (5, 0.5, 6.25, 25)),
+        ("claude-opus-5-5", (4, 0.2, 5, 20)),
+        ("gpt-6-sol-2026-09-22", (2, 0.2, 2.5, 10)),
     ],
 )
-def test_the_longest_beginning_wins(model: str, price: str) -> None:
-    assert str(read_prices().of(model)) == price
+def test_the_longest_beginning_wins(model: str, price: tuple[float | None, ...]) -> None:
+    known = read_prices().of(model)
+    assert known is not None
+    assert (known.input_usd, known.cached_usd, known.write_usd, known.output_usd) == price
 
 
 @pytest.mark.parametrize(
     "model",
-    ["gpt-4o-audio-preview", "gpt-5-pro", "gpt-5.4", "ft:gpt-4o:me", "sim", "extractive", ""],
+    ["gpt-4o-audio-preview", "gpt-5-pro", "gpt-5.4-pro", "ft:gpt-4o:me", "sim", "extractive", ""],
 )
 def test_an_unknown_price_is_none(model: str) -> None:
     assert read_prices().of(model) is None
@@ -37,12 +48,110 @@ def test_an_unknown_price_is_none(model: str) -> None:
 
 def test_the_shipped_table_is_dated_and_plausible() -> None:
     table = read_prices()
-    assert table.as_of.year >= 2026
+    assert {"OpenAI", "Anthropic", "Google"} <= table.sources.keys()
+    assert (
+        min(source.read for source in table.sources.values()) == table.as_of >= date(2026, 11, 24)
+    )
+    assert all(source.at.startswith("https://") for source in table.sources.values())
     for name, price in table.by_beginning.items():
-        writes = not name.startswith("text-embedding")
+        is_embedder = name.startswith("text-embedding")
         assert price.input_usd > 0, name
-        assert (price.output_usd > price.input_usd) if writes else price.output_usd == 0, name
+        assert price.output_usd == 0 if is_embedder else price.output_usd >= price.input_usd, name
         assert price.cached_usd is None or 0 < price.cached_usd < price.input_usd, name
+        assert price.write_usd is None or price.write_usd == 1.25 * price.input_usd, name
+        assert (price.write_usd is None) == (price.write_long_usd is None), name
+        assert price.write_long_usd is None or price.write_long_usd >= 2 * price.input_usd, name
+        assert price.write_on_request == name.startswith("claude"), name
+        if price.long is not None:
+            assert price.long.above >= 100_000, name
+            assert price.long.input_usd / price.input_usd >= 2, name
+            assert price.long.output_usd / price.output_usd >= 1.5, name
+        assert Price.read(str(price)) == price, name
+
+
+def test_a_price_is_written_as_in_a_table() -> None:
+    price = Price.read(f"{FULL},{LONG}")
+    spaced = f'"new" = {{ {FULL.replace(",", ", ")}, long = {{ above = 1_000, input = 4, output = 15 }} }}'
+    assert Price(**tomllib.loads(spaced)["new"]) == price
+    assert price.long == LongPrice(above=1_000, input_usd=4, output_usd=15)
+    assert str(price) == f"{FULL},{LONG}"
+    assert Price.read("input=1,output=2,write_on_request=true").write_on_request
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "2/8", "input=1", "input=-1,output=2", "input=inf,output=2", "input=nan,output=2",
+     "input=1,output=2,batch=1.5", "input=1,output=2,until=2026-01-01", "in=1,output=2", "input=1}\nx={output=2"],
+)  # fmt: skip
+def test_no_price(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        Price.read(text)
+
+
+RATES = {"n_input_tokens": "2", "n_cached_tokens": "0.2", "n_written_tokens": "2.5",
+         "n_written_long_tokens": "5", "n_output_tokens": "10"}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", RATES)
+def test_each_kind_of_token_has_its_rate(kind: str) -> None:
+    """Sums of exact decimals, of short and of long prompts."""
+    n = 123_457
+    counts = dict.fromkeys({"n_input_tokens", kind} - {"n_output_tokens"}, n)
+    if kind == "n_written_long_tokens":
+        counts["n_written_tokens"] = n
+    if kind == "n_output_tokens":
+        counts = {kind: n}
+    price = Price.read(f"{FULL},{LONG}")
+    million = Decimal(1_000_000)
+    exact = n * Decimal(RATES[kind]) / million
+    assert price.cost_usd(Usage(**counts)) == pytest.approx(float(exact), rel=1e-14)
+    rise = Decimal("1.5") if kind == "n_output_tokens" else Decimal(2)
+    assert price.cost_usd(Usage(**counts), is_long=True) == pytest.approx(
+        float(exact * rise), rel=1e-14
+    )
+
+
+def test_rates_that_are_not_given_are_those_of_input() -> None:
+    price = Price.read("input=3,output=15")
+    assert price.cost_usd(Usage(900, 0, 300, 0, 300, 100)) == price.cost_usd(Usage(900))
+    short = Price.read("input=3,write=4,output=15")
+    assert short.cost_usd(Usage(500, 0, 0, 0, 500, 500)) == 500 * 4 / 1e6
+
+
+def test_a_long_prompt_costs_more_from_the_first_token_beyond() -> None:
+    price = Price.read(f"{FULL},write_on_request=true,{LONG}")
+    assert price.call_usd(Usage(1_000, 10)) == (1_000 * 2 + 10 * 10) / 1e6
+    assert price.call_usd(Usage(1_001, 10)) == (1_001 * 4 + 10 * 15) / 1e6
+
+
+def test_writes_that_a_server_makes_unasked_and_does_not_tell() -> None:
+    price = Price.read("input=2,cached=0.2,write=2.5,output=10")
+    assert price.call_usd(Usage(2_000, 0, 500)) == (1_500 * 2.5 + 500 * 0.2) / 1e6
+    assert (
+        price.call_usd(Usage(2_000, 0, 500, 0, 1_000)) == (500 * 2 + 500 * 0.2 + 1_000 * 2.5) / 1e6
+    )
+    assert price.call_usd(Usage(1_000)) == 1_000 * 2 / 1e6, "too short for a cache"
+    asked = Price.read("input=2,write=2.5,output=10,write_on_request=true")
+    assert asked.call_usd(Usage(2_000)) == 2_000 * 2 / 1e6
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_no_usage_costs_more_than_the_worst(seed: int) -> None:
+    draw = random.Random(seed)
+
+    def usd() -> float:
+        return round(draw.choice([0, 1, 10]) * draw.random(), 3)
+
+    long = LongPrice(above=draw.randint(1, 3_000), input_usd=usd(), output_usd=usd())
+    price = Price(
+        input_usd=usd(), cached_usd=draw.choice([None, usd()]), write_usd=draw.choice([None, usd()]),
+        write_long_usd=draw.choice([None, usd()]), output_usd=usd(), long=draw.choice([None, long]),
+        write_on_request=draw.random() < 0.5,
+    )  # fmt: skip
+    n_input, n_output = draw.randint(0, 4_000), draw.randint(0, 500)
+    for _ in range(50):
+        usage = Usage.bounded(*(draw.randint(0, n) for n in (n_input, n_output, *[n_input] * 3)))
+        assert price.call_usd(usage) <= price.worst_usd(n_input, n_output) + 1e-15
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
@@ -53,6 +162,13 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
     assert table.of("gpt-4o") is None, "it takes the place of the shipped one"
 
 
+@pytest.mark.parametrize(("until", "is_known"), [("2999-01-01", True), ("2026-01-01", False)])
+def test_a_price_ends_with_its_last_day(tmp_path: Path, until: str, is_known: bool) -> None:
+    path = tmp_path / "prices.toml"
+    path.write_text(TABLE.replace("0.6", f"0.6, until = {until}"), encoding="utf-8")
+    assert (read_prices(path).of("llama-4") is not None) == is_known
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -61,6 +177,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         ("as_of = 2026-01-31\n", "usd_per_million: Field required"),
         (TABLE.replace("0.2", "-1"), "usd_per_million.Llama-4.input"),
         (TABLE.replace("output", "outptu"), "usd_per_million.Llama-4"),
+        (TABLE.replace("0.6", "0.6, long = { above = 10 }"), "usd_per_million.Llama-4.long"),
     ],
 )
 def test_a_broken_table(tmp_path: Path, text: str | None, said: str) -> None:

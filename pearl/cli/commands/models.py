@@ -27,7 +27,7 @@ from pearl.llm.overview import (
     plug_in_rows,
     server_kind_rows,
 )
-from pearl.llm.prices import Price, read_prices
+from pearl.llm.prices import read_prices
 from pearl.llm.weights import Remote, Weights, find_remote, find_weights, weights_names
 
 
@@ -175,6 +175,9 @@ def overview(prices_file: str | None) -> dict[str, Any]:
         "files": [asdict(file) for file in local_files()],
         "prices": {
             "as_of": prices.as_of.isoformat(),
+            "sources": {
+                vendor: source.model_dump(mode="json") for vendor, source in prices.sources.items()
+            },
             "usd_per_million": {name: price.model_dump() for name, price in of_tokens},
         },
         "windows": dict(known_windows()),
@@ -234,13 +237,15 @@ def overview_lines(data: dict[str, Any]) -> Iterator[str]:
     for row in data["files"]:
         told = visible(row["why"]) if row["window"] is None else f"window {row['window']:,}"
         yield f"  --model {visible(row['use'])}  {row['bytes'] / 1e6:,.0f} MB, {told}"
-    as_of, prices = data["prices"].values()
-    yield f"\nPrices of {as_of}, US dollars per million tokens: input/output or input/cached/output"
+    as_of, sources, prices = data["prices"].values()
+    yield f"\nPrices of {as_of}, US dollars per million tokens; all of a model: --json"
+    yield from (f"  {vendor}: {source['at']}" for vendor, source in sources.items())
     width = max(map(len, prices), default=0)
     for name, price in prices.items():
         window = known_window(name)
         told = "" if window is None else f"window {window:,}"
-        yield f"  {name:<{width}}  {Price(**price)!s:<14} {told}"
+        read, written = f"{price['input_usd']:g}", f"{price['output_usd']:g}"
+        yield f"  {name:<{width}}  input {read:<5} output {written:<5} {told}".rstrip()
     yield "\nModels of a server: pearl models NAME: [--base-url URL]; those of this machine: --ask"
 
 
@@ -286,7 +291,7 @@ def served_lines(models: Sequence[Served]) -> Iterator[str]:
         window = ""
         if model.window is not None:
             window = f"window {model.window:,}{'' if model.is_told else ' (by its name)'}"
-        price = "" if model.price is None else f"{model.price} USD per million tokens"
+        price = "" if model.price is None else f"{model.price}"
         told = ", ".join(filter(None, [window, price]))
         yield f"{visible(model.id):<{width}}  {told}".rstrip()
 

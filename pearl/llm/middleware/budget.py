@@ -14,7 +14,7 @@ from pearl.documents.tokens import Counter
 from pearl.errors import BudgetError, ModelError, UsageError
 from pearl.llm import Completion, Model, Request, Usage
 from pearl.llm.middleware.wrappers import Wrapper
-from pearl.llm.prices import Price, money
+from pearl.llm.prices import PRICE_HELP, Price, money
 
 FRAME_TOKENS = 8  # Tokens that a server may add to each message for its delimiters and role
 # Tokens of a reply at most, where neither the user nor the window sets a limit.
@@ -51,6 +51,8 @@ class Call:
     request: Request | None = None  # whose prompt is not counted to the token yet
     usage: Usage | None = None
     reply: str = ""
+    share: float = 1.0  # of the price that its service tier costs
+    is_told: bool = True  # whether the server told a plausible usage
 
 
 def check_limits(*limits: object) -> None:
@@ -87,10 +89,7 @@ class Budget:
     ) -> None:
         check_limits(max_cost_usd, max_tokens, max_calls, max_time_s)
         if max_cost_usd is not None and price is None:
-            raise UsageError(
-                "--max-cost needs the price of the model's tokens",
-                help="--price IN/OUT in US dollars per million tokens, or --prices FILE",
-            )
+            raise UsageError("--max-cost needs the price of the model's tokens", help=PRICE_HELP)
         self.price = price
         self.reply_tokens = reply_tokens or DEFAULT_REPLY_TOKENS
         self.max_cost_usd = max_cost_usd
@@ -102,6 +101,7 @@ class Budget:
         self._began = monotonic()
         self._spent = Spent()
         self._counted = Usage()  # towards the limits
+        self._spent_usd = self._counted_usd = 0.0
         self._held: set[Call] = set()
         self._stretch = 1.0
         self._lock = threading.Lock()
@@ -116,7 +116,7 @@ class Budget:
     @property
     def cost_usd(self) -> float | None:
         """Spending in US dollars; None if the price is unknown."""
-        return None if self.price is None else self.price.cost_usd(self._spent.usage)
+        return None if self.price is None else self._spent_usd
 
     @property
     def is_limited(self) -> bool:
@@ -230,11 +230,16 @@ class Budget:
             if call.reply or took != Usage():
                 n_own = call.n_most if took.n_input_tokens < call.n_least else took.n_input_tokens
                 counted = took.larger(Usage(n_own, self.count(call.reply) if call.n_most else 0))
-                if took.n_implausible_calls:
-                    counted = replace(
-                        counted, n_cached_tokens=0
-                    )  # an implausible report gives no discount
             self._counted += counted
+            if self.price is not None:
+                self._spent_usd += self.price.call_usd(took) * call.share
+                # Without a plausible report there is no discount.
+                is_told = call.is_told and is_sure and not took.n_implausible_calls
+                self._counted_usd += (
+                    self.price.call_usd(counted) * call.share
+                    if is_told
+                    else self.price.worst_usd(counted.n_input_tokens, counted.n_output_tokens)
+                )
             self._spent = Spent(
                 self._spent.usage + took,
                 self._spent.n_calls + is_sent,
@@ -267,14 +272,13 @@ class Budget:
             return None
         spent = self._counted
         calls = [call, *self._held]
-        asked = Usage(sum(each.n_input for each in calls), sum(each.n_output for each in calls))
-        n_spent, n_asked = spent.n_tokens, asked.n_tokens
+        n_spent, n_asked = spent.n_tokens, sum(each.n_input + each.n_output for each in calls)
         if self.max_tokens is not None and n_spent + n_asked > self.max_tokens:
             return "tokens", self.max_tokens, n_spent
         if self.max_cost_usd is not None and self.price is not None:
-            cost = self.price.cost_usd(spent)
-            if cost + self.price.cost_usd(asked) > self.max_cost_usd:
-                return "cost", self.max_cost_usd, cost
+            worst = sum(self.price.worst_usd(each.n_input, each.n_output) for each in calls)
+            if self._counted_usd + worst > self.max_cost_usd:
+                return "cost", self.max_cost_usd, self._counted_usd
         return None
 
     def _refusal(self, name: str, limit: float, spent: float) -> BudgetError:
@@ -314,6 +318,9 @@ class Budgeted(Wrapper):
         async with budget.spending(budget.worst(request)) as call:
             completion = await self._model.complete(request)
             call.usage, call.reply = self._usage(request, completion), completion.text
+            call.is_told = bool(completion.usage.n_tokens)
+            if completion.is_flex and budget.price is not None:
+                call.share = budget.price.flex or 1.0
         # Results show the usage that the run is billed for.
         return replace(completion, usage=call.usage)
 

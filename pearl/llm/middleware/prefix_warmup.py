@@ -127,8 +127,8 @@ class PrefixWarmup(Wrapper):
         if self._price is None:
             return f"a wait would save only {n_tokens:,} uncached tokens"
         usage = Usage(n_tokens)
-        saved = self._price.cost_usd(usage)
-        saved -= self._price.cost_usd(replace(usage, n_cached_tokens=n_tokens))
+        saved = self._price.call_usd(usage)
+        saved -= self._price.call_usd(replace(usage, n_cached_tokens=n_tokens))
         if saved * (1 + prefix.n_ahead) > MAX_AGAIN_USD:
             return ""
         return f"a wait would save only {money(saved)}"

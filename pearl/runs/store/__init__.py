@@ -386,7 +386,10 @@ class Store:
 
     def usage(self, run_id: str) -> Usage:
         """Tokens of all usable replies of a run."""
-        names = ("input_tokens", "output_tokens", "cached_tokens", "implausible_calls")
+        names = (
+            "input_tokens", "output_tokens", "cached_tokens", "implausible_calls", "written_tokens",
+            "written_long_tokens",
+        )  # fmt: skip
         sums = ", ".join(
             # Rows of evaluations, drafts and curations use the field names of `Usage`.
             "total(CASE WHEN json_valid(said) THEN coalesce("

@@ -209,16 +209,11 @@ def unpacked_trace(data: object) -> str:
 
 def packed_reply(key: bytes, completion: Completion) -> bytes:
     """The body of a reply."""
-    usage = completion.usage
     data = json_bytes(
         {
             "text": completion.text,
             "model": completion.model,
-            "usage": {
-                "input_tokens": usage.n_input_tokens,
-                "output_tokens": usage.n_output_tokens,
-                "cached_tokens": usage.n_cached_tokens,
-            },
+            "usage": completion.usage.to_dict(),
         }
     )
     return sealed(key, data)
@@ -234,9 +229,12 @@ def unpacked_reply(key: bytes, body: object) -> Completion | None:
                 "input_tokens": int(n_input),
                 "output_tokens": int(n_output),
                 "cached_tokens": int(n_cached),
+                **more,
             },
         } if not is_blank(text):
-            return Completion(text, model, Usage(n_input, n_output, n_cached))
+            written = (more.get("written_tokens"), more.get("written_long_tokens"))
+            n_written = [n if isinstance(n, int) else 0 for n in written]
+            return Completion(text, model, Usage(n_input, n_output, n_cached, 0, *n_written))
         case _:
             return None
 

@@ -83,7 +83,7 @@ def test_the_embedded_model_is_scored(pearl: Terminal) -> None:
 
 def test_a_server_is_asked_as_often_as_the_log_says(pearl: Terminal, served: Server) -> None:
     pearl(
-        "eval", "--data", "data.jsonl", *online(served), "-o", "l", "--price", "1/0/10",
+        "eval", "--data", "data.jsonl", *online(served), "-o", "l", "--price", "input=1,cached=0,output=10",
         "--methods", "pearl,direct,mcq,cot,map-reduce,retrieve",
     )  # fmt: skip
     log = read_log("l")
@@ -163,7 +163,7 @@ def test_prices_and_scorers_make_no_call(pearl: Terminal, served: Server) -> Non
     pearl(*args)
     n_asked = len(served.requests)
     assert {one.cost_usd for one in read_log("l").records} == {None}
-    pearl(*args, "--price", "1/0/10", "--scorer", "f1")
+    pearl(*args, "--price", "input=1,cached=0,output=10", "--scorer", "f1")
     assert all(one.cost_usd for one in read_log("l").records)
     assert read_log("l").header.scorer == "f1"
     assert len(served.requests) == n_asked
@@ -192,7 +192,7 @@ def test_a_document_is_read_once_for_all_methods_and_seeds(
 
 def test_a_limit_ends_an_evaluation_and_fails_no_record(pearl: Terminal, served: Server) -> None:
     args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "pearl", "-o", "l")
-    table = pearl(*args, "--dry-run", "--price", "2/8").splitlines()
+    table = pearl(*args, "--dry-run", "--price", "input=2,output=8").splitlines()
     assert [line.split()[-1] for line in table[1:3]] == ["unknown", "unknown"]  # US dollars
     found = pearl.json(*args, "--dry-run")
     assert (found["n_tasks"], found["total"]["calls"]) == (4, {"least": 4, "most": None})
@@ -283,7 +283,7 @@ def test_bad_rows_are_told_and_the_rest_goes_on(pearl: Terminal) -> None:
         (("--methods", "perl"), "did you mean 'pearl'?"),
         (("--methods", ","), "no method"),
         (("--results", "data.jsonl"), "one of --data FILE, --results FILE, --rescore LOG"),
-        (("--price", "cheap"), "'cheap' is not IN/OUT"),
+        (("--price", "cheap"), "'cheap' is not a price"),
         (("--token-budget", "5"), "256"),
         (("-o", "data.jsonl"), "data.jsonl"),
     ],

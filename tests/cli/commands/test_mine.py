@@ -57,7 +57,7 @@ def test_every_question_has_a_row(pearl: Terminal, openai_server: Server) -> Non
     write_questions(5)
     openai_server.on("number 3", "New actions:\n- None")
     openai_server.on("Question:", REPLY)
-    out, talk = mine(against(openai_server, "--price", "2/0.5/10"), pearl)
+    out, talk = mine(against(openai_server, "--price", "input=2,cached=0.5,output=10"), pearl)
     assert out.splitlines() == ["questions  action", "        4  FIND_MOTIVE(CTX, X)"]
     for words in (r"mined +5\n", r"asked now +5\n", r"drafts +4\n", r"distinct drafts +1\n",
                   r"input tokens +500\n", r"cached tokens +320\n", r"cost usd +0\.0"):  # fmt: skip
@@ -107,7 +107,7 @@ def test_arguments_that_make_no_sense(pearl: Terminal) -> None:
         (["--out", "m.jsonl"], 2, "mine needs questions"),
         (["--data", "q.jsonl"], 2, "--out"),
         (["--data", "q.jsonl", "--out", "q.jsonl"], 2, "is an input"),
-        (["--data", "q.jsonl", "--out", "m.jsonl", "--price", "dear"], 2, "'dear' is not IN/OUT"),
+        (["--data", "q.jsonl", "--out", "m.jsonl", "--price", "dear"], 2, "'dear' is not a price"),
         (["--data", "q.jsonl", "--out", "m.jsonl", "--seed-library", "sed"], 3, "did you mean 'seed'"),
         (["--data", "absent.jsonl", "--out", "m.jsonl"], 3, "absent.jsonl"),
         (["--data", "q.jsonl", "--out", "absent/m.jsonl"], 3, "cannot be written"),

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -18,7 +18,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.llm.middleware.budget import FRAME_TOKENS, Budget, Budgeted, Call, Spent
 from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
-from pearl.llm.prices import Price
+from pearl.llm.prices import LongPrice, Price
 from tests.clock import computed
 from tests.models import Acting
 from tests.server import Canned, Server, completion
@@ -76,8 +76,12 @@ class Billing:
     window: int | None = None
     constrains = Constrains()
 
-    def __init__(self, seed: int, *, fails: float = 0.0, extra: int = FRAME_TOKENS) -> None:
+    def __init__(
+        self, seed: int, *, fails: float = 0.0, extra: int = FRAME_TOKENS, price: Price = PRICE
+    ) -> None:
         self.random = random.Random(seed)
+        self.price = price
+        self.billed_usd = 0.0
         self.fails = fails
         self.extra = extra
         self.billed = Usage()
@@ -90,15 +94,45 @@ class Billing:
         if self.random.random() < self.fails / 2:
             raise ModelError("slow down", kind="rate_limited")
         n_output = self.random.randint(1, request.max_output_tokens or 50)
-        usage = Usage(COUNTER.count(request.prompt) + self.random.randint(0, self.extra), n_output)
+        n_input = COUNTER.count(request.prompt) + self.random.randint(0, self.extra)
+        usage, told = self.usage(n_input, n_output)
         self.billed += usage
+        self.billed_usd += self.price.cost_usd(usage, is_long=self.price.is_long(n_input))
         await asyncio.sleep(self.random.random() / 500)
         if self.random.random() < self.fails:
             raise ModelError("cut off", kind="transport")
-        return Completion(self.reply, self.name, usage)
+        return Completion(self.reply, self.name, told)
+
+    def usage(self, n_input: int, n_output: int) -> tuple[Usage, Usage]:
+        """What a call takes, and what the server tells of it: all, or all but its own writes."""
+        n_cached = self.random.randint(0, n_input)
+        n_written = self.random.randint(0, n_input - n_cached)
+        n_long = self.random.randint(0, n_written)
+        usage = Usage(n_input, n_output, n_cached, 0, n_written, n_long)
+        is_unasked = not self.price.write_on_request and n_input - n_cached >= 1_024
+        if is_unasked and self.random.random() < 0.5:
+            usage = replace(usage, n_written_long_tokens=0)
+            return usage, replace(usage, n_written_tokens=0)
+        return usage, usage
 
     async def aclose(self) -> None:
         """Nothing to let go of."""
+
+
+def any_price(draw: random.Random) -> Price:
+    """A price whose rates have any order, and may be missing."""
+
+    def usd() -> float:
+        return round(draw.choice([1, 10]) * draw.random(), 3)
+
+    def maybe() -> float | None:
+        return draw.choice([None, usd()])
+
+    long = LongPrice(above=draw.choice([50, 1_200]), input_usd=usd(), output_usd=usd())
+    return Price(
+        input_usd=usd(), cached_usd=maybe(), write_usd=maybe(), write_long_usd=maybe(),
+        output_usd=usd(), long=draw.choice([None, long]), write_on_request=draw.random() < 0.5,
+    )  # fmt: skip
 
 
 class Reporting(Billing):
@@ -147,6 +181,34 @@ async def ask(model: Model, texts: list[str], cancelled: set[int] | None = None)
     for i in cancelled or ():
         tasks[i].cancel()
     return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_nothing_is_spent_beyond_the_limits(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(block * 50, block * 50 + 50):
+        draw = random.Random(seed)
+        price = any_price(draw)
+        model = Billing(seed, fails=draw.choice([0.0, 0.3]), price=price)
+        limits = {
+            "max_tokens": draw.choice([None, draw.randint(0, 3_000)]),
+            "max_cost_usd": draw.choice([None, draw.random() / draw.choice([10, 100])]),
+            "max_calls": draw.choice([None, draw.randint(0, 20)]),
+        }
+        budget = Budget(COUNTER, price=price, reply_tokens=draw.randint(1, 200), **limits)  # type: ignore[arg-type]
+        n = draw.randint(1, 12)
+        texts = ["word " * draw.choice([draw.randint(1, 60), 1_500]) for _ in range(24)]
+        cancelled = set(draw.sample(range(24), draw.choice([0, 6])))
+        with computed(monkeypatch) as runner:
+            runner.run(ask(Limited(Budgeted(model, budget), n), texts, cancelled))
+        n_billed = model.billed.n_input_tokens + model.billed.n_output_tokens
+        if limits["max_tokens"] is not None:
+            assert n_billed <= limits["max_tokens"]
+        if limits["max_cost_usd"] is not None:
+            assert model.billed_usd <= limits["max_cost_usd"]
+        if limits["max_calls"] is not None:
+            assert model.n_calls <= limits["max_calls"]
+        assert not budget._held, "every reservation is released"
+        assert model.n_calls == budget.spent.n_calls
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -345,6 +407,26 @@ def test_implausible_usage_gives_no_discount() -> None:
     model = Reporting(Usage(n, 1, n, 1))
     asyncio.run(ask(Limited(Budgeted(model, budget), 1), ["word " * 100] * 10))
     assert model.n_calls == 2
+
+
+def test_a_call_without_usage_costs_what_its_prompt_may_cost() -> None:
+    price = Price.read("input=10,cached=1,write=12.5,write_long=20,output=0,write_on_request=true")
+    n = COUNTER.count("word " * 100)
+    limit = price.worst_usd(2 * n + 40, 20)
+    budget = Budget(COUNTER, max_cost_usd=limit, price=price, reply_tokens=20)
+    model = Reporting(Usage())
+    asyncio.run(ask(Limited(Budgeted(model, budget), 1), ["word " * 100] * 10))
+    assert model.n_calls == 2
+
+
+def test_a_reply_of_a_cheaper_service_tier() -> None:
+    class Flexible(Reporting):
+        async def complete(self, request: Request) -> Completion:
+            return replace(await super().complete(request), is_flex=True)
+
+    budget = Budget(COUNTER, price=Price.read("input=2,output=8,flex=0.5"))
+    asyncio.run(Budgeted(Flexible(Usage(100, 10)), budget).complete(request("word")))
+    assert budget.cost_usd == (100 * 2 + 10 * 8) / 1e6 / 2
 
 
 def test_one_excessive_report_does_not_end_the_run() -> None:

@@ -60,22 +60,45 @@ HIDDEN_INPUT_TOKENS = 65_536  # Maximum tokens that a server may add to a prompt
 HIDDEN_OUTPUT_TOKENS = 262_144  # Maximum tokens of hidden reasoning
 
 
+# Names of lifetimes of the cache: OpenAI's and Anthropic's; LiteLLM has all of Anthropic's form.
+_LONG = ("ttl_12h_tokens", "ephemeral_12h_input_tokens", "ephemeral_1h_input_tokens")
+_SHORT = ("ttl_30m_tokens", "ephemeral_30m_input_tokens", "ephemeral_5m_input_tokens")
+
+
 def read_usage(reported: Any, input_name: str, output_name: str) -> Usage:
-    """The usage of a reply."""
+    """The usage of a reply; gateways use OpenAI's names, Anthropic's or both.
+
+    Written tokens without a lifetime are short-lived, as no request asks for a longer one.
+    """
     details = _part(reported, f"{input_name}_details")
-    values = (
-        _part(reported, input_name),
-        _part(reported, output_name),
-        _part(details, "cached_tokens"),
+    parts = [
+        _part(details, "cache_write_tokens_details"),
+        _part(details, "cache_creation_token_details"),
+        _part(reported, "cache_creation"),
+    ]
+    groups = [
+        [_part(reported, input_name)],
+        [_part(reported, output_name)],
+        [_part(details, "cached_tokens"), _part(reported, "cache_read_input_tokens")],
+        [
+            _part(details, "cache_write_tokens"),
+            _part(details, "cache_creation_tokens"),
+            _part(reported, "cache_creation_input_tokens"),
+        ],
+        *([_part(part, name) for part in parts] for name in (*_LONG, *_SHORT)),
+    ]
+    counts = [[_count(value) for value in group] for group in groups]
+    n_input, n_output, n_cached, n_written, *n_kept = (
+        max(count or 0 for count in group) for group in counts
     )
-    counts = [_count(value) for value in values]
-    n_input, n_output, n_cached = (count or 0 for count in counts)
+    n_written = max(n_written, sum(n_kept))
     is_plausible = (
-        None not in counts
-        and n_cached <= n_input
-        and all(part is None or isinstance(part, dict) for part in (reported, details))
+        not any(None in group for group in counts)
+        and n_cached + n_written <= n_input
+        and all(part is None or isinstance(part, dict) for part in (reported, details, *parts))
     )
-    return Usage(n_input, n_output, min(n_cached, n_input), int(not is_plausible))
+    usage = Usage.bounded(n_input, n_output, n_cached, n_written, sum(n_kept[: len(_LONG)]))
+    return replace(usage, n_implausible_calls=int(not is_plausible))
 
 
 def plausible(usage: Usage, request: Request) -> Usage:
@@ -91,7 +114,9 @@ def bounded_usage(usage: Usage, n_characters: int, n_output_tokens: int) -> Usag
     most_input = BYTES_A_CHARACTER * n_characters + HIDDEN_INPUT_TOKENS
     most_output = n_output_tokens + HIDDEN_OUTPUT_TOKENS
     if usage.n_input_tokens > most_input:
-        usage = replace(usage, n_input_tokens=0, n_cached_tokens=0, n_implausible_calls=1)
+        usage = replace(usage, n_input_tokens=0, n_cached_tokens=0, n_implausible_calls=1,
+            n_written_tokens=0, n_written_long_tokens=0,
+        )  # fmt: skip
     if usage.n_output_tokens > most_output:
         usage = replace(usage, n_output_tokens=0, n_implausible_calls=1)
     return usage
@@ -142,6 +167,7 @@ class ChatReply(BaseModel):
     choices: list[ChatChoice]
     usage: Any = None  # an invalid one does not invalidate a paid reply
     model: Text | None = None
+    service_tier: Any = None
 
 
 class _Custom(BaseModel):
@@ -217,6 +243,7 @@ def completion_of(
         usage,
         "stop" if choice.finish_reason is not None else None,
         reasoning=scrubbed(reasoning) if isinstance(reasoning, str) else "",
+        is_flex=reply.service_tier == "flex",
     )
 
 

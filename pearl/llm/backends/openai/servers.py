@@ -174,6 +174,7 @@ class _Response(BaseModel):
     reason: str | None = Field(None, validation_alias=AliasPath("incomplete_details", "reason"))
     usage: Any = None
     model: replies.Text | None = None
+    service_tier: Any = None
 
 
 _NAMES = {
@@ -227,7 +228,9 @@ def _as_chat(body: bytes, endpoint: Endpoint, *, is_by_tool: bool) -> Completion
     else:
         reason = next((each for each in statuses if each not in ("completed", None)), "stop")
     choice = replies.ChatChoice(message=message, finish_reason=reason)
-    reply = replies.ChatReply(choices=[choice], model=response.model)
+    reply = replies.ChatReply(
+        choices=[choice], model=response.model, service_tier=response.service_tier
+    )
     return replies.completion_of(reply, usage, endpoint, is_by_tool=is_by_tool)
 
 

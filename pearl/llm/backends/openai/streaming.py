@@ -47,6 +47,7 @@ class _Chunk(BaseModel):
     choices: list[_StreamedChoice] = []
     usage: dict[str, Any] | None = None
     model: str | None = None
+    service_tier: str | None = None
     prompt_progress: _Prompt | None = None
 
 
@@ -83,6 +84,7 @@ class _StreamedReply:
         self._reasoning: list[str] = []
         self._tail = ""
         self._usage: dict[str, Any] | None = None
+        self._tier: str | None = None
         self._prompt = _Prompt()
         self._watch = Watch()
 
@@ -90,6 +92,7 @@ class _StreamedReply:
         """Append a chunk; raises `ModelError` if the reply repeats itself."""
         self._usage = chunk.usage or self._usage
         self._model = chunk.model or self._model
+        self._tier = chunk.service_tier or self._tier
         if chunk.prompt_progress is not None:
             self._prompt = prompt = chunk.prompt_progress
             report(CallProgress("reading", prompt.processed, prompt.total))
@@ -113,5 +116,7 @@ class _StreamedReply:
         """The body of the whole reply."""
         message = {"content": "".join(self._texts), "reasoning_content": "".join(self._reasoning)}
         choice = {"message": message, "finish_reason": self.finish_reason}
-        reply = {"model": self._model, "choices": [choice], "usage": self._usage}
+        reply = {
+            "model": self._model, "choices": [choice], "usage": self._usage, "service_tier": self._tier,
+        }  # fmt: skip
         return json.dumps(reply).encode()
