@@ -689,7 +689,7 @@ def _notes(found: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
             "(pearl plan)."
         )
     if found.price is None:
-        yield f"Cost: unknown, because the model has no known price; {PRICE_HELP}."
+        yield f"Cost: unknown, because the model has no known price; {PRICE_HELP}"
     else:
         yield f"Price: {found.price} (US dollars per million tokens); the lower bounds assume cache hits."
     if found.time_s is None:

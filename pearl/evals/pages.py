@@ -192,7 +192,7 @@ def _fact(value: object) -> str:
         case None | "":
             return "–"
         case Price():
-            return str(value).replace(",", ", ")
+            return str(value).replace("=", " ").replace(",", ", ")
         case tuple():
             return ", ".join(map(str, value))
         case _:

@@ -17,7 +17,7 @@ from pearl.llm import Usage
 _SHIPPED = Path(__file__).with_name("prices.toml")
 _FORMAT = 'as_of = 2026-11-21, then [usd_per_million] and "NAME" = { input = 2.5, output = 10 }'
 # The prices are those of the dearest model of the shipped table: a limit with them is kept.
-PRICE_HELP = "add --price input=10,output=50, with US dollars per million tokens of that model"
+PRICE_HELP = "add US dollars per million tokens of that model, as --price input=10,output=50"
 # Minimum prompt in tokens that vendors with a cache write to it.
 MIN_WRITTEN_TOKENS = 1_024
 _MODEL_CONFIG = ConfigDict(populate_by_name=True, allow_inf_nan=False)
@@ -121,16 +121,12 @@ class Price(Frozen):
 
     def worst_usd(self, n_input: int, n_output: int) -> float:
         """The cost of a call of at most so many tokens, at the dearest prices."""
-        kinds: tuple[dict[str, int], ...] = (
-            {},
-            {"n_cached_tokens": n_input},
-            {"n_written_tokens": n_input},
-            {"n_written_tokens": n_input, "n_written_long_tokens": n_input},
-        )
+        n = n_input
+        parts = ((), (n,), (0, 0, n), (0, 0, n, n))  # all fresh, cached, written, written for long
         return max(
-            self.cost_usd(Usage(n_input, n_output, **kind), is_long=is_long)
-            for kind in kinds
-            for is_long in {False, self.is_long(n_input)}
+            self.cost_usd(Usage(n, n_output, *part), is_long=is_long)
+            for part in parts
+            for is_long in {False, self.is_long(n)}
         )
 
     def is_long(self, n_input: float) -> bool:

@@ -74,23 +74,20 @@ class StepForecast:
     def cost_usd(self, price: Price) -> Range:
         """US dollars: the least if every possible prefix is cached, the most if all is written."""
         read, said = self.input_tokens, self.output_tokens
-        n_least = int(read.least)
-        n_cached = min(self.cached_tokens, n_least)
-        n_written = 0 if price.write_on_request else n_least - n_cached
-        lengths = {False, price.is_long(self.longest)}
-        least = min(
-            price.cost_usd(Usage(n_least, int(said.least), n_cached, 0, n), is_long=is_long)
-            for n in (0, n_written)
-            for is_long in lengths
-        )
+
+        def readings(n_input: int, n_output: int, n_cached: int = 0) -> list[float]:
+            n_fresh = 0 if price.write_on_request else n_input - n_cached
+            return [
+                price.cost_usd(Usage(n_input, n_output, n_cached, 0, n_written), is_long=is_long)
+                for n_written in (0, n_fresh)
+                for is_long in {False, price.is_long(self.longest)}
+            ]
+
+        n_cached = min(self.cached_tokens, int(read.least))
+        least = min(readings(int(read.least), int(said.least), n_cached))
         most: float | None = None
         if read.most is not None and said.most is not None:
-            n_most = ceil(read.most)
-            most = max(
-                price.cost_usd(Usage(n_most, ceil(said.most), 0, 0, n), is_long=is_long)
-                for n in (0, 0 if price.write_on_request else n_most)
-                for is_long in lengths
-            )
+            most = max(readings(ceil(read.most), ceil(said.most)))
         return Range(least * self.least_share, most)
 
     def to_dict(self, price: Price | None) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def test_a_dry_run_asks_nobody_and_needs_no_key(pearl: Terminal) -> None:
     assert "why = FIND_REASON x 2" in out
     assert "US dollars" in out
     assert "2 tasks with openai:gpt-4o; no call was made" in out
-    assert "Price: 2.5/1.25/10" in out
+    assert "Price: input=2.5,cached=1.25,output=10,batch=0.5 " in out
     assert "Time: unknown" in out
 
 
@@ -175,6 +175,21 @@ def test_time_is_up(pearl: Terminal, openai_server: Server) -> None:
 def test_money_needs_a_price(pearl: Terminal) -> None:
     pearl("ask", "Why?", "story.txt", "--max-cost", "1", code=2)
     assert "the price of 'extractive' is unknown" in pearl.talk
+
+
+def test_the_line_of_the_refusal_is_the_one_to_add(
+    pearl: Terminal, openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openai_server.on("", "rotten hull")
+    args = ["execute", "why.plan", "story.txt", *on(openai_server), "--max-cost", "9"]
+    pearl(*args, code=2)
+    assert openai_server.requests == []
+    option, price = pearl.talk.split()[-2:]
+    pearl(*args, option, price)
+    assert pearl.talk.splitlines()[-1].endswith(", $0.0022")
+    monkeypatch.setenv("PEARL_PRICE", price)
+    pearl(*args, "--fresh")
+    assert pearl.talk.splitlines()[-1].endswith(", $0.0022")
 
 
 def test_prices_of_ones_own(

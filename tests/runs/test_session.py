@@ -392,4 +392,5 @@ def test_path_and_price_of_the_wrong_type(asked: pearl.Pearl) -> None:
     with pytest.raises(UsageError, match="is a single path"):
         pearl.over_files("d0.txt", question="Why?")
     with pytest.raises(UsageError, match="is not a price"):
-        pearl.Session(asked, price="2/3")  # type: ignore[arg-type]
+        pearl.Session(asked, price="2/3")
+    assert pearl.Session(asked, price="input=2,output=3").price == Price(input_usd=2, output_usd=3)

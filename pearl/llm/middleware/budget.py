@@ -51,6 +51,7 @@ class Call:
     request: Request | None = None  # whose prompt is not counted to the token yet
     usage: Usage | None = None
     reply: str = ""
+    worst_usd: float = 0.0
     share: float = 1.0  # of the price that its service tier costs
     is_told: bool = True  # whether the server told a plausible usage
 
@@ -276,8 +277,8 @@ class Budget:
         if self.max_tokens is not None and n_spent + n_asked > self.max_tokens:
             return "tokens", self.max_tokens, n_spent
         if self.max_cost_usd is not None and self.price is not None:
-            worst = sum(self.price.worst_usd(each.n_input, each.n_output) for each in calls)
-            if self._counted_usd + worst > self.max_cost_usd:
+            call.worst_usd = self.price.worst_usd(call.n_input, call.n_output)
+            if self._counted_usd + sum(each.worst_usd for each in calls) > self.max_cost_usd:
                 return "cost", self.max_cost_usd, self._counted_usd
         return None
 

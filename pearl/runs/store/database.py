@@ -234,7 +234,7 @@ def unpacked_reply(key: bytes, body: object) -> Completion | None:
         } if not is_blank(text):
             written = (more.get("written_tokens"), more.get("written_long_tokens"))
             n_written = [n if isinstance(n, int) else 0 for n in written]
-            return Completion(text, model, Usage(n_input, n_output, n_cached, 0, *n_written))
+            return Completion(text, model, Usage.bounded(n_input, n_output, n_cached, *n_written))
         case _:
             return None
 

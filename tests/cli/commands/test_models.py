@@ -126,7 +126,7 @@ def test_prices_of_ones_own_are_those_that_are_listed(pearl: Terminal) -> None:
     )
     said = pearl("models", "--prices", "own.toml")
     assert "Prices of 2026-01-02" in said
-    assert "mine  1/3" in said
+    assert "mine  input 1     output 3" in said
     assert "gpt-4o" not in said
 
 
@@ -157,7 +157,7 @@ def test_a_server_is_asked_what_it_has(pearl: Terminal, openai_server: Server) -
     said = pearl("models", "vllm:", *on)
     assert [line.split() for line in said.splitlines()] == [
         ["own", "window", "4,096"],
-        ["gpt-4o", "window", "128,000", "(by", "its", "name),", "2.5/1.25/10", "USD", "per", "million", "tokens"],
+        ["gpt-4o", "window", "128,000", "(by", "its", "name),", "input=2.5,cached=1.25,output=10,batch=0.5"],
         ["odd\\nname\\x1b[31m"],
     ]  # fmt: skip
     own, known, odd = json.loads(pearl("models", "openai:", *on, "--json"))
