@@ -163,13 +163,9 @@ class Forecaster:
     """Accumulates the estimates of tasks; thread-safe."""
 
     def __init__(
-        self,
-        pearl: Pearl,
-        *,
-        price: Price | None = None,
-        seconds_per_call: float | None = None,
+        self, pearl: Pearl, *, price: Price | None = None, seconds_per_call: float | None = None,
         is_batched: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._least_share = (is_batched and price is not None and price.batch) or 1.0
         self._pearl = pearl
         self._price = price

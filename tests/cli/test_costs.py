@@ -10,7 +10,7 @@ import pytest
 
 from pearl.runs import tasks as pearl_tasks
 from tests.cli.terminal import Terminal
-from tests.server import Canned, Server, error
+from tests.server import Canned, Server, completion, error
 
 STORY = "Nils left the harbour at dawn. He sold the boat because the hull was rotten. " * 200
 PLAN = """\
@@ -175,6 +175,25 @@ def test_time_is_up(pearl: Terminal, openai_server: Server) -> None:
 def test_money_needs_a_price(pearl: Terminal) -> None:
     pearl("ask", "Why?", "story.txt", "--max-cost", "1", code=2)
     assert "the price of 'extractive' is unknown" in pearl.talk
+
+
+def test_writes_to_the_cache_are_billed_and_kept(pearl: Terminal, openai_server: Server) -> None:
+    reply = completion("rotten hull")
+    reply["usage"]["prompt_tokens_details"]["cache_write_tokens"] = 30
+    openai_server.next(Canned(reply), Canned(reply))
+    args = ["execute", "why.plan", "story.txt", *on(openai_server), "--out", "out.jsonl"]
+    args += ["--price", "input=2,cached=0,write=12,output=0,batch=0.5"]
+    pearl(*args)
+    assert pearl.talk.splitlines()[-1].endswith(f", ${2 * (6 * 2 + 30 * 12) / 1e6:.4f}")
+    assert json.loads(Path("out.jsonl").read_text())["usage"]["written_tokens"] == 60
+    dry = [
+        json.loads(pearl(*args, "--fresh", "--dry-run", "--json", "--executor", executor))
+        for executor in ("local", "batch")
+    ]
+    (least, half), (most, same) = zip(
+        *(one["total"]["cost_usd"].values() for one in dry), strict=True
+    )
+    assert (half, same) == (least / 2, most)
 
 
 def test_the_line_of_the_refusal_is_the_one_to_add(

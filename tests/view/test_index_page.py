@@ -53,16 +53,18 @@ def test_every_row_is_listed_with_its_numbers_and_unknown_cost_is_not_zero(tmp_p
         "unverified_quotes": [{"step": "s", "text": "a quote", "reason": "missing"}] * 3,
         "why": "a quote is missing",
     }
+    usage = {"input_tokens": 1_000_000, "output_tokens": 0, "written_tokens": 1_000_000}
+    priced = row("a", model="openai:claude-opus-5", usage=usage)
     page = index_page(
-        kept(tmp_path / "r.jsonl", row("a"), row("b", model="vllm:own", **doubted), failed)
+        kept(tmp_path / "r.jsonl", priced, row("b", model="vllm:own", **doubted), failed)
     )
     data = data_of(page)
     lines = [dict(zip(data["columns"], cells, strict=True)) for cells in data["lines"]]
-    assert [line["cost"] for line in lines] == [0.15, None, None]
+    assert [line["cost"] for line in lines] == [6.25, None, None]
     assert [line["error"] for line in lines] == ["", "", "DataError"]
     assert [each["error"] for each in data["details"]] == ["", "", "no file"]
     assert [each["why"] for each in data["details"]] == ["", "a quote is missing", ""]
-    assert "$0.1500; 2 rows unknown" in page
+    assert "$6.2500; 2 rows unknown" in page
     assert "2,000,000, 0" in page
     none = index_page(kept(tmp_path / "none.jsonl", row("b", model="vllm:own"), failed))
     assert re.search(r"<dt>cost[^<]*</dt><dd>unknown</dd>", none)

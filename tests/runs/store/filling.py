@@ -11,7 +11,7 @@ from pearl.llm import Completion, Usage
 from pearl.runs.store import FILE, Run, RunSpec, Store
 
 SPEC = RunSpec(("execute", "t.jsonl"), {"model": "m"}, {"t.jsonl": "1"})
-REPLY = Completion("Because it was rotten. \U0001f511", "m", Usage(10, 3, 2))
+REPLY = Completion("Because it was rotten. \U0001f511", "m", Usage(10, 3, 2, 0, 4, 1))
 KEY = b"k" * 32
 
 
