@@ -5,13 +5,14 @@ from __future__ import annotations
 import tomllib
 from datetime import date
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from pearl.errors import DataError
 from pearl.llm import Usage
-from pearl.llm.prices import LongPrice, Price, read_prices
+from pearl.llm.prices import Price, read_prices
 
 TABLE = 'as_of = 2026-01-31\n[usd_per_million]\n"Llama-4" = { input = 0.2, output = 0.6 }\n'
 FULL = "input=2,cached=0.2,write=2.5,write_long=5,output=10,batch=0.5,flex=0.4"
@@ -72,9 +73,7 @@ def test_a_price_is_written_as_in_a_table() -> None:
     price = Price.read(f"{FULL},{LONG}")
     spaced = f'"new" = {{ {FULL.replace(",", ", ")}, long = {{ above = 1_000, input = 4, output = 15 }} }}'
     assert Price(**tomllib.loads(spaced)["new"]) == price
-    assert price.long == LongPrice(above=1_000, input_usd=4, output_usd=15)
     assert str(price) == f"{FULL},{LONG}"
-    assert Price.read("input=1,output=2,write_on_request=true").write_on_request
 
 
 @pytest.mark.parametrize(
@@ -102,9 +101,7 @@ def test_each_kind_of_token_has_its_rate(kind: tuple[int, ...], rate: str, long_
 
 def test_rates_that_are_not_given_are_those_of_input() -> None:
     price = Price.read("input=3,output=15")
-    assert price.cost_usd(Usage(900, 0, 300, 0, 300, 100)) == price.cost_usd(Usage(900))
-    short = Price.read("input=3,write=4,output=15")
-    assert short.cost_usd(Usage(500, 0, 0, 0, 500, 500)) == 500 * 4 / 1e6
+    assert price.cost_usd(Usage(900, 0, 300, 0, 300, 100)) == 900 * 3 / 1e6
 
 
 def test_a_long_prompt_costs_more_from_the_first_token_beyond() -> None:
@@ -122,6 +119,14 @@ def test_writes_that_a_server_makes_unasked_and_does_not_tell() -> None:
     assert price.call_usd(Usage(1_000)) == 1_000 * 2 / 1e6, "too short for a cache"
     asked = Price.read("input=2,write=2.5,output=10,write_on_request=true")
     assert asked.call_usd(Usage(2_000)) == 2_000 * 2 / 1e6
+
+
+def test_no_usage_costs_more_than_the_worst() -> None:
+    for cached, write, kept, read, said in product((1, 9), repeat=5):
+        price = Price.read(f"input=2,cached={cached},write={write},write_long={kept},output=10,"
+                           f"long.above=2000,long.input={read},long.output={said}")  # fmt: skip
+        for n, *parts in product((1_900, 2_100), (0, 900, 2_100), (0, 900, 2_100), (0, 2_100)):
+            assert price.call_usd(Usage.bounded(n, 9, *parts)) <= price.worst_usd(2_100, 9) + 1e-15
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Task
-from pearl.runs.forecast import PLANNING, Forecast, Forecaster, StepForecast, forecast
+from pearl.runs.forecast import PLANNING, Forecast, StepForecast, forecast
 from tests.dsl.strategies import valid_plans
 from tests.examples import examples
 from tests.models import Reading
@@ -292,20 +292,14 @@ def test_repeated_prefixes_are_expected_in_the_cache() -> None:
     assert cost.most == pytest.approx((n * 10 + 50 * 100) / 1e6)
 
 
-@pytest.mark.parametrize("is_batched", [False, True])
-@pytest.mark.parametrize("is_asked", [False, True])
-@pytest.mark.parametrize("above", [1, 100_000])
-def test_the_bounds_include_what_may_be_written_halved_or_long(
-    is_batched: bool, is_asked: bool, above: int
-) -> None:
-    price = Price.read(f"input=10,write=12,write_long=20,output=100,batch=0.5,long.above={above},"
+@pytest.mark.parametrize(("is_asked", "above"), [(False, 1), (False, 100_000), (True, 100_000)])
+def test_the_bounds_include_what_may_be_written_or_long(is_asked: bool, above: int) -> None:
+    price = Price.read(f"input=10,write=12,write_long=20,output=100,long.above={above},"
                        f"long.input=20,long.output=150,write_on_request={str(is_asked).lower()}")  # fmt: skip
     this = pearl(Scripted(replies(50)), max_output_tokens=50)
-    forecaster = Forecaster(this, price=price, is_batched=is_batched)
-    forecaster.add(task(PLAN, story(60)))
-    step = by_name(forecaster.result())["a = FIND"]
+    step = by_name(forecast(this, [task(PLAN, story(60))]))["a = FIND"]
     cost, n = step.cost_usd(price), step.input_tokens
-    assert cost.least == pytest.approx((n.least * 10 + 100) / 1e6 * (0.5 if is_batched else 1))
+    assert cost.least == pytest.approx((n.least * 10 + 100) / 1e6)
     read, said = (10 if is_asked else 12) * n.upper, 100 * step.output_tokens.upper
     most = 2 * read + 1.5 * said if above == 1 else read + said
     assert cost.most == pytest.approx(most / 1e6)

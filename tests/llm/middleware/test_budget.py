@@ -18,7 +18,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.llm.middleware.budget import FRAME_TOKENS, Budget, Budgeted, Call, Spent
 from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
-from pearl.llm.prices import LongPrice, Price
+from pearl.llm.prices import Price
 from tests.clock import computed
 from tests.models import Acting
 from tests.server import Canned, Server, completion
@@ -120,19 +120,12 @@ class Billing:
 
 
 def any_price(draw: random.Random) -> Price:
-    """A price whose rates have any order, and may be missing."""
-
-    def usd() -> float:
-        return round(draw.choice([1, 10]) * draw.random(), 3)
-
-    def maybe() -> float | None:
-        return draw.choice([None, usd()])
-
-    long = LongPrice(above=draw.choice([50, 1_200]), input_usd=usd(), output_usd=usd())
-    return Price(
-        input_usd=usd(), cached_usd=maybe(), write_usd=maybe(), write_long_usd=maybe(),
-        output_usd=usd(), long=draw.choice([None, long]), write_on_request=draw.random() < 0.5,
-    )  # fmt: skip
+    """A price whose rates have any order."""
+    usd = [round(draw.choice([1, 10]) * draw.random(), 3) for _ in range(7)]
+    names = ("input", "cached", "write", "write_long", "output", "long.input", "long.output")
+    rates = ",".join(f"{name}={n}" for name, n in zip(names, usd, strict=True))
+    way = draw.choice(["true", "false"])
+    return Price.read(f"{rates},long.above={draw.choice([50, 1_200])},write_on_request={way}")
 
 
 class Reporting(Billing):
