@@ -16,7 +16,7 @@ from pearl.llm import Usage
 
 _SHIPPED = Path(__file__).with_name("prices.toml")
 _FORMAT = 'as_of = 2026-11-21, then [usd_per_million] and "NAME" = { input = 2.5, output = 10 }'
-# The prices are those of the dearest model of the shipped table: a limit with them is kept.
+# As dear as any model of the shipped table, because the line may be used unchanged.
 PRICE_HELP = "add US dollars per million tokens of that model, as --price input=10,output=50"
 # Minimum prompt in tokens that vendors with a cache write to it.
 MIN_WRITTEN_TOKENS = 1_024
@@ -105,7 +105,8 @@ class Price(Frozen):
         )
         output = self.output_usd
         if is_long and self.long is not None:
-            read *= self.long.input_usd / self.input_usd if self.input_usd else 1
+            rise = read / self.input_usd if self.input_usd else usage.n_input_tokens
+            read = rise * self.long.input_usd
             output = self.long.output_usd
         return (read + usage.n_output_tokens * output) / 1_000_000
 
@@ -121,12 +122,16 @@ class Price(Frozen):
 
     def worst_usd(self, n_input: int, n_output: int) -> float:
         """The cost of a call of at most so many tokens, at the dearest prices."""
-        n = n_input
-        parts = ((), (n,), (0, 0, n), (0, 0, n, n))  # all fresh, cached, written, written for long
+        parts = (
+            (),
+            (n_input,),
+            (0, 0, n_input),
+            (0, 0, n_input, n_input),
+        )  # after the output tokens
         return max(
-            self.cost_usd(Usage(n, n_output, *part), is_long=is_long)
+            self.cost_usd(Usage(n_input, n_output, *part), is_long=is_long)
             for part in parts
-            for is_long in {False, self.is_long(n)}
+            for is_long in {False, self.is_long(n_input)}
         )
 
     def is_long(self, n_input: float) -> bool:

@@ -108,6 +108,7 @@ def test_a_long_prompt_costs_more_from_the_first_token_beyond() -> None:
     price = Price.read(f"{FULL},write_on_request=true,{LONG}")
     assert price.call_usd(Usage(1_000, 10)) == (1_000 * 2 + 10 * 10) / 1e6
     assert price.call_usd(Usage(1_001, 10)) == (1_001 * 4 + 10 * 15) / 1e6
+    assert Price.read(f"input=0,output=0,{LONG}").call_usd(Usage(1_001)) == 1_001 * 4 / 1e6
 
 
 def test_writes_that_a_server_makes_unasked_and_does_not_tell() -> None:

@@ -174,7 +174,6 @@ def usages() -> Iterator[Case]:
     for details, more, usage in (
         (openai, {}, Usage(20, 3, 4, 0, 10)),
         ({**openai, "cache_write_tokens_details": kept}, {}, Usage(20, 3, 4, 0, 10, 7)),
-        (None, anthropic, Usage(20, 3, 4, 0, 10)),
         (None, {**anthropic, "cache_creation": lifetimes}, Usage(20, 3, 4, 0, 10, 6)),
         (litellm, anthropic, Usage(20, 3, 4, 0, 10, 6)),
         ({"cache_write_tokens_details": kept}, {}, Usage(20, 3, 0, 0, 10, 7)),
