@@ -122,12 +122,7 @@ class Price(Frozen):
 
     def worst_usd(self, n_input: int, n_output: int) -> float:
         """The cost of a call of at most so many tokens, at the dearest prices."""
-        parts = (
-            (),
-            (n_input,),
-            (0, 0, n_input),
-            (0, 0, n_input, n_input),
-        )  # after the output tokens
+        parts = ((), (n_input,), (0, 0, n_input), (0, 0, n_input, n_input))
         return max(
             self.cost_usd(Usage(n_input, n_output, *part), is_long=is_long)
             for part in parts
