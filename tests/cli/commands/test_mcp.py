@@ -14,6 +14,7 @@ import pytest
 
 from pearl.cli import run
 from tests.server import Server
+from tests.skips import NO_LARGE
 
 PLAN = 'New actions:\n- None\n\n1. ans = FIND(CTX, "the reason") : Find it'
 LETTER = "The lamp failed. Ines lit a fire because the lamp failed."
@@ -23,7 +24,7 @@ pytestmark = [pytest.mark.slow]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    pytest.importorskip("mcp", reason="needs the package mcp")
+    pytest.importorskip("mcp", reason=NO_LARGE)
     letters = tmp_path / "letters"
     letters.mkdir()
     (letters / "a.txt").write_text(LETTER, encoding="utf-8")

@@ -274,21 +274,14 @@ def _with_output_config(body: Body, schema: Schema) -> Body:
 
 
 def _messages_usage(reported: Any) -> Usage:
-    """`input_tokens` counts only what was neither read from the cache nor written to it."""
-    if not isinstance(reported, dict):
-        return replies.read_usage(reported, "prompt_tokens", "completion_tokens")
-    parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    counts = [reported.get(name) or 0 for name in parts]
-    try:
-        n_input: Any = sum(counts)
-    except TypeError:
-        n_input = "unreadable"
-    chat = {
-        "prompt_tokens": n_input,
-        "prompt_tokens_details": {"cached_tokens": counts[-1]},
-        "completion_tokens": reported.get("output_tokens"),
-    }
-    return replies.read_usage(chat, "prompt_tokens", "completion_tokens")
+    """The usage of Messages: `input_tokens` counts neither what was read from the cache nor what was written."""
+    if isinstance(reported, dict):
+        parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+        try:
+            reported = {**reported, "input_tokens": sum(reported.get(name) or 0 for name in parts)}
+        except TypeError:  # a count that is no number: the usage is implausible
+            reported = {**reported, "input_tokens": "unreadable"}
+    return replies.read_usage(reported, "input_tokens", "output_tokens")
 
 
 def _read_messages(body: bytes, endpoint: Endpoint) -> Completion:
