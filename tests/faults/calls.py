@@ -77,7 +77,7 @@ def ask(
 def stored(folder: Path) -> list[str]:
     """The text of every reply in a store, as its file has it."""
     with Store.open(folder, read_only=True) as store:
-        replies = [unpacked_reply(body) for (body,) in store.all("SELECT body FROM replies")]
+        replies = [unpacked_reply(*row) for row in store.all("SELECT key, body FROM replies")]
     assert None not in replies
     return [reply.text for reply in replies if reply is not None]
 

@@ -224,7 +224,7 @@ def test_replies_that_are_no_answers(
     most = max(Counter(seen.prompt for seen in openai_server.requests).values())
     trial.figure("most calls for a prompt", most, at_most=most_calls)
     with Store.open(tmp_path / "faulty", read_only=True) as store:
-        bodies = [unpacked_reply(body) for (body,) in store.all("SELECT body FROM replies")]
+        bodies = [unpacked_reply(*row) for row in store.all("SELECT key, body FROM replies")]
     trial.figure("such replies stored", sum(body is None or "reason" not in body.text for body in bodies), at_most=0)  # fmt: skip
 
 

@@ -48,6 +48,13 @@ def programs(clock: Path) -> Iterator[Programs]:
     programs.close()
 
 
+def set_to(clock: Path, wrong_by_s: str) -> None:
+    """Change the file at once: a program that reads it meanwhile finds a number."""
+    part = clock.with_suffix(".part")
+    part.write_text(wrong_by_s)
+    part.replace(clock)
+
+
 def durations(value: object) -> Iterator[float]:
     """All durations of a result."""
     match value:
@@ -70,25 +77,25 @@ def test_clock_that_jumps(trial: Trial, lab: Lab, clock: Path, jump: int | None)
     wrong_by = str(AUTUMN_S - time.time() if jump is None else jump)
     work = WORKS["documents"]
     lab.n_documents = 8
-    clock.write_text("0")
+    set_to(clock, "0")
     expected, folder = lab.expected(work), lab.folder(work)
     args = [*lab.args(work, folder), "--trace", "trace.jsonl"]
     lab.server.hold_after = 3
     program = lab.programs.start(folder, *args)
     while len(lab.server.requests) <= 3:
         time.sleep(0.01)
-    clock.write_text(wrong_by)
+    set_to(clock, wrong_by)
     lab.server.hold_after = None
     time.sleep(0.05)
     program.signal(signal.SIGKILL)
     program.wait()
-    clock.write_text("0")
+    set_to(clock, "0")
     lab.server.next(*[Canned(FAULTS["429"].body, 429, {"retry-after": "1"})] * 2)
     program, start_s = lab.programs.start(folder, *args), time.monotonic()
     n_before = len(lab.server.requests)
     while len(lab.server.requests) <= n_before and program.is_alive:
         time.sleep(0.01)
-    clock.write_text(wrong_by)  # amid the wait that the server asked for
+    set_to(clock, wrong_by)  # amid the wait that the server asked for
     code = program.wait()
     took_s = time.monotonic() - start_s
     rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]

@@ -125,9 +125,9 @@ def test_malformed_rows(trial: Trial, lab: Lab) -> None:
 
 
 @pytest.mark.row("R30", "stores of other versions")
-@pytest.mark.parametrize("version", [1, 2, VERSION, VERSION + 1])
+@pytest.mark.parametrize("version", [1, 2, 3, VERSION, VERSION + 1])
 def test_other_versions_of_the_store(trial: Trial, lab: Lab, version: int) -> None:
-    """Version 2 had a checksum in each row and is converted; others are refused with a way out."""
+    """Version 2 had a checksum beside each row, version 3 none: both are converted; others are refused."""
     work = WORKS["documents"]
     lab.n_documents = 4
     folder = lab.folder(work)
@@ -135,15 +135,18 @@ def test_other_versions_of_the_store(trial: Trial, lab: Lab, version: int) -> No
     expected = lab.result(work, folder, lab.programs.run(folder, *args))
     n_calls = lab.n_calls
     with closing(sqlite3.connect(folder / "kept" / "store.db")) as connection:
-        for table in ("replies", "results") if version < VERSION else ():
-            connection.execute(
-                f"ALTER TABLE {table} ADD COLUMN checksum BLOB NOT NULL DEFAULT x'00'"
-            )
+        for table, column in (("replies", "body"), ("results", "row")) if version < VERSION else ():
+            connection.execute(f"UPDATE {table} SET {column} = substr({column}, 33)")  # its digest
+            if version < 3:
+                connection.execute(
+                    f"ALTER TABLE {table} ADD COLUMN checksum BLOB NOT NULL DEFAULT x'00'"
+                )
         connection.execute(f"PRAGMA user_version = {version}")
+        connection.commit()
     before = (folder / "kept" / "store.db").read_bytes()
     program = lab.programs.start(folder, *args)
     code = program.wait()
-    is_read = version in (2, VERSION)
+    is_read = version in (2, 3, VERSION)
     trial.figure("exit code", code, at_least=0 if is_read else 8, at_most=0 if is_read else 8)
     trial.figure("calls made again", lab.n_calls - n_calls, at_most=0)
     if is_read:
