@@ -100,6 +100,7 @@ supply: $(VENV)-supply/.installed
 docs: $(VENV)-docs/.installed
 	$(BIN)/python docs/make_cli_page.py
 	$(BIN)/python docs/make_plan_page.py
+	$(BIN)/python docs/make_reliability_page.py
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/python -m mkdocs build --quiet --config-file docs/site/mkdocs.yml
 	@echo "the site: out/site/index.html"
 

@@ -165,4 +165,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if path and not any(stats.get(kind) for kind in ("failed", "error")):
         older = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         merged = older | {record["test"]: record for record in records}
-        path.write_text(json.dumps(merged, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        lines = [
+            f"{json.dumps(test)}: {json.dumps(record)}" for test, record in sorted(merged.items())
+        ]
+        path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
