@@ -20,13 +20,9 @@ HEAD = """\
 server on loopback that misbehaves, a killed process, a full disk. "Promised" is the bound that the suite enforces; a figure without one is
 only reported. What the rows mean for the security of documents: [the security case](security_case.md).
 
-```text
-make faults                     # rows R, at the size of the gate
-make attacks ROWS=S3            # one row
-make faults SIZE=nightly        # or release
-make faults ROWS=R15 SEED=7     # the same random numbers again
-make faults attacks SIZE=nightly FIGURES=docs/reliability.json && make docs    # this page
-```
+- `make faults`, `make attacks`: all rows at the size of the gate; `ROWS=R15,S3` selects some; `SIZE=nightly` or `release` is larger.
+- `SEED=7` repeats the random numbers of a run.
+- `make faults attacks SIZE=nightly FIGURES=docs/reliability.json` and `make docs` make this page anew.
 """
 NOT_TESTED = """\
 
