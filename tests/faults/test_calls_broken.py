@@ -169,6 +169,11 @@ def text_in(body: bytes, form: str) -> str | None:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def printable(text: str | None) -> str | None:
+    """A text without control characters, which plans in JSON leave out."""
+    return text and "".join(filter(str.isprintable, text))
+
+
 @pytest.mark.row("R9", "bodies that are not what the API promises")
 @pytest.mark.parametrize("form", FORMS)
 def test_mangled_bodies(form: str, trial: Trial, openai_server: Server, tmp_path: Path) -> None:
@@ -189,7 +194,7 @@ def test_mangled_bodies(form: str, trial: Trial, openai_server: Server, tmp_path
     at_once = {i: text for i, text in returned.items() if text != "whole"}
     trial.figure("bodies read", len(at_once))
     if form != "stream":
-        trial.figure("texts that the body does not have", sum(text != text_in(bodies[i], form) for i, text in at_once.items()), at_most=0)  # fmt: skip
+        trial.figure("texts that the body does not have", sum(printable(text) != printable(text_in(bodies[i], form)) for i, text in at_once.items()), at_most=0)  # fmt: skip
     extra = Counter(stored(tmp_path)) - Counter(returned.values())
     trial.figure("replies stored and not returned", extra.total(), at_most=0)
 
