@@ -109,7 +109,7 @@ def summary(group: list[Mapping[str, Any]]) -> str:
         is_count = all(float(entry["value"]).is_integer() for entry in entries)
         first = entries[0]
         is_sum = (
-            is_count and first["at_most"] in (None, 0) and first["at_most"] != first["at_least"]
+            is_count and first["at_most"] in (None, 0) and not bound(first).startswith("exactly")
         )
         least = min if first["at_least"] is not None else max
         value = (
@@ -165,7 +165,8 @@ def with_figures(text: str, records: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     """Write both pages."""
-    records = sorted(json.loads(FIGURES.read_text(encoding="utf-8")).values(), key=in_order)
+    recorded = json.loads(FIGURES.read_text(encoding="utf-8")).values()
+    records = sorted((record for record in recorded if record["figures"]), key=in_order)
     faults = [record for record in records if record["row"].startswith("R")]
     attacks = [record for record in records if record["row"].startswith("S")]
     parts = [

@@ -22,7 +22,7 @@ from pearl import plugins
 from pearl.cli.terminal import escaped_streams, notice
 from pearl.errors import PearlError, UsageError, suggest
 from pearl.errors.escaping import to_json
-from pearl.errors.privacy import HIDDEN, is_private
+from pearl.errors.privacy import HIDDEN, is_private, privacy_restored
 from pearl.plugins.version import __version__
 
 __all__ = ["group", "main", "run"]
@@ -156,7 +156,7 @@ def group(ctx: click.Context, config: str | None) -> None:
 
 def run(args: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
-    with escaped_streams():
+    with escaped_streams(), privacy_restored():
         return _run(args)
 
 

@@ -28,7 +28,7 @@ _OTHERS = {
     ),
     "Run": (
         "methods", "seeds", "scorer", "by_document", "rotate", "seed_library", "rounds", "retries", "compare",
-        "again", "shard_size", "continued", "fresh", "store", "executor", "shard",
+        "again", "shard_size", "continued", "fresh", "store", "private", "executor", "shard",
     ),
     "Search": (
         "k", "method", "filters", "history", "also", "unit", "size", "overlap", "at", "update", "preset", "thesaurus",
@@ -50,7 +50,7 @@ GROUPS = {
 
 FIRST = frozenset({
     "again", "answers", "as_json", "as_lines", "compare", "continued", "data", "dry_run", "explain", "filters", "held_out",
-    "k", "max_actions", "max_cost", "max_examples", "method", "methods", "out", "page", "preset", "question", "report", "retries", "retrieval", "review", "rounds",
+    "k", "max_actions", "max_cost", "max_examples", "method", "methods", "out", "page", "preset", "private", "question", "report", "retries", "retrieval", "review", "rounds",
     "schema", "seed_library", "show_plan", "tasks", "thesaurus", "together", "verbose",
     *(name for name, (_, setting) in schema().items() if setting.is_first),
 })  # fmt: skip

@@ -350,7 +350,6 @@ def _private(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     """Turn a private run on before other options are read, whose errors may quote content."""
     if value:
         keep_private()
-        os.umask(0o077)  # for the files that the user names
 
 
 private_option = click.option(

@@ -20,7 +20,7 @@ from pearl.cli.options import FOUND, variable_of
 from pearl.documents.digest import digest
 from pearl.errors import DataError, UsageError, did_you_mean, suggest
 from pearl.errors.escaping import visible
-from pearl.plugins.files import why_unsafe
+from pearl.plugins.files import make_private, why_unsafe
 from pearl.settings import SETTINGS, schema
 
 NAME = "pearl.toml"
@@ -175,7 +175,7 @@ def trust(path: Path, content: bytes) -> None:
     untrust(path)
     entry = _trust_entry(path, content)
     try:
-        entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(entry.parent)
         entry.parent.chmod(0o700)
         with os.fdopen(os.open(entry, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
             file.write(os.fsencode(path))

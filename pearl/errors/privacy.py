@@ -1,11 +1,13 @@
 """Private runs keep text of documents, questions and replies out of messages and files.
 
-The switch holds for a process and its children, and is never turned off again.
+The switch holds for a process and its children, until its command ends.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 VARIABLE = "PEARL_PRIVATE"
 KEY_VARIABLE = "PEARL_STORE_KEY"
@@ -26,3 +28,19 @@ def is_encrypted() -> bool:
 def keep_private() -> None:
     """Leave out content from now on, in this process and its children."""
     os.environ[VARIABLE] = "1"
+    os.umask(0o077)  # for the files that the user names
+
+
+@contextmanager
+def privacy_restored() -> Iterator[None]:
+    """Leave the switch and the umask as they were, for those who run commands within a process."""
+    before, umask = os.environ.get(VARIABLE), os.umask(0o077)
+    os.umask(umask)
+    try:
+        yield
+    finally:
+        os.umask(umask)
+        if before is None:
+            os.environ.pop(VARIABLE, None)
+        else:
+            os.environ[VARIABLE] = before

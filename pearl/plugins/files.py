@@ -45,6 +45,12 @@ def is_inside(path: str | Path, folder: str | Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
+def make_private(folder: Path) -> None:
+    """Create a folder that only the user may use, and its missing parents, whatever the umask."""
+    for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
 def content_cache(name: str) -> Path | None:
     """As `cache_file`, for text of documents and what follows from it; None where that is private."""
     return None if is_private() or is_encrypted() else cache_file(name)
@@ -55,7 +61,7 @@ def cache_file(name: str) -> Path | None:
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
         folder = (named if named.is_absolute() else Path.home() / ".cache") / "pearl"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         return None if why_unsafe(folder) else folder / name
     except (OSError, RuntimeError):  # no home folder, or a read-only one
         return None

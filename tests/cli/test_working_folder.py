@@ -36,6 +36,7 @@ WITH_CHILDREN = [
     pytest.param([f"{SQL} --sql-engine sqlite"], marks=pytest.mark.slow),
     pytest.param([f"{SQL} --sql-engine duckdb"], marks=[needs("duckdb"), pytest.mark.slow]),
     pytest.param(["execute why.plan story.txt --executor ray --out a.jsonl"], marks=needs_ray),
+    pytest.param(["mcp letters/"], marks=[needs("mcp"), pytest.mark.slow]),
 ]
 OTHERS = [
     [f"{ASK} --page answer.html --trace trace.jsonl", "view trace.jsonl"],
@@ -106,4 +107,4 @@ def test_no_file_of_the_working_folder_is_executed(
 
 def test_every_command_is_tried() -> None:
     tried = {line.split()[0] for lines in OTHERS for line in lines}
-    assert {"ask", "models"} | tried == set(plugins.names(COMMANDS))
+    assert {"ask", "mcp", "models"} | tried == set(plugins.names(COMMANDS))

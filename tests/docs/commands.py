@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from pearl.cli import group
+from pearl.errors.privacy import privacy_restored
 
 OUTPUTS = {"-o", "--out", "--page", "--report", "--rows", "--trace"}
 """Options that name what a command writes."""
@@ -65,7 +66,8 @@ def parse(args: list[str]) -> None:
         assert name is not None
         assert found is not None
         command, context = found, click.Context(found, parent=context, info_name=name)
-    command.make_context(command.name, list(rest), parent=context.parent)
+    with privacy_restored():
+        command.make_context(command.name, list(rest), parent=context.parent)
 
 
 def files_read(args: list[str]) -> Iterator[str]:

@@ -61,11 +61,12 @@ Documents = Annotated[
 @limit_options
 @store_option
 def command(folders: tuple[str, ...], **options: Any) -> int:
-    """Serve agents by the Model Context Protocol, over stdin and stdout.
+    """Serve agents by the Model Context Protocol.
 
-    The tools are `plan`, `forecast`, `execute`, `evidence` and `search`. Only documents in
-    the FOLDERs are read. Limits hold for the server until it ends; without one, it makes at most 500
-    calls and, if the price of the model is known, spends at most one US dollar.
+    The protocol runs over stdin and stdout. The tools are `plan`, `forecast`, `execute`,
+    `evidence` and `search`. Only documents in the FOLDERs are read. Limits hold for the server until it
+    ends; without one, it makes at most 500 calls and, if the price of the model is known, spends at most
+    one US dollar.
     """
     require_extra("mcp", "pearl mcp", "mcp")
     from pearl.cli.work import reply_store

@@ -13,7 +13,7 @@ import click
 from pearl.cli.corpora import corpus_options, open_index, searcher_opened
 from pearl.cli.files import is_file
 from pearl.cli.help import Command
-from pearl.cli.options import PATH, as_json, option, refuse, setting_options
+from pearl.cli.options import PATH, as_json, option, private_option, refuse, setting_options
 from pearl.cli.terminal import data_stdout, new_console, new_table, notice
 from pearl.documents.passages import WORD, Stem
 from pearl.errors.escaping import to_json
@@ -89,6 +89,7 @@ def _number(name: str, help: str) -> Callable[[Options], Options]:
 @option(
     "--embeddings-url", str, metavar="URL", help="Server of openai embeddings [default: $OPENAI_BASE_URL, then OpenAI].",
 )  # fmt: skip
+@private_option
 @as_json
 def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
     """Find the passages of CORPUS that match QUERY best.

@@ -24,6 +24,7 @@ from pearl.llm.backends.openai.batches import MAX_BYTES, MAX_REQUESTS, Batch, Ba
 from pearl.llm.middleware.caching import Replies, request_key
 from pearl.llm.middleware.retry import CircuitBreaker
 from pearl.llm.middleware.wrappers import Wrapper
+from pearl.plugins.files import make_private
 from pearl.plugins.persistence import sync_folder
 
 FOLDER = "batches"
@@ -80,7 +81,7 @@ class PendingBatches:
         self._by_key: dict[bytes, PendingBatch] = {}
         if self._folder is not None:
             try:
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_private(self._folder)
                 for path in sorted(self._folder.glob("*.json")):
                     self._load(path)
             except OSError as error:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pearl.documents.digest import digest
+from pearl.plugins.files import make_private
 from pearl.plugins.persistence import WriteLock, sync_folder
 from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder
 from pearl.retrieval.texts import flat
@@ -159,7 +160,7 @@ class IndexFolder:
 
     def lock(self) -> WriteLock:
         """The lock of writers; makes the folder."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self.path)
         return WriteLock(self.path / "lock", "name a local disk with --at", LOCK_PATIENCE_S)
 
     def read(self) -> State | None:

@@ -25,6 +25,7 @@ from pearl.documents.digest import digest
 from pearl.documents.passages import Stem
 from pearl.documents.readers import OPTIONS
 from pearl.errors import DataError, StoreError
+from pearl.errors.privacy import is_private
 from pearl.plugins.files import content_cache
 from pearl.plugins.persistence import WriteLock
 from pearl.plugins.version import __version__
@@ -138,7 +139,9 @@ def open_state(
     else:
         if folder is None:
             notes.append("the index has no folder: it is built again each time")
-        with TemporaryDirectory(prefix="pearl-index-") as name:  # mapped files outlive it
+        # Mapped files outlive it. In a private run they lie in memory where the system allows it.
+        place = "/dev/shm" if is_private() and os.access("/dev/shm", os.W_OK) else None
+        with TemporaryDirectory(prefix="pearl-index-", dir=place) as name:
             folder = IndexFolder(Path(name), {})
             state, changes = update(folder, None)
     seconds = time.monotonic() - began

@@ -22,7 +22,7 @@ from pearl.errors import StoreError, did_you_mean
 from pearl.errors.escaping import json_bytes
 from pearl.errors.privacy import is_encrypted
 from pearl.llm import Completion, Usage
-from pearl.plugins.files import why_unsafe
+from pearl.plugins.files import make_private, why_unsafe
 from pearl.plugins.persistence import (
     FAILURES,
     Lease,
@@ -239,7 +239,7 @@ class Store:
                     cls._opened(folder, path).close()  # which converts it
                     connection = open_existing(path)
                 return cls(folder, connection, None)
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(folder)
             return cls._opened(folder, path)
         except FAILURES as error:
             raise to_store_error(error, path) from None
