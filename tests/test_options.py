@@ -120,7 +120,7 @@ OF_EVERY_CALL = {"timeout_s", "requests_per_minute", "tokens_per_minute"}
 OF_SEARCH = {"ranker", "embeddings", "reranker", "reranker_url"}
 """`tests/plugins/test_foreign.py` and `tests/cli/test_corpora.py` show what they do."""
 
-ASKING_FOR_NO_REPLY = {"doctor"}
+ASKING_FOR_NO_REPLY = {"mcp", "doctor"}
 
 OF_TABLES = {"sql_engine"}
 """`tests/interpreter/test_table_steps.py` shows what it does."""

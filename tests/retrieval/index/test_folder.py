@@ -145,7 +145,7 @@ def test_without_a_folder_the_index_is_built_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "corpus", FILES)
-    monkeypatch.setattr(updating, "cache_file", lambda _: None)
+    monkeypatch.setattr(updating, "content_cache", lambda _: None)
     index = Index.open(tmp_path / "corpus")
     assert index.notes == ("the index has no folder: it is built again each time",)
     assert_same(index, Index.open(tmp_path / "corpus", at=tmp_path / "at"))
