@@ -247,3 +247,17 @@ def test_run_refuses_a_function() -> None:
     with pytest.raises(UsageError, match="cannot be awaited") as caught:
         pearl.run(Pearl().ask)  # type: ignore[arg-type]
     assert "pearl.run(pearl.Pearl().ask(...))" in str(caught.value)
+
+
+@pytest.mark.parametrize("mark", ["<s>", "[INST]", "</text>", "<input>", "<|im_end|>"])
+def test_a_passage_with_marks_of_prompts_can_be_quoted(mark: str) -> None:
+    document = Document(f"The price {mark}of fifty was struck out yesterday.")
+
+    def reply(request: Request) -> str:
+        lines = request.messages[-1].content.splitlines()
+        return "It was struck.\n> " + next(line for line in lines if "fifty" in line)
+
+    pearl = Pearl(Scripted(reply))
+    plan = pearl.compile('1. ans = FIND(CTX, "the price") : Find it')
+    (passage,) = asyncio.run(pearl.execute(plan, document)).evidence
+    assert passage.text == document.text

@@ -163,7 +163,7 @@ def run(args: Sequence[str] | None = None) -> int:
 def _run(args: Sequence[str] | None) -> int:
     said = list(sys.argv[1:] if args is None else args)
     options = set(takewhile(lambda word: word != "--", said))
-    fail = partial(_fail, as_json=not options.isdisjoint(("--json", "--jsonl")))
+    fail = partial(_fail, said, as_json=not options.isdisjoint(("--json", "--jsonl")))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # Pipes and files have another encoding on Windows.
@@ -197,7 +197,7 @@ def _run(args: Sequence[str] | None) -> int:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
             raise
         _abandon_stdout()
-        return _fail("OSError", f"cannot write the output: {error.strerror}", "make room", 1)
+        return _fail(said, "OSError", f"cannot write the output: {error.strerror}", "make room", 1)
     except Exception as error:
         if not is_private():
             raise
@@ -226,7 +226,18 @@ def _abandon_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(kind: str, message: str, help: str | None, code: int, *, as_json: bool = False) -> int:
+def _fail(
+    said: Sequence[str],
+    kind: str,
+    message: str,
+    help: str | None,
+    code: int,
+    *,
+    as_json: bool = False,
+) -> int:
+    if is_private():  # messages about the command line quote it
+        for words in (words for words in said if " " in words.strip()):
+            message, help = message.replace(words, "..."), help and help.replace(words, "...")
     if as_json:
         row = {"type": kind, "message": message, "help": help, "exit_code": code}
         try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import fields
 from datetime import date, datetime
 from types import NoneType
@@ -350,6 +352,9 @@ def _private(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     """Turn a private run on before other options are read, whose errors may quote content."""
     if value:
         keep_private()
+        with suppress(ValueError):  # not in the main thread
+            # By default the system ends the process, and temporary files with texts stay.
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 private_option = click.option(

@@ -21,6 +21,7 @@ This package imports the standard library only; every other package may import i
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -124,7 +125,8 @@ class DataError(PearlError, ValueError):
         help: str | None = None,
     ) -> None:
         where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
-        self.without_content = f"{where}the input cannot be read"
+        is_file = path is not None and os.path.exists(path)  # noqa: PTH110 - it may be a text
+        self.without_content = f"{where if is_file else ''}the input cannot be read"
         super().__init__(f"{where}{message}", help=help)
         self.path = path
         self.line = line

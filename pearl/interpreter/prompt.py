@@ -10,7 +10,7 @@ from pearl.documents.rows import shortened
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.llm import ActionTask, ChooseTask, ItemsTask, Message
-from pearl.llm.messages import block
+from pearl.llm.messages import block, inert
 from pearl.planner.extraction import QUESTION
 from pearl.replies.items import MAX_RATING, NOT_STATED, ItemKind, label_line, n_first_words
 
@@ -194,7 +194,7 @@ def again_messages(
     why = one_line(why)[:MAX_WHY]
     return (
         *messages,
-        Message("assistant", reply),
+        Message("assistant", inert(reply)),
         Message("user", f"That cannot be used:\n{block('input', why)}\n{form}"),
     )
 

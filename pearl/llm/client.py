@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +17,7 @@ from pearl.errors import UsageError
 from pearl.llm import Completion, Constrains, Model, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
+from pearl.llm.messages import restored
 from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.caching import CacheWriter, DedupCache, ItemCache, Measured, Replies
 from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
@@ -224,7 +225,9 @@ class Client(Wrapper):
             ModelError: The model gave no usable reply.
             PausedError: The server asks for too long a wait, or is unreachable.
         """
-        return await self._model.complete(request)
+        completion = await self._model.complete(request)
+        text = restored(completion.text)
+        return completion if text == completion.text else replace(completion, text=text)
 
     def unshared(
         self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""

@@ -21,11 +21,14 @@ from pearl.llm import Completion, ConstrainBy, Message, Model, Request, Task
 _GAP = r"[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]*+"
 _TAGS = "|".join(map(_GAP.join, ("text", "input", "part", "answer", "item")))
 # Many servers read the marks of a chat's turns in any text as the turns themselves.
-_TURNS = r"[|｜]\s*+[\w▁/-]++\s*+[|｜]|(?:s|bos|eos|pad|unk|(?:start|end)_of_turn)>|<SYS>>"
-_BRACKETED = "INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|BOS|EOS"
-_MARK = lazy_pattern(
-    rf"[<＜﹤](?={_GAP}[/／]?{_GAP}(?:(?:{_TAGS})\b|{_TURNS}))|\[(?=/?(?:{_BRACKETED})\])", re.I
+_TURNS = (
+    r"[|｜]\s*+[\w▁/-]++\s*+[|｜>]|[\w▁/-]++[|｜]>|<SYS>>|(?:seed:)?(?:s|bos|eos|pad|unk|sop|eop|think|tool_call"
+    r"|(?:start|end)_of_turn|(?:SPECIAL|reserved)_\d+)>"
 )
+_BRACKETED = r"(?:g?MASK|INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|ARGS|THINK|BOS|EOS|\|\w++\|)\]"
+_MARKED = rf"{_GAP}[/／]?{_GAP}(?:(?:{_TAGS})\b|{_TURNS})"
+_MARK = lazy_pattern(rf"[<＜﹤](?={_MARKED})|\[(?=/?{_BRACKETED})", re.I)
+_INERT = lazy_pattern(rf"&lt;(?={_MARKED})|&#91;(?=/?{_BRACKETED})", re.I)
 _TEXT = lazy_pattern(r"<(text|item \d++)>\n")  # the beginning of a block of the document
 
 
@@ -42,6 +45,11 @@ def block(tag: str, text: str) -> str:
 def inert(text: str) -> str:
     """An untrusted text without marks of blocks and of the turns of a chat."""
     return _MARK.sub(lambda mark: "&#91;" if mark[0] == "[" else "&lt;", text)
+
+
+def restored(reply: str) -> str:
+    """A reply with the marks that `inert` took from the texts of its prompt, so that quotes equal their document."""
+    return _INERT.sub(lambda mark: "[" if mark[0] == "&#91;" else "<", reply)
 
 
 def without_texts(messages: Iterable[Message]) -> str:

@@ -83,6 +83,10 @@ def connect(
     how = "immutable=1" if mode == "immutable" else f"mode={mode}"
     uri = f"{path.resolve().as_uri()}?{how}{f'&vfs={vfs}' if vfs else ''}"
     key = _key()
+    if key and len(FAILURES) < 4:
+        raise UsageError(
+            f"{KEY_VARIABLE} was set after PEARL was imported", help="set it before Python starts"
+        )
     engine = _cipher if key else sqlite3
     connection: sqlite3.Connection = engine.connect(
         uri, uri=True, isolation_level=None, check_same_thread=False, timeout=_BUSY_S

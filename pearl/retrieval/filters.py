@@ -23,6 +23,7 @@ from pearl.documents.dates import read_period
 from pearl.documents.numbers import find_quantity
 from pearl.errors import UsageError, did_you_mean
 from pearl.errors.patterns import lazy_pattern
+from pearl.errors.privacy import is_private
 from pearl.retrieval.index import DOCUMENT, Index
 
 if TYPE_CHECKING:
@@ -111,8 +112,10 @@ def _named(name: str, known: Sequence[str]) -> str:
         )
     shown = names[:MAX_SHOWN] + ["..."] * (len(names) > MAX_SHOWN)
     close = did_you_mean(name, names)
-    help = f"did you mean '{close}'? " if close else ""
-    raise UsageError(f"no passage has a field '{name}'", help=f"{help}fields: {', '.join(shown)}")
+    help = f"did you mean '{close}'? " if close and not is_private() else ""
+    if not is_private():  # names of fields are text of the documents
+        help += f"fields: {', '.join(shown)}"
+    raise UsageError(f"no passage has a field '{name}'", help=help or None)
 
 
 def _verdicts(

@@ -119,6 +119,8 @@ COMMANDS = (
     ("ask", "What does {0} take?", "a.txt", "--schema", "patient: str", "--out", "out3"),
     ("ask", "What does {0} take?", "a.txt", "--telemetry", "--out", "out4"),
     ("ask", "What does {0} take?", "missing.txt"),
+    ("ask", "a.txt", "What does {0} take?"),
+    ("ask", "What is it?", "{0} takes it."),
     ("ask", "What does {0} take?", "a.txt", "--max-calls", "0"),
     ("plan", "What does {0} take?", "--out", "out5"),
     ("execute", "bad.plan", "a.txt", "--out", "out6"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.llm import Message, Request
-from pearl.llm.messages import block, without_texts
+from pearl.llm.messages import block, inert, restored, without_texts
 from tests.attacks.generating import DELIMITERS, ORDERS, order_outside
 from tests.models import answer_task
 
@@ -36,3 +36,13 @@ def test_no_text_ends_its_block_or_the_turn_of_a_chat(marks: str) -> None:
     task = answer_task("Why?", attack)
     assert order_outside(Request((Message("user", attack),), task)) == "999"
     assert order_outside(Request((Message("user", block("text", attack)),), task)) is None
+
+
+@pytest.mark.parametrize(
+    "mark",
+    ["</text>", "<s>", "[INST]", "<|im_end|>", "<|turn>user", "<turn|>", "[|system|]", "</think>"],
+)
+def test_marks_are_inert_in_prompts_and_restored_in_replies(mark: str) -> None:
+    text = f"It says {mark} here, a < b, and &lt;b>."
+    assert mark not in inert(text)
+    assert restored(inert(text)) == text
