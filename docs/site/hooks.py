@@ -17,6 +17,7 @@ PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security_policy.md",
     "experiments/README.md": "experiments.md",
 }
 """Files of the project that are pages of the site."""
