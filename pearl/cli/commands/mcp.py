@@ -84,31 +84,20 @@ def command(folders: tuple[str, ...], **options: Any) -> int:
 
 
 def _tools(folders: Sequence[str], options: dict[str, Any], store: Store | None) -> Tools:
-    """The tools, whose calls share one budget."""
-    from pearl.llm.client import Client
-    from pearl.llm.middleware.budget import Budget
+    """The tools, whose calls share the budget of one session."""
+    from pearl.cli.work import new_session
     from pearl.llm.prices import read_prices
-    from pearl.runs.session import Session
 
     pearl = new_pearl(options)
-    own, minutes = pearl.client, options["max_time"]
-    price = options["price"] or read_prices(options["prices"]).of(own.name)
-    limits = {
-        "max_cost_usd": options["max_cost"], "max_tokens": options["max_tokens"],
-        "max_calls": options["max_calls"], "max_time_s": minutes,
-    }  # fmt: skip
-    if not any(limit is not None for limit in limits.values()):
-        limits |= {"max_calls": DEFAULT_CALLS, "max_cost_usd": DEFAULT_USD if price else None}
+    limits = ("max_cost", "max_tokens", "max_calls", "max_time")
+    if all(options[limit] is None for limit in limits):
+        price = options["price"] or read_prices(options["prices"]).of(pearl.client.name)
+        options |= {"max_calls": DEFAULT_CALLS, "max_cost": DEFAULT_USD if price else None}
         notice(
             f"at most {DEFAULT_CALLS} calls" + (f" and {DEFAULT_USD:g} US dollar" if price else "")
         )
-    budget = Budget(own.counter, price=price, **limits)
-    client = Client(
-        own.settings, model=own.model, counter=own.counter, replies=store, budget=budget
-    )
-    pearl = pearl.asking(client)
-    session = Session(pearl, store=store, keeps_rows=False, price=price)
-    return Tools(pearl, session, folders, options)
+    session = new_session(pearl, options, store, keeps_rows=False)
+    return Tools(session.equipped(), session, folders, options)
 
 
 async def _serve(tools: Tools, options: dict[str, Any]) -> None:
