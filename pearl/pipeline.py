@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
@@ -32,7 +32,7 @@ from pearl.interpreter.context import (
 from pearl.interpreter.execution import answer_by, answer_plan, check_document, direct_plan
 from pearl.interpreter.searchers import new_searcher
 from pearl.llm import Model
-from pearl.llm.client import Client, ClientSettings, as_client
+from pearl.llm.client import Client, ClientSettings, Role, as_client, clients_by_role
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.wrappers import ProgressListener
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 CLIENT_SETTINGS = {field.name for field in fields(ClientSettings)} - {"model"}
 _OF_CLIENT = {"model", *CLIENT_SETTINGS} - {"embeddings"}
+_ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class Pearl:
@@ -64,7 +65,7 @@ class Pearl:
     Args:
         model: The name of a model (`extractive`: no network, quotes passages; `openai:NAME`, ...), a
             `Model`, a `Client`, or an official client: `openai.AsyncOpenAI` with `model_name`, or
-            `AsyncAzureOpenAI`.
+            `AsyncAzureOpenAI`; or the clients of another `Pearl` by role.
         library: An action library in place of the domain's: a name, a file, or a library.
         searcher: A searcher in place of `ranker`, `embeddings` and `reranker`; `aclose` does not close it.
         replies: As in `Client`.
@@ -72,10 +73,11 @@ class Pearl:
         private: Leave text of documents, questions and replies out of errors, spans and caches, in the
             whole process from now on.
         settings: Fields of `pearl.settings.Settings`, as `domain` or `context`, and of
-            `ClientSettings`, as `attempts` or `seed`.
+            `ClientSettings`, as `attempts` or `seed`. The models of roles may also be a `Model` or a `Client`.
 
     Attributes:
         client: The client of the model.
+        clients: The client of each role; `escalate` only if there is such a model.
         limits: Limits of the calls that read a document.
         settings: The settings that are not the client's.
         library: The action library.
@@ -104,7 +106,7 @@ class Pearl:
 
     def __init__(
         self,
-        model: str | Model | AsyncOpenAI = "extractive",
+        model: str | Model | AsyncOpenAI | Mapping[Role, Client] = "extractive",
         *,
         library: str | Path | ActionLibrary | None = None,
         searcher: Searcher | None = None,
@@ -120,9 +122,16 @@ class Pearl:
             raise UsageError(f"unknown setting '{name}'", help=suggest(name, known, "settings"))
         client_settings = {name: settings[name] for name in settings.keys() & CLIENT_SETTINGS}
         chosen = Settings(**{name: settings[name] for name in settings.keys() & set(SETTINGS)})
-        if isinstance(model, Client):
+        if isinstance(model, Client | Mapping):
             client_settings.pop("embeddings", None)
-        self.client = as_client(model, client_settings, replies=replies, budget=budget)
+        if isinstance(model, Mapping):
+            self.clients = dict(model)
+        else:
+            main = as_client(model, client_settings, replies=replies, budget=budget)
+            self.clients = clients_by_role(
+                main, {role: getattr(chosen, f"{role}_model") for role in _ROLES if role != "main"}
+            )
+        self.client = self.clients["main"]
         self._is_own_searcher = searcher is None
         self.embeddings, self.reranker = chosen.embeddings, chosen.reranker
         self.searcher = searcher or new_searcher(
@@ -133,10 +142,11 @@ class Pearl:
         self.domain_name = chosen.domain
         self.domain = load_domain(chosen.domain)
         self.library = load_library(self.domain.library if library is None else library)
-        shown = profile_for(self.client, chosen.profile, self.client.window)
+        planner = self.clients["planner"]
         self.material = PlannerMaterial(
-            self.library, chosen.examples or self.domain.examples, chosen.nearest, shown
-        )
+            self.library, chosen.examples or self.domain.examples, chosen.nearest,
+            profile_for(planner, chosen.profile, planner.window),
+        )  # fmt: skip
         self.actions = self.material.actions
         if chosen.as_of is None and self.domain.is_dated:
             # One date for all questions: a resumed run keeps its own.
@@ -147,7 +157,7 @@ class Pearl:
         }
         is_routed = self.domain.is_routed if chosen.route is None else chosen.route
         planning = PlannerSettings(**values_for(PlannerSettings, chosen), is_routed=is_routed)
-        self.planner = Planner(self.client, self.material, planning)
+        self.planner = Planner(planner, self.material, planning)
         self.fallback = chosen.fallback
         self.limits = ContextLimits(
             self.client.counter,
@@ -155,7 +165,9 @@ class Pearl:
             is_strict_rows=chosen.strict_items,
             is_constrained=self.client.reply_fallback.level.by is not None,
             is_apart=self.domain.is_apart if chosen.apart is None else chosen.apart,
-            usual_reply_tokens=self.material.profile.reading_tokens,
+            usual_reply_tokens=profile_for(
+                self.client, chosen.profile, self.client.window
+            ).reading_tokens,
             **{
                 **values_for(ContextLimits, chosen),
                 "strategy": chosen.context,
@@ -165,8 +177,8 @@ class Pearl:
         )
         drawn = self.client.settings
         self.draws = Draws(chosen.n_plans, drawn.seed, drawn.temperature)
-        self._asked: Model = self.client
-        self._items = self.client.items
+        self._asked: dict[Role, Model] = {**self.clients}
+        self._is_shared = True
 
     async def __aenter__(self) -> Self:
         return self
@@ -178,7 +190,8 @@ class Pearl:
         """Close the connections of the model and the searcher."""
         if self._is_own_searcher:
             await self.searcher.aclose()
-        await self.client.aclose()
+        for client in set(self.clients.values()):
+            await client.aclose()
 
     def card(self, document: Document) -> str:
         """The card of a document for the planner; "" for none."""
@@ -211,7 +224,7 @@ class Pearl:
         """
         understood = await self.understand(question, history=history, trace=trace)
         plan = await self.planner.write(
-            understood.planned, self.calls(trace),
+            understood.planned, self.calls(trace, "planner"),
             card=card, kind=kind, rejected=rejected, trace=trace,
         )  # fmt: skip
         return understood.filled(plan)
@@ -225,7 +238,7 @@ class Pearl:
             UsageError: The question is blank.
             ModelError: The model gave no usable reply.
         """
-        return await self.planner.understand(question, self.calls(trace), history, trace)
+        return await self.planner.understand(question, self.calls(trace, "planner"), history, trace)
 
     def compile(self, text: str, *, question: str | None = None) -> CheckedPlan:
         """Parse and check the text of a plan; line breaks around it are ignored.
@@ -327,7 +340,7 @@ class Pearl:
     ) -> Answer:  # fmt: skip
         try:
             plans = await self.planner.write_several(
-                understood.planned, self.calls, self.draws, trace,
+                understood.planned, partial(self.calls, role="planner"), self.draws, trace,
                 card=card, kind=document.kind,
             )  # fmt: skip
         except PlanningError as error:
@@ -438,9 +451,15 @@ class Pearl:
             )  # fmt: skip
 
     def asking(self, client: Client) -> Pearl:
-        """A `Pearl` with the same settings and another client; it shares no plans."""
+        """A `Pearl` with the same settings and models, and another main client; it shares no plans."""
+        clients = self.clients
+        if client is not self.client:
+            others = {r: c for r, c in clients.items() if r != "main"}
+            clients = clients_by_role(
+                client, {r: None if c is self.client else c for r, c in others.items()}
+            )
         return Pearl(
-            client, **{**self.settings, "library": self.library, "searcher": self.searcher}
+            clients, **{**self.settings, "library": self.library, "searcher": self.searcher}
         )
 
     def unshared(
@@ -455,13 +474,17 @@ class Pearl:
         """
         other = self.asking(self.client)
         other.draws = Draws(self.draws.n, seed, temperature)
-        other._asked = self.client.unshared(seed, temperature, scope=scope)
-        other._items = None
+        other._asked = {
+            role: client.unshared(seed, temperature, scope=scope)
+            for role, client in self.clients.items()
+        }
+        other._is_shared = False
         return other
 
-    def calls(self, trace: Trace | None = None) -> Model:
-        """The model; the trace receives waits and progress of its calls."""
-        return self._asked if trace is None else ProgressListener(self._asked, trace.progressed)
+    def calls(self, trace: Trace | None = None, role: Role = "main") -> Model:
+        """The model of a role; the trace receives waits and progress of its calls."""
+        asked = self._asked[role]
+        return asked if trace is None else ProgressListener(asked, trace.progressed)
 
     async def _run(
         self, checked: CheckedPlan, document: Document, limits: ContextLimits,
@@ -471,6 +494,7 @@ class Pearl:
         with self.client.breaker.running(), reported_as_budget(token_budget):
             return await answer_plan(
                 checked, document, self.calls(trace), limits,
-                method=method, fallback=self.client.reply_fallback, items=self._items,
+                method=method, fallback=self.client.reply_fallback,
+                items=self.client.items if self._is_shared else None,
                 searcher=self.searcher, trace=trace,
             )  # fmt: skip

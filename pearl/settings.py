@@ -105,7 +105,7 @@ class Places:
         _MODEL, "calling", metavar="BACKEND[:NAME]", completes="pearl.llm.backends", set_by="trusted", is_first=True,
     )] = "extractive"
     base_url: Annotated[Text | None, Setting(
-        "Server of the model [default: $OPENAI_BASE_URL, then OpenAI; of ollama: $OLLAMA_HOST, then this "
+        "Server of --model [default: $OPENAI_BASE_URL, then OpenAI; of ollama: $OLLAMA_HOST, then this "
         "machine].",
         _MODEL, "calling", metavar="URL", set_by="trusted", is_first=True,
     )] = None
@@ -161,6 +161,18 @@ class Deciding:
     """Settings that affect results: runs that differ in one of them are different runs."""
 
     # fmt: off
+    planner_model: Annotated[Text | None, Setting(
+        "Model that writes plans [default: --model].",
+        _MODEL, "planning", metavar="BACKEND:NAME", completes="pearl.llm.backends", set_by="trusted",
+    )] = None
+    rows_model: Annotated[Text | None, Setting(
+        "Model that reads single rows, as for FILTER [default: --model].",
+        _MODEL, "reading", metavar="BACKEND:NAME", completes="pearl.llm.backends", set_by="trusted",
+    )] = None
+    escalate_model: Annotated[Text | None, Setting(
+        "Model for rows and fields that stay undecided, and for no others [default: none].",
+        _MODEL, "reading", metavar="BACKEND:NAME", completes="pearl.llm.backends", set_by="trusted",
+    )] = None
     window: Annotated[int | None, Setting(
         "Context window of the model [default: the server's, a known model's, else 128000].",
         _MODEL, "calling", metavar="TOKENS", least=1,

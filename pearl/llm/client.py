@@ -10,23 +10,26 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pearl.documents.tokens import Counter
 from pearl.errors import UsageError
 from pearl.llm import Completion, Constrains, Model, Request
-from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.backends import ModelSettings, create_model, own_key_variable
 from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
 from pearl.llm.messages import restored
 from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.caching import CacheWriter, DedupCache, ItemCache, Measured, Replies
 from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
-from pearl.llm.middleware.rate import Limited
+from pearl.llm.middleware.rate import Limited, LimitedBy
 from pearl.llm.middleware.retry import DEADLINE_S, CircuitBreaker, Retrying
 from pearl.llm.middleware.wrappers import AttemptReporter, ReplyGuard, Sampling, Wrapper
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+Role = Literal["planner", "main", "rows", "escalate"]
+"""What a model of a run is asked for: plans; steps; each row; rows and fields that stay undecided."""
 
 Layer = Callable[[Model], Model]
 """Wraps the model that it is given."""
@@ -122,6 +125,7 @@ class Client(Wrapper):
         budget: Limits of spending; None for none.
         collecting: Middleware that collects calls, as for batches, in place of the prefix warm-up.
         breaker: The circuit breaker of the run.
+        limiter: The layer with the limits of another client of the same server, to share them.
 
     Attributes:
         settings: Its settings.
@@ -156,6 +160,7 @@ class Client(Wrapper):
         budget: Budget | None = None,
         collecting: Layer | None = None,
         breaker: CircuitBreaker | None = None,
+        limiter: Limited | None = None,
     ) -> None:
         self.settings = settings = settings or ClientSettings()
         self.model = model = model or settings.create_model()
@@ -189,7 +194,9 @@ class Client(Wrapper):
             partial(DedupCache, replies=replies) if reads and settings.is_shared else None,
             # Calls that wait for the server's cache, or for a batch, do not occupy a slot either.
             collecting or (warm_up if reads else None),
-            partial(
+            partial(LimitedBy, limiter=limiter)
+            if limiter is not None
+            else partial(
                 Limited,
                 n=settings.concurrency,
                 requests_per_minute=settings.requests_per_minute,
@@ -209,7 +216,7 @@ class Client(Wrapper):
         for layer in filter(None, reversed(order)):
             layers.insert(0, layer(layers[0] if layers else model))
         self.layers = tuple(layers)
-        self.limiter = next(layer for layer in layers if isinstance(layer, Limited))
+        self.limiter = limiter or next(layer for layer in layers if isinstance(layer, Limited))
         super().__init__(layers[0])
 
     @property
@@ -272,6 +279,50 @@ def as_client(
     if settings or replies or budget:
         raise UsageError("a Client already has settings", help="pass them to the Client")
     return model
+
+
+def clients_by_role(
+    main: Client, models: Mapping[Role, str | Model | Client | None]
+) -> dict[Role, Client]:
+    """The clients of a run; without a model, a role has the main client, and `escalate` has none.
+
+    They share the replies, the budget and the breaker of the main client, and the limits of each
+    server. The address, the key and the kind of the main client's server are used for its backend only.
+    """
+    clients: dict[Role, Client] = {"main": main}
+    for role, model in models.items():
+        if model is None:
+            if role != "escalate":
+                clients[role] = main
+            continue
+        given = model if isinstance(model, Client) else None
+        settings = given.settings if given else _role_settings(main.settings, model)
+        beside = [c for c in clients.values() if _server(c.settings) == _server(settings)]
+        same = next((c for c in beside if c.settings.model == settings.model), None)
+        clients[role] = same or Client(
+            settings,
+            model=given.model if given else None,
+            counter=given.counter if given else None,
+            replies=main.replies,
+            budget=main.budget,
+            breaker=main.breaker,
+            limiter=beside[0].limiter if beside else None,
+        )
+    return clients
+
+
+def _server(settings: ClientSettings) -> object:
+    """What is equal for models of one server."""
+    name = settings.model
+    return (name.partition(":")[0], settings.base_url) if isinstance(name, str) else name
+
+
+def _role_settings(main: ClientSettings, model: str | Model) -> ClientSettings:
+    settings = replace(main, model=model, window=None, model_name=None)
+    if _server(settings) == _server(main):
+        return settings
+    key = own_key_variable(model) if isinstance(model, str) else None
+    return replace(settings, base_url=None, server=None, api_key_env=key)
 
 
 def _sampling(seed: int | None, temperature: float | None) -> Layer | None:

@@ -292,12 +292,11 @@ class Forecaster:
         if not self._is_new(digest(["question", question, card, kind])):
             return
         # With a grammar or a schema, new actions and steps are two replies.
-        is_held = pearl.client.settings.constrain != "off"
+        planner = pearl.clients["planner"]
+        is_held = planner.settings.constrain != "off"
         is_short = not profile.is_explained
         n_phases = (
-            2
-            if not is_short and is_held and pearl.client.constrains.by & {"grammar", "json"}
-            else 1
+            2 if not is_short and is_held and planner.constrains.by & {"grammar", "json"} else 1
         )
         first = pearl.limits.counter.count("\n\n".join(message.content for message in messages))
         most = n_phases * (1 + pearl.planner.settings.max_repairs)
@@ -305,9 +304,7 @@ class Forecaster:
             pearl.material.actions_for(kind)
         )
         if is_routed:
-            self._route(
-                question, shown, n_levels=2 if is_held and pearl.client.constrains.by else 1
-            )
+            self._route(question, shown, n_levels=2 if is_held and planner.constrains.by else 1)
         # Parts, rules or an example may give the plan without a call.
         least = 0 if is_routed or pearl.planner.is_together else 1
         is_exact = most == least == 1
@@ -322,7 +319,7 @@ class Forecaster:
         )  # fmt: skip
         for _ in range(pearl.draws.n):  # the prompt of all plans of a question is the same
             self._named(PLANNING).add(costs, 0)
-        if pearl.planner.is_together and pearl.client.constrains.likelihoods:
+        if pearl.planner.is_together and planner.constrains.likelihoods:
             n = Range(0, N_RATINGS)  # candidates may agree; the reply of a rating is one token
             self._named(CHOOSING).add(StepCosts(n, Range(0, None), n, n), 0)
 

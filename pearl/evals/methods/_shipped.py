@@ -128,7 +128,7 @@ async def _unexecuted(
     question = await standalone(pearl, sample, trace)
     card = pearl.card(document)
     checked = await pearl.planner.write(
-        question, pearl.calls(trace), card=card, kind=document.kind, trace=trace
+        question, pearl.calls(trace, "planner"), card=card, kind=document.kind, trace=trace
     )
     steps = " ".join(line for line in print_plan(checked.plan).splitlines() if line[:1].isdigit())
     asked = f"{question} Answer by these steps, and say only what the last one gives: {steps}"
@@ -164,7 +164,9 @@ async def _with_drafts(pearl: Pearl, trace: Trace) -> Pearl:
 
     async def draft(question: str) -> Example | None:
         try:
-            checked = await other.planner.write(question, other.calls(trace), trace=trace)
+            checked = await other.planner.write(
+                question, other.calls(trace, "planner"), trace=trace
+            )
         except PlanningError:
             return None
         return Example(question, checked.plan)

@@ -36,6 +36,7 @@ __all__ = [
     "create_model",
     "default_key_variable",
     "description_of",
+    "own_key_variable",
 ]
 
 
@@ -141,6 +142,13 @@ def default_key_variable(spec: str, url: str) -> str | None:
     """
     variable = _optional(spec, "key_variable")
     return None if variable is None else str(variable(url, is_named=False))
+
+
+def own_key_variable(spec: str) -> str | None:
+    """The environment variable of the backend's own key; None if it has none, or it is not set."""
+    abilities = abilities_of(spec)
+    variable = abilities.key if abilities else _optional(spec, "key")
+    return variable if variable and os.environ.get(variable, "").strip() else None
 
 
 def _optional(spec: str, name: str) -> Any:

@@ -387,6 +387,10 @@ class Limited(Wrapper):
 
     async def complete(self, request: Request) -> Completion:
         """Send one request when the limits allow it."""
+        return await self.send(self._model, request)
+
+    async def send(self, model: Model, request: Request) -> Completion:
+        """Send one request to a model of the same server when the limits allow it."""
         queue = self._queue
         if queue is None or queue.loop is not asyncio.get_running_loop():
             queue = self._queue = _Queue(self)
@@ -394,9 +398,9 @@ class Limited(Wrapper):
         sent = await queue.turn(cost)
         is_refused = is_success = False
         try:
-            completion = await self._model.complete(request)
+            completion = await model.complete(request)
             is_success = True
-            self.breaker.answered()
+            self.breaker.answered(self)
             if self._tokens:
                 self._tokens.spend(completion.usage.n_tokens - cost)
             return completion
@@ -447,13 +451,25 @@ class Limited(Wrapper):
         now = monotonic()
         ends_run = fatal_error(error)
         if error.kind in ("transport", "deadline"):
-            pause_s, gives_up = self.breaker.unanswered(error, now)
+            pause_s, gives_up = self.breaker.unanswered(error, now, self)
             self._paused_until = max(self._paused_until, now + pause_s)
             ends_run = ends_run or gives_up
         else:
-            self.breaker.answered()
+            self.breaker.answered(self)
         if ends_run:
             self.breaker.throw(ends_run)
             raise ends_run from None
         if error.kind == "rate_limited":
             self._learned.refuse(sent, now, error.retry_after_s or PAUSE_S)
+
+
+class LimitedBy(Wrapper):
+    """Sends calls within the limits of another model of the same server."""
+
+    def __init__(self, model: Model, limiter: Limited) -> None:
+        super().__init__(model)
+        self._limiter = limiter
+
+    async def complete(self, request: Request) -> Completion:
+        """Send one request when the limits allow it."""
+        return await self._limiter.send(self._model, request)

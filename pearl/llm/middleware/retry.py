@@ -43,8 +43,7 @@ class CircuitBreaker:
         self.error: PearlError | None = None
         self._n_running = 0
         self._waiters: set[asyncio.Future[Any]] = set()
-        self._n_silent = 0
-        self._silent_since = 0.0
+        self._silent: dict[object, tuple[int, float]] = {}  # by server
 
     def throw(self, error: PearlError) -> None:
         """Open the breaker and wake all waiters with the error; the first error is kept."""
@@ -75,22 +74,23 @@ class CircuitBreaker:
         finally:
             self._n_running -= 1
 
-    def answered(self) -> None:
-        """Record an answer of the server, even a rejection."""
-        self._n_silent = 0
+    def answered(self, server: object = None) -> None:
+        """Record an answer of a server, even a rejection."""
+        self._silent.pop(server, None)
 
-    def unanswered(self, error: ModelError, now: float) -> tuple[float, PausedError | None]:
+    def unanswered(
+        self, error: ModelError, now: float, server: object = None
+    ) -> tuple[float, PausedError | None]:
         """Record a call without an answer: the pause in seconds, and the error of an outage."""
-        if not self._n_silent:
-            self._silent_since = now
-        self._n_silent += 1
-        silent_s = now - self._silent_since
-        if self._n_silent < SILENT_CALLS:
+        n_before, since = self._silent.get(server, (0, now))
+        n, silent_s = n_before + 1, now - since
+        self._silent[server] = n, since
+        if n < SILENT_CALLS:
             return 0.0, None
         if silent_s < SILENT_S:
             return silent_s / 2, None
         return 0.0, PausedError(
-            f"{self._n_silent:,} calls in a row got no answer in {silent_s:.0f} s: {error.message}",
+            f"{n:,} calls in a row got no answer in {silent_s:.0f} s: {error.message}",
             help="run the same command again when the server answers: finished work is kept",
         )
 
