@@ -7,7 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from pearl.data.rows import Row
+from pearl.documents.digest import DigestTable
 from pearl.errors import DataError, UsageError, suggest
+
+_END = b"\xff"  # in no text of UTF-8
 
 
 def rename(
@@ -65,17 +68,19 @@ class Names:
     """
 
     def __init__(self) -> None:
-        self._lines: dict[str, int] = {}
-        self._names: dict[bytes, str] = {}  # by digest, because the texts may be long
-        self._taken: set[str] = set()
+        self._lines = DigestTable()
+        self._names = bytearray(_END)  # of all texts, each with its end
+        self._places = DigestTable()  # digest of a text → place of its name
+        self._taken = DigestTable()
 
     def claim_id(self, id: str, row: Row) -> str:
         """Register an id for a row and return it."""
-        if id in self._lines:
+        key = id.encode(errors="surrogatepass")
+        if after := self._lines[key]:  # the line + 1: 0 is none
             raise row.error(
-                f"duplicate id '{id}', first used in line {self._lines[id]}", help="use another id"
+                f"duplicate id '{id}', first used in line {after - 1}", help="use another id"
             )
-        self._lines[id] = row.line
+        self._lines.add(key, row.line + 1)
         return id
 
     def claim(self, digest: str, name: str, line: int) -> str:
@@ -86,10 +91,13 @@ class Names:
             >>> [names.claim(*row) for row in [("0a", "a", 1), ("0a", "b", 2), ("0b", "a", 3)]]
             ['a', 'a', 'a, line 3']
         """
-        key = bytes.fromhex(digest)[:16]  # 16 bytes are enough, and take half of the memory
-        if key not in self._names:
-            while name in self._taken:
-                name = f"{name}, line {line}"
-            self._taken.add(name)
-            self._names[key] = name
-        return self._names[key]
+        key = bytes.fromhex(digest)
+        if place := self._places[key]:
+            end = self._names.index(_END, place)
+            return self._names[place:end].decode(errors="surrogatepass")
+        while self._taken[name.encode(errors="surrogatepass")]:
+            name = f"{name}, line {line}"
+        self._taken.add(name.encode(errors="surrogatepass"))
+        self._places.add(key, len(self._names))
+        self._names += name.encode(errors="surrogatepass") + _END
+        return name

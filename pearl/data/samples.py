@@ -99,7 +99,7 @@ class Sample:
             return None
         document = self.document
         return (
-            partial(_given, document) if isinstance(document, Document) else partial(load, document)
+            partial(given, document) if isinstance(document, Document) else partial(load, document)
         )
 
     @property
@@ -131,5 +131,6 @@ class Sample:
         return row | {name: value for name, value in others.items() if value}
 
 
-def _given(document: Document) -> Document:
+def given(document: Document) -> Document:
+    """The document; a loader of one that is in memory."""
     return document

@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
+from pearl.data.samples import given
 from pearl.documents.document import Document, load_at_once
 from pearl.documents.document import load as load_file
 from pearl.documents.readers import reading
@@ -48,15 +49,22 @@ class Resources:
 
     async def document(self, load: Callable[[], Document]) -> Document:
         """The document that `load` returns, loaded once for units that follow one another."""
+        if isinstance(load, partial) and load.func is given:
+            # Not remembered: a key that holds its document would keep it for ever.
+            document: Document = load()
+            await off_loop(
+                len(document.text), partial(self.pearl.limits.counter.count, document.text)
+            )
+            return document
         self.n_loading += 1
         try:
             key = loader_key(load)
             if key is None:
                 return await asyncio.to_thread(self._counted, load)
-            document = self._documents.get(key)
-            if document is None:
-                document = await self._loading.do(key, lambda: self._load(key, load))
-            return document
+            known = self._documents.get(key)
+            if known is None:
+                known = await self._loading.do(key, lambda: self._load(key, load))
+            return known
         finally:
             self.n_loading -= 1
 

@@ -12,7 +12,7 @@ import inspect
 import re
 import sys
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -30,7 +30,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pearl.documents.digest import digest, text_sha256
+from pearl.documents.digest import DigestTable, digest, text_sha256
 from pearl.errors import BudgetError, PearlError, StoreError, UsageError
 from pearl.interpreter.answer import Answer
 from pearl.llm.client import Client
@@ -249,17 +249,13 @@ def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U
     # A key depends on everything that the row depends on (id, document, settings that decide results),
     # and not on the place of the unit.
     settings = digest(map(repr, sorted(fingerprint(pearl).items()))).hex()
-    n_alike: Counter[int] = (
-        Counter()
-    )  # by 8 bytes of the key, because there may be millions of units
+    n_alike = DigestTable()
     for place, unit in units:
         # A unit without a source is identified by its place, and is always run.
         source = unit.source or f"#{place}"
         key = digest((settings, type(unit).__name__, unit.id, source, *unit.depends_on))
-        short = int.from_bytes(key[:8])
-        if n := n_alike[short]:  # equal units have a row each
-            key = digest((key.hex(), str(n)))
-        n_alike[short] += 1
+        if (n := n_alike.add(key)) > 1:  # equal units have a row each
+            key = digest((key.hex(), str(n - 1)))
         yield place, unit, key
 
 

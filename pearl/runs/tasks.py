@@ -8,8 +8,8 @@ is copied to its result.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from pearl.data.columns import Names
 from pearl.data.journal import reason
 from pearl.data.rows import Row, read_file
 from pearl.data.samples import Sample
-from pearl.documents.digest import digest, text_sha256
+from pearl.documents.digest import DigestTable, digest, text_sha256
 from pearl.documents.document import (
     Document,
     file_source,
@@ -255,9 +255,9 @@ class DocumentTasks:
         self._read = read
         self._plan = plan
         self.left_out: list[DataError] = []
-        self._n_samples: Counter[Hashable] = Counter()
+        self._n_samples = DigestTable()
         self._n_failing = 0
-        lengths: dict[Hashable, int] = {}
+        lengths: dict[bytes, int] = {}
         for sample in read():
             if isinstance(sample, DataError) or sample.document is None:
                 if n_longest is None:
@@ -268,13 +268,12 @@ class DocumentTasks:
                     self.left_out.append(DataError(f"sample '{sample.id}' has no document"))
                 continue
             key = _document_key(sample.document)
-            if n_longest is not None and key not in self._n_samples:
+            if self._n_samples.add(key) == 1 and n_longest is not None:
                 try:
                     lengths[key] = len(sample.load().text)
                 except DataError as error:
                     self.left_out.append(error)
-            self._n_samples[key] += 1
-        self._longest: list[Hashable] | None = None
+        self._longest: list[bytes] | None = None
         if n_longest is not None:
             self._longest = sorted(lengths, key=lambda key: -lengths[key])[:n_longest]
 
@@ -289,29 +288,28 @@ class DocumentTasks:
         longest = {key: task for key, task in self._tasks() if key in self._longest}
         return (longest[key] for key in self._longest if key in longest)
 
-    def _tasks(self) -> Iterator[tuple[Hashable, Task]]:
-        seen: set[Hashable] = set()
+    def _tasks(self) -> Iterator[tuple[bytes, Task]]:
+        seen = DigestTable()
         for sample in self._read():
             if isinstance(sample, DataError):
-                yield None, Task(str(sample.line), problem=sample)
+                yield b"", Task(str(sample.line), problem=sample)
                 continue
             if sample.document is None:
-                yield None, Task(sample.id, sample.load, plan=self._plan)
+                yield b"", Task(sample.id, sample.load, plan=self._plan)
                 continue
             key = _document_key(sample.document)
-            if key in seen:
+            if seen.add(key) > 1:
                 continue
-            seen.add(key)
             extra = _passed_on(sample.to_dict()) if self._n_samples[key] == 1 else {}
             document = sample.document
             source = file_source(document) if isinstance(document, Path) else document.digest
             name = sample.document_name
-            yield key, Task(name, sample.load, plan=self._plan, source=source, extra=extra)
+            yield key, Task(name, sample.loader, plan=self._plan, source=source, extra=extra)
 
 
-def _document_key(document: Document | Path) -> Path | bytes:
+def _document_key(document: Document | Path) -> bytes:
     """The identity of a document without its text."""
-    return document if isinstance(document, Path) else bytes.fromhex(document.digest)
+    return os.fsencode(document) if isinstance(document, Path) else bytes.fromhex(document.digest)
 
 
 def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:

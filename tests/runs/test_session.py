@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 import pearl
 from pearl import cli
+from pearl.data.domains import Source, read_samples
 from pearl.errors import BudgetError, DataError, StoreError, UsageError
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.middleware.budget import Budget
@@ -25,6 +27,7 @@ from pearl.runs.executors import Task, Unit
 from pearl.runs.resources import Resources
 from pearl.runs.session import Watcher
 from pearl.runs.store import RunSpec, Store
+from pearl.runs.tasks import DocumentTasks
 from tests.runs.store.children import await_replies
 from tests.server import Server
 
@@ -311,6 +314,27 @@ class Greeting(Unit):
 
     def row(self, result: str | None, error: Exception | None) -> dict[str, str | None]:
         return {"id": self.id, "status": "failed" if error else "answered", "answer": result}
+
+
+def test_documents_of_a_data_file_are_released(
+    folder: Path, asked: pearl.Pearl, openai_server: Server
+) -> None:
+    rows = [{"id": f"d{i}", "document": f"She left on day {i}."} for i in range(200)]
+    Path("d.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    session = pearl.Session(asked, store="runs")
+    work = DocumentTasks(lambda: read_samples("generic", Source("d.jsonl")), PLAN)
+    n_alive = 0
+
+    async def run() -> None:
+        nonlocal n_alive
+        async with aclosing(session.run(work, RunSpec(("test",), {}, {"data": "d"}))) as outcomes:
+            async for outcome in outcomes:
+                if outcome.unit.id != "d150":
+                    continue
+                n_alive = sum(isinstance(thing, pearl.Document) for thing in gc.get_objects())
+
+    pearl.run(run())
+    assert 0 < n_alive < 100
 
 
 def test_other_units_are_forecast_limited_and_resumed(
