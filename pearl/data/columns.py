@@ -30,6 +30,9 @@ def rename(
     fields = list(fields)
     for field in columns:
         _check("field", field, fields, "--column")
+    if not columns:
+        yield from rows
+        return
     sources: dict[str, list[str]] | None = None
     for row in rows:
         if isinstance(row, DataError):

@@ -12,7 +12,7 @@ from typing import Any
 
 from pearl.actions.values import Scalar
 from pearl.documents.evidence import Evidence, normalise, placed, quoted_line
-from pearl.documents.evidence.normal import NormalText
+from pearl.documents.evidence.normal import normal_text
 from pearl.documents.numbers import plain
 from pearl.documents.rows import Rows, shortened
 from pearl.dsl.graph import PlanGraph
@@ -340,9 +340,9 @@ def cited(text: str, evidence: Mapping[int, Evidence]) -> list[Piece]:
 def _within(text: str, evidence: Sequence[Evidence], numbers: Mapping[int, int]) -> Iterator[Piece]:
     """Cut a text after each passage within a sentence."""
     ends: dict[int, list[int]] = {}
-    whole = NormalText(text)
+    whole = normal_text(text)
     for passage in evidence:
-        form = NormalText(passage.text)
+        form = normal_text(passage.text)
         span = whole.find(form) if not passage.omitted else None
         if span is None or span[0] == span[1]:
             continue

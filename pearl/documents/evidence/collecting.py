@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pearl.documents.document import LOW_OCR, Document
 from pearl.documents.evidence.finding import TableRowFinder, find_quotes, quoted_line
-from pearl.documents.evidence.normal import NormalText
+from pearl.documents.evidence.normal import NormalText, normal_text
 from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
 from pearl.errors import Span
 
@@ -139,8 +139,8 @@ def collect(
                 continue
             reason: Any = quote.result
             if reason == "missing":
-                given = given or [NormalText(text) for text in reply.given]
-                needle = NormalText(quote.text)
+                given = given or [normal_text(text) for text in reply.given]
+                needle = normal_text(quote.text)
                 if any(text.find(needle) for text in given):
                     reason = "given"
             unverified.setdefault(Unverified(reply.step, quote.text, reason))
@@ -192,7 +192,7 @@ def _blocks(text: str) -> Iterator[list[str]]:
 
 
 def _form(text: str) -> str:
-    normal = NormalText(text)
+    normal = normal_text(text)
     first, last = normal.core
     return normal.text[first:last]
 

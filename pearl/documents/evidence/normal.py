@@ -18,7 +18,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
@@ -125,7 +125,7 @@ Range = tuple[int, int]  # start and end offsets in a normal form
 
 def normalise(text: str) -> str:
     """The normal form of a text, equal for all typographic variants of a wording."""
-    return NormalText(text).text
+    return normal_text(text).text
 
 
 _BLANK, _DASH, _MARK = " ", "-", "'"
@@ -204,6 +204,10 @@ _EDITS = lazy_pattern(
 )
 _EDITS_OR_CLUSTERS = lazy_pattern(rf"[^ zmn-][mn]+|{_EDITS.pattern}", re.VERBOSE)
 """Matches, in a string of kinds, every place where the normal form may differ in length."""
+
+
+SHORT = 2_000
+"""Maximum characters of a text whose normal form is cached."""
 
 
 class NormalText:
@@ -350,3 +354,11 @@ class NormalText:
 
     def _piece(self, at: int) -> int:
         return bisect_right(self._normals, at) - 1
+
+
+_of_short_text = lru_cache(256)(NormalText)
+
+
+def normal_text(text: str) -> NormalText:
+    """The normal form of a text; those of short texts are cached, because a quote is compared many times."""
+    return _of_short_text(text) if len(text) <= SHORT else NormalText(text)

@@ -21,7 +21,7 @@ from pearl.documents.evidence.finding import (
     negations,
     with_negation,
 )
-from pearl.documents.evidence.normal import MAX_PLACES, NormalText, Range, with_units
+from pearl.documents.evidence.normal import MAX_PLACES, NormalText, Range, normal_text, with_units
 from pearl.documents.passages import sentences
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
@@ -120,7 +120,7 @@ class Verifier:
 
     @cached_property
     def _normal(self) -> NormalText:
-        return NormalText(self._text)
+        return normal_text(self._text)
 
     def _wordings(self, quote: str) -> list[str]:
         """The quote, and the quote without a possible attribution at its end."""
@@ -140,7 +140,7 @@ class Verifier:
 
     def _whole(self, wording: str, piece: str) -> Quote:
         """A quote without omissions."""
-        needle = NormalText(piece)
+        needle = normal_text(piece)
         first, last = needle.core
         found = self._exactly(piece) if first < last else None
         if found is None:
@@ -160,7 +160,7 @@ class Verifier:
 
     def places(self, quote: str) -> Iterator[Span]:
         """Every place of a quote without omissions, also of a short one."""
-        needle, begin = NormalText(quote), 0
+        needle, begin = normal_text(quote), 0
         while (at := self._normal.find(needle, begin)) is not None and at[0] < at[1]:
             yield self._widened(self._normal.original(*at))
             begin = at[1]
@@ -183,7 +183,7 @@ class Verifier:
 
     def _elided(self, wording: str, pieces: Sequence[str]) -> Quote:
         """A quote with omissions."""
-        needles = [NormalText(piece) for piece in pieces]
+        needles = [normal_text(piece) for piece in pieces]
         doubtful: tuple[Span, ...] = ()
         for places in islice(self._near_each_other(needles), _MAX_TRIED):
             spans = self._spans(places)

@@ -140,7 +140,7 @@ def read_rules(path: Path) -> list[Rule]:
 def _expanded(found: re.Match[str], text: str) -> str:
     """The reply with the groups of the match; unchanged if its backslashes are not references."""
     try:
-        return found.expand(text)
+        return found.expand(text) if "\\" in text else text
     except (re.error, IndexError):
         return text
 
