@@ -1,0 +1,146 @@
+"""What do very many short documents cost, beside the model: processor time, memory, resuming?
+
+    python experiments/bench/million.py [--documents N] [--quick] [--executor ray]
+
+`pearl execute` runs a plan of one step over N documents of 100 characters in one JSON Lines file, with
+scripted replies, its store, its rows and its traces. Once to the end; once killed (SIGKILL) halfway and
+run again, until its first new row is stored. The peer reads the same file and writes rows of the same
+size to SQLite and to a file, in one loop. Processor time is that of all processes, start-up taken off.
+Prints one JSON line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PLAN = (
+    'Question: Why was the boat sold?\n\n1. ans = FIND_REASON(CTX, "the boat") : Find the reason\n'
+)
+REPLY = 'Ada sold the boat because it leaked.\n\nQUOTE: "because it leaked"'
+SMALL = 500  # documents of the run whose time is start-up
+
+PEER = """
+import json, sqlite3, sys
+rows = sqlite3.connect(sys.argv[2]); rows.execute("CREATE TABLE row (id TEXT PRIMARY KEY, data TEXT)")
+with open(sys.argv[1]) as lines, open(sys.argv[3], "w") as out:
+    for line in lines:
+        document = json.loads(line)
+        row = json.dumps({"id": document["id"], "document": document, "filler": "x" * 1500})
+        rows.execute("INSERT INTO row VALUES (?, ?)", (document["id"], row)); out.write(row + "\\n")
+rows.commit()
+"""
+
+
+class Bench:
+    """A folder with the documents, the plan and the rules of the replies."""
+
+    def __init__(self, folder: Path, executor: str) -> None:
+        self._folder = folder
+        self._executor = executor
+        (folder / "why.plan").write_text(PLAN)
+        (folder / "rules.json").write_text(json.dumps([{"match": "", "reply": REPLY}]))
+
+    def documents(self, n: int) -> str:
+        """Write a file of documents; returns its name."""
+        name = f"documents_{n}.jsonl"
+        with (self._folder / name).open("w") as file:
+            for i in range(n):
+                text = f"Ada, number {i}, sold the boat because it leaked. She left after that, and wrote letters."
+                file.write(json.dumps({"id": f"d{i:07}", "document": text}) + "\n")
+        return name
+
+    def started(self, data: str, run: str) -> subprocess.Popen[bytes]:
+        """Start a run."""
+        arguments = [
+            "execute", "why.plan", "--data", data, "--model", "scripted:rules.json",
+            "--out", f"{run}.jsonl", "--store", run, "--executor", self._executor,
+        ]  # fmt: skip
+        command = [sys.executable, "-m", "pearl", *arguments]
+        return subprocess.Popen(command, cwd=self._folder, stderr=subprocess.DEVNULL)
+
+    def finished(self, data: str, run: str) -> tuple[float, int]:
+        """Processor seconds of a whole run, and its peak memory in kilobytes."""
+        return waited(self.started(data, run))
+
+    def peer(self, data: str) -> float:
+        """Processor seconds of the peer."""
+        command = [sys.executable, "-c", PEER, data, "peer.db", "peer.jsonl"]
+        return waited(subprocess.Popen(command, cwd=self._folder))[0]
+
+    def resumed_s(self, data: str, n: int) -> float:
+        """Seconds from the start of the second process to its first new row."""
+        process = self.started(data, "killed")
+        while self._n_rows() < n // 2:
+            assert process.poll() is None, "the run ended before it could be killed"
+            time.sleep(0.2)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        n_before = self._n_rows()
+        start = time.monotonic()
+        process = self.started(data, "killed")
+        while self._n_rows() == n_before:
+            assert process.poll() is None, "the resumed run stored nothing"
+            time.sleep(0.05)
+        resumed_s = time.monotonic() - start
+        process.kill()
+        process.wait()
+        return resumed_s
+
+    def _n_rows(self) -> int:
+        path = self._folder / "killed" / "store.db"
+        if not path.exists():
+            return 0
+        store = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)
+        try:
+            return int(store.execute("SELECT count(*) FROM results").fetchone()[0])
+        except sqlite3.OperationalError:  # the store is being created
+            return 0
+        finally:
+            store.close()
+
+
+def waited(process: subprocess.Popen[bytes]) -> tuple[float, int]:
+    """Processor seconds of a process, and its peak memory in kilobytes."""
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0, f"exit status {status}"
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+
+
+def main() -> None:
+    """Run once, and kill and resume once."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--documents", type=int)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--executor", default="local")
+    options = parser.parse_args()
+    n = options.documents or (2_000 if options.quick else 1_000_000)
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder), options.executor)
+        start_s, small_kb = bench.finished(bench.documents(SMALL), "small")
+        data = bench.documents(n)
+        cpu_s, most_kb = bench.finished(data, "whole")
+        peer_s = bench.peer(data)
+        figures = {
+            "bench": "million",
+            "documents": n,
+            "executor": options.executor,
+            "cpu_ms_per_document": round(1_000 * (cpu_s - start_s) / (n - SMALL), 3),
+            "peer_ms_per_document": round(1_000 * peer_s / n, 3),
+            "memory_mb": round(most_kb / 1_000),
+            "memory_mb_of_500": round(small_kb / 1_000),
+            "resumed_s": round(bench.resumed_s(data, n), 2),
+        }
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
