@@ -90,6 +90,7 @@ bench: setup
 	$(BIN)/python experiments/bench/prefix.py --quick
 	$(BIN)/python experiments/bench/overhead.py --quick
 	$(BIN)/python experiments/bench/extraction.py --quick
+	$(BIN)/python experiments/bench/million.py --quick
 	$(BIN)/python experiments/bench/pdf.py
 
 # Bill of materials, known weaknesses, licences, and a wheel that is built twice: before a release.
