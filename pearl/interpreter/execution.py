@@ -138,6 +138,7 @@ class _Interpreter:
                 state="refused", n_calls=1, usage=error.usage or Usage(),
                 value="refused: the model did not carry out this step",
             )  # fmt: skip
+        self._calls.finished(step)
         if result.fetched is not None:
             self._trace.append(retrieved(step.output, result.fetched))
         result = replace(result, duration_s=time.monotonic() - began)

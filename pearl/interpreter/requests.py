@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -28,7 +29,7 @@ from pearl.interpreter.context import (
     off_loop,
     split,
 )
-from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
+from pearl.interpreter.prompt import FORMS, action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, Message, Request
 from pearl.replies.typed import says_nothing
 from pearl.retrieval.search import Searcher
@@ -41,6 +42,9 @@ PROMPT_MARGIN = 64
 
 MERGING_TOKENS = 1_000
 """Upper bound of the tokens by which the frame of a merging prompt exceeds that of a reading prompt."""
+
+n_more_readers: ContextVar[Callable[[], int]] = ContextVar("n_more_readers", default=int)
+"""Other tasks that are expected to read the document; set by executors."""
 
 
 class RequestBuilder:
@@ -65,6 +69,8 @@ class RequestBuilder:
         self._n_tokens: dict[str, int] = {}
         self._cuts: dict[tuple[str, int], tuple[str, ...]] = {}
         self._last: tuple[ActionTask, tuple[Message, ...]] | None = None
+        self._n_pieces: dict[str, int] = {}  # text that several steps may read → texts of its step
+        self._finished: set[str] = set()
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -192,13 +198,43 @@ class RequestBuilder:
         start = self._text.rfind(passage.text[: max(0, n)], 0, passage.span.start)
         return Span(start, passage.span.end) if n > 0 <= start else passage.span
 
+    @cached_property
+    def _heads(self) -> dict[str, Hashable]:
+        """Steps that read the document as text → what hosted servers show before it."""
+        heads: dict[str, Hashable] = {}
+        for step in self.graph.steps:
+            action = self.graph.checked.action(step)
+            is_text = not (action.is_native or action.searches or action.asks_table)
+            if is_text and not action.reads_rows and any(map(_is_context, step.arguments)):
+                gives = self.graph.gives[step.output]
+                form = gives if gives in FORMS and self.limits.is_constrained else None
+                heads[step.output] = step.output if action.extracts else form
+        return heads
+
+    def finished(self, step: Step) -> None:
+        """Note that a step sends no more requests."""
+        self._finished.add(step.output)
+
+    def _n_later(self, task: ActionTask) -> int:
+        """Expected later requests that begin as that of a task over the document."""
+        if task.output not in self._heads:
+            return 0
+        head = self._heads[task.output]
+        others = self._heads.keys() - self._finished - {task.output}
+        n_later = sum(self._heads[output] == head for output in others)
+        return n_later + (n_more_readers.get()() if head is None else 0)
+
     def request(self, task: ActionTask) -> Request:
         """The request of a task."""
+        n_pieces = 0 if task.parts is not None else self._n_pieces.get(task.document or "", 0)
         if task.parts is None:
             messages = self._action_messages(task)
         else:
             messages = combine_messages(task, task.parts)
-        return Request(messages, task, max_output_tokens=self.limits.reply_tokens)
+        return Request(
+            messages, task, max_output_tokens=self.limits.reply_tokens,
+            n_later=self._n_later(task) if n_pieces else 0, n_between=n_pieces,
+        )  # fmt: skip
 
     def _action_messages(self, task: ActionTask) -> tuple[Message, ...]:
         """The messages of a task; the last ones are cached: they are first measured and then sent."""
@@ -246,7 +282,10 @@ class RequestBuilder:
     ) -> tuple[Context, tuple[ActionTask, ...]]:
         """Select from the document of a step; one task per text."""
         whole = replace(task, document=document)
+        is_shared = document == self.shown
         if self._surely_fits(whole):
+            if is_shared:
+                self._n_pieces[document] = 1
             return Context("full", (document,), 1.0), (whole,)
         available = await off_loop(len(document), partial(self.available_tokens, task))
         try:
@@ -260,6 +299,8 @@ class RequestBuilder:
                 raise
             help = f"{error.help}; or show tables in the text (--no-apart)"
             raise ContextOverflowError(error.message, help=help) from error
+        if is_shared and context.strategy != "retrieve" and context.coverage == 1.0:
+            self._n_pieces |= dict.fromkeys(context.texts, len(context.texts))
         return context, tuple(replace(task, document=text) for text in context.texts)
 
     def _surely_fits(self, task: ActionTask) -> bool:

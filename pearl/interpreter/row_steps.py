@@ -224,6 +224,7 @@ class RowReader:
         self._document = asker.calls.document.digest
         self._reranker = asker.calls.searcher.reranker
         self._n_calls = 0
+        self._n_batches = 0  # that are not finished
         self._usage = Usage()
         self._replies: list[str] = []
         self._why = ""  # why some replies about rows could not be read to the end
@@ -318,6 +319,7 @@ class RowReader:
         left = [text for text in texts if text not in found]
         batches, long = self._requests.batches(self._row_step, left)
         self._reserve(batches, len(long))
+        self._n_batches = len(batches)
         for replies in await gather([*map(self._batch, batches), *map(self._alone, long)]):
             found.update(replies)
         return found
@@ -367,6 +369,7 @@ class RowReader:
             idle += not read
             round += 1
         self._why = why if missing else self._why
+        self._n_batches -= 1
         return found
 
     async def _replies_to(self, task: ItemsTask, *, is_kept: bool = True) -> ItemReplies:
@@ -387,10 +390,14 @@ class RowReader:
         self._n_calls += 1
         completion: Completion | None = None
         try:
+            n_later = max(0, self._n_batches - 1)
+            requests = [
+                replace(self._requests.request(asked), n_later=n_later, n_between=n_later)
+                for asked in (held, unheld)
+            ]
             completion = await self._asker.ask(
-                self._step, "items", self._requests.request(held), constraint, flaw,
-                self._requests.request(unheld),
-            )  # fmt: skip
+                self._step, "items", requests[0], constraint, flaw, requests[1]
+            )
         except ModelError as error:
             if error.kind not in UNREADABLE:
                 raise

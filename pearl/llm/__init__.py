@@ -243,6 +243,9 @@ class Request:
         constrain_by: Its form; a JSON reply is converted to a sentence of the language.
         candidates: Beginnings of a reply whose log-likelihoods are requested instead of a reply
             (`pearl.llm.messages`); only for models that compute them.
+        n_later: Expected later requests with the same prefix (`pearl.llm.messages.prefix_end`).
+        n_between: Requests that are expected to be sent before the next of them.
+        kept_s: Seconds for which the server should keep the prefix in its cache; 0 not to write it.
     """
 
     messages: tuple[Message, ...]
@@ -253,6 +256,10 @@ class Request:
     constraint: Constraint | None = None
     constrain_by: ConstrainBy = "grammar"
     candidates: tuple[str, ...] = ()
+    # The reply depends on none of these.
+    n_later: int = field(default=0, compare=False)
+    n_between: int = field(default=0, compare=False)
+    kept_s: float = field(default=0.0, compare=False)
     _digest: str = field(default="", init=False, repr=False, compare=False)
 
     @property
@@ -338,6 +345,19 @@ class Usage:
             n_input_tokens=max(self.n_input_tokens, other.n_input_tokens),
             n_output_tokens=max(self.n_output_tokens, other.n_output_tokens),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixCaching:
+    """The prefix cache of a server that writes what a request marks; attribute `caching` of a model.
+
+    Attributes:
+        lifetimes_s: The lifetimes that a request can choose, the shortest first. Reads renew them.
+        min_tokens: Minimum tokens of a prefix; a shorter one is not written.
+    """
+
+    lifetimes_s: tuple[float, ...]
+    min_tokens: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pearl.documents.tokens import Counter
 from pearl.errors import UsageError
-from pearl.llm import Completion, Constrains, Model, Request
+from pearl.llm import Completion, Constrains, Model, PrefixCaching, Request
 from pearl.llm.backends import ModelSettings, create_model, own_key_variable
 from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
 from pearl.llm.messages import restored
@@ -181,11 +181,13 @@ class Client(Wrapper):
             Constrains() if is_free else model.constrains, settings.constrain
         )
         reads = model.reads_prompts  # otherwise equal messages may be different requests
+        caching: PrefixCaching | None = getattr(model, "caching", None)
         warm_up = partial(
             PrefixWarmup,
             mode=settings.prefix,
             n_places=settings.concurrency,
             price=self.budget.price,
+            caching=caching,
         )
         order: tuple[Layer | None, ...] = (
             self._retrying,  # a call that waits for a retry does not occupy a slot
@@ -209,7 +211,9 @@ class Client(Wrapper):
             if reads and replies is not None
             else None,
             ReplyGuard,  # unusable replies are not kept
-            partial(Budgeted, budget=self.budget),  # reserves only calls that are sent
+            partial(
+                Budgeted, budget=self.budget, caching=caching
+            ),  # reserves only calls that are sent
             AttemptReporter if reads else None,
         )
         layers: list[Model] = []

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm import Completion, ConstrainBy, Message, Model, Request, Task
+from pearl.llm import Completion, ConstrainBy, ItemsTask, Message, Model, Request, Task
 
 # Blanks, and characters without ink: a model reads a tag or a word as if they were not there.
 _GAP = r"[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]*+"
@@ -29,6 +29,7 @@ _BRACKETED = r"(?:g?MASK|INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESU
 _MARKED = rf"{_GAP}[/／]?{_GAP}(?:(?:{_TAGS})\b|{_TURNS})"
 _MARK = lazy_pattern(rf"[<＜﹤](?={_MARKED})|\[(?=/?{_BRACKETED})", re.I)
 _INERT = lazy_pattern(rf"&lt;(?={_MARKED})|&#91;(?=/?{_BRACKETED})", re.I)
+_BEGIN, _END, _FIRST_ITEM = "<text>\n", "\n</text>", "\n\n<item 1>\n"
 _TEXT = lazy_pattern(r"<(text|item \d++)>\n")  # the beginning of a block of the document
 
 
@@ -50,6 +51,25 @@ def inert(text: str) -> str:
 def restored(reply: str) -> str:
     """A reply with the marks that `inert` took from the texts of its prompt, so that quotes equal their document."""
     return _INERT.sub(lambda mark: "[" if mark[0] == "&#91;" else "<", reply)
+
+
+def prefix_end(request: Request) -> int | None:
+    """The end of the prefix in the second message; None if the prompt has none.
+
+    The prefix is the prompt up to the end of its document, or up to its first item.
+    """
+    if len(request.messages) < 2:
+        return None
+    content = request.messages[1].content
+    if isinstance(request.task, ItemsTask):
+        end = content.find(_FIRST_ITEM)
+        return end if end > 0 else None
+    document = request.document
+    if not document or not content.startswith(_BEGIN):
+        return None
+    # Escaped marks make the block longer than the document.
+    end = content.find(_END, len(document))
+    return None if end < 0 else end + len(_END)
 
 
 def without_texts(messages: Iterable[Message]) -> str:

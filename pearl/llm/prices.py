@@ -69,7 +69,7 @@ class Price(Frozen):
     write_long_usd: NonNegativeFloat | None = Field(default=None, validation_alias="write_long")
     """The same for an hour or longer; None if the lifetime does not change the price."""
     write_on_request: bool = False
-    """Whether the server writes to its cache only if a request asks for it, which PEARL's do not."""
+    """Whether the server writes to its cache only if a request asks for it."""
     output_usd: NonNegativeFloat = Field(validation_alias="output")
     batch: float | None = Field(default=None, gt=0, le=1)
     """Share of all these prices that a batch costs; None if it costs as much."""
@@ -110,12 +110,17 @@ class Price(Frozen):
             output = self.long.output_usd
         return (read + usage.n_output_tokens * output) / 1_000_000
 
-    def call_usd(self, usage: Usage) -> float:
-        """The cost of one call; if its usage does not tell what was written, the dearer reading."""
+    def call_usd(self, usage: Usage, *, may_write: bool | None = None) -> float:
+        """The cost of one call; if its usage does not tell what was written, the dearer reading.
+
+        Args:
+            usage: That of the call.
+            may_write: Whether the server may have written to its cache; None if the request did not say.
+        """
         readings = [usage]
         n_fresh = usage.n_input_tokens - usage.n_cached_tokens
-        is_told = self.write_on_request or usage.n_written_tokens or n_fresh < MIN_WRITTEN_TOKENS
-        if not is_told:
+        may_write = not self.write_on_request if may_write is None else may_write
+        if may_write and not usage.n_written_tokens and n_fresh >= MIN_WRITTEN_TOKENS:
             readings.append(replace(usage, n_written_tokens=n_fresh))
         is_long = self.is_long(usage.n_input_tokens)
         return max(self.cost_usd(reading, is_long=is_long) for reading in readings)

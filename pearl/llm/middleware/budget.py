@@ -12,7 +12,7 @@ from time import monotonic
 
 from pearl.documents.tokens import Counter
 from pearl.errors import BudgetError, ModelError, UsageError
-from pearl.llm import Completion, Model, Request, Usage
+from pearl.llm import Completion, Model, PrefixCaching, Request, Usage
 from pearl.llm.middleware.wrappers import Wrapper
 from pearl.llm.prices import PRICE_HELP, Price, money
 
@@ -54,6 +54,9 @@ class Call:
     worst_usd: float = 0.0
     share: float = 1.0  # of the price that its service tier costs
     is_told: bool = True  # whether the server told a plausible usage
+    may_write: bool | None = (
+        None  # whether its cache may be written; None if the request did not say
+    )
 
 
 def check_limits(*limits: object) -> None:
@@ -233,11 +236,11 @@ class Budget:
                 counted = took.larger(Usage(n_own, self.count(call.reply) if call.n_most else 0))
             self._counted += counted
             if self.price is not None:
-                self._spent_usd += self.price.call_usd(took) * call.share
+                self._spent_usd += self.price.call_usd(took, may_write=call.may_write) * call.share
                 # Without a plausible report there is no discount.
                 is_told = call.is_told and is_sure and not took.n_implausible_calls
                 self._counted_usd += (
-                    self.price.call_usd(counted) * call.share
+                    self.price.call_usd(counted, may_write=call.may_write) * call.share
                     if is_told
                     else self.price.worst_usd(counted.n_input_tokens, counted.n_output_tokens)
                 )
@@ -308,9 +311,10 @@ class Budgeted(Wrapper):
     that is cancelled in flight, counts with its worst case.
     """
 
-    def __init__(self, model: Model, budget: Budget) -> None:
+    def __init__(self, model: Model, budget: Budget, caching: PrefixCaching | None = None) -> None:
         super().__init__(model)
         self._budget = budget
+        self._caching = caching
 
     async def complete(self, request: Request) -> Completion:
         """Send one request if the budget allows it."""
@@ -320,6 +324,7 @@ class Budgeted(Wrapper):
             completion = await self._model.complete(request)
             call.usage, call.reply = self._usage(request, completion), completion.text
             call.is_told = bool(completion.usage.n_tokens)
+            call.may_write = None if self._caching is None else request.kept_s > 0
             if completion.is_flex and budget.price is not None:
                 call.share = budget.price.flex or 1.0
         # Results show the usage that the run is billed for.

@@ -1,7 +1,8 @@
-"""Prefix warm-up: the first call over a document fills the server's prefix cache for the others.
+"""Prefix warm-up: the first call with a prefix fills the server's prefix cache for the others.
 
-Servers reuse the state of a common prefix, in whole blocks, but not between concurrent calls. So the
-first call over a document is sent alone, and the others follow when it has ended.
+Servers reuse the state of a common prefix, but not between concurrent calls. So the first call over a
+document is sent alone, and the others follow when it has ended. Some servers write only what a request
+marks, and bill it: then a prefix is marked if the expected later calls save more than the write costs.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict, deque
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Literal, get_args
 
 from pearl.errors import UsageError
-from pearl.llm import Completion, Model, PrefixUse, Request, Usage
+from pearl.llm import Completion, Model, PrefixCaching, PrefixUse, Request, Usage
+from pearl.llm.messages import prefix_end
 from pearl.llm.middleware.wrappers import Wrapper
 from pearl.llm.prices import Price, money
 from pearl.llm.progress import REPORT_S, reporting_wait
@@ -29,11 +33,12 @@ MIN_FIRST = 4  # Minimum number of durations of warm-up calls
 MIN_SAVED = 0.2  # Minimum share of a call's time that the cache has to save
 MAX_AGAIN_TOKENS = 16_384  # Tokens of a document that are sent uncached instead of waiting
 MAX_AGAIN_USD = 0.02  # The same in money, if the price is known
+SURE = 0.9  # Share of its lifetime in which a prefix is taken to be in the server's cache
+CALL_S = 10.0  # Seconds that a call is expected to take before the first has ended
+# Usual ratios of the prices of hosted caches, for a model whose price is unknown
+_USUAL_PRICE = Price(input_usd=1, cached_usd=0.1, write_usd=1.25, write_long_usd=2, output_usd=0)
 
 _WAITS = "for the first reply over the document, which the server then caches"
-
-_BEGIN, _END = "<text>\n", "\n</text>"
-"""Delimiters of a document at the start of a prompt (`pearl.llm.messages.block`)."""
 
 MAX_PREFIXES = 10_000  # Maximum documents whose state is stored, about 200 bytes each
 
@@ -46,13 +51,14 @@ class _Prefix:
     is_primed: bool = False
     priming: asyncio.Event | None = None
     n_ahead: int = 0  # calls that did not wait for the first one
+    kept_s: float = LIFETIME_S
 
 
 class PrefixWarmup(Wrapper):
     """Delays calls over a document until the first one has filled the server's prefix cache.
 
-    The prefix of a request is its prompt up to the end of its document. If the warm-up call fails,
-    the next one takes its place. Waiting calls have not reached the wrapped model yet, so they
+    The prefix of a request ends at `pearl.llm.messages.prefix_end`. If the warm-up call fails, the next
+    one takes its place. Waiting calls have not reached the wrapped model yet, so they
     occupy no slot of a `Limited`, and other documents are read meanwhile.
 
     While no other document is read, the time of a wait is lost. Then calls do not wait that send at most
@@ -65,6 +71,11 @@ class PrefixWarmup(Wrapper):
       calls that found a free slot: waiting for a whole reply costs more than that.
 
     Calls whose prefix has fewer than `MIN_PREFIX_TOKENS` are never delayed.
+
+    With a model whose server writes what requests mark (`caching`), a call is marked and warms up the
+    cache if later calls are expected whose savings exceed the price of the write, for the shortest
+    lifetime in which the next of them is expected. Later calls wait, whatever the time, because a second
+    write costs more than no cache; they are marked as well, because a server reads only at marks.
     """
 
     def __init__(
@@ -73,37 +84,49 @@ class PrefixWarmup(Wrapper):
         mode: PrimingMode = "auto",
         n_places: int | None = None,
         price: Price | None = None,
+        caching: PrefixCaching | None = None,
     ) -> None:
         if mode not in PRIMING_MODES:
             raise UsageError(f"unknown warm-up mode '{mode}'", help="auto or off")
         super().__init__(model)
         self._n_places = n_places
         self._price = price
+        self._caching = caching
+        self._min_tokens = MIN_PREFIX_TOKENS if caching is None else caching.min_tokens
         self._off = "" if mode == "auto" else "priming is off"
-        self._prefixes: OrderedDict[int, _Prefix] = OrderedDict()
+        self._prefixes: OrderedDict[Hashable, _Prefix] = OrderedDict()
         self._n_under_way = 0
         self._n_missed = 0
-        self._is_proven = False
+        self._is_proven = self._is_useless = False
         self._first_s: deque[float] = deque(maxlen=SAMPLES)
         self._later_s: deque[float] = deque(maxlen=SAMPLES)
         self._n_tokens, self._n_characters = 1, 4  # English, until usage is reported
 
     async def complete(self, request: Request) -> Completion:
         """Send one request, after the one that warms up the cache for it."""
-        length = _prefix_length(request)
-        if length is None or self._tokens(length) < MIN_PREFIX_TOKENS:
-            why = "no document" if length is None else "the document is short"
+        end = prefix_end(request)
+        n_tokens = 0 if end is None else self._tokens(len(request.messages[0].content) + end)
+        if end is None or n_tokens < self._min_tokens:
+            why = "no document" if end is None else "the document is short"
             return await self._go(request, PrefixUse("free", self._off or why))
-        prefix = self._prefix(request)
+        prefix = self._prefix(request, end)
         began = time.monotonic()
         while prefix.priming is not None and not self._off:
-            if why := self._in_vain(prefix, length):
+            if why := self._in_vain(prefix, n_tokens):
                 prefix.n_ahead += 1
                 return await self._go(request, PrefixUse("free", why, time.monotonic() - began))
             with reporting_wait(lambda: (_WAITS, REPORT_S)):
                 await prefix.priming.wait()
         waited_s = time.monotonic() - began
-        n_expected = self._tokens(length) // BLOCK_TOKENS * BLOCK_TOKENS
+        n_expected = n_tokens // BLOCK_TOKENS * BLOCK_TOKENS
+        if self._caching is not None:
+            if prefix.is_primed and not self._is_useless:
+                request = replace(request, kept_s=prefix.kept_s)
+            elif prefix.priming is None and (kept_s := self._lifetime_s(request, n_tokens)):
+                request, prefix.kept_s = replace(request, kept_s=kept_s), kept_s
+            else:
+                why = self._off or "no later call pays for a write to the cache"
+                return await self._go(request, PrefixUse("free", why, waited_s))
         if prefix.is_primed:
             role: Literal["waited", "free"] = "waited" if waited_s else "free"
             use = PrefixUse(role, self._off or "the document is primed", waited_s, n_expected)
@@ -111,16 +134,31 @@ class PrefixWarmup(Wrapper):
             completion = await self._go(request, use)
             self._learn(completion)
             return completion
-        if self._off:
-            completion = await self._go(request, PrefixUse("free", self._off, waited_s))
-        else:
-            completion = await self._prime(request, prefix, waited_s)
-        prefix.is_primed, prefix.used_at_s = True, time.monotonic()
+        why = "no call over this document has ended yet"
+        use = PrefixUse("free" if self._off else "first", self._off or why, waited_s)
+        completion = await self._prime(request, prefix, use)
+        prefix.used_at_s = time.monotonic()
         return completion
 
-    def _in_vain(self, prefix: _Prefix, length: int) -> str:
+    def _lifetime_s(self, request: Request, n_tokens: int) -> float:
+        """For how long a prefix should be kept that the cache does not have; 0 if no write pays."""
+        if self._caching is None or self._is_useless or not request.n_later:
+            return 0.0
+        call_s = median([*self._first_s, *self._later_s] or [CALL_S])
+        n_rounds = max(request.n_between, self._n_under_way) / (self._n_places or 1)
+        price, n = self._price or _USUAL_PRICE, n_tokens
+        for i, lifetime_s in enumerate(self._caching.lifetimes_s):
+            if call_s * max(1.0, n_rounds) > SURE * lifetime_s:
+                continue
+            fresh, read = price.cost_usd(Usage(n)), price.cost_usd(Usage(n, 0, n))
+            written = price.cost_usd(Usage(n, 0, 0, 0, n, n if i else 0))
+            return lifetime_s if written - fresh < request.n_later * (fresh - read) else 0.0
+        return 0.0
+
+    def _in_vain(self, prefix: _Prefix, n_tokens: int) -> str:
         """Why one more call over a document does not wait for the first one; "" if it waits."""
-        n_tokens = self._tokens(length)
+        if self._caching is not None:  # the first one pays for the write
+            return ""
         n_again = n_tokens * (1 + prefix.n_ahead)
         if self._n_under_way != 1 + prefix.n_ahead or n_again > MAX_AGAIN_TOKENS:
             return ""
@@ -133,10 +171,9 @@ class PrefixWarmup(Wrapper):
             return ""
         return f"a wait would save only {money(saved)}"
 
-    async def _prime(self, request: Request, prefix: _Prefix, waited_s: float) -> Completion:
+    async def _prime(self, request: Request, prefix: _Prefix, use: PrefixUse) -> Completion:
         ended = prefix.priming = asyncio.Event()
         try:
-            use = PrefixUse("first", "no call over this document has ended yet", waited_s)
             completion = await self._go(request, use)
             prefix.is_primed = True  # before the others wake up
             return completion
@@ -163,16 +200,20 @@ class PrefixWarmup(Wrapper):
 
     def _learn(self, completion: Completion) -> None:
         """Decide whether to go on delaying calls, after another call with a warm prefix."""
-        if self._off:
+        if self._is_useless or (self._off and self._caching is None):
             return
         if completion.usage.n_cached_tokens:
             self._is_proven = True
         elif not self._is_proven:
             self._n_missed += 1
             if self._n_missed >= PROOFS:
-                self._off = "the server reports no cached tokens"
+                self._off, self._is_useless = "the server reports no cached tokens", True
                 return
-        if len(self._first_s) >= MIN_FIRST and len(self._later_s) == SAMPLES:
+        if (
+            self._caching is None
+            and len(self._first_s) >= MIN_FIRST
+            and len(self._later_s) == SAMPLES
+        ):
             # The shortest, because the others may have queued in the server. That errs on the side
             # of the cache, which lowers the bill.
             saved = 1 - min(self._later_s) / min(self._first_s)
@@ -183,27 +224,19 @@ class PrefixWarmup(Wrapper):
         """Estimate the tokens of a text by the server's counts so far."""
         return n_characters * self._n_tokens // self._n_characters
 
-    def _prefix(self, request: Request) -> _Prefix:
+    def _prefix(self, request: Request, end: int) -> _Prefix:
         # Strings cache their hash, so a document is not hashed again.
-        key = hash((request.messages[0].content, request.document))
+        head, body = request.messages[:2]
+        key: list[Hashable] = [head.content, request.document or body.content[:end]]
+        if self._caching is not None and request.constraint is not None:
+            key.append(request.constraint.lark)  # hosted servers show the form before the prompt
+        hashed = hash(tuple(key))
         now = time.monotonic()
-        prefix = self._prefixes.get(key)
-        if prefix is None or (prefix.is_primed and now - prefix.used_at_s > LIFETIME_S):
-            prefix = self._prefixes[key] = _Prefix(now)
-        self._prefixes.move_to_end(key)
+        prefix = self._prefixes.get(hashed)
+        share = 1.0 if self._caching is None else SURE
+        if prefix is None or (prefix.is_primed and now - prefix.used_at_s > share * prefix.kept_s):
+            prefix = self._prefixes[hashed] = _Prefix(now)
+        self._prefixes.move_to_end(hashed)
         if len(self._prefixes) > MAX_PREFIXES:
             self._prefixes.popitem(last=False)
         return prefix
-
-
-def _prefix_length(request: Request) -> int | None:
-    """Characters of the prompt up to the end of its document; None if it begins with none."""
-    document = request.document
-    if not document or len(request.messages) < 2:
-        return None
-    system, user = request.messages[:2]
-    if not user.content.startswith(_BEGIN):
-        return None
-    # Escaped delimiters make it longer than the document.
-    end = user.content.find(_END, len(document))
-    return None if end < 0 else len(system.content) + end

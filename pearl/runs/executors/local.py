@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -17,6 +17,7 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import TypeVar
 
+from pearl.interpreter.requests import n_more_readers
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Task, Unit
 from pearl.runs.resources import OnBegun, Resources, loader_key
@@ -169,16 +170,29 @@ async def run(
     """
     resources = Resources(pearl, on_begun)
     n = pearl.client.settings.concurrency
+    n_readers: Counter[Hashable] = Counter()  # by document; of units taken and not finished
+
+    def taken(unit: U) -> Hashable:
+        key = document_of(unit)
+        n_readers[key] += key is not None
+        return key
 
     async def one(unit: U) -> Outcome[U]:
-        return await perform(unit, resources, listener)
+        key = document_of(unit)
+        n_more_readers.set(lambda: max(0, n_readers[key] - 1))
+        try:
+            return await perform(unit, resources, listener)
+        finally:
+            n_readers[key] -= key is not None
+            if not n_readers[key]:
+                del n_readers[key]
 
     found = in_order(
         units,
         one,
         UNDER_WAY * n if n > 1 else 1,
         ahead=AHEAD * n,
-        group=document_of,
+        group=taken,
         rank=lambda unit: unit.n_chained(resources),
         is_stopping=is_stopping,
     )

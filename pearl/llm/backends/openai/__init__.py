@@ -138,8 +138,9 @@ class OpenAIModel:
         self._server = server
         self._endpoint = endpoint
         self._timeout_s = timeout_s
+        self.caching = None if server is None else server.caching(endpoint.model)
         self._session = HttpSession(
-            endpoint, timeout_s, backend, wire, is_streamed=is_streamed,
+            endpoint, timeout_s, backend, wire, is_streamed=is_streamed, caching=self.caching,
             key_headers=bearer if server is None else server.key_headers,
         )  # fmt: skip
         self._constraining = Constraining(self._session, server)

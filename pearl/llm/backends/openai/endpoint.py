@@ -14,7 +14,8 @@ from pearl.documents.digest import digest
 from pearl.errors import ModelError, UsageError
 from pearl.errors.escaping import LEFT_OUT, redacted
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm import Request
+from pearl.llm import PrefixCaching, Request
+from pearl.llm.messages import prefix_end
 
 # The variable of OpenAI's key, which other servers get only if the user names it
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -132,7 +133,7 @@ def scrubbed(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def messages_of(request: Request) -> list[dict[str, str]]:
+def messages_of(request: Request) -> list[dict[str, Any]]:
     """The messages of a request as JSON data."""
     return [{"role": each.role, "content": scrubbed(each.content)} for each in request.messages]
 
@@ -184,7 +185,23 @@ _IS_TOO_LARGE = lazy_pattern(
     re.IGNORECASE,
 )
 _IS_OF_WINDOW = lazy_pattern(r"context[ _]length|input tokens|prompt", re.IGNORECASE)
+_IS_OF_CACHE = lazy_pattern(r"prompt_cache|cache_control")
 _IS_UNKNOWN = lazy_pattern(r"unsupported|not supported|instead", re.IGNORECASE)
+
+
+def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A body without control of the prefix cache."""
+
+    def joined(turn: dict[str, Any]) -> dict[str, Any]:
+        content = turn["content"]
+        is_marked = isinstance(content, list)
+        return {**turn, "content": "".join(part["text"] for part in content)} if is_marked else turn
+
+    return {
+        name: [*map(joined, value)] if name in ("messages", "input") else value
+        for name, value in body.items()
+        if not name.startswith("prompt_cache")
+    }
 
 
 KeyHeaders = Callable[[str], Mapping[str, str]]
@@ -196,10 +213,26 @@ def bearer(key: str) -> Mapping[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
+@dataclass(frozen=True, slots=True)
+class CacheControl(PrefixCaching):
+    """How requests tell a server what to write to its prefix cache.
+
+    Attributes:
+        mark: Seconds → fields of the text at whose end the prefix ends.
+        fields: Fields of every request.
+        has_key: Whether requests with the same prefix have a key in common, by which they are routed.
+    """
+
+    mark: Callable[[float], Mapping[str, Any]]
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    has_key: bool = False
+
+
 class Parameters:
     """The parameters that one model accepts, as learned from its refusals."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, caching: CacheControl | None = None) -> None:
+        self._caching = caching
         self._model = endpoint.model
         self._limit = _LIMITS[endpoint.is_openai]
         self._most_tokens: int | None = None
@@ -211,6 +244,10 @@ class Parameters:
             "model": self._model,
             "messages": messages_of(request),
         }
+        if self._caching is not None:
+            body |= self._caching.fields
+            if request.kept_s and (end := prefix_end(request)) is not None:
+                body |= self._mark(request, end, body["messages"])
         if request.max_output_tokens is not None:
             most = self._most_tokens or request.max_output_tokens
             body[self._limit] = min(most, request.max_output_tokens)
@@ -219,6 +256,21 @@ class Parameters:
         if request.temperature is not None and self.takes_temperature:
             body["temperature"] = request.temperature
         return body
+
+    def _mark(
+        self, request: Request, end: int, messages: list[dict[str, Any]]
+    ) -> Mapping[str, Any]:
+        """Mark the end of the prefix in the messages; returns more fields of the request."""
+        assert self._caching is not None
+        content = request.messages[1].content
+        head, rest = scrubbed(content[:end]), scrubbed(content[end:])
+        messages[1]["content"] = [
+            {"type": "text", "text": head, **self._caching.mark(request.kept_s)},
+            {"type": "text", "text": rest},
+        ]
+        if not self._caching.has_key:
+            return {}
+        return {"prompt_cache_key": digest([messages[0]["content"], head]).hex()[:32]}
 
     def mended(
         self, body: dict[str, Any], said: str, named: object = None
@@ -231,6 +283,9 @@ class Parameters:
         if "temperature" in body and (named == "temperature" or "temperature" in said):
             self.takes_temperature = False
             return {key: body[key] for key in body if key != "temperature"}
+        if self._caching is not None and _IS_OF_CACHE.search(said):
+            self._caching = None
+            return _unmarked(body)
         limit = next((name for name in (*_LIMITS, "max_output_tokens") if name in body), None)
         if limit is None or not (named == limit or _IS_OF_LIMIT.search(said)):
             return None

@@ -17,9 +17,10 @@ from pydantic import AliasPath, BaseModel, Discriminator, Field, Tag
 
 from pearl import plugins
 from pearl.dsl.decoding.constraint import Constraint, Form
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, ConstrainBy, Usage
 from pearl.llm.backends.openai import replies
-from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, bearer
+from pearl.llm.backends.openai.endpoint import CacheControl, Endpoint, KeyHeaders, bearer
 from pearl.llm.backends.openai.likelihoods import Likelihoods, by_next_token, by_prompt
 from pearl.llm.backends.openai.replies import Listed, ending, read_completion, read_tool_call
 
@@ -47,6 +48,10 @@ def _is_anywhere(endpoint: Endpoint) -> bool:
     return False
 
 
+def _no_caching(model: str) -> None:
+    """None: the server caches by itself, or not at all."""
+
+
 @dataclass(frozen=True)
 class Server:
     """One kind of server.
@@ -65,6 +70,7 @@ class Server:
         with_nothing: Body of Chat Completions → body of an unconstrained request to `path`, whose reply
             `read_json` reads; None if unconstrained requests are Chat Completions.
         key_headers: The headers that carry the key.
+        caching: Name of a model → how requests control its prefix cache; None if they cannot.
         likelihoods: Computes the log-likelihoods of candidates; None where the server cannot.
         tokenizes: Name of the text in a request to `/tokenize`; "" without that path.
         is_of_any_name: Whether a server with one model accepts any name for it.
@@ -83,6 +89,7 @@ class Server:
     path: str = "/chat/completions"
     with_nothing: Callable[[Body], Body] | None = None
     key_headers: KeyHeaders = bearer
+    caching: Callable[[str], CacheControl | None] = _no_caching
     likelihoods: Likelihoods | None = None
     tokenizes: Literal["", "prompt", "content"] = ""
     is_of_any_name: bool = False
@@ -128,6 +135,49 @@ class ServerModule(Protocol):
 
 
 CONTRACT = ServerModule
+
+
+# --- Prefix caches that write what a request marks
+
+_OPENAI_CACHED_S = 1_800.0
+_GPT = lazy_pattern(r"gpt-(\d+)(?:\.(\d+))?(?!\d)")
+
+
+def _openai_caching(model: str) -> CacheControl | None:
+    """GPT-5.6 and later write the whole of each prompt, at a price, unless requests say what to write.
+
+    They read only what ends at a mark. Older models cache without marks, and reject them.
+    """
+    version = _GPT.match(model)
+    if version is None or (int(version[1]), int(version[2] or 0)) < (5, 6):
+        return None
+    return CacheControl(
+        (_OPENAI_CACHED_S,),
+        min_tokens=1_024,
+        mark=lambda kept_s: {"prompt_cache_breakpoint": {"mode": "explicit"}},
+        fields={"prompt_cache_options": {"mode": "explicit"}},
+        has_key=True,
+    )
+
+
+_ANTHROPIC_CACHED_S = {300.0: "5m", 3_600.0: "1h"}
+# Minimum tokens of a cached prefix, by the name of the model; 1,024 for all others
+_ANTHROPIC_LEAST = {
+    r"claude-(?:opus|fable|mythos)-5": 512,
+    r"claude-(?:opus-4-7|3-5-haiku|3-haiku|haiku-3)": 2_048,
+    r"claude-(?:opus-4-[56]|haiku-4-5)": 4_096,
+}
+
+
+def _anthropic_caching(model: str) -> CacheControl:
+    fits = (n for name, n in _ANTHROPIC_LEAST.items() if re.match(name, model))
+    return CacheControl(
+        tuple(_ANTHROPIC_CACHED_S),
+        min_tokens=next(fits, 1_024),
+        mark=lambda kept_s: {
+            "cache_control": {"type": "ephemeral", "ttl": _ANTHROPIC_CACHED_S[kept_s]}
+        },
+    )
 
 
 # --- OpenAI's Responses API, for constrained requests; its replies are read as chat completions
@@ -183,12 +233,19 @@ _NAMES = {
     "temperature": "temperature",
     "max_tokens": "max_output_tokens",
     "max_completion_tokens": "max_output_tokens",
+    "prompt_cache_key": "prompt_cache_key",
+    "prompt_cache_options": "prompt_cache_options",
 }
 
 
 def _responses_body(body: Body, **more: Any) -> Body:
     """A request of Chat Completions as one of Responses, which has no `seed`."""
     renamed = {_NAMES[name]: value for name, value in body.items() if name in _NAMES}
+    renamed["input"] = [
+        turn if isinstance(turn["content"], str)
+        else {**turn, "content": [{**part, "type": "input_text"} for part in turn["content"]]}
+        for turn in body["messages"]
+    ]  # fmt: skip
     # Responses are stored for a month by default; chat completions are not.
     return {**renamed, "store": False, **more}
 
@@ -342,6 +399,7 @@ _OPENAI = Server(
     renderings=("lark",),
     with_grammar=_with_openai_grammar,
     read_grammar=read_tool_call,
+    caching=_openai_caching,
 )
 
 UNKNOWN = "generic"
@@ -357,6 +415,7 @@ PLUGINS = {
         path="/messages",
         with_nothing=_messages_body,
         key_headers=lambda key: {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION},
+        caching=_anthropic_caching,
     ),
     # Any other server. It may be one of the kinds below behind a proxy that does not tell.
     UNKNOWN: Server(

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pearl.documents.tokens import NoTokenizerError, TokenizerError
 from pearl.errors import ModelError
 from pearl.llm.backends.openai import faults, replies, servers, streaming
-from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, Parameters, bearer
+from pearl.llm.backends.openai.endpoint import (
+    CacheControl,
+    Endpoint,
+    KeyHeaders,
+    Parameters,
+    bearer,
+)
 from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.likelihoods import prompt_tokens, text_tokens
 from pearl.llm.backends.openai.replies import Listed
@@ -54,10 +60,11 @@ class HttpSession:
         *,
         is_streamed: bool = False,
         key_headers: KeyHeaders = bearer,
+        caching: CacheControl | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.timeout_s = timeout_s
-        self.parameters = Parameters(endpoint)
+        self.parameters = Parameters(endpoint, caching)
         self._backend = backend
         self._official = official
         self._is_streamed = is_streamed
