@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from pearl.llm.middleware import budget as budgeting
-from pearl.llm.middleware import rate
+from pearl.llm.middleware import prefix_warmup, rate
 from pearl.llm.middleware import retry as retrying
 
 Result = TypeVar("Result")
@@ -60,7 +60,7 @@ def computed(
 ) -> Iterator[asyncio.Runner]:
     """Runs things on a computed clock, which budgets, retries and limits use, too."""
     with asyncio.Runner(loop_factory=lambda: loop or ComputedLoop()) as runner:
-        for module in (budgeting, rate, retrying):
+        for module in (budgeting, prefix_warmup, rate, retrying):
             if hasattr(module, "monotonic"):
                 patch.setattr(module, "monotonic", runner.get_loop().time)
         yield runner

@@ -72,7 +72,11 @@ class Seen:
     def prompt(self) -> str:
         """All messages as one text."""
         messages = self.body.get("messages") or self.body.get("input") or ()
-        return "\n\n".join(message["content"] for message in messages)
+        return "\n\n".join(_text_of(message["content"]) for message in messages)
+
+
+def _text_of(content: str | Sequence[Mapping[str, Any]]) -> str:
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
 def completion(

@@ -8,11 +8,11 @@ marks, and bill it: then a prefix is marked if the expected later calls save mor
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from statistics import median
+from time import monotonic
 from typing import Literal, get_args
 
 from pearl.errors import UsageError
@@ -110,14 +110,14 @@ class PrefixWarmup(Wrapper):
             why = "no document" if end is None else "the document is short"
             return await self._go(request, PrefixUse("free", self._off or why))
         prefix = self._prefix(request, end)
-        began = time.monotonic()
+        began = monotonic()
         while prefix.priming is not None and not self._off:
             if why := self._in_vain(prefix, n_tokens):
                 prefix.n_ahead += 1
-                return await self._go(request, PrefixUse("free", why, time.monotonic() - began))
+                return await self._go(request, PrefixUse("free", why, monotonic() - began))
             with reporting_wait(lambda: (_WAITS, REPORT_S)):
                 await prefix.priming.wait()
-        waited_s = time.monotonic() - began
+        waited_s = monotonic() - began
         n_expected = n_tokens // BLOCK_TOKENS * BLOCK_TOKENS
         if self._caching is not None:
             if prefix.is_primed and not self._is_useless:
@@ -130,14 +130,14 @@ class PrefixWarmup(Wrapper):
         if prefix.is_primed:
             role: Literal["waited", "free"] = "waited" if waited_s else "free"
             use = PrefixUse(role, self._off or "the document is primed", waited_s, n_expected)
-            prefix.used_at_s = time.monotonic()
+            prefix.used_at_s = monotonic()
             completion = await self._go(request, use)
             self._learn(completion)
             return completion
         why = "no call over this document has ended yet"
         use = PrefixUse("free" if self._off else "first", self._off or why, waited_s)
         completion = await self._prime(request, prefix, use)
-        prefix.used_at_s = time.monotonic()
+        prefix.used_at_s = monotonic()
         return completion
 
     def _lifetime_s(self, request: Request, n_tokens: int) -> float:
@@ -184,15 +184,15 @@ class PrefixWarmup(Wrapper):
     async def _go(self, request: Request, use: PrefixUse) -> Completion:
         has_place = self._n_places is None or self._n_under_way < self._n_places
         self._n_under_way += 1
-        began = time.monotonic()
+        began = monotonic()
         try:
             completion = await self._model.complete(request)
         finally:
             self._n_under_way -= 1
         if has_place and use.role == "first":
-            self._first_s.append(time.monotonic() - began)
+            self._first_s.append(monotonic() - began)
         elif has_place and use.n_expected_cached_tokens:
-            self._later_s.append(time.monotonic() - began)
+            self._later_s.append(monotonic() - began)
         if completion.usage.n_input_tokens:
             self._n_tokens += completion.usage.n_input_tokens
             self._n_characters += sum(len(message.content) for message in request.messages)
@@ -231,7 +231,7 @@ class PrefixWarmup(Wrapper):
         if self._caching is not None and request.constraint is not None:
             key.append(request.constraint.lark)  # hosted servers show the form before the prompt
         hashed = hash(tuple(key))
-        now = time.monotonic()
+        now = monotonic()
         prefix = self._prefixes.get(hashed)
         share = 1.0 if self._caching is None else SURE
         if prefix is None or (prefix.is_primed and now - prefix.used_at_s > share * prefix.kept_s):

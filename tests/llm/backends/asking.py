@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import pytest
@@ -18,6 +19,17 @@ T = TypeVar("T")
 REQUEST = Request(
     (Message("system", "Be brief."), Message("user", "Who?")), answer_task("Who?", "")
 )
+
+
+READ = Request(
+    (
+        Message("system", "Be brief."),
+        Message("user", "<text>\nAda\ud83d\ude00 sold it.\n</text>\n\nWho?"),
+    ),
+    replace(answer_task("Who?", ""), document="Ada\ud83d\ude00 sold it."),
+    n_later=1,
+)
+"""A request whose prefix is a document."""
 
 
 def used(model: M, use: Callable[[M], Awaitable[T]]) -> T:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -206,7 +205,7 @@ def test_calls_do_not_wait_if_the_cache_saves_little_time(
 
 def test_an_expired_prefix_is_warmed_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(priming, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(priming, "monotonic", lambda: now)
     model = PrefixWarmup(Cached(read_s=0))
     found = asyncio.run(ask(model, request("a")))
     now = priming.LIFETIME_S - 1

@@ -12,7 +12,7 @@ from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from pearl.errors import ModelError, ModelErrorKind, UsageError
 from pearl.llm import Completion, Model, Usage
 from pearl.llm.backends import ModelSettings, create_model
-from tests.llm.backends.asking import REQUEST, complete, failure
+from tests.llm.backends.asking import READ, REQUEST, complete, failure
 from tests.server import Canned, Seen, Server
 
 KEY = "sk-ant-very-secret-0123456789"
@@ -69,6 +69,31 @@ def test_a_request_and_its_reply(model: Model, openai_server: Server) -> None:
     assert seen.headers["x-api-key"] == KEY
     assert seen.headers["anthropic-version"] == "2023-06-01"
     assert "authorization" not in seen.headers
+
+
+@pytest.mark.parametrize(("kept_s", "ttl"), [(300.0, "5m"), (3_600.0, "1h")])
+def test_a_prefix_to_be_cached_is_a_text_with_a_mark(
+    model: Model, openai_server: Server, kept_s: float, ttl: str
+) -> None:
+    openai_server.next(message(), message())
+    complete(model, READ)
+    complete(model, replace(READ, kept_s=kept_s))
+    plain, marked = (seen.body["messages"] for seen in openai_server.requests)
+    text = "<text>\nAda😀 sold it.\n</text>"
+    assert plain == [{"role": "user", "content": f"{text}\n\nWho?"}]
+    mark = {"type": "ephemeral", "ttl": ttl}
+    head = {"type": "text", "text": text, "cache_control": mark}
+    assert marked == [{"role": "user", "content": [head, {"type": "text", "text": "\n\nWho?"}]}]
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("claude-opus-5-5", 512), ("claude-sonnet-5", 1_024), ("claude-opus-4-7", 2_048), ("claude-haiku-4-5-20251001", 4_096)],
+)  # fmt: skip
+def test_the_least_that_a_model_caches(openai_server: Server, name: str, least: int) -> None:
+    settings = ModelSettings(openai_server.url, 20.0, is_asked=False)
+    caching = getattr(create_model(f"anthropic:{name}", settings), "caching", None)
+    assert (caching.lifetimes_s, caching.min_tokens) == ((300.0, 3_600.0), least)
 
 
 def test_json_of_a_schema(model: Model, openai_server: Server) -> None:

@@ -12,9 +12,9 @@ from pearl.dsl.decoding.constraint import Constraint
 from pearl.llm import Completion, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.openai import servers
-from tests.llm.backends.asking import complete
+from tests.llm.backends.asking import READ, complete
 from tests.llm.backends.openai.kinds import ASKED, CONSTRAINT, JSON, KINDS, PLAN, SCHEMA, Fake
-from tests.server import Server
+from tests.server import Canned, Server, error
 
 MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who?"}]
 
@@ -135,3 +135,57 @@ def test_a_limit_that_is_not_set_is_not_sent(openai_server: Server) -> None:
     bare = replace(ASKED, max_output_tokens=None, temperature=None)
     ask(openai_server, "responses", bare)
     assert not {"max_output_tokens", "temperature"} & set(openai_server.requests[-1].body)
+
+
+EXPLICIT = {"prompt_cache_options": {"mode": "explicit"}}
+MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+TEXT = "<text>\nAda😀 sold it.\n</text>"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "is_marking"),
+    [("openai", "gpt-5.6", True), ("openai", "gpt-6-luna", True), ("openai", "gpt-10", True), ("responses", "gpt-6.1-sol-2026-10-01", True),
+     ("openai", "gpt-5", False), ("openai", "gpt-5.5", False), ("openai", "gpt-4o", False), ("openai", "o3", False),
+     ("vllm", "gpt-6-luna", False), ("generic", "gpt-6-luna", False)],
+)  # fmt: skip
+def test_only_what_is_marked_is_cached_where_writes_are_billed(
+    openai_server: Server, kind: str, name: str, is_marking: bool
+) -> None:
+    settings = ModelSettings(openai_server.url, 20.0, server=kind)
+    openai_server.answer = Fake(kind)
+    for kept_s in (0.0, 1_800.0):
+        request = replace(READ, kept_s=kept_s, constraint=ASKED.constraint)
+        complete(create_model(f"openai:{name}", settings), request)
+    *_, plain, _, marked = (seen.body for seen in openai_server.requests)
+    turns = "input" if kind == "responses" else "messages"
+    assert plain[turns][1]["content"] == f"{TEXT}\n\nWho?"
+    if not is_marking:
+        assert marked == plain
+        return
+    part = "input_text" if kind == "responses" else "text"
+    assert plain.items() >= EXPLICIT.items()
+    assert "prompt_cache_key" not in plain
+    assert marked[turns][1]["content"] == [
+        {"type": part, "text": TEXT, **MARK}, {"type": part, "text": "\n\nWho?"},
+    ]  # fmt: skip
+    assert len(marked["prompt_cache_key"]) == 32
+    assert {**marked, turns: [], "prompt_cache_key": ""} == {
+        **plain,
+        turns: [],
+        "prompt_cache_key": "",
+    }
+
+
+def test_a_server_that_rejects_marks_gets_the_request_without_them(openai_server: Server) -> None:
+    refusal = error("Unknown parameter: 'prompt_cache_options'.", param="prompt_cache_options")
+    openai_server.next(Canned(refusal, 400))
+    model = create_model(
+        "openai:gpt-6-sol", ModelSettings(openai_server.url, 20.0, server="openai")
+    )
+    complete(model, replace(READ, kept_s=1_800.0))
+    complete(model, replace(READ, kept_s=1_800.0))
+    first, *later = (seen.body for seen in openai_server.requests)
+    assert first.items() >= EXPLICIT.items()
+    for body in later:
+        assert body["messages"][1]["content"] == f"{TEXT}\n\nWho?"
+        assert not [name for name in body if name.startswith("prompt_cache")]

@@ -1,0 +1,73 @@
+"""What the control of prefix caches costs, by the rules and prices of vendors, on loopback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.billing import VENDORS, BillingServer, billed, document, plan
+
+N_TOKENS = 17_000  # Steps over a single shorter document do not wait for each other
+
+BOATS = [document(f"Nils {i}", N_TOKENS) for i in range(3)]
+
+
+def marks(server: BillingServer) -> list[str]:
+    """The lifetimes that requests asked for, in the order in which they came."""
+    return [
+        mark["ttl"]
+        for bill in server.bills
+        for turn in bill.body["messages"]
+        for part in turn["content"]
+        if isinstance(part, dict) and (mark := part.get("cache_control"))
+    ]
+
+
+@pytest.mark.parametrize("name", VENDORS)
+@pytest.mark.parametrize(("n_steps", "n_tasks"), [(1, 1), (2, 1), (1, 2), (5, 4)])
+def test_the_bill_is_the_least_possible(name: str, n_steps: int, n_tasks: int) -> None:
+    reads = [(boat, plan(n_steps, f"boat {i}")) for i in range(n_tasks) for boat in BOATS]
+    server, budget = billed(VENDORS[name], reads)
+    assert len(server.bills) == len(BOATS) * n_steps * n_tasks
+    assert server.cache.usd <= 1.02 * server.least_usd()
+    assert server.cache.usd <= server.usd_without_control() * (1 + 1e-9)
+    assert budget.cost_usd == pytest.approx(server.cache.usd)
+
+
+@pytest.mark.parametrize("settings", [{}, {"window": 6_000, "context": "map-reduce"}])
+def test_a_step_that_reads_what_no_other_reads_writes_nothing(settings: Any) -> None:
+    text = plan(1) + '\n2. t = FIND(s1, "a boat") : Look there'
+    server, _ = billed(VENDORS["Anthropic"], [(BOATS[0], text)], **settings)
+    assert server.bills
+    assert not marks(server)
+
+
+def test_each_part_of_a_long_document_is_written_once() -> None:
+    server, _ = billed(VENDORS["Anthropic"], [(BOATS[0], plan(3))], window=6_000)
+    assert len(marks(server)) > 9
+    assert server.cache.usd <= 1.02 * server.least_usd()
+
+
+def test_an_hour_is_paid_for_where_calls_take_longer_than_five_minutes() -> None:
+    chain = plan(1) + "".join(
+        f'\n{i}. s{i} = COMPARE(CTX, s{i - 1}, "boats") : Compare' for i in range(2, 6)
+    )
+    server, _ = billed(
+        VENDORS["Anthropic"], [(boat, chain) for boat in BOATS], delay_s=400.0, concurrency=1
+    )
+    assert set(marks(server)[-5:]) == {"1h"}
+    quick, _ = billed(VENDORS["Anthropic"], [(boat, chain) for boat in BOATS], concurrency=1)
+    assert set(marks(quick)) == {"5m"}
+
+
+def test_steps_whose_replies_have_different_forms_share_no_entry() -> None:
+    counted = "\n3. n = COUNT(s2) : Count"  # whose input is a list
+    alone, _ = billed(VENDORS["Anthropic"], [(BOATS[0], plan(2) + counted)], constrain="json")
+    assert not marks(alone)
+    both, _ = billed(
+        VENDORS["Anthropic"],
+        [(BOATS[0], plan(3) + counted.replace("3. n", "4. n"))],
+        constrain="json",
+    )
+    assert len(marks(both)) == 2
