@@ -131,7 +131,7 @@ class Cache:
         """Make what a request wrote readable."""
         bill.ended_s = now_s
         for start, ttl in bill.marks:
-            self._entries[start] = (now_s + self._lives_s(ttl), ttl)
+            self._entries[start] = (bill.began_s + self._lives_s(ttl), ttl)
 
     def _lives_s(self, ttl: str) -> float:
         return 3_600.0 if ttl == "1h" else self.vendor.lifetime_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,6 +60,34 @@ def test_an_hour_is_paid_for_where_calls_take_longer_than_five_minutes() -> None
     assert set(marks(server)[-5:]) == {"1h"}
     quick, _ = billed(VENDORS["Anthropic"], [(boat, chain) for boat in BOATS], concurrency=1)
     assert set(marks(quick)) == {"5m"}
+
+
+def test_a_lost_entry_is_not_written_again_for_one_read() -> None:
+    chain = plan(1) + '\n2. s2 = COMPARE(CTX, s1, "boats") : Compare'
+    chain += '\n3. s3 = COMPARE(CTX, s2, "boats") : Compare'
+    server, _ = billed(VENDORS["Anthropic"], [(BOATS[0], chain)], delay_s=400.0)
+    assert marks(server) == ["5m"]
+
+
+@pytest.mark.parametrize("name", ["Anthropic", "OpenAI, writes billed"])
+def test_steps_over_a_short_document_wait_for_the_write_that_is_paid_for(name: str) -> None:
+    server, _ = billed(VENDORS[name], [(document("Nils", 3_000), plan(2))])
+    assert server.cache.usd <= 1.02 * server.least_usd() < server.usd_without_control()
+
+
+@pytest.mark.parametrize(("model", "least"), [("claude-opus-5", 512), ("claude-haiku-4-5", 4_096)])
+def test_a_document_is_marked_if_the_model_caches_so_few_tokens(model: str, least: int) -> None:
+    vendor = replace(VENDORS["Anthropic"], model=f"anthropic:{model}", min_tokens=least)
+    server, _ = billed(vendor, [(document("Nils", 800), plan(3))])
+    assert len(marks(server)) == 3 * (least < 800)
+
+
+@pytest.mark.parametrize(("settings", "lifetime_s"), [({"prefix": "off"}, 300.0), ({}, 0.0)])
+def test_nothing_is_written_where_nothing_is_read(settings: Any, lifetime_s: float) -> None:
+    vendor = replace(VENDORS["Anthropic"], lifetime_s=lifetime_s)
+    reads = [(document(f"Nils {i}", 3_000), plan(3)) for i in range(4)]
+    server, _ = billed(vendor, reads, concurrency=1, **settings)
+    assert len(marks(server)) == (0 if settings else 6)  # until three reads have failed
 
 
 def test_steps_whose_replies_have_different_forms_share_no_entry() -> None:

@@ -76,6 +76,7 @@ class PrefixWarmup(Wrapper):
     cache if later calls are expected whose savings exceed the price of the write, for the shortest
     lifetime in which the next of them is expected. Later calls wait, whatever the time, because a second
     write costs more than no cache; they are marked as well, because a server reads only at marks.
+    Where calls are not delayed, none is marked.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class PrefixWarmup(Wrapper):
         self._prefixes: OrderedDict[Hashable, _Prefix] = OrderedDict()
         self._n_under_way = 0
         self._n_missed = 0
-        self._is_proven = self._is_useless = False
+        self._is_proven = False
         self._first_s: deque[float] = deque(maxlen=SAMPLES)
         self._later_s: deque[float] = deque(maxlen=SAMPLES)
         self._n_tokens, self._n_characters = 1, 4  # English, until usage is reported
@@ -117,10 +118,13 @@ class PrefixWarmup(Wrapper):
                 return await self._go(request, PrefixUse("free", why, monotonic() - began))
             with reporting_wait(lambda: (_WAITS, REPORT_S)):
                 await prefix.priming.wait()
-        waited_s = monotonic() - began
+        waited_s, now = monotonic() - began, monotonic()
+        lifetime_s = prefix.kept_s * (1.0 if self._caching is None else SURE)
+        if prefix.is_primed and now - prefix.used_at_s > lifetime_s:
+            prefix.is_primed, prefix.n_ahead = False, 0
         n_expected = n_tokens // BLOCK_TOKENS * BLOCK_TOKENS
         if self._caching is not None:
-            if prefix.is_primed and not self._is_useless:
+            if prefix.is_primed and not self._off:
                 request = replace(request, kept_s=prefix.kept_s)
             elif prefix.priming is None and (kept_s := self._lifetime_s(request, n_tokens)):
                 request, prefix.kept_s = replace(request, kept_s=kept_s), kept_s
@@ -130,19 +134,18 @@ class PrefixWarmup(Wrapper):
         if prefix.is_primed:
             role: Literal["waited", "free"] = "waited" if waited_s else "free"
             use = PrefixUse(role, self._off or "the document is primed", waited_s, n_expected)
-            prefix.used_at_s = monotonic()
+            prefix.used_at_s = now
             completion = await self._go(request, use)
             self._learn(completion)
             return completion
         why = "no call over this document has ended yet"
         use = PrefixUse("free" if self._off else "first", self._off or why, waited_s)
-        completion = await self._prime(request, prefix, use)
-        prefix.used_at_s = monotonic()
-        return completion
+        prefix.used_at_s = now  # a server may count from its first token
+        return await self._prime(request, prefix, use)
 
     def _lifetime_s(self, request: Request, n_tokens: int) -> float:
         """For how long a prefix should be kept that the cache does not have; 0 if no write pays."""
-        if self._caching is None or self._is_useless or not request.n_later:
+        if self._caching is None or self._off or not request.n_later:
             return 0.0
         call_s = median([*self._first_s, *self._later_s] or [CALL_S])
         n_rounds = max(request.n_between, self._n_under_way) / (self._n_places or 1)
@@ -200,14 +203,14 @@ class PrefixWarmup(Wrapper):
 
     def _learn(self, completion: Completion) -> None:
         """Decide whether to go on delaying calls, after another call with a warm prefix."""
-        if self._is_useless or (self._off and self._caching is None):
+        if self._off:
             return
         if completion.usage.n_cached_tokens:
             self._is_proven = True
         elif not self._is_proven:
             self._n_missed += 1
             if self._n_missed >= PROOFS:
-                self._off, self._is_useless = "the server reports no cached tokens", True
+                self._off = "the server reports no cached tokens"
                 return
         if (
             self._caching is None
@@ -231,11 +234,7 @@ class PrefixWarmup(Wrapper):
         if self._caching is not None and request.constraint is not None:
             key.append(request.constraint.lark)  # hosted servers show the form before the prompt
         hashed = hash(tuple(key))
-        now = monotonic()
-        prefix = self._prefixes.get(hashed)
-        share = 1.0 if self._caching is None else SURE
-        if prefix is None or (prefix.is_primed and now - prefix.used_at_s > share * prefix.kept_s):
-            prefix = self._prefixes[hashed] = _Prefix(now)
+        prefix = self._prefixes.setdefault(hashed, _Prefix())
         self._prefixes.move_to_end(hashed)
         if len(self._prefixes) > MAX_PREFIXES:
             self._prefixes.popitem(last=False)
