@@ -88,6 +88,7 @@ bench: setup
 	$(BIN)/python experiments/bench/startup.py 5
 	$(BIN)/python experiments/bench/makespan.py --quick
 	$(BIN)/python experiments/bench/prefix.py --quick
+	$(BIN)/python experiments/bench/cache_control.py --quick
 	$(BIN)/python experiments/bench/overhead.py --quick
 	$(BIN)/python experiments/bench/extraction.py --quick
 	$(BIN)/python experiments/bench/million.py --quick

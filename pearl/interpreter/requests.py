@@ -199,7 +199,7 @@ class RequestBuilder:
         return Span(start, passage.span.end) if n > 0 <= start else passage.span
 
     @cached_property
-    def _heads(self) -> dict[str, Hashable]:
+    def heads(self) -> dict[str, Hashable]:
         """Steps that read the document as text → what hosted servers show before it."""
         heads: dict[str, Hashable] = {}
         for step in self.graph.steps:
@@ -217,11 +217,11 @@ class RequestBuilder:
 
     def _n_later(self, task: ActionTask) -> int:
         """Expected later requests that begin as that of a task over the document."""
-        if task.output not in self._heads:
+        if task.output not in self.heads:
             return 0
-        head = self._heads[task.output]
-        others = self._heads.keys() - self._finished - {task.output}
-        n_later = sum(self._heads[output] == head for output in others)
+        head = self.heads[task.output]
+        others = self.heads.keys() - self._finished - {task.output}
+        n_later = sum(self.heads[output] == head for output in others)
         return n_later + (n_more_readers.get()() if head is None else 0)
 
     def request(self, task: ActionTask) -> Request:

@@ -60,6 +60,10 @@ class StepForecast:
     """No prompt has more tokens."""
     least_share: float = 1.0
     """The least share of the price that is billed."""
+    may_write: bool = True
+    """Whether the server may write what no request marks."""
+    marked_tokens: float = 0.0
+    """Maximum tokens that requests mark."""
 
     def add(self, costs: StepCosts | StepForecast, cached: int, n: int = 1) -> None:
         """Add `n` more runs of the step."""
@@ -76,10 +80,14 @@ class StepForecast:
         read, said = self.input_tokens, self.output_tokens
 
         def readings(n_input: int, n_output: int, n_cached: int = 0) -> list[float]:
-            n_fresh = 0 if price.write_on_request else n_input - n_cached
+            n_fresh = n_input - n_cached
+            is_free = self.may_write and not price.write_on_request
+            n_most, n_kept = (
+                (n_fresh, 0) if is_free else [int(min(n_fresh, self.marked_tokens))] * 2
+            )
             return [
-                price.cost_usd(Usage(n_input, n_output, n_cached, 0, n_written), is_long=is_long)
-                for n_written in (0, n_fresh)
+                price.cost_usd(Usage(n_input, n_output, n_cached, 0, *written), is_long=is_long)
+                for written in ((0, 0), (n_most, 0), (n_most, n_kept))
                 for is_long in {False, price.is_long(self.longest)}
             ]
 
@@ -215,11 +223,12 @@ class Forecaster:
     def result(self) -> Forecast:
         """The estimate of all tasks so far."""
         limits = self._pearl.limits
-        total = StepForecast("total", least_share=self._least_share)
+        total = self._new("total")
         with self._lock:
             steps = tuple(self._steps.values())
             for step in steps:
                 total.add(step, step.cached_tokens, step.n)
+                total.marked_tokens += step.marked_tokens
             if self._n_unplanned:  # the cost of its steps is unknown until the plan is written
                 total.calls = Range(total.calls.least, None)
                 total.input_tokens = Range(total.input_tokens.least, None)
@@ -243,14 +252,17 @@ class Forecaster:
 
     def _run(self, graph: PlanGraph, document: Document) -> None:
         """Add the estimate of a plan over a document."""
-        walk = CostEstimator(
-            RequestBuilder(graph, document, self._pearl.limits, self._pearl.searcher)
-        )
+        builder = RequestBuilder(graph, document, self._pearl.limits, self._pearl.searcher)
+        walk, read = CostEstimator(builder), digest(["read", document.digest])
         for step in graph.steps:
             costs = walk.step(step)
+            # The last request with a prefix marks nothing.
+            is_again = step.output in builder.heads and not self._is_new(read)
             if costs.calls.most != 0:
                 cached = sum(self._cached(prefix, document.text) for prefix in costs.prefixes)
-                self._named(f"{step.output} = {step.action}").add(costs, cached)
+                named = self._named(f"{step.output} = {step.action}")
+                named.add(costs, cached)
+                named.marked_tokens += costs.input_tokens.upper if is_again else 0
         path = walk.path
         self._paths += path
         self._longest = max(self._longest, int(path.least))
@@ -272,10 +284,14 @@ class Forecaster:
             self._seen.popitem(last=False)
         return is_new
 
+    def _new(self, name: str) -> StepForecast:
+        caching = getattr(self._pearl.client.model, "caching", None)
+        return StepForecast(name, least_share=self._least_share, may_write=caching is None)
+
     def _named(self, name: str) -> StepForecast:
         if name not in self._steps and len(self._steps) >= MAX_STEPS_SHOWN:
             name = OTHERS
-        return self._steps.setdefault(name, StepForecast(name, least_share=self._least_share))
+        return self._steps.setdefault(name, self._new(name))
 
     def _plan(self, question: str, card: str, kind: DocumentKind) -> None:
         """Add the estimate of planning; equal questions with equal cards are planned once."""

@@ -290,6 +290,13 @@ def test_repeated_prefixes_are_expected_in_the_cache() -> None:
     n, cached = step.input_tokens.least, step.cached_tokens
     assert cost.least == pytest.approx(((n - cached) * 10 + cached + 100) / 1e6)
     assert cost.most == pytest.approx((n * 10 + 50 * 100) / 1e6)
+    asked = Price.read("input=10,cached=1,write=12,write_long=20,output=0,write_on_request=true")
+    for name, usd in (
+        ("a = FIND", 10),
+        ("b = FIND", 20),
+    ):  # the last read of a document writes nothing
+        cost = found[name].cost_usd(asked)
+        assert cost.most == pytest.approx(found[name].input_tokens.upper * usd / 1e6)
 
 
 @pytest.mark.parametrize(("is_asked", "above"), [(False, 1), (False, 100_000), (True, 100_000)])
