@@ -11,7 +11,7 @@ from tests.billing import VENDORS, BillingServer, billed, document, plan
 
 N_TOKENS = 17_000  # Steps over a single shorter document do not wait for each other
 
-BOATS = [document(f"Nils {i}", N_TOKENS) for i in range(3)]
+BOATS = [document(f"Nils {i}", N_TOKENS) for i in range(5)]
 
 
 def marks(server: BillingServer) -> list[str]:

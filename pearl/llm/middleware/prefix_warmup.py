@@ -68,7 +68,7 @@ class PrefixWarmup(Wrapper):
 
     - `PROOFS` calls with a warm prefix report no cached tokens: there is no cache;
     - the cache saves less than `MIN_SAVED` of a call's time, by the shortest of the last `SAMPLES`
-      calls that found a free slot: waiting for a whole reply costs more than that.
+      calls that found a free slot, and no known money: waiting for a whole reply costs more than that.
 
     Calls whose prefix has fewer than `MIN_PREFIX_TOKENS` are never delayed.
 
@@ -93,6 +93,7 @@ class PrefixWarmup(Wrapper):
         self._n_places = n_places
         self._price = price
         self._caching = caching
+        self._saves_usd = price is not None and price.is_cheaper_cached
         self._min_tokens = MIN_PREFIX_TOKENS if caching is None else caching.min_tokens
         self._off = "" if mode == "auto" else "priming is off"
         self._prefixes: OrderedDict[Hashable, _Prefix] = OrderedDict()
@@ -213,7 +214,7 @@ class PrefixWarmup(Wrapper):
                 self._off = "the server reports no cached tokens"
                 return
         if (
-            self._caching is None
+            not (self._caching or self._saves_usd)
             and len(self._first_s) >= MIN_FIRST
             and len(self._later_s) == SAMPLES
         ):
