@@ -1,8 +1,7 @@
 """A server on loopback that caches the beginnings of prompts as vendors do, and bills by their prices.
 
-A token is four characters. A prompt is a list of blocks: what the request shows before the prompt (the
-form of the reply), each message, or each text of a message. An entry of the cache can be read when the
-reply to the request that wrote it has begun to arrive, and every read renews it.
+A token is four characters. An entry of the cache can be read when the call that wrote it has ended, lives from
+that call's beginning, and is renewed by every read. Tokens of replies cost nothing.
 """
 
 from __future__ import annotations
@@ -27,51 +26,46 @@ from tests.clock import ComputedLoop, computed
 from tests.server import Canned, Seen, Server, completion, send
 
 LOOKBACK = 20  # Blocks before a mark in which Anthropic looks for an entry
-MOST_MARKS = 4
 BLOCK = 128  # Tokens of the blocks of a cache without marks
 
 
 @dataclass(frozen=True)
 class Vendor:
-    """Rules and prices (US dollars per million tokens): `marks` are those of GPT-5.6 and later."""
+    """Rules and prices; `marks` are the rules of GPT-5.6 and later."""
 
     model: str
     rules: Literal["anthropic", "marks", "automatic", "none"]
-    input: float
-    cached: float = 0.0
-    write: float = 0.0
-    write_long: float = 0.0
+    price: Price
     min_tokens: int = 1_024
     lifetime_s: float = 300.0
 
-    @property
-    def price(self) -> str:
-        """The same as `--price` takes it."""
-        rates = {name: getattr(self, name) for name in ("cached", "write", "write_long")}
-        given = "".join(f",{name}={rate}" for name, rate in rates.items() if rate)
-        asked = ",write_on_request=true" if self.rules == "anthropic" else ""
-        return f"input={self.input},output=0{given}{asked}"
 
-
+CLAUDE = Price.read("input=2,cached=0.2,write=2.5,write_long=4,output=0,write_on_request=true")
+GPT = Price.read("input=2,cached=0.2,write=2.5,output=0")
 VENDORS = {
-    "Anthropic": Vendor("anthropic:claude-sonnet-5", "anthropic", 2, 0.2, 2.5, 4),
-    "OpenAI, writes billed": Vendor("openai:gpt-6-sol", "marks", 2, 0.2, 2.5, lifetime_s=1_800),
-    "OpenAI, writes free": Vendor("openai:gpt-5", "automatic", 1.25, 0.125),
-    "no cache": Vendor("openai:other", "none", 0.3),
+    "Anthropic": Vendor("anthropic:claude-sonnet-5", "anthropic", CLAUDE),
+    "OpenAI, writes billed": Vendor("openai:gpt-6-sol", "marks", GPT, lifetime_s=1_800),
+    "OpenAI, writes free": Vendor(
+        "openai:gpt-5", "automatic", Price.read("input=1.25,cached=0.125,output=0")
+    ),
+    "no cache": Vendor("openai:other", "none", Price.read("input=0.3,output=0")),
 }
 
 
 @dataclass
-class Bill:
-    """What a request costs, and when it began and ended."""
+class Call:
+    """A request as blocks of its prompt, each with the lifetime that its mark asks for, and its usage."""
 
-    body: dict[str, Any]
+    blocks: list[tuple[str, str]]
     began_s: float
     ended_s: float = 0.0
-    n_input: int = 0
     n_cached: int = 0
     written: dict[str, int] = field(default_factory=dict)
-    marks: list[tuple[str, str]] = field(default_factory=list)
+    new: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(text for text, _ in self.blocks)
 
 
 class Cache:
@@ -82,180 +76,141 @@ class Cache:
         self.usd = 0.0
         self._entries: dict[str, tuple[float, str]] = {}  # beginning → end of its life, lifetime
 
-    def begin(self, body: dict[str, Any], now_s: float) -> Bill:
-        """Look a prompt up in the cache."""
-        vendor, bill = self.vendor, Bill(body, now_s)
-        blocks = list(_blocks(body))
-        starts = list(accumulate(text for text, _ in blocks))
-        bill.n_input = len(starts[-1]) // 4
-        marks = [
-            (start, str(mark)) for start, (_, mark) in zip(starts, blocks, strict=True) if mark
-        ]
-        if vendor.rules == "automatic":
-            ends = range(4 * BLOCK, len(starts[-1]) + 1, 4 * BLOCK)
-            marks = [(starts[-1][:end], "5m") for end in ends]
-        elif vendor.rules == "none":
-            marks = []
-        elif vendor.rules == "marks":
-            options = body.get("prompt_cache_options", {})
-            if options.get("mode") != "explicit":
-                marks.append((starts[-1], "5m"))
-        assert vendor.rules == "automatic" or len(marks) <= MOST_MARKS, "400"
+    def begin(self, call: Call, *, is_explicit: bool) -> None:
+        """Look a prompt up, and bill it."""
+        rules, price, text = self.vendor.rules, self.vendor.price, call.text
+        starts = list(accumulate(text for text, _ in call.blocks))
+        marks = [(s, ttl) for s, (_, ttl) in zip(starts, call.blocks, strict=True) if ttl]
+        assert len(marks) <= 4, "400"
+        if rules == "automatic":
+            marks = [(text[:n], "5m") for n in range(4 * BLOCK, len(text) + 1, 4 * BLOCK)]
+        elif rules == "marks" and not is_explicit:
+            marks = [(text, "5m")]
         found = ""
         for mark, _ in marks:
             before = [start for start in starts if len(start) <= len(mark)][-LOOKBACK:]
-            for start in before if vendor.rules == "anthropic" else [mark]:
-                ends_s, ttl = self._entries.get(start, (0.0, ""))
-                if ends_s > now_s and len(start) > len(found):
+            for start in before if rules == "anthropic" else [mark]:
+                end_s, ttl = self._entries.get(start, (0.0, ""))
+                if end_s > call.began_s and len(start) > len(found):
                     found = start
-                    self._entries[start] = (now_s + self._lives_s(ttl), ttl)
-        bill.n_cached = len(found) // 4
-        bill.marks = [
-            mark for mark in marks
-            if len(mark[0]) > len(found) and len(mark[0]) // 4 >= vendor.min_tokens
-        ]  # fmt: skip
-        at = bill.n_cached
-        for start, ttl in bill.marks:
-            bill.written[ttl] = bill.written.get(ttl, 0) + len(start) // 4 - at
-            at = len(start) // 4
-        n_written = sum(bill.written.values())
+                    self._entries[start] = (call.began_s + self._lives_s(ttl), ttl)
+        least = max(len(found), 4 * self.vendor.min_tokens - 1)
+        call.new = [mark for mark in marks if len(mark[0]) > least and rules != "none"]
+        n = call.n_cached = len(found) // 4
+        for start, ttl in call.new:
+            call.written[ttl] = call.written.get(ttl, 0) + len(start) // 4 - n
+            n = len(start) // 4
+        write = price.input_usd if price.write_usd is None else price.write_usd
         self.usd += (
-            (bill.n_input - bill.n_cached - n_written) * vendor.input
-            + bill.n_cached * (vendor.cached or vendor.input)
-            + bill.written.get("5m", 0) * (vendor.write or vendor.input)
-            + bill.written.get("1h", 0) * (vendor.write_long or vendor.input)
-        ) / 1e6
-        return bill
+            (len(text) // 4 - n) * price.input_usd + call.n_cached * (price.cached_usd or 0.0)
+            + call.written.get("5m", 0) * write + call.written.get("1h", 0) * (price.write_long_usd or 0.0)
+        ) / 1e6  # fmt: skip
 
-    def end(self, bill: Bill, now_s: float) -> None:
+    def end(self, call: Call) -> None:
         """Make what a request wrote readable."""
-        bill.ended_s = now_s
-        for start, ttl in bill.marks:
-            self._entries[start] = (bill.began_s + self._lives_s(ttl), ttl)
+        self._entries |= {s: (call.began_s + self._lives_s(ttl), ttl) for s, ttl in call.new}
 
     def _lives_s(self, ttl: str) -> float:
         return 3_600.0 if ttl == "1h" else self.vendor.lifetime_s
 
 
 class BillingServer(Server):
-    """Answers "ok" after `delay_s`, and bills it; `bills` has every request."""
+    """Answers "ok" after `delay_s`; `calls` has every request with its usage."""
 
     def __init__(self, vendor: Vendor, delay_s: float) -> None:
         super().__init__()
         self.cache = Cache(vendor)
-        self.bills: list[Bill] = []
+        self.calls: list[Call] = []
         self.delay_s = delay_s
 
     async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
-        if not seen.path.endswith(("/chat/completions", "/messages")):
-            await super()._answer(seen, writer)
-            return
         clock = asyncio.get_running_loop().time
-        bill = self.cache.begin(seen.body, clock())
-        self.bills.append(bill)
+        call = Call(list(_blocks(seen.body)), clock())
+        self.cache.begin(call, is_explicit="prompt_cache_options" in seen.body)
+        self.calls.append(call)
         await asyncio.sleep(self.delay_s)
-        self.cache.end(bill, clock())
-        n_written = sum(bill.written.values())
+        call.ended_s = clock()
+        self.cache.end(call)
+        n_input, n_written = len(call.text) // 4, sum(call.written.values())
         if seen.path.endswith("/messages"):
-            kept = {
-                f"ephemeral_{ttl}_input_tokens": bill.written.get(ttl, 0) for ttl in ("5m", "1h")
-            }
             usage: dict[str, Any] = {
-                "input_tokens": bill.n_input - bill.n_cached - n_written, "output_tokens": 1,
-                "cache_creation_input_tokens": n_written, "cache_creation": kept,
-                "cache_read_input_tokens": bill.n_cached,
+                "input_tokens": n_input - call.n_cached - n_written, "output_tokens": 1,
+                "cache_creation_input_tokens": n_written, "cache_read_input_tokens": call.n_cached,
+                "cache_creation": {f"ephemeral_{ttl}_input_tokens": n for ttl, n in call.written.items()},
             }  # fmt: skip
             content = [{"type": "text", "text": _said(seen.body)}]
-            reply = {"type": "message", "role": "assistant", "model": "claude", "content": content,
-                     "stop_reason": "end_turn", "usage": usage}  # fmt: skip
+            reply = {"content": content, "model": "claude", "stop_reason": "end_turn"}
         else:
-            details = {"cached_tokens": bill.n_cached}
-            if self.cache.vendor.rules == "marks":
-                details["cache_write_tokens"] = n_written
+            told = {"cache_write_tokens": n_written} if self.cache.vendor.rules == "marks" else {}
+            details = {"cached_tokens": call.n_cached, **told}
             usage = {
-                "prompt_tokens": bill.n_input,
+                "prompt_tokens": n_input,
                 "completion_tokens": 1,
                 "prompt_tokens_details": details,
             }
-            reply = {**completion("ok"), "usage": usage}
-        await send(Canned(reply), writer)
+            reply = completion("ok")
+        await send(Canned({**reply, "usage": usage}), writer)
 
     def usd_without_control(self) -> float:
-        """The bill of the same requests at the same times, had they marked nothing."""
+        """The bill of the same requests at the same times, had they said nothing about the cache."""
         cache = Cache(self.cache.vendor)
-        times = [(bill.began_s, 1, bill) for bill in self.bills]
-        times += [(bill.ended_s, 0, bill) for bill in self.bills]
-        again: dict[int, Bill] = {}
-        for time_s, is_begin, bill in sorted(times, key=lambda each: each[:2]):
-            if is_begin:
-                again[id(bill)] = cache.begin(_unmarked(bill.body), time_s)
-            else:
-                cache.end(again[id(bill)], time_s)
+        events = []
+        for call in self.calls:
+            plain = Call([(text, "") for text, _ in call.blocks], call.began_s)
+            events += [
+                (call.began_s, 1, partial(cache.begin, plain, is_explicit=False)),
+                (call.ended_s, 0, partial(cache.end, plain)),
+            ]
+        for _, _, do in sorted(events, key=lambda event: event[:2]):
+            do()
         return cache.usd
 
     def least_usd(self) -> float:
         """The least for these requests, by trying every choice of marks, one request after another."""
-        vendor = self.cache.vendor
+        rules, price = self.cache.vendor.rules, self.cache.vendor.price
         reads: dict[str, list[int]] = {}
-        for bill in self.bills:
-            whole = "".join(text for text, _ in _blocks(_unmarked(bill.body)))
-            reads.setdefault(whole[: whole.rfind("</text>") + 7], []).append(bill.n_input)
-        least = 0.0
-        for head, sizes in reads.items():
-            n = len(head) // 4
-            n_read = n // BLOCK * BLOCK if vendor.rules == "automatic" else n
-            is_cached = vendor.rules != "none" and n >= vendor.min_tokens
+        for call in self.calls:
+            head = call.text[: call.text.rfind("</text>") + 7]
+            reads.setdefault(head, []).append(len(call.text) // 4)
 
-            @lru_cache(None)
-            def usd(i: int, *, has_entry: bool) -> float:
-                if i == len(sizes):  # noqa: B023
-                    return 0.0
-                plain = sizes[i] * vendor.input  # noqa: B023
-                saved = n_read * (vendor.input - vendor.cached)  # noqa: B023
-                extra = n * (max(vendor.write, vendor.input) - vendor.input)  # noqa: B023
-                choices = [plain + usd(i + 1, has_entry=has_entry)]
-                if is_cached and has_entry:  # noqa: B023
-                    choices.append(plain - saved + usd(i + 1, has_entry=True))
-                elif is_cached:  # noqa: B023
-                    choices.append(plain + extra + usd(i + 1, has_entry=True))
-                return min(choices)
+        @lru_cache(None)
+        def least(n: int, sizes: tuple[int, ...], *, is_cached: bool) -> float:
+            """The least for requests of these sizes whose first `n` tokens are the same."""
+            if not sizes:
+                return 0.0
+            usual = sizes[0] * price.input_usd
+            choices = [usual + least(n, sizes[1:], is_cached=is_cached)]
+            if rules != "none" and n >= self.cache.vendor.min_tokens:
+                n_read = n // BLOCK * BLOCK if rules == "automatic" else n
+                saved = n_read * (price.input_usd - (price.cached_usd or 0.0))
+                more = (
+                    -saved
+                    if is_cached
+                    else n * max(0.0, (price.write_usd or 0.0) - price.input_usd)
+                )
+                choices.append(usual + more + least(n, sizes[1:], is_cached=True))
+            return min(choices)
 
-            least += usd(0, has_entry=False)
-        return least / 1e6
+        return sum(least(len(h) // 4, tuple(n), is_cached=False) for h, n in reads.items()) / 1e6
 
 
 def _blocks(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The blocks of a prompt, each with the lifetime that its mark asks for, or ""."""
-    forms = [body.get(name) for name in ("tools", "response_format", "output_config")]
-    yield json.dumps(forms), ""
-    if "system" in body:
-        yield f"<system>{body['system']}", ""
+    yield json.dumps(body.get("output_config")), ""
+    yield body.get("system", ""), ""
     for turn in body["messages"]:
-        yield f"<{turn['role']}>", ""
         parts = turn["content"]
         for part in [{"text": parts}] if isinstance(parts, str) else parts:
-            mark = part.get("cache_control", {}).get("ttl", "")
-            yield part["text"], "5m" if "prompt_cache_breakpoint" in part else mark
+            ttl = part.get("cache_control", {}).get("ttl", "")
+            yield part["text"], "5m" if "prompt_cache_breakpoint" in part else ttl
 
 
 def _said(body: dict[str, Any]) -> str:
     """A reply of the form that a request asks for."""
     form = body.get("output_config", {}).get("format", {})
-    values = {
+    return "ok" if not form else json.dumps({
         name: [] if kind.get("type") == "array" else kind.get("enum", ["ok"])[0]
-        for name, kind in form.get("schema", {}).get("properties", {}).items()
-    }
-    return json.dumps(values) if form else "ok"
-
-
-def _unmarked(body: dict[str, Any]) -> dict[str, Any]:
-    def joined(turn: dict[str, Any]) -> dict[str, Any]:
-        parts = turn["content"]
-        texts: Iterable[str] = [parts] if isinstance(parts, str) else (p["text"] for p in parts)
-        return {**turn, "content": "".join(texts)}
-
-    kept = {name: value for name, value in body.items() if name != "prompt_cache_options"}
-    return {**kept, "messages": [*map(joined, body["messages"])]}
+        for name, kind in form["schema"]["properties"].items()
+    })  # fmt: skip
 
 
 def plan(n_steps: int, about: str = "boat") -> str:
@@ -278,7 +233,7 @@ def billed(
     concurrency: int = 8, **settings: Any,
 ) -> tuple[BillingServer, Budget]:  # fmt: skip
     """Run a plan over each document against a server on a computed clock."""
-    budget = Budget(price=Price.read(vendor.price))
+    budget = Budget(price=vendor.price)
 
     def same(document: Document) -> Document:
         return document
@@ -286,16 +241,15 @@ def billed(
     async def main() -> BillingServer:
         server = BillingServer(vendor, delay_s)
         async with server.within_loop():
-            backend, _, _ = vendor.model.partition(":")
-            kind = None if backend == "anthropic" else "openai"
-            model = create_model(vendor.model, ModelSettings(server.url, 3e4, 200_000, kind, "KEY"))
+            kind = "openai" if vendor.model.startswith("openai:") else None
+            asked = ModelSettings(server.url, 3e4, 200_000, kind, "KEY")
+            settings.setdefault("constrain", "off")
             pearl = Pearl(
-                model, budget=budget, concurrency=concurrency, library="seed",
-                **{"constrain": "off", "compose": "off", **settings},
+                create_model(vendor.model, asked), budget=budget, concurrency=concurrency,
+                library="seed", compose="off", **settings,
             )  # fmt: skip
             tasks = [
-                Task(f"{i}", partial(same, document), plan=text)
-                for i, (document, text) in enumerate(reads)
+                Task(str(i), partial(same, doc), plan=text) for i, (doc, text) in enumerate(reads)
             ]
             failed = [outcome.error async for outcome in run(pearl, tasks) if outcome.error]
             await pearl.aclose()

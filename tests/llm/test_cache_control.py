@@ -16,13 +16,7 @@ BOATS = [document(f"Nils {i}", N_TOKENS) for i in range(5)]
 
 def marks(server: BillingServer) -> list[str]:
     """The lifetimes that requests asked for, in the order in which they came."""
-    return [
-        mark["ttl"]
-        for bill in server.bills
-        for turn in bill.body["messages"]
-        for part in turn["content"]
-        if isinstance(part, dict) and (mark := part.get("cache_control"))
-    ]
+    return [ttl for call in server.calls for _, ttl in call.blocks if ttl]
 
 
 @pytest.mark.parametrize("name", VENDORS)
@@ -30,7 +24,7 @@ def marks(server: BillingServer) -> list[str]:
 def test_the_bill_is_the_least_possible(name: str, n_steps: int, n_tasks: int) -> None:
     reads = [(boat, plan(n_steps, f"boat {i}")) for i in range(n_tasks) for boat in BOATS]
     server, budget = billed(VENDORS[name], reads)
-    assert len(server.bills) == len(BOATS) * n_steps * n_tasks
+    assert len(server.calls) == len(BOATS) * n_steps * n_tasks
     assert server.cache.usd <= 1.02 * server.least_usd()
     assert server.cache.usd <= server.usd_without_control() * (1 + 1e-9)
     assert budget.cost_usd == pytest.approx(server.cache.usd)
@@ -40,7 +34,7 @@ def test_the_bill_is_the_least_possible(name: str, n_steps: int, n_tasks: int) -
 def test_a_step_that_reads_what_no_other_reads_writes_nothing(settings: Any) -> None:
     text = plan(1) + '\n2. t = FIND(s1, "a boat") : Look there'
     server, _ = billed(VENDORS["Anthropic"], [(BOATS[0], text)], **settings)
-    assert server.bills
+    assert server.calls
     assert not marks(server)
 
 
