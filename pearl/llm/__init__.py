@@ -6,9 +6,9 @@ same request as data, for backends that compute a reply without a prompt.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pearl.data.samples import Turn
 from pearl.documents.digest import digest
@@ -354,10 +354,16 @@ class PrefixCaching:
     Attributes:
         lifetimes_s: The lifetimes that a request can choose, the shortest first. Reads renew them.
         min_tokens: Minimum tokens of a prefix; a shorter one is not written.
+        mark: One of the lifetimes → fields of the text at whose end the prefix ends.
+        fields: Fields of every request.
+        has_key: Whether requests with the same prefix are routed by a key that they have in common.
     """
 
     lifetimes_s: tuple[float, ...]
     min_tokens: int
+    mark: Callable[[float], Mapping[str, Any]]
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    has_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,11 +134,6 @@ class Price(Frozen):
             for is_long in {False, self.is_long(n_input)}
         )
 
-    @property
-    def is_cheaper_cached(self) -> bool:
-        """Whether tokens that the server's cache served cost less."""
-        return self.cached_usd is not None and self.cached_usd < self.input_usd
-
     def is_long(self, n_input: float) -> bool:
         """Whether a prompt has the price of long prompts."""
         return self.long is not None and n_input > self.long.above

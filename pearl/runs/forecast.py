@@ -80,11 +80,10 @@ class StepForecast:
         read, said = self.input_tokens, self.output_tokens
 
         def readings(n_input: int, n_output: int, n_cached: int = 0) -> list[float]:
-            n_fresh = n_input - n_cached
-            is_free = self.may_write and not price.write_on_request
-            n_most, n_kept = (
-                (n_fresh, 0) if is_free else [int(min(n_fresh, self.marked_tokens))] * 2
-            )
+            n_most = n_input - n_cached
+            if price.write_on_request or not self.may_write:
+                n_most = int(min(n_most, self.marked_tokens))
+            n_kept = n_most if price.write_on_request else 0
             return [
                 price.cost_usd(Usage(n_input, n_output, n_cached, 0, *written), is_long=is_long)
                 for written in ((0, 0), (n_most, 0), (n_most, n_kept))

@@ -93,7 +93,9 @@ class PrefixWarmup(Wrapper):
         self._n_places = n_places
         self._price = price
         self._caching = caching
-        self._saves_usd = price is not None and price.is_cheaper_cached
+        self._saves_usd = price is not None and price.input_usd > (
+            price.input_usd if price.cached_usd is None else price.cached_usd
+        )
         self._min_tokens = MIN_PREFIX_TOKENS if caching is None else caching.min_tokens
         self._off = "" if mode == "auto" else "priming is off"
         self._prefixes: OrderedDict[Hashable, _Prefix] = OrderedDict()

@@ -193,9 +193,9 @@ def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
     """A body without control of the prefix cache."""
 
     def joined(turn: dict[str, Any]) -> dict[str, Any]:
-        content = turn["content"]
-        is_marked = isinstance(content, list)
-        return {**turn, "content": "".join(part["text"] for part in content)} if is_marked else turn
+        parts = turn["content"]
+        text = parts if isinstance(parts, str) else "".join(part["text"] for part in parts)
+        return {**turn, "content": text}
 
     return {
         name: [*map(joined, value)] if name in ("messages", "input") else value
@@ -213,25 +213,10 @@ def bearer(key: str) -> Mapping[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
-@dataclass(frozen=True, slots=True)
-class CacheControl(PrefixCaching):
-    """How requests tell a server what to write to its prefix cache.
-
-    Attributes:
-        mark: Seconds → fields of the text at whose end the prefix ends.
-        fields: Fields of every request.
-        has_key: Whether requests with the same prefix have a key in common, by which they are routed.
-    """
-
-    mark: Callable[[float], Mapping[str, Any]]
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    has_key: bool = False
-
-
 class Parameters:
     """The parameters that one model accepts, as learned from its refusals."""
 
-    def __init__(self, endpoint: Endpoint, caching: CacheControl | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, caching: PrefixCaching | None = None) -> None:
         self._caching = caching
         self._model = endpoint.model
         self._limit = _LIMITS[endpoint.is_openai]
@@ -247,7 +232,16 @@ class Parameters:
         if self._caching is not None:
             body |= self._caching.fields
             if request.kept_s and (end := prefix_end(request)) is not None:
-                body |= self._mark(request, end, body["messages"])
+                content, turn = request.messages[1].content, body["messages"][1]
+                head, rest = scrubbed(content[:end]), scrubbed(content[end:])
+                mark = self._caching.mark(request.kept_s)
+                turn["content"] = [
+                    {"type": "text", "text": head, **mark},
+                    {"type": "text", "text": rest},
+                ]
+                if self._caching.has_key:
+                    first = body["messages"][0]["content"]
+                    body["prompt_cache_key"] = digest([first, head]).hex()[:32]
         if request.max_output_tokens is not None:
             most = self._most_tokens or request.max_output_tokens
             body[self._limit] = min(most, request.max_output_tokens)
@@ -256,21 +250,6 @@ class Parameters:
         if request.temperature is not None and self.takes_temperature:
             body["temperature"] = request.temperature
         return body
-
-    def _mark(
-        self, request: Request, end: int, messages: list[dict[str, Any]]
-    ) -> Mapping[str, Any]:
-        """Mark the end of the prefix in the messages; returns more fields of the request."""
-        assert self._caching is not None
-        content = request.messages[1].content
-        head, rest = scrubbed(content[:end]), scrubbed(content[end:])
-        messages[1]["content"] = [
-            {"type": "text", "text": head, **self._caching.mark(request.kept_s)},
-            {"type": "text", "text": rest},
-        ]
-        if not self._caching.has_key:
-            return {}
-        return {"prompt_cache_key": digest([messages[0]["content"], head]).hex()[:32]}
 
     def mended(
         self, body: dict[str, Any], said: str, named: object = None

@@ -18,9 +18,9 @@ from pydantic import AliasPath, BaseModel, Discriminator, Field, Tag
 from pearl import plugins
 from pearl.dsl.decoding.constraint import Constraint, Form
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm import Completion, ConstrainBy, Usage
+from pearl.llm import Completion, ConstrainBy, PrefixCaching, Usage
 from pearl.llm.backends.openai import replies
-from pearl.llm.backends.openai.endpoint import CacheControl, Endpoint, KeyHeaders, bearer
+from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, bearer
 from pearl.llm.backends.openai.likelihoods import Likelihoods, by_next_token, by_prompt
 from pearl.llm.backends.openai.replies import Listed, ending, read_completion, read_tool_call
 
@@ -89,7 +89,7 @@ class Server:
     path: str = "/chat/completions"
     with_nothing: Callable[[Body], Body] | None = None
     key_headers: KeyHeaders = bearer
-    caching: Callable[[str], CacheControl | None] = _no_caching
+    caching: Callable[[str], PrefixCaching | None] = _no_caching
     likelihoods: Likelihoods | None = None
     tokenizes: Literal["", "prompt", "content"] = ""
     is_of_any_name: bool = False
@@ -139,11 +139,10 @@ CONTRACT = ServerModule
 
 # --- Prefix caches that write what a request marks
 
-_OPENAI_CACHED_S = 1_800.0
 _GPT = lazy_pattern(r"gpt-(\d+)(?:\.(\d+))?(?!\d)")
 
 
-def _openai_caching(model: str) -> CacheControl | None:
+def _openai_caching(model: str) -> PrefixCaching | None:
     """GPT-5.6 and later write the whole of each prompt, at a price, unless requests say what to write.
 
     They read only what ends at a mark. Older models cache without marks, and reject them.
@@ -151,8 +150,8 @@ def _openai_caching(model: str) -> CacheControl | None:
     version = _GPT.match(model)
     if version is None or (int(version[1]), int(version[2] or 0)) < (5, 6):
         return None
-    return CacheControl(
-        (_OPENAI_CACHED_S,),
+    return PrefixCaching(
+        (1_800.0,),
         min_tokens=1_024,
         mark=lambda kept_s: {"prompt_cache_breakpoint": {"mode": "explicit"}},
         fields={"prompt_cache_options": {"mode": "explicit"}},
@@ -169,9 +168,9 @@ _ANTHROPIC_LEAST = {
 }
 
 
-def _anthropic_caching(model: str) -> CacheControl:
+def _anthropic_caching(model: str) -> PrefixCaching:
     fits = (n for name, n in _ANTHROPIC_LEAST.items() if re.match(name, model))
-    return CacheControl(
+    return PrefixCaching(
         tuple(_ANTHROPIC_CACHED_S),
         min_tokens=next(fits, 1_024),
         mark=lambda kept_s: {

@@ -12,14 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pearl.documents.tokens import NoTokenizerError, TokenizerError
 from pearl.errors import ModelError
+from pearl.llm import PrefixCaching
 from pearl.llm.backends.openai import faults, replies, servers, streaming
-from pearl.llm.backends.openai.endpoint import (
-    CacheControl,
-    Endpoint,
-    KeyHeaders,
-    Parameters,
-    bearer,
-)
+from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, Parameters, bearer
 from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.likelihoods import prompt_tokens, text_tokens
 from pearl.llm.backends.openai.replies import Listed
@@ -60,7 +55,7 @@ class HttpSession:
         *,
         is_streamed: bool = False,
         key_headers: KeyHeaders = bearer,
-        caching: CacheControl | None = None,
+        caching: PrefixCaching | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.timeout_s = timeout_s
