@@ -207,7 +207,10 @@ def _blocks(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _said(body: dict[str, Any]) -> str:
     """A reply of the form that a request asks for."""
     form = body.get("output_config", {}).get("format", {})
-    return "ok" if not form else json.dumps({
+    if not form:
+        n_items = "".join(text for text, _ in _blocks(body)).count("\n<item ")
+        return "\n".join(f"{i}: yes" for i in range(1, n_items + 1)) or "ok"
+    return json.dumps({
         name: [] if kind.get("type") == "array" else kind.get("enum", ["ok"])[0]
         for name, kind in form["schema"]["properties"].items()
     })  # fmt: skip

@@ -282,10 +282,8 @@ class RequestBuilder:
     ) -> tuple[Context, tuple[ActionTask, ...]]:
         """Select from the document of a step; one task per text."""
         whole = replace(task, document=document)
-        is_shared = document == self.shown
         if self._surely_fits(whole):
-            if is_shared:
-                self._n_pieces[document] = 1
+            self._n_pieces[document] = 1
             return Context("full", (document,), 1.0), (whole,)
         available = await off_loop(len(document), partial(self.available_tokens, task))
         try:
@@ -299,7 +297,7 @@ class RequestBuilder:
                 raise
             help = f"{error.help}; or show tables in the text (--no-apart)"
             raise ContextOverflowError(error.message, help=help) from error
-        if is_shared and context.strategy != "retrieve" and context.coverage == 1.0:
+        if context.strategy != "retrieve" and context.coverage == 1.0:
             self._n_pieces |= dict.fromkeys(context.texts, len(context.texts))
         return context, tuple(replace(task, document=text) for text in context.texts)
 

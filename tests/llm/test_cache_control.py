@@ -30,10 +30,13 @@ def test_the_bill_is_the_least_possible(name: str, n_steps: int, n_tasks: int) -
     assert budget.cost_usd == pytest.approx(server.cache.usd)
 
 
-@pytest.mark.parametrize("settings", [{}, {"window": 6_000, "context": "map-reduce"}])
-def test_a_step_that_reads_what_no_other_reads_writes_nothing(settings: Any) -> None:
-    text = plan(1) + '\n2. t = FIND(s1, "a boat") : Look there'
-    server, _ = billed(VENDORS["Anthropic"], [(BOATS[0], text)], **settings)
+@pytest.mark.parametrize(
+    ("n_steps", "settings"),
+    [(1, {}), (1, {"context": "map-reduce"}), (2, {"context": "retrieve"})],
+)
+def test_a_step_that_reads_what_no_other_reads_writes_nothing(n_steps: int, settings: Any) -> None:
+    text = plan(n_steps) + '\n9. t = FIND(s1, "a boat") : Look there'
+    server, _ = billed(VENDORS["Anthropic"], [(BOATS[0], text)], window=6_000, **settings)
     assert server.calls
     assert not marks(server)
 
@@ -94,3 +97,15 @@ def test_steps_whose_replies_have_different_forms_share_no_entry() -> None:
         constrain="json",
     )
     assert len(marks(both)) == 2
+
+
+def test_batches_of_rows_share_a_long_condition() -> None:
+    condition = "the boat was sold by one of them, " + "or by Nils, who owned many boats, " * 200
+    text = (
+        plan(0)
+        + f'1. rows = SPLIT(CTX, "line") : Split\n2. sold = FILTER(rows, "{condition}") : Select'
+    )
+    server, _ = billed(VENDORS["Anthropic"], [(document("Nils", 2_000), text)])
+    assert len(marks(server)) == len(server.calls) > 2
+    assert server.calls[0].written
+    assert all(call.n_cached for call in server.calls[1:])
