@@ -109,3 +109,10 @@ def test_batches_of_rows_share_a_long_condition() -> None:
     assert len(marks(server)) == len(server.calls) > 2
     assert server.calls[0].written
     assert all(call.n_cached for call in server.calls[1:])
+
+
+def test_an_hour_is_paid_for_where_many_calls_come_between_two_reads() -> None:
+    reads = [(boat, plan(3)) for boat in BOATS[:2]]
+    server, _ = billed(VENDORS["Anthropic"], reads, window=6_000, concurrency=1, delay_s=100.0)
+    later = [ttl for call in server.calls if "Nils 1 " in call.text for _, ttl in call.blocks]
+    assert set(later) == {"", "1h"}
