@@ -72,11 +72,22 @@ def test_steps_over_a_short_document_wait_for_the_write_that_is_paid_for(name: s
     assert server.cache.usd <= 1.02 * server.least_usd() < server.usd_without_control()
 
 
-@pytest.mark.parametrize(("model", "least"), [("claude-opus-5", 512), ("claude-haiku-4-5", 4_096)])
+@pytest.mark.parametrize(
+    ("model", "least"),
+    [("opus-5-5", 512), ("sonnet-5", 1_024), ("opus-4-7", 2_048), ("haiku-4-5-20251001", 4_096)],
+)
 def test_a_document_is_marked_if_the_model_caches_so_few_tokens(model: str, least: int) -> None:
-    vendor = replace(VENDORS["Anthropic"], model=f"anthropic:{model}", min_tokens=least)
-    server, _ = billed(vendor, [(document("Nils", 800), plan(3))])
-    assert len(marks(server)) == 3 * (least < 800)
+    vendor = replace(VENDORS["Anthropic"], model=f"anthropic:claude-{model}", min_tokens=least)
+    for n_tokens in (least - 300, least + 300):
+        server, _ = billed(vendor, [(document("Nils", n_tokens), plan(3))])
+        assert len(marks(server)) == 3 * (n_tokens > least)
+
+
+def test_a_document_that_is_too_short_for_the_server_proves_nothing() -> None:
+    vendor = replace(VENDORS["Anthropic"], min_tokens=4_096)
+    reads = [(document(f"Nils {n}", n), plan(3)) for n in (2_000, 2_100, 2_200, 9_000)]
+    server, _ = billed(vendor, reads, concurrency=1)
+    assert [bool(call.n_cached) for call in server.calls[-3:]] == [False, True, True]
 
 
 @pytest.mark.parametrize(("settings", "lifetime_s"), [({"prefix": "off"}, 300.0), ({}, 0.0)])

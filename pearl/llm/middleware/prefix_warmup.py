@@ -210,7 +210,8 @@ class PrefixWarmup(Wrapper):
             return
         if completion.usage.n_cached_tokens:
             self._is_proven = True
-        elif not self._is_proven:
+        elif not self._is_proven and (self._caching is None or completion.usage.n_written_tokens):
+            # A prefix that is too short for the server is not written either.
             self._n_missed += 1
             if self._n_missed >= PROOFS:
                 self._off = "the server reports no cached tokens"

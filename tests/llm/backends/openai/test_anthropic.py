@@ -86,16 +86,6 @@ def test_a_prefix_to_be_cached_is_a_text_with_a_mark(
     assert marked == [{"role": "user", "content": [head, {"type": "text", "text": "\n\nWho?"}]}]
 
 
-@pytest.mark.parametrize(
-    ("name", "least"),
-    [("claude-opus-5-5", 512), ("claude-sonnet-5", 1_024), ("claude-opus-4-7", 2_048), ("claude-haiku-4-5-20251001", 4_096)],
-)  # fmt: skip
-def test_the_least_that_a_model_caches(openai_server: Server, name: str, least: int) -> None:
-    settings = ModelSettings(openai_server.url, 20.0, is_asked=False)
-    caching = getattr(create_model(f"anthropic:{name}", settings), "caching", None)
-    assert (caching.lifetimes_s, caching.min_tokens) == ((300.0, 3_600.0), least)
-
-
 def test_json_of_a_schema(model: Model, openai_server: Server) -> None:
     def answer(seen: Seen) -> Canned:
         schema = seen.body["output_config"]["format"]["schema"]
