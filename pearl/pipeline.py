@@ -20,6 +20,7 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError, suggest
 from pearl.errors.privacy import keep_private
 from pearl.interpreter.answer import Answer
+from pearl.interpreter.asking import Reader
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import (
     ContextLimits,
@@ -496,5 +497,25 @@ class Pearl:
                 checked, document, self.calls(trace), limits,
                 method=method, fallback=self.client.reply_fallback,
                 items=self.client.items if self._is_shared else None,
-                searcher=self.searcher, trace=trace,
+                searcher=self.searcher, rows=self._reader("rows", limits, trace),
+                escalate=self._reader("escalate", limits, trace), trace=trace,
             )  # fmt: skip
+
+    def limits_of(self, role: Role, limits: ContextLimits | None = None) -> ContextLimits:
+        """The limits of the prompts of a role: its model's window and tokens."""
+        client = self.clients[role]
+        return replace(
+            limits or self.limits,
+            counter=client.counter, window=client.window,
+            usual_reply_tokens=profile_for(client, self.settings["profile"], client.window).reading_tokens,
+            is_constrained=client.reply_fallback.level.by is not None,
+        )  # fmt: skip
+
+    def _reader(self, role: Role, limits: ContextLimits, trace: Trace | None) -> Reader | None:
+        """The model of a role; None if it has no model of its own."""
+        client = self.clients.get(role)
+        if client is None or (client is self.client and role != "escalate"):
+            return None
+        items = client.items if self._is_shared else None
+        limits = self.limits_of(role, limits)
+        return Reader(self.calls(trace, role), limits, client.reply_fallback, items)

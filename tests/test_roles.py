@@ -1,9 +1,15 @@
-"""Several models in one run: which request carries which model name."""
+"""Several models in one run: which request carries which model name, and who decides what."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable
+
 import pearl
 from pearl import Document, Pearl
+from pearl.replies.items import first_words, n_first_words
+from pearl.trace import StepFinished
 from tests.server import Canned, Seen, Server, completion
 
 PLAN = """\
@@ -14,21 +20,120 @@ New actions:
 
 STORY = Document("Nils sold the boat because the hull was rotten.")
 
+FRUITS = """\
+1. lines = SPLIT(CTX, "line") : One row for each line
+2. fruits = FILTER(lines, "it is a fruit") : Those"""
 
-def models(server: Server) -> list[str]:
-    return [seen.body["model"] for seen in server.requests]
+LINES = Document("apple\nbeet\ncarrot\ndate\negg")
+
+
+def items(seen: Seen) -> list[str]:
+    return [text for _, text in re.findall(r"<item (\d+)>\n(.*?)\n</item \1>", seen.prompt, re.S)]
+
+
+def lines(seen: Seen, say: Callable[[str], str | None]) -> str:
+    """A line for each item of a prompt; none for items without a reply."""
+    n = n_first_words(items(seen)) if "with the first" in seen.prompt else 0
+    said = [(i, text, say(text)) for i, text in enumerate(items(seen), start=1)]
+    return (
+        "\n".join(
+            f"{i} | {first_words(text, n)}: {reply}" if n else f"{i}: {reply}"
+            for i, text, reply in said
+            if reply
+        )
+        or "I cannot say."
+    )
+
+
+class Models:
+    """The models of a server by name, and what each was asked."""
+
+    def __init__(self, server: Server, **says: Callable[[Seen], str]) -> None:
+        self.server = server
+        self.says = says
+        server.answer = self.answer
+
+    def answer(self, seen: Seen) -> Canned:
+        return Canned(completion(self.says[seen.body["model"]](seen)))
+
+    def asked(self, name: str) -> list[Seen]:
+        return [seen for seen in self.server.requests if seen.body["model"] == name]
+
+    def pearl(self, **roles: str) -> Pearl:
+        names = {f"{role}_model": f"openai:{name}" for role, name in roles.items()}
+        return Pearl("openai:main", base_url=self.server.url, api_key_env="", **names)
 
 
 def test_plans_are_written_by_the_model_for_plans(openai_server: Server) -> None:
-    def answer(seen: Seen) -> Canned:
-        is_plan = seen.body["model"] == "planner"
-        return Canned(completion(PLAN if is_plan else "The hull was rotten."))
-
-    openai_server.answer = answer
-    asker = Pearl(
-        "openai:main", base_url=openai_server.url, api_key_env="", planner_model="openai:planner"
+    models = Models(
+        openai_server, planner=lambda seen: PLAN, main=lambda seen: "The hull was rotten."
     )
-    answered = pearl.run(asker.ask("Why did Nils sell the boat?", STORY))
-    assert answered.text == "The hull was rotten."
-    assert models(openai_server) == ["planner", "main"]
-    assert asker.clients["planner"].limiter is asker.clients["rows"].limiter
+    answer = pearl.run(models.pearl(planner="planner").ask("Why did Nils sell the boat?", STORY))
+    assert answer.text == "The hull was rotten."
+    assert [seen.body["model"] for seen in openai_server.requests] == ["planner", "main"]
+
+
+def test_only_undecided_rows_go_to_the_escalation_model(openai_server: Server) -> None:
+    sure = {"apple": "yes", "egg": "no"}
+    fruits = {"date": "yes", "beet": "no"}
+    models = Models(
+        openai_server,
+        small=lambda seen: lines(seen, sure.get),
+        big=lambda seen: lines(seen, fruits.get),
+    )
+    answer = pearl.run(models.pearl(rows="small", escalate="big").execute(FRUITS, LINES))
+    rows = answer.steps[-1].rows
+    assert rows is not None
+    assert rows.values == ["apple", "date"]
+    assert [row.value for row in rows.undecided] == ["carrot"]
+    asked = [item for seen in models.asked("big") for item in items(seen)]
+    assert {*asked} == {"beet", "carrot", "date"}
+    assert not models.asked("main")
+    assert answer.steps[-1].models == ("openai:small", "openai:big")
+    assert answer.to_dict()["steps"][-1]["models"] == ["openai:small", "openai:big"]
+    (event,) = (e for e in answer.trace if isinstance(e, StepFinished) and e.step == "fruits")
+    assert event.models == answer.steps[-1].models
+    assert event.n_calls == len(openai_server.requests)
+    assert "fruits: 2 rows were undecided and then decided by openai:big" in answer.notes
+
+
+def test_only_undecided_fields_go_to_the_escalation_model(openai_server: Server) -> None:
+    def record(**fields: tuple[object, str | None]) -> str:
+        return json.dumps({n: {"value": v, "quote": quote} for n, (v, quote) in fields.items()})
+
+    text = "A 54-year-old man. He smokes. He weighs 80 kg."
+    models = Models(
+        openai_server,
+        main=lambda seen: record(
+            age=(54, "A 54-year-old man"), weight=(90, "He weighs 80 kg"), height=(180, "tall")
+        ),
+        big=lambda seen: record(
+            age=(55, "A 54-year-old man"), weight=(80, "He weighs 80 kg"), height=(190, "tall")
+        ),
+    )
+    plan = '1. record = EXTRACT(CTX, "age: int, weight: int, height: int") : Read them'
+    answer = pearl.run(models.pearl(escalate="big").execute(plan, Document(text)))
+    assert answer.record is not None
+    fields = answer.record.fields
+    assert {name: f.value for name, f in fields.items()} == {
+        "age": 54,
+        "weight": 80,
+        "height": None,
+    }
+    assert fields["height"].state == "undecided"
+    for seen in models.asked("big"):
+        assert "weight: int" in seen.prompt
+        assert "age: int" not in seen.prompt
+    assert answer.steps[0].models == ("openai:main", "openai:big")
+
+
+def test_a_refusal_of_the_escalation_model_loses_no_row(openai_server: Server) -> None:
+    models = Models(openai_server, small=lambda seen: lines(seen, {"apple": "yes"}.get))
+    refusal = completion(None, refusal="I'm sorry, I can't help with that.")
+    openai_server.answer = lambda seen: (
+        models.answer(seen) if seen.body["model"] == "small" else Canned(refusal)
+    )
+    answer = pearl.run(models.pearl(rows="small", escalate="big").execute(FRUITS, LINES))
+    rows = answer.steps[-1].rows
+    assert rows is not None
+    assert (rows.values, len(rows.undecided)) == (["apple"], 4)

@@ -12,12 +12,14 @@ from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
+from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, Completion, Model, Request, Usage
 from pearl.llm.concurrency import gather
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.flaws import loop_in
 from pearl.llm.messages import constrained, without_texts
+from pearl.llm.middleware.caching import ItemCache
 from pearl.replies.typed import Reply, follows_form, read_reply, reply_constraint
 from pearl.trace import CallFailed, ModelCalled, Purpose, Trace, constraint_refused
 
@@ -126,16 +128,45 @@ def kept_text(text: str) -> str:
     return "\n".join(part for part in (lines, whole) if part.strip()).rstrip()
 
 
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A model for some of the calls of a run, with the limits of its prompts and its cached replies."""
+
+    model: Model
+    limits: ContextLimits
+    fallback: ConstraintFallback
+    items: ItemCache | None
+
+
 class Asker:
-    """Asks the model of a run for the results of its steps."""
+    """Asks a model of a run for the results of its steps; `escalation` asks for what stays undecided."""
 
     def __init__(
-        self, model: Model, calls: RequestBuilder, fallback: ConstraintFallback, trace: Trace
+        self,
+        model: Model,
+        calls: RequestBuilder,
+        fallback: ConstraintFallback,
+        trace: Trace,
+        items: ItemCache | None = None,
     ) -> None:
         self._model = model
         self.calls = calls
         self.fallback = fallback
         self.trace = trace
+        self.items = items
+        self.escalation: Asker | None = None
+        self.outputs: set[str] = set()
+        """The steps that have replies of this model, cached ones included."""
+
+    def of(self, reader: Reader) -> Asker:
+        """The same run with another model."""
+        calls = self.calls.within(reader.limits)
+        return Asker(reader.model, calls, reader.fallback, self.trace, reader.items)
+
+    @property
+    def name(self) -> str:
+        """The name of the model."""
+        return self._model.name
 
     async def over_pieces(
         self, step: Step, task: ActionTask, pieces: Sequence[ActionTask]
@@ -233,6 +264,7 @@ class Asker:
         unheld: Request | None = None,
     ) -> Completion:
         """Send a request, constrained to the form of its reply if the model supports that."""
+        self.outputs.add(step.output)
         began = time.monotonic()
         try:
             if constraint is None:

@@ -31,7 +31,7 @@ from pearl.errors import (
 )
 from pearl.interpreter.agreement import Agreement, PlanAnswer
 from pearl.interpreter.answer import Answer, compose, step_evidence
-from pearl.interpreter.asking import Asker, TextReply
+from pearl.interpreter.asking import Asker, Reader, TextReply
 from pearl.interpreter.companies import ShownPassage, why_of_another
 from pearl.interpreter.composing import compose_answer, composed_result
 from pearl.interpreter.context import Context, ContextLimits, off_loop, step_error
@@ -71,23 +71,30 @@ async def run(
     fallback: ConstraintFallback | None = None,
     items: ItemCache | None = None,
     searcher: Searcher | None = None,
+    rows: Reader | None = None,
+    escalate: Reader | None = None,
 ) -> tuple[StepResult, ...]:
     """Run every step."""
     calls = RequestBuilder(graph, document, limits, searcher)
-    asker = Asker(model, calls, fallback or reply_fallback(model.constrains), trace)
-    return await _Interpreter(calls, asker, items).run()
+    asker = Asker(model, calls, fallback or reply_fallback(model.constrains), trace, items)
+    row_asker = asker.of(rows) if rows else asker
+    if escalate is not None:
+        escalation = asker.of(escalate)
+        for each in {asker, row_asker}:
+            each.escalation = None if each.name == escalation.name else escalation
+    return await _Interpreter(calls, asker, row_asker).run()
 
 
 class _Interpreter:
     """One run of one plan over one document."""
 
-    def __init__(self, calls: RequestBuilder, asker: Asker, items: ItemCache | None) -> None:
+    def __init__(self, calls: RequestBuilder, asker: Asker, row_asker: Asker) -> None:
         self._graph = calls.graph
         self._calls = calls
-        self._row_calls = RowRequests(calls)
-        self._items = items
+        self._row_calls = RowRequests(row_asker.calls)
         self._trace = asker.trace
         self._asker = asker
+        self._row_asker = row_asker
         self._contents = contents(self._graph)
 
     async def run(self) -> tuple[StepResult, ...]:
@@ -141,7 +148,9 @@ class _Interpreter:
         self._calls.finished(step)
         if result.fetched is not None:
             self._trace.append(retrieved(step.output, result.fetched))
-        result = replace(result, duration_s=time.monotonic() - began)
+        askers = (self._asker, self._row_asker, self._asker.escalation, self._row_asker.escalation)
+        models = dict.fromkeys(a.name for a in askers if a and step.output in a.outputs)
+        result = replace(result, duration_s=time.monotonic() - began, models=tuple(models))
         n_characters = 100 * sum(len(each.rows or ()) for each in (result, *results.values()))
         result = await off_loop(n_characters, partial(self._with_sources, step, result, results))
         self._trace.append(result.event)
@@ -174,11 +183,11 @@ class _Interpreter:
             # imported on use: few plans extract
             from pearl.interpreter.extracting import extract
 
-            return await extract(step, inputs, self._row_calls, self._asker)
+            return await extract(step, inputs, self._row_calls, self._asker, self._row_asker)
         if action.reads_rows:
             row_step = self._row_calls.step(step, inputs)
-            reader = RowReader(step, row_step, self._row_calls, self._asker, self._items)
-            return await reader.run()
+            asker = self._row_asker
+            return await RowReader(step, row_step, self._row_calls, asker, asker.items).run()
         if action.asks_table:
             # imported on use: few plans query a table
             from pearl.interpreter.table_steps import read_table
@@ -406,9 +415,11 @@ async def answer_plan(
     fallback: ConstraintFallback | None = None,
     items: ItemCache | None = None,
     searcher: Searcher | None = None,
+    rows: Reader | None = None,
+    escalate: Reader | None = None,
     trace: Trace | None = None,
 ) -> Answer:
-    """Run a plan over a document."""
+    """Run a plan over a document; `rows` reads rows, `escalate` what stays undecided."""
     check_document(document)
     began = time.monotonic()
     trace = Trace() if trace is None else trace
@@ -431,7 +442,18 @@ async def answer_plan(
     for rewrite in rewritten.rewrites:
         trace.append(PlanRewritten(by=rewrite.by, what=rewrite.what))
     try:
-        ran = await run(rewritten.graph, document, model, limits, trace, fallback, items, searcher)
+        ran = await run(
+            rewritten.graph,
+            document,
+            model,
+            limits,
+            trace,
+            fallback,
+            items,
+            searcher,
+            rows,
+            escalate,
+        )
     except PearlError:
         _fail(trace, time.monotonic() - began)
         raise

@@ -24,12 +24,12 @@ from pearl.documents.evidence.finding import n_words
 from pearl.documents.numbers import quoted
 from pearl.documents.record import Basis, Candidate, FieldResult, FieldScalar, Record, told_entry
 from pearl.documents.rows import Row, Rows
-from pearl.dsl.fields import Field
+from pearl.dsl.fields import Field, print_fields
 from pearl.dsl.nodes import Step
 from pearl.errors import ModelError, Span
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.asking import CUT_SHORT, Asker
-from pearl.interpreter.context import Context, off_loop
+from pearl.interpreter.context import Context, ContextOverflowError, off_loop
 from pearl.interpreter.provenance import Sources
 from pearl.interpreter.results import StepResult, computed
 from pearl.interpreter.row_steps import RowRequests
@@ -72,18 +72,17 @@ class _Read:
 
 
 async def extract(
-    step: Step, earlier: Mapping[str, Value], rows: RowRequests, asker: Asker
+    step: Step, earlier: Mapping[str, Value], rows: RowRequests, asker: Asker, row_asker: Asker
 ) -> StepResult:
-    """Extract the fields of a step from the document, or from each row."""
+    """Extract the fields of a step from the document, or from each row, which `row_asker` reads."""
     calls = asker.calls
     action = calls.graph.checked.action(step)
     if each_of(action, calls.graph.checked.actions) is not None:
-        return await _each_row(step, earlier, rows, asker)
+        return await _each_row(step, earlier, rows, row_asker)
     task, shown = calls.task(step, earlier)
     fields = wanted_fields(dict(task.arguments)["FIELDS"], is_all=action.extracts_all)
     read = await _read(step, task, fields, asker)
-    checking = partial(_checked, step.output, fields, read, asker)
-    record = await off_loop(len(task.document or ""), checking)
+    record, read = await _decided(step, task, fields, read, asker)
     result = (
         _of_rows(step, record, fields, asker) if action.extracts_all else _of_record(step, record)
     )
@@ -165,6 +164,38 @@ async def _reply(
 
 # ---------------------------------------------------------------------------------------------
 # Claims → results
+
+
+async def _decided(
+    step: Step, task: ActionTask, fields: tuple[Field, ...], read: _Read, asker: Asker, at: int = 0
+) -> tuple[Record, _Read]:
+    """The record of a text; the escalation model is asked for its undecided fields, and only for these."""
+    n_characters = len(task.document or "")
+    record = await off_loop(n_characters, partial(_checked, step.output, fields, read, asker, at))
+    left = tuple(field for field in fields if record.fields[field.name].state == "undecided")
+    other = asker.escalation
+    # A token budget holds for all prompts of a step together.
+    if other is None or not left or asker.calls.limits.max_prompt_tokens is not None:
+        return record, read
+    if not task.action.extracts_all:
+        said = {**dict(task.arguments), "FIELDS": print_fields(left)}
+        task = replace(task, arguments=tuple(said.items()))
+    try:
+        more = await _read(step, task, left, other)
+    except ContextOverflowError:  # of a smaller window
+        return record, read
+    except ModelError as error:
+        if error.kind not in ("refused", "filtered"):
+            raise
+        return record, read
+    new = await off_loop(n_characters, partial(_checked, step.output, left, more, other, at))
+    decided = {name: f for name, f in new.fields.items() if f.state != "undecided"}
+    is_whole = len(decided) == len(left)
+    read = replace(
+        read, parts=more.parts if is_whole else read.parts, n_calls=read.n_calls + more.n_calls,
+        usage=read.usage + more.usage,
+    )  # fmt: skip
+    return Record({**record.fields, **decided}), read
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,22 +518,23 @@ async def _each_row(
     row_step = requests.step(step, earlier)
     rows = row_step.rows
     texts = row_step.texts(rows)
-    tasks = [requests.alone(row_step, step, text) for text in texts]
     fields = wanted_fields(
         dict(row_step.task.arguments)["FIELDS"], is_all=row_step.reading.extracts_all
     )
-    reads = await gather([_read(step, task, fields, asker) for task in tasks])
-    records = {}
     shown = row_step.shown(rows)
     starts = {text: row.spans[0].start for text, row in zip(shown, rows, strict=True) if row.spans}
-    for text, read in zip(texts, reads, strict=True):
-        checking = partial(_checked, step.output, fields, read, asker, starts.get(text, 0))
-        records[text] = await off_loop(len(text), checking)
+
+    async def read_one(text: str) -> tuple[Record, _Read]:
+        task = requests.alone(row_step, step, text)
+        read = await _read(step, task, fields, asker)
+        return await _decided(step, task, fields, read, asker, starts.get(text, 0))
+
+    read = dict(zip(texts, await gather(list(map(read_one, texts))), strict=True))
     unread = dict.fromkeys((field.name for field in fields), None)
 
     def with_cells(row: Row, shown: str | None) -> Row:
         blank = unread if shown is None else dict.fromkeys(unread, "")
-        record = records.get(shown or "")
+        record, _ = read.get(shown or "", (None, None))
         return row.with_fields(blank if record is None else _cells(record.fields))
 
     answered = tuple(map(with_cells, rows, shown))
@@ -511,6 +543,6 @@ async def _each_row(
     return replace(
         result, is_native=False, context="rows", coverage=asker.calls.coverage(rows),
         sources=Sources(is_by_row=True),
-        n_calls=sum(read.n_calls for read in reads),
-        usage=sum((read.usage for read in reads), Usage()),
+        n_calls=sum(each.n_calls for _, each in read.values()),
+        usage=sum((each.usage for _, each in read.values()), Usage()),
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -71,6 +72,14 @@ class RequestBuilder:
         self._last: tuple[ActionTask, tuple[Message, ...]] | None = None
         self._n_pieces: dict[str, int] = {}  # text that several steps may read → texts of its step
         self._finished: set[str] = set()
+
+    def within(self, limits: ContextLimits) -> RequestBuilder:
+        """The same for prompts of another model."""
+        other = copy(self)
+        other.limits = limits
+        other._n_tokens, other._cuts, other._last, other._n_pieces = {}, {}, None, {}
+        other.__dict__.pop("shown", None)
+        return other
 
     @property
     def texts(self) -> tuple[str, str]:

@@ -67,6 +67,8 @@ class StepResult:
     record: Record | None = field(default=None, repr=False)
     sources: Sources | None = field(default=None, repr=False)
     provenance: Provenance | None = field(default=None, repr=False)
+    models: tuple[str, ...] = ()
+    """The models whose replies it has."""
 
     @property
     def text(self) -> str:
@@ -111,6 +113,7 @@ class StepResult:
             "context": self.context,
             "coverage": self.coverage,
             "calls": self.n_calls,
+            **({"models": list(self.models)} if self.models else {}),
         }
 
     @property
@@ -129,6 +132,7 @@ class StepResult:
             n_calls=self.n_calls,
             usage=self.usage,
             duration_s=self.duration_s,
+            models=self.models,
         )
 
 

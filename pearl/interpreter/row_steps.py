@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from pearl.actions.by_row import (
@@ -204,6 +205,10 @@ UNREADABLE: frozenset[ModelErrorKind] = frozenset(
 """Errors that concern one batch only: its rows are requested again."""
 
 
+NOT_BLANK = ("yes_no", "label", "rating")
+"""Kinds of decision for which a blank reply is none."""
+
+
 class RowReader:
     """Carries out one step row by row."""
 
@@ -229,6 +234,7 @@ class RowReader:
         self._replies: list[str] = []
         self._why = ""  # why some replies about rows could not be read to the end
         self._failure: ModelError | None = None
+        self._by_other = set[str]()  # values that the escalation model has decided
         # With a token budget, all prompts of the step together get the step's share.
         self._left = self._limits.max_prompt_tokens
         self._shown = row_step.shown(row_step.rows)
@@ -243,17 +249,17 @@ class RowReader:
         elif task.kind == "pick":
             found = await self._pick()
         else:
-            found = await self._each()
+            found = await self._escalated(await self._each())
         if self._failure is not None and all(value is None for value in found.values()):
             raise self._failure
         replies = [None if text is None else found.get(text, "") for text in self._shown]
         # a blank row contains no value of these kinds
-        if task.kind in ("yes_no", "label", "rating"):
+        if task.kind in NOT_BLANK:
             replies = [reply or None for reply in replies]
         is_verdict = task.kind == "yes_no"
         verdicts = Counter(filter(None, replies)) if is_verdict else {}
         unstated = ""
-        if is_verdict and (self._limits.is_strict or self._limits.is_strict_rows):
+        if self._is_strict:
             if n := replies.count(NOT_STATED):
                 unstated = f", {n:,} of them {NOT_STATED}"
             replies = [None if reply == NOT_STATED else reply for reply in replies]
@@ -262,8 +268,15 @@ class RowReader:
         result = selected(how, result, self._row_step.k)
         result = result.noting(note) if note else result
         if self._limits.recheck and self._row_step.may_be_rechecked:
-            note = await self._recheck({text: reply for text, reply in found.items() if reply})
+            note = await self._recheck({
+                text: reply for text, reply in found.items()
+                if reply and text not in self._by_other
+            })  # fmt: skip
             result = result.noting(note) if note else result
+        if self._by_other and self._asker.escalation is not None:
+            n, by = sum(text in self._by_other for text in self._shown), self._asker.escalation.name
+            note = f"{self._step.output}: {n:,} {'row was' if n == 1 else 'rows were'} undecided and then decided by {by}"
+            result = result.noting(note)
         if self._limits.is_strict_rows and result.undecided:
             n = len(result.undecided)
             raise ExecutionError(
@@ -310,9 +323,58 @@ class RowReader:
             ), f"not reranked, the previous order is kept: {error.message}"
         return {text: repr(score) for text, score in zip(texts, scores, strict=True)}, ""
 
+    @property
+    def _is_strict(self) -> bool:
+        """Whether rows are undecided that do not state what is asked."""
+        is_strict = self._limits.is_strict or self._limits.is_strict_rows
+        return is_strict and self._row_step.task.kind == "yes_no"
+
+    def _is_open(self, reply: str | None) -> bool:
+        """Whether a reply leaves its value undecided."""
+        is_blank = not reply and self._row_step.task.kind in NOT_BLANK
+        return reply is None or is_blank or (self._is_strict and reply == NOT_STATED)
+
+    async def _escalated(self, found: dict[str, str | None]) -> dict[str, str | None]:
+        """The replies, with those of the escalation model about undecided values."""
+        left = [text for text, reply in found.items() if self._is_open(reply)]
+        async with self._escalating() as reader:
+            if reader is None or not left:
+                return found
+            reader._texts = left
+            for text, reply in (await reader._each()).items():
+                if not self._is_open(reply):
+                    found[text] = reply
+                    self._by_other.add(text)
+            return found
+
+    @asynccontextmanager
+    async def _escalating(self) -> AsyncIterator[RowReader | None]:
+        """The reader by the escalation model, if any; what it spends belongs to this step."""
+        asker = self._asker.escalation
+        if asker is None:
+            yield None
+            return
+        requests = RowRequests(asker.calls)
+        reader = RowReader(self._step, self._row_step, requests, asker, asker.items)
+        reader._left = self._left
+        try:
+            yield reader
+        except ContextOverflowError as error:  # a small window, or a budget that is used up
+            self._why = f"{asker.name}: {error.message}"
+        except ModelError as error:
+            if error.kind not in UNREADABLE:
+                raise
+            self._why = f"{asker.name}: {error.message}"
+        finally:
+            self._n_calls += reader._n_calls
+            self._usage += reader._usage
+            self._replies += reader._replies
+
     async def _each(self) -> dict[str, str | None]:
         """The reply about each different value; None if it is undecided."""
         texts = self._texts
+        if texts:
+            self._asker.outputs.add(self._step.output)
         found: dict[str, str | None] = {}
         if self._cache is not None:
             found.update(await self._cache.find(self._row_step.task, texts, self._document))
@@ -515,4 +577,7 @@ class RowReader:
                     int(value): text for value, text in zip(values, group, strict=True) if value
                 }
                 return [text for _, text in sorted(places.items())]
+        async with self._escalating() as reader:
+            if reader is not None and self._is_left(task):
+                return await reader._picked(group, k)
         return None

@@ -384,6 +384,8 @@ class StepFinished(EventBase):
     n_calls: int
     usage: Usage
     duration_s: float
+    models: tuple[str, ...] = ()
+    """The models whose replies it has; empty in traces older than this field."""
 
 
 class StepFailed(EventBase):
