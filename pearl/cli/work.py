@@ -32,7 +32,7 @@ from pearl.cli.writing import GrowingFile, OutputWriter, is_plain, told_too
 from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError, UsageError
 from pearl.errors.escaping import counted, escaped, to_json
 from pearl.errors.privacy import is_encrypted, is_private
-from pearl.llm.prices import PRICE_HELP, money
+from pearl.llm.prices import PRICE_HELP, money, table_help
 
 if TYPE_CHECKING:
     from pearl.data.schemas import Schema
@@ -104,7 +104,8 @@ def new_session(
         max_tokens=options.get("max_tokens"),
         max_calls=options.get("max_calls"),
         max_minutes=None if max_time_s is None else max_time_s / 60,
-        price=options.get("price") or read_prices(options.get("prices")),
+        price=options.get("price"),
+        prices=read_prices(options.get("prices")),
         executor=options.get("executor", "local"),
         shard=options.get("shard"),
         max_errors=options.get("max_errors"),
@@ -159,7 +160,7 @@ async def _run_reported(
     n_tasks, schema = known_length(tasks), options["schema"]
     rows: list[Mapping[str, Any]] = []
     records: list[Mapping[str, Any]] = []
-    reporter = Reporter(n_tasks, tells_plans=options["tells_plans"], price=session.price)
+    reporter = Reporter(n_tasks, tells_plans=options["tells_plans"], price=session.only_price)
     run = session.run(tasks, watcher=Watcher(told_too(reporter, events), on_notice=notice))
     summary = run.summary
     with writer.open(options["out"]) as file:
@@ -625,18 +626,21 @@ def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: boo
 
     # A fixed width: wrapped cells are hard to read; a narrow terminal may wrap whole lines.
     console = new_console(width=WIDTH)
-    table = Table("step", box=None, pad_edge=False, show_edge=False)
-    for name in ("calls", "input", "cached", "output", *(("US dollars",) if found.price else ())):
+    models = ["model"] if found.prices else []
+    table = Table("step", *models, box=None, pad_edge=False, show_edge=False)
+    has_price = any((found.price, *found.prices.values()))
+    for name in ("calls", "input", "cached", "output", *(("US dollars",) if has_price else ())):
         table.add_column(name, justify="right")
     for step in (*found.steps, found.total):
+        usd = found.cost_usd if step is found.total else step.usd
         cells = [
             _shown(step.calls, _count), _shown(step.input_tokens, _count),
             f"{step.cached_tokens:,}" if step.cached_tokens else "",
             _shown(step.output_tokens, _count),
-            *([_shown(step.cost_usd(found.price), money)] if found.price else []),
+            *([UNKNOWN if usd is None else _shown(usd, money)] if has_price else []),
         ]  # fmt: skip
         many = f" x {step.n:,}" if step.n > 1 and step is not found.total else ""
-        table.add_row(f"{step.name}{many}", *cells)
+        table.add_row(f"{step.name}{many}", *([step.model] if models else []), *cells)
     console.print(table)
     console.print()
     for line in _notes(found, limits):
@@ -692,6 +696,8 @@ def _notes(found: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
         yield f"Cost: unknown, because the model has no known price; {PRICE_HELP}"
     else:
         yield f"Price: {found.price} (US dollars per million tokens); the lower bounds assume cache hits."
+    for model, price in found.prices.items():
+        yield f"Price of {model}: {price or f'unknown; {table_help(model)}'}"
     if found.time_s is None:
         yield "Time: unknown; --seconds-per-call SECONDS gives an estimate."
     else:

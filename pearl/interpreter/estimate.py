@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from math import ceil, inf, prod
@@ -26,6 +26,7 @@ from pearl.interpreter.context import (
     GAP,
     GAP_TOKENS,
     PASSAGE_TOKENS,
+    ContextLimits,
     ContextOverflowError,
     awaited,
     step_error,
@@ -133,7 +134,13 @@ by one, which rounds up.
 class CostEstimator:
     """Estimates the cost of the steps of a plan, in order."""
 
-    def __init__(self, calls: RequestBuilder) -> None:
+    def __init__(
+        self, calls: RequestBuilder, rows: ContextLimits | None = None,
+        escalate: ContextLimits | None = None,
+    ) -> None:  # fmt: skip
+        self._of_rows = rows
+        self._of_escalation = escalate
+        self.escalated = StepCosts()  # of the last step
         self._calls = calls
         self._limits = calls.limits
         self._counter = calls.limits.counter
@@ -151,16 +158,40 @@ class CostEstimator:
         """Estimate the next step."""
         action = self._calls.graph.checked.action(step)
         check_numbers(step, action)
+        self.escalated = StepCosts()
         try:
-            costs = self._of_step(step, action)
+            if self._of_escalation and (action.reads_rows or action.extracts):
+                with self._limited(self._of_escalation), suppress(ContextOverflowError):
+                    self.escalated = self._of_step(step, action).or_nothing
+            with self._limited(self._of_rows if action.reads_rows else None):
+                costs = self._of_step(step, action)
         except (ValueError, ExecutionError) as error:
             raise step_error(step, error) from error
         before = NONE
         for reference in step.references():
             before = longer(before, self._depths.get(reference.name, NONE))
-        self._depths[step.output] = before + costs.depth
+        self._depths[step.output] = before + costs.depth + self.escalated.depth
         self.path = longer(self.path, self._depths[step.output])
         return costs
+
+    @contextmanager
+    def _limited(self, limits: ContextLimits | None) -> Iterator[None]:
+        """Estimate with the limits of another model."""
+        if limits is None:
+            yield
+            return
+        calls = self._calls.within(limits)
+        other = {
+            "_calls": calls, "_row_requests": RowRequests(calls), "_limits": limits,
+            "_counter": limits.counter, "_seam": limits.counter.most(0),
+            "_reply_tokens": limits.reply_tokens,
+        }  # fmt: skip
+        own = {name: getattr(self, name) for name in other}
+        self.__dict__.update(other)
+        try:
+            yield
+        finally:
+            self.__dict__.update(own)
 
     def _of_step(self, step: Step, action: Action) -> StepCosts:
         if action.composes:

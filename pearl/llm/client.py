@@ -186,7 +186,7 @@ class Client(Wrapper):
             PrefixWarmup,
             mode=settings.prefix,
             n_places=settings.concurrency,
-            price=self.budget.price,
+            price=self.budget.price_of(model.name),
             caching=caching,
         )
         order: tuple[Layer | None, ...] = (
@@ -312,6 +312,13 @@ def clients_by_role(
             breaker=main.breaker,
             limiter=beside[0].limiter if beside else None,
         )
+        if main.budget.max_cost_usd is not None and clients[role].name not in {
+            main.name, *main.budget.prices
+        }:  # fmt: skip
+            raise UsageError(
+                f"a cost limit needs a price, and the price of '{clients[role].name}' is unknown",
+                help="pass it to the Budget: prices={NAME: Price(...)}",
+            )
     return clients
 
 

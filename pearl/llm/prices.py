@@ -35,6 +35,12 @@ def money(usd: float) -> str:
     return f"${usd:,.4f}" if abs(usd) < 10 else f"${usd:,.2f}"
 
 
+def table_help(model: str) -> str:
+    """What a user adds for a model of unknown price that is not `--model`."""
+    name = model.partition(":")[2] or model
+    return f'add "{name}" = {{ input = 10, output = 50 }} to the table of --prices: docs/costs.md'
+
+
 class LongPrice(Frozen):
     """US dollars per million tokens of calls whose prompt has more than `above` tokens.
 

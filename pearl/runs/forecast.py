@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil
@@ -19,10 +19,11 @@ from pearl.documents.document import Document, DocumentKind
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PearlError
-from pearl.interpreter.bounds import Range, StepCosts
+from pearl.interpreter.bounds import NONE, Range, StepCosts
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import DecomposeTask, PlanTask, Usage
+from pearl.llm.client import Role
 from pearl.llm.prices import Price
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
@@ -51,6 +52,8 @@ class StepForecast:
     """Estimate of one step over all tasks, or of planning."""
 
     name: str
+    model: str = ""
+    price: Price | None = None
     n: int = 0
     calls: Range = field(default_factory=lambda: Range(0, 0))
     input_tokens: Range = field(default_factory=lambda: Range(0, 0))
@@ -75,6 +78,11 @@ class StepForecast:
         own = costs.longest if isinstance(costs, StepForecast) else costs.input_tokens.upper
         self.longest = max(self.longest, own)
 
+    @property
+    def usd(self) -> Range | None:
+        """The cost in US dollars; None if the price is unknown."""
+        return None if self.price is None else self.cost_usd(self.price)
+
     def cost_usd(self, price: Price) -> Range:
         """US dollars: the least if every possible prefix is cached, the most if all is written."""
         read, said = self.input_tokens, self.output_tokens
@@ -97,16 +105,17 @@ class StepForecast:
             most = max(readings(ceil(read.most), ceil(said.most)))
         return Range(least * self.least_share, most)
 
-    def to_dict(self, price: Price | None) -> dict[str, Any]:
+    def to_dict(self, usd: Range | None) -> dict[str, Any]:
         """As JSON data; null is unknown."""
         return {
             "name": self.name,
+            **({"model": self.model} if self.model else {}),
             "n": self.n,
             "calls": self.calls.to_dict(),
             "input_tokens": self.input_tokens.to_dict(),
             "output_tokens": self.output_tokens.to_dict(),
             "cached_tokens": self.cached_tokens,
-            "cost_usd": None if price is None else self.cost_usd(price).to_dict(),
+            "cost_usd": None if usd is None else usd.to_dict(),
         }
 
 
@@ -126,11 +135,19 @@ class Forecast:
     model: str
     price: Price | None
     n_known: int = 0
+    prices: Mapping[str, Price | None] = field(default_factory=dict)
+    """Of further models, by name."""
 
     @property
     def cost_usd(self) -> Range | None:
-        """US dollars; None if the price is unknown."""
-        return None if self.price is None else self.total.cost_usd(self.price)
+        """US dollars; None if a price is unknown."""
+        if not self.prices:
+            return self.total.usd
+        costs = [step.usd for step in self.steps]
+        if None in costs:
+            return None
+        cost = sum(filter(None, costs), NONE)
+        return Range(cost.least, None if self.n_unplanned else cost.most)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data; null is unknown."""
@@ -142,12 +159,15 @@ class Forecast:
             "n_unplanned": self.n_unplanned,
             "n_problems": self.n_problems,
             "problems": list(self.problems),
-            "steps": [step.to_dict(self.price) for step in self.steps],
-            "total": self.total.to_dict(self.price),
+            "steps": [step.to_dict(step.usd) for step in self.steps],
+            "total": self.total.to_dict(self.cost_usd),
             "time_s": None if self.time_s is None else self.time_s.to_dict(),
             "reply_tokens": self.reply_tokens,
             "token_count": self.counter,
             "price_usd_per_million": None if self.price is None else str(self.price),
+            **(
+                {"prices": {n: p and str(p) for n, p in self.prices.items()}} if self.prices else {}
+            ),
             "n_known": self.n_known,
         }
 
@@ -171,8 +191,9 @@ class Forecaster:
 
     def __init__(
         self, pearl: Pearl, *, price: Price | None = None, seconds_per_call: float | None = None,
-        is_batched: bool = False,
+        is_batched: bool = False, prices: Mapping[str, Price | None] | None = None,
     ) -> None:  # fmt: skip
+        self._prices = prices or {}
         self._least_share = (is_batched and price is not None and price.batch) or 1.0
         self._pearl = pearl
         self._price = price
@@ -194,7 +215,7 @@ class Forecaster:
         name, costs = unit.costs(self._pearl)
         with self._lock:
             self._n_tasks += 1
-            self._named(name).add(costs, 0)
+            self._named(name, None).add(costs, 0)
             self._paths += costs.depth
             self._longest = max(self._longest, int(costs.depth.least))
 
@@ -222,7 +243,7 @@ class Forecaster:
     def result(self) -> Forecast:
         """The estimate of all tasks so far."""
         limits = self._pearl.limits
-        total = self._new("total")
+        total = self._new("total", self._price)
         with self._lock:
             steps = tuple(self._steps.values())
             for step in steps:
@@ -244,6 +265,7 @@ class Forecaster:
                 counter=limits.counter.method,
                 model=self._pearl.client.name,
                 price=self._price,
+                prices=self._prices,
             )
 
     def _read(self, plan: str, question: str | None) -> PlanGraph:
@@ -251,17 +273,28 @@ class Forecaster:
 
     def _run(self, graph: PlanGraph, document: Document) -> None:
         """Add the estimate of a plan over a document."""
-        builder = RequestBuilder(graph, document, self._pearl.limits, self._pearl.searcher)
-        walk, read = CostEstimator(builder), digest(["read", document.digest])
+        pearl = self._pearl
+        others = [
+            pearl.limits_of(role)
+            if pearl.clients.get(role, pearl.client) is not pearl.client
+            else None
+            for role in ("rows", "escalate")
+        ]
+        builder = RequestBuilder(graph, document, pearl.limits, pearl.searcher)
+        walk, read = CostEstimator(builder, *others), digest(["read", document.digest])
         for step in graph.steps:
             costs = walk.step(step)
+            name = f"{step.output} = {step.action}"
             # The last request with a prefix marks nothing.
             is_again = step.output in builder.heads and not self._is_new(read)
             if costs.calls.most != 0:
                 cached = sum(self._cached(prefix, document.text) for prefix in costs.prefixes)
-                named = self._named(f"{step.output} = {step.action}")
+                is_by_row = graph.checked.action(step).reads_rows
+                named = self._named(name, "rows" if is_by_row else "main")
                 named.add(costs, cached)
                 named.marked_tokens += costs.input_tokens.upper if is_again else 0
+            if walk.escalated.calls.most != 0:
+                self._named(f"{name}, undecided", "escalate").add(walk.escalated, 0)
         path = walk.path
         self._paths += path
         self._longest = max(self._longest, int(path.least))
@@ -283,14 +316,22 @@ class Forecaster:
             self._seen.popitem(last=False)
         return is_new
 
-    def _new(self, name: str) -> StepForecast:
-        caching = getattr(self._pearl.client.model, "caching", None)
-        return StepForecast(name, least_share=self._least_share, may_write=caching is None)
+    def _new(
+        self, name: str, price: Price | None, role: Role | None = None, model: str = ""
+    ) -> StepForecast:
+        client = self._pearl.clients[role] if role else self._pearl.client
+        caching = getattr(client.model, "caching", None)
+        return StepForecast(
+            name, model, price, least_share=self._least_share, may_write=caching is None
+        )
 
-    def _named(self, name: str) -> StepForecast:
+    def _named(self, name: str, role: Role | None) -> StepForecast:
+        """The row of a step; without a role, of all models together."""
+        model = self._pearl.clients[role].name if role and self._prices else ""
+        price = self._prices.get(model, self._price) if model or not self._prices else None
         if name not in self._steps and len(self._steps) >= MAX_STEPS_SHOWN:
-            name = OTHERS
-        return self._steps.setdefault(name, self._new(name))
+            name = f"{OTHERS}{model and f' {model}'}"
+        return self._steps.setdefault(name, self._new(name, price, role, model))
 
     def _plan(self, question: str, card: str, kind: DocumentKind) -> None:
         """Add the estimate of planning; equal questions with equal cards are planned once."""
@@ -323,7 +364,7 @@ class Forecaster:
         # Parts, rules or an example may give the plan without a call.
         least = 0 if is_routed or pearl.planner.is_together else 1
         is_exact = most == least == 1
-        limits = pearl.limits
+        limits = pearl.limits_of("planner")
         task = PlanTask(question, shown)
         reply_tokens = profile.reply_tokens(
             task, limits.window, limits.max_output_tokens, pearl.planner.settings.max_steps
@@ -333,21 +374,21 @@ class Forecaster:
             Range(least, most * reply_tokens), Range(least, most),
         )  # fmt: skip
         for _ in range(pearl.draws.n):  # the prompt of all plans of a question is the same
-            self._named(PLANNING).add(costs, 0)
+            self._named(PLANNING, "planner").add(costs, 0)
         if pearl.planner.is_together and planner.constrains.likelihoods:
             n = Range(0, N_RATINGS)  # candidates may agree; the reply of a rating is one token
-            self._named(CHOOSING).add(StepCosts(n, Range(0, None), n, n), 0)
+            self._named(CHOOSING, "planner").add(StepCosts(n, Range(0, None), n, n), 0)
 
     def _route(self, question: str, shown: ActionLibrary, n_levels: int) -> None:
         """Add the calls that split a question into parts; a refused constraint takes one more request."""
-        limits = self._pearl.limits
+        limits = self._pearl.limits_of("planner")
         messages = decompose_messages(one_line(question))
         first = limits.counter.count("\n\n".join(message.content for message in messages))
         most = n_levels * (1 + MAX_REPAIRS)
         task = DecomposeTask(question, shown)
         said = most * reply_limit(task, limits.window, limits.max_output_tokens)
         costs = StepCosts(Range(1, most), Range(first, None), Range(1, said), Range(1, most))
-        self._named(ROUTING).add(costs, 0)
+        self._named(ROUTING, "planner").add(costs, 0)
 
     def _time_s(self, total: StepForecast) -> Range | None:
         """Lower bound of the time: the longest chain, or all calls at this concurrency."""

@@ -37,7 +37,7 @@ from pearl.llm.client import Client
 from pearl.llm.middleware.budget import Budget, check_limits
 from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.rate import LimiterStatus
-from pearl.llm.prices import PRICE_HELP, Price, Prices, read_prices
+from pearl.llm.prices import PRICE_HELP, Price, Prices, read_prices, table_help
 from pearl.pipeline import Pearl
 from pearl.runs.executors import (
     DEFAULT,
@@ -281,7 +281,8 @@ class Session:
         max_calls: The same limit for calls, including failed ones.
         max_minutes: After this time no call starts, and running calls are cancelled.
         price: Price of tokens, as `input=2,output=10` or a `Price`, or a table of prices by model name;
-            None for the shipped table.
+            None for `prices`.
+        prices: Table of prices of all models; None for the shipped one.
         executor: Where tasks run: `local`, `ray`, `batch`.
         shard: Only a part of the tasks, as `1/8`.
         max_errors: No task starts after more than this many failures; None for no limit.
@@ -321,6 +322,7 @@ class Session:
         max_calls: int | None = None,
         max_minutes: float | None = None,
         price: str | Price | Prices | None = None,
+        prices: Prices | None = None,
         executor: str = DEFAULT,
         shard: Shard | str | None = None,
         max_errors: int | None = None,
@@ -332,14 +334,19 @@ class Session:
                 price = Price.read(price)
         if not isinstance(price, Price | Prices | None):
             raise UsageError(f"{price!r} is not a price", help=PRICE_HELP)
-        if not isinstance(price, Price):
-            price = (price or read_prices()).of(pearl.client.name)
-        self.price = price
-        if max_cost_usd is not None and self.price is None:
-            raise UsageError(
-                f"a cost limit needs a price, and the price of '{pearl.client.name}' is unknown",
-                help=PRICE_HELP,
-            )
+        others = {c.name: c for c in pearl.clients.values() if c.name != pearl.client.name}
+        table = price if isinstance(price, Prices) else prices or read_prices()
+        self.price = price if isinstance(price, Price) else table.of(pearl.client.name)
+        self._prices = {
+            name: table.of(name) if client.reads_prompts else Price(input_usd=0, output_usd=0)
+            for name, client in others.items()
+        }
+        for name, known in ((pearl.client.name, self.price), *self._prices.items()):
+            if max_cost_usd is not None and known is None:
+                raise UsageError(
+                    f"a cost limit needs a price, and the price of '{name}' is unknown",
+                    help=table_help(name) if name in self._prices else PRICE_HELP,
+                )
         self._pearl = pearl
         self._store = Path(store) if isinstance(store, str) else store
         self._keeps_rows = keeps_rows and store is not None
@@ -357,6 +364,11 @@ class Session:
         self.telemetry = telemetry
         self.budget: Budget | None = None
         self._begun: Forecaster | None = None
+
+    @property
+    def only_price(self) -> Price | None:
+        """Price of the tokens of all models; None if it is unknown, or there are several."""
+        return None if self._prices else self.price
 
     @property
     def predicted(self) -> Forecast | None:
@@ -388,7 +400,7 @@ class Session:
 
         tasks = self._repeatable(tasks, asked)
         forecaster = Forecaster(
-            self._pearl, price=self.price, seconds_per_call=seconds_per_call,
+            self._pearl, price=self.price, prices=self._prices, seconds_per_call=seconds_per_call,
             is_batched=self._executor == "batch",
         )  # fmt: skip
         known: list[bytes] = []
@@ -611,11 +623,16 @@ class Session:
         if keeps_limits and (has_limits or self.price is not None) and self.budget is None:
             self.budget = client.budget
             if has_limits or not client.budget.is_limited:  # else the limits of the client apply
-                self.budget = Budget(client.counter, price=self.price, **self._limits)  # type: ignore[arg-type]
+                self.budget = Budget(
+                    client.counter,
+                    price=self.price,
+                    prices=self._prices,
+                    **self._limits,  # type: ignore[arg-type]
+                )
             if "on_begun" in signature(self._plugin.run).parameters:
                 from pearl.runs.forecast import Forecaster
 
-                self._begun = Forecaster(self._pearl, price=self.price)
+                self._begun = Forecaster(self._pearl, price=self.price, prices=self._prices)
         offered: Offered = {
             "on_progress": lambda progress: watcher.on_notice(str(progress)),
             "on_trouble": lambda error, wait_s: watcher.on_notice(

@@ -285,7 +285,7 @@ class Chat:
                 was_cancelled = True
                 raise
 
-        reporter = Reporter(1, price=self.session.price)
+        reporter = Reporter(1, price=self.session.only_price)
         tell = partial(told_too(reporter, self.events), id)
         telemetry = self.session.telemetry
         tracing = telemetry.tracing(id, tell) if telemetry else nullcontext(Trace(id, tell))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -53,6 +53,7 @@ class Call:
     reply: str = ""
     worst_usd: float = 0.0
     share: float = 1.0  # of the price that its service tier costs
+    price: Price | None = None  # of its model, if it is another than the budget's
     is_told: bool = True  # whether the server told a plausible usage
     may_write: bool | None = (
         None  # whether its cache may be written; None if the request did not say
@@ -90,9 +91,11 @@ class Budget:
         max_time_s: float | None = None,
         price: Price | None = None,
         reply_tokens: int | None = None,
+        prices: Mapping[str, Price | None] | None = None,
     ) -> None:
         check_limits(max_cost_usd, max_tokens, max_calls, max_time_s)
-        if max_cost_usd is not None and price is None:
+        self.prices = prices or {}  # of further models by name; None if unknown
+        if max_cost_usd is not None and None in (price, *self.prices.values()):
             raise UsageError("--max-cost needs the price of the model's tokens", help=PRICE_HELP)
         self.price = price
         self.reply_tokens = reply_tokens or DEFAULT_REPLY_TOKENS
@@ -119,8 +122,12 @@ class Budget:
 
     @property
     def cost_usd(self) -> float | None:
-        """Spending in US dollars; None if the price is unknown."""
-        return None if self.price is None else self._spent_usd
+        """Spending in US dollars; None if the price of a model is unknown."""
+        return None if None in (self.price, *self.prices.values()) else self._spent_usd
+
+    def price_of(self, model: str) -> Price | None:
+        """The price of a model's tokens; None if it is unknown."""
+        return self.prices.get(model, self.price)
 
     @property
     def is_limited(self) -> bool:
@@ -211,7 +218,7 @@ class Budget:
             with self._lock:
                 over = self._over(call)
                 if over is not None and call.request is not None:
-                    call = self.worst(call.request, is_exact=True)
+                    call = replace(self.worst(call.request, is_exact=True), price=call.price)
                     over = self._over(call)
                 if over is None:
                     self._held.add(call)
@@ -235,14 +242,15 @@ class Budget:
                 n_own = call.n_most if took.n_input_tokens < call.n_least else took.n_input_tokens
                 counted = took.larger(Usage(n_own, self.count(call.reply) if call.n_most else 0))
             self._counted += counted
-            if self.price is not None:
-                self._spent_usd += self.price.call_usd(took, may_write=call.may_write) * call.share
+            price = call.price or self.price
+            if price is not None:
+                self._spent_usd += price.call_usd(took, may_write=call.may_write) * call.share
                 # Without a plausible report there is no discount.
                 is_told = call.is_told and is_sure and not took.n_implausible_calls
                 self._counted_usd += (
-                    self.price.call_usd(counted, may_write=call.may_write) * call.share
+                    price.call_usd(counted, may_write=call.may_write) * call.share
                     if is_told
-                    else self.price.worst_usd(counted.n_input_tokens, counted.n_output_tokens)
+                    else price.worst_usd(counted.n_input_tokens, counted.n_output_tokens)
                 )
             self._spent = Spent(
                 self._spent.usage + took,
@@ -280,7 +288,7 @@ class Budget:
         if self.max_tokens is not None and n_spent + n_asked > self.max_tokens:
             return "tokens", self.max_tokens, n_spent
         if self.max_cost_usd is not None and self.price is not None:
-            call.worst_usd = self.price.worst_usd(call.n_input, call.n_output)
+            call.worst_usd = (call.price or self.price).worst_usd(call.n_input, call.n_output)
             if self._counted_usd + sum(each.worst_usd for each in calls) > self.max_cost_usd:
                 return "cost", self.max_cost_usd, self._counted_usd
         return None
@@ -320,13 +328,14 @@ class Budgeted(Wrapper):
         """Send one request if the budget allows it."""
         budget = self._budget
         request = budget.limited(request)
-        async with budget.spending(budget.worst(request)) as call:
+        price = budget.price_of(self.name)
+        async with budget.spending(replace(budget.worst(request), price=price)) as call:
             completion = await self._model.complete(request)
             call.usage, call.reply = self._usage(request, completion), completion.text
             call.is_told = bool(completion.usage.n_tokens)
             call.may_write = None if self._caching is None else request.kept_s > 0
-            if completion.is_flex and budget.price is not None:
-                call.share = budget.price.flex or 1.0
+            if completion.is_flex and price is not None:
+                call.share = price.flex or 1.0
         # Results show the usage that the run is billed for.
         return replace(completion, usage=call.usage)
 
