@@ -498,8 +498,19 @@ class Pearl:
                 method=method, fallback=self.client.reply_fallback,
                 items=self.client.items if self._is_shared else None,
                 searcher=self.searcher, rows=self._reader("rows", limits, trace),
-                escalate=self._reader("escalate", limits, trace), trace=trace,
+                escalate=self._reader("escalate", limits, trace), models=self.models, trace=trace,
             )  # fmt: skip
+
+    @property
+    def models(self) -> str:
+        """The name of the main model, with the names of those of other roles in parentheses."""
+        others = (
+            f"{role}: {client.name}"
+            for role, client in self.clients.items()
+            if client is not self.client
+        )
+        told = ", ".join(others)
+        return f"{self.client.name} ({told})" if told else self.client.name
 
     def limits_of(self, role: Role, limits: ContextLimits | None = None) -> ContextLimits:
         """The limits of the prompts of a role: its model's window and tokens."""

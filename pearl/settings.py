@@ -316,6 +316,9 @@ class Settings(Deciding, Places):
 SETTINGS = tuple(field.name for field in fields(Settings))
 """Names of all settings, which are the keys of a TOML file."""
 
+ROLES = tuple(name for name in SETTINGS if name.endswith("_model"))
+"""The settings that name models for some of the calls."""
+
 
 @cache
 def schema() -> Mapping[str, tuple[Any, Setting]]:

@@ -76,6 +76,9 @@ AS_OF = ["--as-of", "2024-11-05"]
 QUALITY = ["--examples", "quality", "--library", "quality"]
 OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "model": ([], ["--model", "openai:other"]),
+    "planner_model": ([], ["--planner-model", "openai:other"]),
+    "rows_model": ([], ["--rows-model", "openai:other"]),
+    "escalate_model": ([], ["--escalate-model", "openai:other"]),
     "base_url": ([], ["--base-url", "{url}/other"]),
     "api_key_env": ([], ["--api-key-env", "OTHER_KEY"]),
     "domain": ([], ["--domain", "medical"]),

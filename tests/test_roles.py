@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from datetime import date
+
+import pytest
 
 import pearl
 from pearl import Document, Pearl
+from pearl.errors import UsageError
+from pearl.llm.prices import Price, Prices
 from pearl.replies.items import first_words, n_first_words
+from pearl.runs.executors import Task
+from pearl.runs.session import Session
 from pearl.trace import StepFinished
 from tests.server import Canned, Seen, Server, completion
 
@@ -137,3 +144,53 @@ def test_a_refusal_of_the_escalation_model_loses_no_row(openai_server: Server) -
     rows = answer.steps[-1].rows
     assert rows is not None
     assert (rows.values, len(rows.undecided)) == (["apple"], 4)
+
+
+FREE, DEAR = Price(input_usd=0, output_usd=0), Price(input_usd=1_000, output_usd=0)
+
+
+def fruit_models(server: Server) -> Models:
+    """A model that decides one row in five, and one that decides all."""
+    return Models(
+        server,
+        small=lambda seen: lines(seen, {"apple": "yes"}.get),
+        big=lambda seen: lines(seen, lambda text: "no"),
+    )
+
+
+def test_each_model_is_billed_at_its_own_price(openai_server: Server) -> None:
+    models = fruit_models(openai_server)
+    table = Prices(date.today(), {"main": FREE, "small": FREE, "big": DEAR})
+    tasks = [Task("a", lambda: LINES, plan=FRUITS)]
+    asker = models.pearl(rows="small", escalate="big")
+    session = Session(asker, prices=table, max_cost_usd=100)
+    found = session.forecast(tasks)
+    assert [(step.name, step.model) for step in found.steps] == [
+        ("fruits = FILTER", "openai:small"),
+        ("fruits = FILTER, undecided", "openai:big"),
+    ]
+    assert found.cost_usd is not None
+    assert found.cost_usd.least == 0 < (found.cost_usd.most or 0)
+    assert pearl.run(session.run(tasks)).status == "done"
+    assert session.budget is not None
+    assert session.budget.cost_usd == pytest.approx(0.1 * len(models.asked("big")))
+    assert models.asked("big")
+
+
+def test_a_limit_stops_before_a_call_of_the_dear_model(openai_server: Server) -> None:
+    models = fruit_models(openai_server)
+    table = Prices(date.today(), {"main": FREE, "small": FREE, "big": DEAR})
+    asker = models.pearl(rows="small", escalate="big")
+    session = Session(asker, prices=table, max_cost_usd=0.01)
+    summary = pearl.run(session.run([Task("a", lambda: LINES, plan=FRUITS)]))
+    assert (summary.status, summary.n_unfinished) == ("stopped", 1)
+    assert models.asked("small")
+    assert not models.asked("big")
+
+
+def test_a_cost_limit_names_the_model_without_a_price(openai_server: Server) -> None:
+    asker = fruit_models(openai_server).pearl(rows="small")
+    with pytest.raises(UsageError, match="'openai:small' is unknown") as error:
+        Session(asker, price=FREE, max_cost_usd=1)
+    assert error.value.help is not None
+    assert '"small" = { input = ' in error.value.help

@@ -274,6 +274,9 @@ async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterat
         if pearl.client.notice:
             click.echo(pearl.client.notice, err=True)
             warn_ignored_settings(settings)
+        for role, client in pearl.clients.items():
+            if client is not pearl.client and client.notice:
+                click.echo(f"{client.notice} ({role})", err=True)
         if "profile" in settings and pearl.material.profile.notice:
             click.echo(pearl.material.profile.notice, err=True)
         try:

@@ -193,7 +193,7 @@ async def _run_reported(
         # Files first: printing may end, as in `pearl ask ... | head`.
         if options["page"] and last is not None:
             with writer.open(options["page"]) as page:
-                page.write(_page(last, pearl.client.model.name))
+                page.write(_page(last, pearl.models))
         if options["rows_out"]:
             from pearl.runs.export import write_evidence
 

@@ -417,9 +417,10 @@ async def answer_plan(
     searcher: Searcher | None = None,
     rows: Reader | None = None,
     escalate: Reader | None = None,
+    models: str = "",
     trace: Trace | None = None,
 ) -> Answer:
-    """Run a plan over a document; `rows` reads rows, `escalate` what stays undecided."""
+    """Run a plan over a document; `rows` reads rows, `escalate` what stays undecided; `models` names all."""
     check_document(document)
     began = time.monotonic()
     trace = Trace() if trace is None else trace
@@ -434,7 +435,7 @@ async def answer_plan(
             n_characters=len(document.text),
             n_document_tokens=limits.known_tokens(document.text),
             token_count=limits.counter.method,
-            model=model.name,
+            model=models or model.name,
             window=limits.window,
             steps=tuple(step.output for step in graph.steps),
         )
@@ -463,7 +464,7 @@ async def answer_plan(
         _as_written(graph, rewritten, ran, trace),
         document,
         method=method,
-        model=model.name,
+        model=models or model.name,
         usage=trace.usage,
         duration_s=time.monotonic() - began,
         trace=trace,

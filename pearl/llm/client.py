@@ -300,7 +300,7 @@ def clients_by_role(
                 clients[role] = main
             continue
         given = model if isinstance(model, Client) else None
-        settings = given.settings if given else _role_settings(main.settings, model)
+        settings = given.settings if given else role_settings(main.settings, model)
         beside = [c for c in clients.values() if _server(c.settings) == _server(settings)]
         same = next((c for c in beside if c.settings.model == settings.model), None)
         clients[role] = same or Client(
@@ -328,7 +328,8 @@ def _server(settings: ClientSettings) -> object:
     return (name.partition(":")[0], settings.base_url) if isinstance(name, str) else name
 
 
-def _role_settings(main: ClientSettings, model: str | Model) -> ClientSettings:
+def role_settings(main: ClientSettings, model: str | Model) -> ClientSettings:
+    """The settings of a role's client: the server of the main model, or the default of another backend."""
     settings = replace(main, model=model, window=None, model_name=None)
     if _server(settings) == _server(main):
         return settings

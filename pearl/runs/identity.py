@@ -66,6 +66,11 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "n_examples": len(pearl.material.examples),
         "bank_sha256": text_sha256(bank),
         **deciding,
+        **{
+            f"{role}_model": client.name
+            for role, client in pearl.clients.items()
+            if client is not pearl.client
+        },
         # The effective value of settings that leave it to the model or the domain.
         "ranker": pearl.ranker,
         "window": pearl.limits.window,
@@ -83,8 +88,11 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
     The address of a server and the folder of a model's file are left out: they may differ between the
     shards of a run.
     """
-    name = pearl.client.name.partition(":")[2]
-    is_file = bool(name) and address_of(pearl.client.name) is None
+    weights = [
+        _weights(Path(name))
+        for client in dict.fromkeys(pearl.clients.values())
+        if (name := client.name.partition(":")[2]) and address_of(client.name) is None
+    ]
     settings = pearl.client.settings
     drawn = {"seed": settings.seed, "temperature": settings.temperature}
     return {
@@ -92,7 +100,7 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
         **{name: value for name, value in drawn.items() if value is not None},
         "keys": KEYS,
         "prompts_sha256": prompts_sha256(),
-        "weights": _weights(Path(name)) if is_file else "",
+        "weights": " ".join(weights),
     }
 
 

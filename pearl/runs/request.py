@@ -34,7 +34,7 @@ from pearl.llm.prices import Price
 from pearl.runs.extraction import table_files
 from pearl.runs.store import RunInfo, RunSpec
 from pearl.runs.tasks import corpus_source
-from pearl.settings import Settings, Text, resumed
+from pearl.settings import ROLES, Settings, Text, resumed
 
 
 def _executor(value: object) -> str:
@@ -113,8 +113,8 @@ class RunRequest(Frozen, Settings):
         yield from getattr(self, self.ARGUMENTS) if self.ARGUMENTS else ()
         yield from (name for option in self.READS if (name := getattr(self, option)))
         named = [getattr(self, option) for option in self.MAY_READ]
-        if address_of(self.model) is None:
-            named.append(self.model.partition(":")[2])
+        models = (self.model, *(getattr(self, role) for role in ROLES))
+        named += [m.partition(":")[2] for m in models if m and address_of(m) is None]
         # Names of shipped libraries, banks and tables are not paths.
         yield from (name for name in named if name and Path(name).exists())
 

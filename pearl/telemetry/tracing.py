@@ -143,6 +143,7 @@ class RunSpans:
                 events = () if trace is None else tuple(trace)
                 took_ns = round(events[-1].t_s * 1e9) if events else 0
                 model = next((e.model for e in events if isinstance(e, RunStarted)), "")
+                model = model.partition(" (")[0]  # without those of other roles
                 spans = self._telemetry.spans(
                     id, self._run_id, began_ns=time.time_ns() - took_ns, replayed_with=model
                 )

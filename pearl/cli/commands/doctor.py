@@ -8,20 +8,24 @@ import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pearl.cli.options import CONFIG, as_json, model_settings, setting_options, store_option
+from pearl.cli.options import CONFIG, as_json, setting_options, store_option
 from pearl.errors import PearlError
 from pearl.errors.escaping import redacted, to_json, visible
 from pearl.plugins.version import __version__
+from pearl.settings import ROLES
+
+if TYPE_CHECKING:
+    from pearl.llm.client import ClientSettings
 
 _MARKS = {"ok": "ok", "missing": "-", "failed": "FAILED"}
 
 
 @click.command()
-@setting_options("model", "base_url", "api_key_env", "server", "window", "timeout_s")
+@setting_options("model", "base_url", "api_key_env", "server", "window", "timeout_s", *ROLES)
 @store_option
 @as_json
 def command(store: str | None, as_json: bool, **settings: Any) -> int:
@@ -56,7 +60,7 @@ def run_checks(settings: Mapping[str, Any], store: str | None) -> Iterator[Check
     """Run all checks in order."""
     folder = Path(__file__).parents[2]
     yield Check("pearl", "ok", f"{__version__} in {folder}, Python {platform.python_version()}")
-    yield _model(settings)
+    yield from _models(settings)
     yield from _servers()
     yield _keys()
     yield from _extras()
@@ -65,25 +69,35 @@ def run_checks(settings: Mapping[str, Any], store: str | None) -> Iterator[Check
     yield from _files()
 
 
-def _model(settings: Mapping[str, Any]) -> Check:
-    """Check the chosen model, and that its server answers, without a paid call."""
-    from pearl.llm.backends import create_model
+def _models(settings: Mapping[str, Any]) -> Iterator[Check]:
+    """Check the chosen models, and that their servers answer, without a paid call."""
+    from pearl.llm.client import ClientSettings, role_settings
 
+    names = ("base_url", "api_key_env", "server", "window", "timeout_s")
+    main = ClientSettings(settings["model"], **{name: settings[name] for name in names})
+    yield _model("model", main)
+    for role in ROLES:
+        if settings[role]:
+            yield _model(role.replace("_", " "), role_settings(main, settings[role]))
+
+
+def _model(what: str, settings: ClientSettings) -> Check:
+    """Check a model, and that its server answers."""
     try:
-        model = create_model(settings["model"], model_settings(settings))
+        model = settings.create_model()
         about = model.notice or f"{model.name}, in this process"
         served = asyncio.run(_served(model))
     except PearlError as error:
-        return Check("model", "failed", error.message, error.help or "")
+        return Check(what, "failed", error.message, error.help or "")
     window = "" if model.window is None else f"; window {model.window:,} tokens"
     if served is None:
-        return Check("model", "ok", about + window)
+        return Check(what, "ok", about + window)
     name = model.name.partition(":")[2]
     if served and name not in served:
         shown = ", ".join(sorted(served)[:5]) + (", ..." if len(served) > 5 else "")
-        return Check("model", "failed", f"{about}: the server has no {name}", f"it has {shown}")
+        return Check(what, "failed", f"{about}: the server has no {name}", f"it has {shown}")
     listed = f"it answers and lists {name}" if served else "it answers, without model names"
-    return Check("model", "ok", f"{about}: {listed}{window}")
+    return Check(what, "ok", f"{about}: {listed}{window}")
 
 
 def _servers() -> Iterator[Check]:

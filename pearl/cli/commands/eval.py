@@ -43,6 +43,7 @@ from pearl.errors.escaping import to_json
 from pearl.plugins.extras import require_extra
 from pearl.retrieval import DEFAULT_METHOD, SearchSettings
 from pearl.retrieval.methods import find_method
+from pearl.settings import ROLES
 
 if TYPE_CHECKING:
     from pearl.cli.scores import Cell
@@ -260,7 +261,9 @@ def _evaluate(
         tuple(range(options["seeds"])),
         options["temperature"],
         Effort(options["token_budget"], options["part_tokens"], options["unsandboxed"]),
-        options["price"] or read_prices(options["prices"]).of(options["model"]),
+        None
+        if any(options[name] for name in ROLES)  # models of different prices
+        else options["price"] or read_prices(options["prices"]).of(options["model"]),
         options["scorer"] or EXACT,
         options["history"],
     )

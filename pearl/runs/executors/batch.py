@@ -72,6 +72,11 @@ async def run(
             f"the model '{model.name}' has no Batch API",
             help="use an openai: model, or --executor local",
         )
+    if len(set(pearl.clients.values())) > 1:
+        raise UsageError(
+            "the executor batch sends the calls of one model only",
+            help="leave out --planner-model, --rows-model, --escalate-model, or --executor local",
+        )
     if window < 1:
         raise UsageError(f"a window of {window} tasks is too small", help="use 1 or more")
     breaker = CircuitBreaker()

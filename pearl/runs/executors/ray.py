@@ -55,7 +55,7 @@ async def run(
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Outcome[U], None]:
     """Run the units on the cluster of $RAY_ADDRESS, or start one on this machine."""
-    if not isinstance(pearl.client.settings.model, str):
+    if not all(isinstance(each.settings.model, str) for each in pearl.clients.values()):
         raise UsageError("a model object cannot be sent to a cluster", help="pass its name instead")
     n_places = pearl.client.settings.concurrency
     with _cluster():
