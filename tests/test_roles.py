@@ -17,7 +17,7 @@ from pearl.replies.items import first_words, n_first_words
 from pearl.runs.executors import Task
 from pearl.runs.session import Session
 from pearl.trace import StepFinished
-from tests.server import Canned, Seen, Server, completion
+from tests.server import Canned, Seen, Server, completion, serving
 
 PLAN = """\
 New actions:
@@ -144,6 +144,27 @@ def test_a_refusal_of_the_escalation_model_loses_no_row(openai_server: Server) -
     rows = answer.steps[-1].rows
     assert rows is not None
     assert (rows.values, len(rows.undecided)) == (["apple"], 4)
+
+
+def test_another_backend_is_asked_at_its_own_server_with_its_own_key(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "of-openai")
+    with serving() as other:
+        monkeypatch.setenv("OPENAI_BASE_URL", other.url)
+        monkeypatch.setenv("PEARL_API_KEY", "of-main")
+        for server in (openai_server, other):
+            Models(
+                server, main=lambda seen: PLAN, small=lambda seen: lines(seen, lambda text: "no")
+            )
+        asker = Pearl("vllm:main", base_url=openai_server.url, rows_model="openai:small")
+        plan = f'{FRUITS}\n3. ans = FIND_REASON(CTX, "fruit") : Find why'
+        pearl.run(asker.execute(plan, LINES))
+        keys = [
+            {(seen.body["model"], seen.headers.get("authorization")) for seen in server.requests}
+            for server in (openai_server, other)
+        ]
+    assert keys == [{("main", "Bearer of-main")}, {("small", "Bearer of-openai")}]
 
 
 FREE, DEAR = Price(input_usd=0, output_usd=0), Price(input_usd=1_000, output_usd=0)
