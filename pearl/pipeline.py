@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 CLIENT_SETTINGS = {field.name for field in fields(ClientSettings)} - {"model"}
 _OF_CLIENT = {"model", *CLIENT_SETTINGS} - {"embeddings"}
-_ROLES: tuple[Role, ...] = get_args(Role)
+_ROLES: tuple[Role, ...] = ("planner", "rows", "escalate")
 
 
 class Pearl:
@@ -66,7 +66,7 @@ class Pearl:
     Args:
         model: The name of a model (`extractive`: no network, quotes passages; `openai:NAME`, ...), a
             `Model`, a `Client`, or an official client: `openai.AsyncOpenAI` with `model_name`, or
-            `AsyncAzureOpenAI`; or the clients of another `Pearl` by role.
+            `AsyncAzureOpenAI`.
         library: An action library in place of the domain's: a name, a file, or a library.
         searcher: A searcher in place of `ranker`, `embeddings` and `reranker`; `aclose` does not close it.
         replies: As in `Client`.
@@ -107,7 +107,7 @@ class Pearl:
 
     def __init__(
         self,
-        model: str | Model | AsyncOpenAI | Mapping[Role, Client] = "extractive",
+        model: str | Model | AsyncOpenAI = "extractive",
         *,
         library: str | Path | ActionLibrary | None = None,
         searcher: Searcher | None = None,
@@ -123,16 +123,12 @@ class Pearl:
             raise UsageError(f"unknown setting '{name}'", help=suggest(name, known, "settings"))
         client_settings = {name: settings[name] for name in settings.keys() & CLIENT_SETTINGS}
         chosen = Settings(**{name: settings[name] for name in settings.keys() & set(SETTINGS)})
-        if isinstance(model, Client | Mapping):
+        if isinstance(model, Client):
             client_settings.pop("embeddings", None)
-        if isinstance(model, Mapping):
-            self.clients = dict(model)
-        else:
-            main = as_client(model, client_settings, replies=replies, budget=budget)
-            self.clients = clients_by_role(
-                main, {role: getattr(chosen, f"{role}_model") for role in _ROLES if role != "main"}
-            )
-        self.client = self.clients["main"]
+        self.client = as_client(model, client_settings, replies=replies, budget=budget)
+        self.clients = clients_by_role(
+            self.client, {role: getattr(chosen, f"{role}_model") for role in _ROLES}
+        )
         self._is_own_searcher = searcher is None
         self.embeddings, self.reranker = chosen.embeddings, chosen.reranker
         self.searcher = searcher or new_searcher(
@@ -154,6 +150,7 @@ class Pearl:
             chosen = replace(chosen, as_of=date.today())
         self.settings: dict[str, Any] = {
             **{name: getattr(chosen, name) for name in SETTINGS if name not in _OF_CLIENT},
+            **{f"{role}_model": self._named(role) for role in _ROLES},
             "library": library,
         }
         is_routed = self.domain.is_routed if chosen.route is None else chosen.route
@@ -453,15 +450,15 @@ class Pearl:
 
     def asking(self, client: Client) -> Pearl:
         """A `Pearl` with the same settings and models, and another main client; it shares no plans."""
-        clients = self.clients
-        if client is not self.client:
-            others = {r: c for r, c in clients.items() if r != "main"}
-            clients = clients_by_role(
-                client, {r: None if c is self.client else c for r, c in others.items()}
-            )
-        return Pearl(
-            clients, **{**self.settings, "library": self.library, "searcher": self.searcher}
-        )
+        roles = {f"{role}_model": self.clients.get(role) for role in _ROLES if self._named(role)}
+        more = {**roles, "library": self.library, "searcher": self.searcher}
+        return Pearl(client, **{**self.settings, **more})
+
+    def _named(self, role: Role) -> Any:
+        """The model of a role as in the settings; None if it has none of its own."""
+        client = self.clients.get(role)
+        is_own = client is not None and (client is not self.client or role == "escalate")
+        return client.settings.model if client and is_own else None
 
     def unshared(
         self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
@@ -497,20 +494,21 @@ class Pearl:
                 checked, document, self.calls(trace), limits,
                 method=method, fallback=self.client.reply_fallback,
                 items=self.client.items if self._is_shared else None,
-                searcher=self.searcher, rows=self._reader("rows", limits, trace),
-                escalate=self._reader("escalate", limits, trace), models=self.models, trace=trace,
+                searcher=self.searcher, models=self.models, trace=trace,
+                readers={
+                    role: Reader(
+                        self.calls(trace, role), self.limits_of(role, limits), client.reply_fallback,
+                        client.items if self._is_shared else None,
+                    )
+                    for role, client in self.clients.items() if self._named(role)
+                },
             )  # fmt: skip
 
     @property
     def models(self) -> str:
         """The name of the main model, with the names of those of other roles in parentheses."""
-        others = (
-            f"{role}: {client.name}"
-            for role, client in self.clients.items()
-            if client is not self.client
-        )
-        told = ", ".join(others)
-        return f"{self.client.name} ({told})" if told else self.client.name
+        others = [f"{role}: {c.name}" for role, c in self.clients.items() if c is not self.client]
+        return f"{self.client.name} ({', '.join(others)})" if others else self.client.name
 
     def limits_of(self, role: Role, limits: ContextLimits | None = None) -> ContextLimits:
         """The limits of the prompts of a role: its model's window and tokens."""
@@ -521,12 +519,3 @@ class Pearl:
             usual_reply_tokens=profile_for(client, self.settings["profile"], client.window).reading_tokens,
             is_constrained=client.reply_fallback.level.by is not None,
         )  # fmt: skip
-
-    def _reader(self, role: Role, limits: ContextLimits, trace: Trace | None) -> Reader | None:
-        """The model of a role; None if it has no model of its own."""
-        client = self.clients.get(role)
-        if client is None or (client is self.client and role != "escalate"):
-            return None
-        items = client.items if self._is_shared else None
-        limits = self.limits_of(role, limits)
-        return Reader(self.calls(trace, role), limits, client.reply_fallback, items)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from math import ceil, inf, prod
@@ -138,8 +139,6 @@ class CostEstimator:
         self, calls: RequestBuilder, rows: ContextLimits | None = None,
         escalate: ContextLimits | None = None,
     ) -> None:  # fmt: skip
-        self._of_rows = rows
-        self._of_escalation = escalate
         self.escalated = StepCosts()  # of the last step
         self._calls = calls
         self._limits = calls.limits
@@ -153,6 +152,8 @@ class CostEstimator:
         self.path = NONE  # calls on the longest chain of dependent steps so far
         self._reply_tokens = calls.limits.reply_tokens
         self._seam = self._counter.most(0)
+        self._by_rows = self._within(rows) if rows else self
+        self._escalation = self._within(escalate) if escalate else None
 
     def step(self, step: Step) -> StepCosts:
         """Estimate the next step."""
@@ -160,11 +161,10 @@ class CostEstimator:
         check_numbers(step, action)
         self.escalated = StepCosts()
         try:
-            if self._of_escalation and (action.reads_rows or action.extracts):
-                with self._limited(self._of_escalation), suppress(ContextOverflowError):
-                    self.escalated = self._of_step(step, action).or_nothing
-            with self._limited(self._of_rows if action.reads_rows else None):
-                costs = self._of_step(step, action)
+            if self._escalation and (action.reads_rows or action.extracts):
+                with suppress(ContextOverflowError):
+                    self.escalated = self._escalation._of_step(step, action).or_nothing
+            costs = (self._by_rows if action.reads_rows else self)._of_step(step, action)
         except (ValueError, ExecutionError) as error:
             raise step_error(step, error) from error
         before = NONE
@@ -174,24 +174,14 @@ class CostEstimator:
         self.path = longer(self.path, self._depths[step.output])
         return costs
 
-    @contextmanager
-    def _limited(self, limits: ContextLimits | None) -> Iterator[None]:
-        """Estimate with the limits of another model."""
-        if limits is None:
-            yield
-            return
-        calls = self._calls.within(limits)
-        other = {
-            "_calls": calls, "_row_requests": RowRequests(calls), "_limits": limits,
-            "_counter": limits.counter, "_seam": limits.counter.most(0),
-            "_reply_tokens": limits.reply_tokens,
-        }  # fmt: skip
-        own = {name: getattr(self, name) for name in other}
-        self.__dict__.update(other)
-        try:
-            yield
-        finally:
-            self.__dict__.update(own)
+    def _within(self, limits: ContextLimits) -> CostEstimator:
+        """An estimator of the same plan with the limits of another model."""
+        other = copy(self)
+        other._calls, other._limits = self._calls.within(limits), limits
+        other._row_requests = RowRequests(other._calls)
+        other._counter, other._seam = limits.counter, limits.counter.most(0)
+        other._reply_tokens = limits.reply_tokens
+        return other
 
     def _of_step(self, step: Step, action: Action) -> StepCosts:
         if action.composes:

@@ -42,6 +42,7 @@ from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.results import StepResult, computed, void
 from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
 from pearl.llm import ActionTask, Model, Usage
+from pearl.llm.client import Role
 from pearl.llm.concurrency import first_failure, gather
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.middleware.caching import ItemCache
@@ -71,17 +72,15 @@ async def run(
     fallback: ConstraintFallback | None = None,
     items: ItemCache | None = None,
     searcher: Searcher | None = None,
-    rows: Reader | None = None,
-    escalate: Reader | None = None,
+    readers: Mapping[Role, Reader] | None = None,
 ) -> tuple[StepResult, ...]:
     """Run every step."""
     calls = RequestBuilder(graph, document, limits, searcher)
     asker = Asker(model, calls, fallback or reply_fallback(model.constrains), trace, items)
-    row_asker = asker.of(rows) if rows else asker
-    if escalate is not None:
-        escalation = asker.of(escalate)
-        for each in {asker, row_asker}:
-            each.escalation = None if each.name == escalation.name else escalation
+    others = {role: asker.of(reader) for role, reader in (readers or {}).items()}
+    row_asker, escalation = others.get("rows", asker), others.get("escalate")
+    for each in (asker, row_asker):
+        each.escalation = escalation if escalation and escalation.name != each.name else None
     return await _Interpreter(calls, asker, row_asker).run()
 
 
@@ -415,12 +414,11 @@ async def answer_plan(
     fallback: ConstraintFallback | None = None,
     items: ItemCache | None = None,
     searcher: Searcher | None = None,
-    rows: Reader | None = None,
-    escalate: Reader | None = None,
+    readers: Mapping[Role, Reader] | None = None,
     models: str = "",
     trace: Trace | None = None,
 ) -> Answer:
-    """Run a plan over a document; `rows` reads rows, `escalate` what stays undecided; `models` names all."""
+    """Run a plan over a document; `readers` are the models of other roles, `models` names all."""
     check_document(document)
     began = time.monotonic()
     trace = Trace() if trace is None else trace
@@ -452,8 +450,7 @@ async def answer_plan(
             fallback,
             items,
             searcher,
-            rows,
-            escalate,
+            readers,
         )
     except PearlError:
         _fail(trace, time.monotonic() - began)

@@ -300,6 +300,9 @@ def clients_by_role(
                 clients[role] = main
             continue
         given = model if isinstance(model, Client) else None
+        if given and given.breaker is main.breaker:
+            clients[role] = given
+            continue
         settings = given.settings if given else role_settings(main.settings, model)
         beside = [c for c in clients.values() if _server(c.settings) == _server(settings)]
         same = next((c for c in beside if c.settings.model == settings.model), None)
@@ -312,12 +315,10 @@ def clients_by_role(
             breaker=main.breaker,
             limiter=beside[0].limiter if beside else None,
         )
-        if main.budget.max_cost_usd is not None and clients[role].name not in {
-            main.name, *main.budget.prices
-        }:  # fmt: skip
+        name = clients[role].name
+        if main.budget.max_cost_usd is not None and name not in (main.name, *main.budget.prices):
             raise UsageError(
-                f"a cost limit needs a price, and the price of '{clients[role].name}' is unknown",
-                help="pass it to the Budget: prices={NAME: Price(...)}",
+                f"the budget has no price of '{name}'", help="Budget(prices={NAME: PRICE})"
             )
     return clients
 

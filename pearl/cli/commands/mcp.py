@@ -91,7 +91,9 @@ def _tools(folders: Sequence[str], options: dict[str, Any], store: Store | None)
     pearl = new_pearl(options)
     limits = ("max_cost", "max_tokens", "max_calls", "max_time")
     if all(options[limit] is None for limit in limits):
-        price = options["price"] or read_prices(options["prices"]).of(pearl.client.name)
+        table = read_prices(options["prices"])
+        others = [client.name for client in pearl.clients.values() if client is not pearl.client]
+        price = all(map(table.of, others)) and (options["price"] or table.of(pearl.client.name))
         options |= {"max_calls": DEFAULT_CALLS, "max_cost": DEFAULT_USD if price else None}
         notice(
             f"at most {DEFAULT_CALLS} calls" + (f" and {DEFAULT_USD:g} US dollar" if price else "")
