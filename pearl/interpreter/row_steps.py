@@ -338,14 +338,13 @@ class RowReader:
         """The replies, with those of the escalation model about undecided values."""
         left = [text for text, reply in found.items() if self._is_open(reply)]
         async with self._escalating() as reader:
-            if reader is None or not left:
-                return found
-            reader._texts = left
-            for text, reply in (await reader._each()).items():
-                if not self._is_open(reply):
-                    found[text] = reply
-                    self._by_other.add(text)
-            return found
+            if reader is not None and left:
+                reader._texts = left
+                for text, reply in (await reader._each()).items():
+                    if not self._is_open(reply):
+                        found[text] = reply
+                        self._by_other.add(text)
+        return found
 
     @asynccontextmanager
     async def _escalating(self) -> AsyncIterator[RowReader | None]:
