@@ -113,7 +113,7 @@ picture: $(VENV)-browser/.installed
 # Environments, of the versions in uv.lock. Those of the large extras lie on top of the usual one: few need
 # them, and `make demo` stays short. Byte code is written as modules are imported: most never are.
 $(VENV)-all/.installed: private WHAT := --editable ".[data,duckdb,faiss,llamacpp,pictures]" --group large
-$(VENV)-ray/.installed: private WHAT := --editable ".[ray]"
+$(VENV)-ray/.installed: private WHAT := --editable ".[ray]" --group columns
 $(VENV)-rlm/.installed: private WHAT := --editable ".[rlm]"
 $(VENV)-transformers/.installed: private WHAT := --editable ".[transformers]"
 $(VENV)-browser/.installed: private WHAT := --group browser
