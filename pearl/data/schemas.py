@@ -94,10 +94,9 @@ class Schema:
         stated, or if the model refuses a value. An optional field that is not stated is None; a list that
         is not stated is empty, or None if it may be.
         """
-        reasons: list[str] = []
-        data = _built(self._members, record.fields, "", reasons)
+        data, reasons = self.values(record)
         if reasons:
-            return None, tuple(reasons)
+            return None, reasons
         if self.model is None:
             return data, ()
         from pydantic import ValidationError  # late: the short form needs no models
@@ -109,6 +108,11 @@ class Schema:
             return None, tuple(f"{_place(flaw['loc'])}: {flaw['msg']}" for flaw in errors)
         except Exception as error:  # noqa: BLE001 - validators are code of the user
             return None, (f"{self.model.__name__}: {type(error).__name__}: {error}",)
+
+    def values(self, record: Record) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The values of a record, None where there is none, and the reasons that prevent an instance."""
+        reasons: list[str] = []
+        return _built(self._members, record.fields, "", reasons), tuple(reasons)
 
 
 _ABSENT = FieldResult("undecided", why="not in the record")

@@ -145,10 +145,7 @@ def _write_parquet(
     import pyarrow
     from pyarrow import parquet
 
-    kinds = {
-        str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()
-    }  # fmt: skip
-    schema = pyarrow.schema([(name, kinds[kind]) for name, kind in types.items()])
+    schema = pyarrow.schema([(name, arrow_type(kind)) for name, kind in types.items()])
     texts = {name for name, kind in types.items() if kind is str}
     n_rows = 0
     rows = iter(cells)
@@ -163,6 +160,16 @@ def _write_parquet(
             writer.write_table(pyarrow.Table.from_pylist(batch, schema))
             n_rows += len(batch)
     return n_rows
+
+
+def arrow_type(kind: type) -> Any:
+    """The Arrow type of a column."""
+    import pyarrow
+
+    types = {
+        str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()
+    }  # fmt: skip
+    return types[kind]
 
 
 def check_format(form: str) -> None:

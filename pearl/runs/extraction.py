@@ -40,7 +40,8 @@ Rows = Callable[[], Iterable[Mapping[str, Any]]]
 
 Opener = Callable[[str], AbstractContextManager[IO[str]]]
 
-_TYPES: Mapping[str, type] = {"int": int, "number": float, "bool": bool}
+COLUMN_TYPES: Mapping[str, type] = {"int": int, "number": float, "bool": bool}
+"""Types of fields → types of their columns; of all others, text."""
 _WANTED: Mapping[str, tuple[Sequence[type], str]] = {
     "int": ([int], "a whole number"),
     "number": ([int, float], "a number such as 1250.5"),
@@ -166,7 +167,7 @@ def _table(
 
 def _columns(field: Field, form: str) -> Iterator[tuple[str, type]]:
     """The columns of a field."""
-    yield field.name, int if field.is_list else _TYPES.get(field.type, str)
+    yield field.name, int if field.is_list else COLUMN_TYPES.get(field.type, str)
     if form == "parquet":
         yield f"{field.name}_state", str
     if not field.is_list:
