@@ -63,6 +63,7 @@ test-extras: test-docs test-ray test-rlm test-transformers
 # Tests that need these packages, and no others: those are run without.
 test-ray: $(VENV)-ray/.installed
 	$(VENV)-ray/bin/python -m pytest -m "slow or not slow" -k ray tests/runs/executors tests/contracts/test_executors.py tests/cli/test_working_folder.py
+	$(VENV)-ray/bin/python -m pytest -m "slow or not slow" tests/columns
 
 test-docs: $(VENV)-docs/.installed
 	$(VENV)-docs/bin/python -m pytest -m "slow or not slow" tests/docs/test_site.py tests/docs/test_service.py

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from pearl.columns import PlanColumn, answer_type
 from pearl.errors import ModelError, PearlError, UsageError
 from tests.server import Seen, Server
-from tests.skips import NO_LARGE, needs_pipes
+from tests.skips import NO_ENGINES, NO_LARGE, needs_pipes
 
 pa = pytest.importorskip("pyarrow", reason=NO_LARGE)
 
@@ -96,7 +96,7 @@ def test_pandas_keeps_its_index_and_the_arrow_type(server: Server) -> None:
 
 
 def test_polars(server: Server) -> None:
-    polars = pytest.importorskip("polars", reason=NO_LARGE)
+    polars = pytest.importorskip("polars", reason=NO_ENGINES)
     frame = polars.DataFrame({"text": TEXTS})
     why = PlanColumn(PLAN, model="openai:m")
     for given in (frame, frame.cast(polars.Categorical)):

@@ -5,7 +5,7 @@
 | `sh` | runs: the blocks of a page, one after the other, in one shell |
 | `sh server` | needs a server, a model or a network: every command is parsed, its files are there |
 | `sh setup` | sets up an environment: targets and extras exist |
-| `python` | runs; `python server` is compiled, what it imports is there; `python service` is run by uvicorn |
+| `python` | runs; `python server` is compiled, what it imports is there; `python service` is run by uvicorn, `python columns` by tests/columns |
 | `text` | below `sh` or `python`: what that printed, with gaps at lines of `...` |
 | `text example`, `text printed` | an illustration; what a generator of a page printed |
 | `plan`, `actions` | valid; `broken` ones trigger what the page is about |
@@ -23,7 +23,7 @@ from pathlib import Path
 from tests.root import ROOT
 
 KINDS = {
-    "sh", "sh server", "sh setup", "python", "python server", "python service", "text", "text example", "text printed",
+    "sh", "sh server", "sh setup", "python", "python server", "python service", "python columns", "text", "text example", "text printed",
     "plan", "plan broken", "actions", "actions broken", "json", "toml", "lark",
     "js", "lisp", "lua",
 }  # fmt: skip
