@@ -1,8 +1,4 @@
-"""A plan as a column: a batch of rows → the same rows with an answer each, in every engine that passes Arrow.
-
-Ray Data, Daft and others copy a `PlanColumn` to their workers; each worker reads its documents, and makes
-its calls concurrently in an event loop of its own.
-"""
+"""A plan as a column: a batch of rows → the same rows with an answer each, in every engine that passes Arrow."""
 
 from __future__ import annotations
 
@@ -24,10 +20,10 @@ from typing import Any, Literal, TypeVar, get_args
 
 from pearl.actions.operators import EXTRACT
 from pearl.data.schemas import Schema, load_schema
-from pearl.documents.document import Document, from_bytes, from_text, load, read_bytes
+from pearl.documents.document import Document, from_bytes, from_text, load
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.fields import Field
-from pearl.errors import DataError, UsageError, suggest
+from pearl.errors import DataError, UsageError
 from pearl.interpreter.answer import Answer
 from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
@@ -46,48 +42,40 @@ Holds = Literal["text", "path", "bytes"]
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 
+_Equipped = tuple[Pearl, Price | None]
+
 _LIMITS = frozenset(("max_cost_usd", "max_tokens", "max_calls", "max_minutes", "price"))
 """Settings of `Session`; all others are those of `Pearl`."""
-_MAX_EXACT = 2**53
-"""Larger integers are not exact as float64."""
 
 
 def answer_type(schema: Any = None) -> Any:
-    """The Arrow type of a column of answers: a struct, which only a new major version changes.
+    """The Arrow type of a column of answers, a struct that only a new major version changes.
 
-    - `value`: the text of the answer; with a schema, a struct of its fields, where an undecided field
-      and one that is not stated are null. Null if there is no answer, or if a pydantic model does not
-      accept the record.
-    - `status`: `answered`, `degraded`, `nothing_found`, `undecided`, `refused`, `failed` (see `error`) or
-      `unfinished` (a limit, or an unreachable server).
-    - `reasons`: why the answer is undecided, degraded or refused; which fields have no value, and why.
-    - `evidence`: passages with `quote`, `document`, `page`, `start` and `end` (in the text of the document),
-      `match`, `state`, the `steps` that use it, and the `fields` that it bears out.
+    - `value`: the text of the answer; with a schema, a struct of its fields, in which those that are undecided
+      or not stated are null. Null if there is no answer, or if a pydantic model refuses it.
+    - `status`: that of the answer, `failed`, or `unfinished` (a limit, or an unreachable server).
+    - `reasons`: why the answer is undecided, degraded or refused, and why fields have no value.
+    - `evidence`: passages, with their places in the `document`, the `steps` that use them, and the `fields` that
+      they bear out; rows of which the answer consists (`match` is `row`), each `found` or `undecided`.
     - `usage`: `calls` without cached replies, tokens, and `cost_usd`, null if the price is unknown.
-    - `error`: `type`, `message`, `help`; null if there is none.
+    - `error`: null unless the row failed or is unfinished.
 
     Args:
         schema: As of `pearl.extract`; None for plans whose answer is a text.
-
-    Example:
-        >>> answer_type("patient: str, age: int?").field("value").type
-        StructType(struct<patient: string, age: int64>)
     """
     require_extra("data", "a plan as a column", "pyarrow")
     import pyarrow as pa
 
-    text, number = pa.string(), pa.int64()
+    text, number, texts = pa.string(), pa.int64(), pa.list_(pa.string())
     evidence = {
-        **dict.fromkeys(("quote", "document"), text),
-        **dict.fromkeys(("page", "start", "end"), number),
-        **dict.fromkeys(("match", "state"), text),
-        **dict.fromkeys(("steps", "fields"), pa.list_(text)),
-    }
+        "quote": text, "document": text, "page": number, "start": number, "end": number,
+        "match": text, "state": text, "steps": texts, "fields": texts,
+    }  # fmt: skip
     counts = ("calls", "input_tokens", "output_tokens", "cached_tokens", "written_tokens")
     return pa.struct({
         "value": text if schema is None else _struct(_loaded(schema).fields),
         "status": text,
-        "reasons": pa.list_(text),
+        "reasons": texts,
         "evidence": pa.list_(pa.struct(evidence)),
         "usage": pa.struct({**dict.fromkeys(counts, number), "cost_usd": pa.float64()}),
         "error": pa.struct(dict.fromkeys(("type", "message", "help"), text)),
@@ -108,60 +96,47 @@ def _struct(fields: Iterable[Field]) -> Any:
         if inner:
             members.setdefault(name, []).append(replace(field, name=inner))
             continue
-        kind = arrow_type(COLUMN_TYPES.get(field.type, str))
-        kind = _struct(field.fields) if field.fields else kind
+        plain = arrow_type(COLUMN_TYPES.get(field.type, str))
+        kind = _struct(field.fields) if field.fields else plain
         members[name] = pa.list_(kind) if field.is_list else kind
-    return pa.struct(
-        [(name, _struct(kind) if isinstance(kind, list) else kind) for name, kind in members.items()]
-    )  # fmt: skip
+    return pa.struct({n: _struct(m) if isinstance(m, list) else m for n, m in members.items()})
 
 
 class PlanColumn:
-    r"""Runs one plan over the document of each row, and adds the answers as a column.
+    """Runs one plan over the document of each row, and adds the answers as a column.
 
-    Call it with a pyarrow Table or RecordBatch, a pandas or Polars DataFrame, or a dictionary of arrays: it
-    returns the same kind with the same rows in the same order, and one column more, of `type`. In pandas and
-    in a dictionary this column is an Arrow array, too. An error of a row is in its answer; only a wrong
-    setting or a wrong column is raised.
+    Call it with a table of pyarrow, pandas or Polars, a record batch, or a dictionary of arrays: it returns the
+    same kind with the same rows in the same order, and one column more, of `type`. In pandas and in a dictionary
+    this column is an Arrow array, too. Errors of rows are in the column; only a wrong argument is raised.
 
-    Arguments are checked at once, without a call. An instance can be pickled: its copy in a worker has a
-    client, connections and limits of its own.
+    Arguments are checked at once, without a call. An instance can be pickled; its copy in a worker has a client,
+    connections and limits of its own.
 
     Args:
         plan: A checked plan, the text of one, or its file.
         schema: In place of a plan, the fields to extract, as of `pearl.extract`.
         column: The column with the documents.
         holds: What its cells are.
-        folder: For paths: they are relative to it and may not lead out of it.
-        name_column: A column with the names of the documents. Bytes need it: the suffix of a name says how
-            they are read.
+        folder: For paths: they are relative to it, and may not lead out of it.
+        name_column: A column with the names of the documents; for bytes, whose suffixes say how they are read.
         fields: Columns that the plan reads as fields of its rows, as by `WHERE`.
         answer: The name of the new column.
-        store: A folder for replies, so that none is paid for twice. Workers of one machine share it; it must
-            not be on a network drive.
+        store: A folder for replies, so that none is paid for twice. Workers of one machine share it; it must not
+            be on a network drive.
         version: Part of `arguments`: a worker with another version of pearl refuses to start.
-        settings: As of `Pearl`: `model`, `base_url`, `concurrency`, ...; and the limits of `Session`:
-            `max_cost_usd`, `max_tokens`, `max_calls`, `max_minutes`, `price`. Limits and concurrency hold
-            **for each worker**: n workers may spend n times as much.
+        settings: Those of `Pearl`, as `model`, `base_url` and `concurrency`, and the limits of `Session`:
+            `max_cost_usd`, `max_tokens`, `max_calls`, `max_minutes`, `price`. They hold **for each worker**: n
+            workers may spend n times as much.
 
     Attributes:
-        type: The Arrow type of the column: `answer_type`, for a plan of `EXTRACT` steps with its fields.
-        arguments: All arguments, with the text of the plan in place of its file; for an engine that makes the
+        type: The Arrow type of the column: `answer_type`, with the fields of a schema or of a plan of `EXTRACT`.
+        arguments: All arguments, with the text of the plan in place of its file, for an engine that makes the
             instances itself.
 
     Raises:
         UsageError: An argument is wrong.
         PlanError: The plan is invalid.
         DataError: The plan or the schema cannot be read.
-
-    Example:
-        >>> import pyarrow
-        >>> letters = pyarrow.table({"text": ["Patient: Maria Keller\nAge: 54", None]})
-        >>> read, empty = PlanColumn(schema="patient: str, age: int?")(letters)["answer"].to_pylist()
-        >>> read["value"], read["evidence"][0]["quote"]
-        ({'patient': 'Maria Keller', 'age': 54}, 'Patient: Maria Keller')
-        >>> empty["status"], empty["error"]["message"]
-        ('failed', 'the cell is null')
     """
 
     def __init__(
@@ -179,50 +154,43 @@ class PlanColumn:
         version: str | None = None,
         **settings: Any,
     ) -> None:
-        if version not in (None, identity.version()):
-            raise UsageError(
-                f"the node {platform.node()} runs {identity.version()}, the driver {version}",
-                help="install the same on every node of the cluster",
-            )
-        if (plan is None) == (schema is None):
-            raise UsageError(
-                "expected a plan or a schema",
-                help='PlanColumn("why.plan"), or PlanColumn(schema="patient: str")',
-            )
-        if holds not in get_args(Holds):
-            raise UsageError(
-                f"a column cannot hold '{holds}'", help=suggest(holds, get_args(Holds), "values")
-            )
-        if (holds == "path") != (folder is not None):
-            raise UsageError(
-                "paths, and only they, need a folder that they may not lead out of",
-                help="holds='path', folder='/data'; folder='/' allows every file",
-            )
-        if holds == "bytes" and name_column is None:
-            raise UsageError(
-                "bytes need names, whose suffixes say how they are read",
-                help="name_column='path' for a column with names such as letter.html",
-            )
+        own = identity.version()
+        # fmt: off
+        for is_right, what, help in (
+            (version in (None, own), f"the node {platform.node()} runs {own}, the driver {version}",
+             "install the same on every node of the cluster"),
+            ((plan is None) != (schema is None), "expected a plan or a schema",
+             'PlanColumn("why.plan"), or PlanColumn(schema="patient: str")'),
+            (holds in get_args(Holds), f"a column cannot hold '{holds}'", f"choose from {', '.join(get_args(Holds))}"),
+            ((holds == "path") == (folder is not None), "paths, and only they, need a folder that they do not leave",
+             "holds='path', folder='/data'; folder='/' allows every file"),
+            (holds != "bytes" or name_column, "bytes need names, whose suffixes say how they are read",
+             "name_column='path' for a column with names such as letter.html"),
+        ):
+            if not is_right:
+                raise UsageError(what, help=help)
+        # fmt: on
         limits = {name: value for name, value in settings.items() if name in _LIMITS}
         of_pearl = {name: value for name, value in settings.items() if name not in _LIMITS}
         asker = Pearl(**{**of_pearl, "is_asked": False})  # the driver needs no key
         Session(asker, **limits)
-        if schema is not None:
+        if plan is None:
             schema = _loaded(schema)
             checked = asker.plan_extraction(schema.fields)
         else:
-            checked = plan if isinstance(plan, CheckedPlan) else asker.compile(_text_of(plan))
+            if not isinstance(plan, CheckedPlan):  # a text without `=` has no step: it names a file
+                is_text = isinstance(plan, str) and "=" in plan
+                plan = asker.compile(str(plan) if is_text else load(plan).text)
+            checked = plan
             if all(step.action == EXTRACT.name for step in checked.plan.steps):
                 schema = load_schema(fields_of_plan(str(checked)))
+        self._plan, self._schema = str(checked), schema
         self.type = answer_type(schema)
         self.arguments: Mapping[str, Any] = {
-            "plan": None if plan is None else str(checked),
-            "schema": schema if plan is None else None,
-            "column": column, "holds": holds, "folder": folder, "name_column": name_column,
-            "fields": tuple(fields), "answer": answer, "store": store,
-            "version": identity.version(), **settings,
+            "plan": plan and self._plan, "schema": schema if plan is None else None, "column": column,
+            "holds": holds, "folder": folder, "name_column": name_column, "fields": tuple(fields),
+            "answer": answer, "store": store, "version": own, **settings,
         }  # fmt: skip
-        self._plan, self._schema = str(checked), schema
         self._equip = partial(_equipped, of_pearl, limits, store)
         self._lock = Lock()
         self._worker: _Worker | None = None
@@ -234,23 +202,19 @@ class PlanColumn:
         """The batch with the column of answers.
 
         Raises:
-            UsageError: The batch is of another kind, or lacks a column; or it has the column of answers.
+            UsageError: The batch is of another kind, lacks a column, or has the column of answers already.
             ModelError: The model cannot be set up in this process: no key.
         """
         import pyarrow as pa
 
         given, own = _Batch(batch), self.arguments
         if own["answer"] in given.names:
-            raise UsageError(
-                f"the batch has a column '{own['answer']}' already",
-                help="name the column of answers: PlanColumn(..., answer='why')",
-            )
-        cells = given.cells(own["column"], "bytes" if own["holds"] == "bytes" else "text")
+            advice = "name the column of answers: PlanColumn(..., answer='why')"
+            raise UsageError(f"the batch has a column '{own['answer']}' already", help=advice)
+        cells = given.cells(own["column"], _BYTES if own["holds"] == "bytes" else _TEXTS)
+        names = cells if own["holds"] == "path" else [own["column"]] * len(cells)
         if own["name_column"]:
-            names = given.cells(own["name_column"], "text")
-        else:
-            # Equal texts have equal names, so that they are read once.
-            names = cells if own["holds"] == "path" else [own["column"]] * len(cells)
+            names = given.cells(own["name_column"], _TEXTS)
         fields = [[(name, cell) for cell in given.cells(name)] for name in own["fields"]]
         tasks = [
             Task(str(i), partial(_document, own["holds"], own["folder"], *row), plan=self._plan)
@@ -262,13 +226,6 @@ class PlanColumn:
             answers = worker.wait(self._answers(worker, tasks))
         added: Batch = given.with_column(own["answer"], pa.array(answers, self.type))
         return added
-
-    def close(self) -> None:
-        """Close the connections in this process; also done at its exit, and when the instance is deleted."""
-        with self._lock:
-            if self._worker is not None:
-                self._worker.end()
-            self._worker = None
 
     def _started(self) -> _Worker:
         with self._lock:
@@ -285,54 +242,34 @@ class PlanColumn:
     def _row(self, outcome: Outcome[Task], price: Price | None) -> dict[str, Any]:
         """An answer as Python data of `type`."""
         n_calls, n_cached, _, usage = spent(outcome.trace)
-        row: dict[str, Any] = {
-            "reasons": [],
-            "evidence": [],
-            "usage": {
-                **usage.to_dict(),
-                "calls": n_calls - n_cached,
-                "written_tokens": usage.n_written_tokens,
-                "cost_usd": None if price is None else price.cost_usd(usage),
-            },
+        row: dict[str, Any] = {"reasons": [], "evidence": []}
+        row["usage"] = {
+            **usage.to_dict(),
+            "calls": n_calls - n_cached,
+            "written_tokens": usage.n_written_tokens,
+            "cost_usd": None if price is None else price.cost_usd(usage),
         }
         answer: Answer | None = outcome.result
-        value: Any = None
         if answer is None:
-            failed = outcome.to_dict()
-            row |= {"status": failed["status"], "error": failed["error"]}
+            row |= {name: outcome.to_dict()[name] for name in ("status", "error")}
         else:
             row |= {"status": answer.status, "evidence": _evidence(answer)}
             row["reasons"] += [answer.why] if answer.why else []
             if self._schema is None:
-                value = answer.text if answer.has_answer else None
+                row["value"] = answer.text if answer.has_answer else None
             elif answer.record is not None:
-                value, reasons = self._schema.values(answer.record)
+                row["value"], reasons = self._schema.values(answer.record)
                 if self._schema.model is not None:
                     instance, reasons = self._schema.build(answer.record)
-                    value = None if instance is None else value
+                    row["value"] = None if instance is None else row["value"]
                 row["reasons"] += reasons
-        # The value first: a number that does not fit is one of the reasons.
-        value = _fitted(value, self.type.field("value").type, "", row["reasons"])
-        fitted: dict[str, Any] = _fitted({**row, "value": None}, self.type, "", [])
-        return {**fitted, "value": value}
-
-
-def _text_of(plan: str | Path | None) -> str:
-    """The text of a plan; what has no `=` has no step, so it names a file."""
-    if isinstance(plan, str) and "=" in plan:
-        return plan
-    try:
-        return read_bytes(str(plan), str(plan)).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError("not UTF-8 text", path=str(plan), help="save the plan as UTF-8") from None
+        fitted: dict[str, Any] = _fitted(row, self.type, "", row["reasons"])
+        return fitted
 
 
 async def _equipped(
-    settings: Mapping[str, Any],
-    limits: Mapping[str, Any],
-    store: str | Path | None,
-    stack: AsyncExitStack,
-) -> tuple[Pearl, Price | None]:
+    settings: Mapping[str, Any], limits: Mapping[str, Any], store: str | Path | None, stack: AsyncExitStack,
+) -> _Equipped:  # fmt: skip
     """The `Pearl` of a worker, and the price of its model."""
     asker = await stack.enter_async_context(Pearl(**settings))
     warn = logging.getLogger(__name__).warning
@@ -344,24 +281,19 @@ async def _equipped(
 class _Worker:
     """A `Pearl` in an event loop of its own, in a thread, because the process may have a running loop."""
 
-    def __init__(
-        self, equip: Callable[[AsyncExitStack], Awaitable[tuple[Pearl, Price | None]]]
-    ) -> None:
+    def __init__(self, equip: Callable[[AsyncExitStack], Awaitable[_Equipped]]) -> None:
         self.process = os.getpid()
-        ready: Future[tuple[Pearl, Price | None]] = Future()
-        self._thread = Thread(target=lambda: asyncio.run(self._serve(equip, ready)), daemon=True)
+        self._equip = equip
+        ready: Future[_Equipped] = Future()
+        self._thread = Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
         self._thread.start()
         self.pearl, self.price = ready.result()
 
-    async def _serve(
-        self,
-        equip: Callable[[AsyncExitStack], Awaitable[tuple[Pearl, Price | None]]],
-        ready: Future[tuple[Pearl, Price | None]],
-    ) -> None:
+    async def _serve(self, ready: Future[_Equipped]) -> None:
         self._loop, self._is_over = asyncio.get_running_loop(), asyncio.Event()
         async with AsyncExitStack() as stack:
             try:
-                ready.set_result(await equip(stack))
+                ready.set_result(await self._equip(stack))
             except Exception as error:  # noqa: BLE001 - raised where the worker is made
                 ready.set_exception(error)
                 return
@@ -391,20 +323,18 @@ def _document(
     if cell is None or name is None:
         what = "cell" if cell is None else "name of the document"
         raise DataError(f"the {what} is null", help="leave the row out, or fill the cell")
-    if holds == "text":
-        document = from_text(cell, name)
-    elif holds == "bytes":
-        document = from_bytes(cell, name)
-    else:
+    if holds == "path":
         path = Path(folder, cell)
         if "\0" in cell or not is_inside(path, folder):
-            raise DataError(f"outside the folder {folder}", path=repr(cell), help="name the folder of all files")  # fmt: skip
-        if path.exists() and not path.is_file():
+            advice = "name the folder of all files: PlanColumn(..., folder='/data')"
+            raise DataError(f"outside the folder {folder}", path=repr(cell), help=advice)
+        if path.exists() and not path.is_file():  # a pipe would never end
             raise DataError("not a file", path=cell, help="name the files of a folder one by one")
         document = load(path, name=name)
-    if not fields:
-        return document
-    return replace(document, metadata=({name: text or "" for name, text in fields},))
+    else:
+        document = from_text(cell, name) if holds == "text" else from_bytes(cell, name)
+    metadata = {name: text or "" for name, text in fields}
+    return replace(document, metadata=(metadata,)) if metadata else document
 
 
 def _evidence(answer: Answer) -> list[dict[str, Any]]:
@@ -421,96 +351,80 @@ def _evidence(answer: Answer) -> list[dict[str, Any]]:
 
 
 def _fitted(value: Any, kind: Any, path: str, reasons: list[str]) -> Any:
-    """A value as Python data of an Arrow type; what prevents that is added to `reasons`."""
+    """A value as Python data of an Arrow type; numbers that are too large for it are null, and reasons."""
     from pyarrow import types
 
     if value is None:
         return None
     if types.is_struct(kind):
-        places = [(member, f"{path}.{member.name}".removeprefix(".")) for member in kind]
-        return {m.name: _fitted(value.get(m.name), m.type, place, reasons) for m, place in places}
+        # In the order of the type: the reasons come after the value.
+        return {m.name: _fitted(value.get(m.name), m.type, f"{path}.{m.name}", reasons) for m in kind}  # fmt: skip
     if types.is_list(kind):
         return [_fitted(v, kind.value_type, f"{path}[{i}]", reasons) for i, v in enumerate(value)]
     if types.is_string(kind):
         text = value if isinstance(value, str) else json.dumps(value)
-        return text.encode("utf-8", "replace").decode()  # without lone surrogates
-    limit = _MAX_EXACT if types.is_floating(kind) else 2**63
-    if isinstance(value, int) and abs(value) >= limit:
-        reasons.append(f"{path}: the number is too large for {kind}")
+        return text.encode("utf-8", "replace").decode()  # lone surrogates are no text of Arrow
+    if isinstance(value, int) and abs(value) >= 2 ** (53 if types.is_floating(kind) else 63):
+        reasons.append(f"{path.removeprefix('.value.')}: the number is too large for {kind}")
         return None
     return value
 
 
 _KINDS = (
-    ("pyarrow", "Table"), ("pyarrow", "RecordBatch"), ("pandas", "DataFrame"),
-    ("polars", "DataFrame"), ("builtins", "dict"),
+    ("pyarrow", "Table"), ("pyarrow", "RecordBatch"), ("pandas", "DataFrame"), ("polars", "DataFrame"),
+    ("builtins", "dict"),
 )  # fmt: skip
+_TEXTS = ("string", "large_string", "string_view", "null")
+_BYTES = ("binary", "large_binary", "binary_view", "fixed_size_binary", "null")
 
 
 class _Batch:
     """A batch of any kind, read through Arrow."""
 
     def __init__(self, batch: Any) -> None:
-        kinds = (
-            package
-            for package, name in _KINDS
-            if isinstance(batch, getattr(sys.modules.get(package), name, ()))
-        )
-        self._batch, self._package = batch, next(kinds, "")
-        if not self._package:
-            raise UsageError(
-                f"a {type(batch).__name__} is not a batch",
-                help="pass a table of pyarrow, pandas or Polars, or a dictionary of arrays",
-            )
-        names = batch.schema.names if self._package == "pyarrow" else batch
-        self.names = list(names if self._package in ("pyarrow", "builtins") else batch.columns)
+        # A package that nobody has imported has no instances.
+        loaded = [(name, getattr(sys.modules.get(name), kind, ())) for name, kind in _KINDS]
+        self._batch, self._kind = batch, next((n for n, kind in loaded if isinstance(batch, kind)), "")  # fmt: skip
+        if not self._kind:
+            advice = "pass a table of pyarrow, pandas or Polars, or a dictionary of arrays"
+            raise UsageError(f"a {type(batch).__name__} is not a batch", help=advice)
+        columns = batch.schema.names if self._kind == "pyarrow" else batch
+        self.names = list(columns.columns if self._kind in ("pandas", "polars") else columns)
 
-    def cells(self, name: str, what: Literal["text", "bytes"] | None = None) -> list[Any]:
-        """The cells of a column of this type; of a column of any type, as texts."""
+    def cells(self, name: str, types: Sequence[str] = ()) -> list[Any]:
+        """The cells of a column of these types; without types, as texts."""
         import pyarrow as pa
 
         if (n := self.names.count(name)) != 1:
+            what = f"{n or 'no'} column{'s' * (n > 1)} '{name}'"
+            advice = "give them different names" if n else "name another: PlanColumn(..., column='NAME')"  # fmt: skip
             columns = ", ".join(map(str, self.names))
-            raise UsageError(
-                f"the batch has {n or 'no'} column{'s' * (n > 1)} '{name}'; columns: {columns}",
-                help="give the columns different names" if n else "PlanColumn(..., column='NAME')",
-            )
-        is_arrow = self._package == "pyarrow"
+            raise UsageError(f"the batch has {what}; columns: {columns}", help=advice)
+        is_arrow = self._kind == "pyarrow"
         raw = self._batch.column(self.names.index(name)) if is_arrow else self._batch[name]
+        raw = raw.to_arrow() if hasattr(raw, "to_arrow") else raw  # a series of Polars or Daft
         try:
-            raw = raw.to_arrow() if hasattr(raw, "to_arrow") else raw  # a series of Polars or Daft
             is_array = isinstance(raw, pa.Array | pa.ChunkedArray)
             array = raw if is_array else pa.array(raw, from_pandas=True)
-            if what is None:
-                array = array.cast(pa.string())
+            array = array if types else array.cast(pa.string())
         except (pa.ArrowException, TypeError, ValueError) as error:
             why = str(error).partition("\n")[0]
-            raise UsageError(
-                f"column '{name}' cannot be read: {why}", help="convert its cells to text"
-            ) from None
+            raise UsageError(f"column '{name}' cannot be read: {why}", help="convert it") from None
         kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
-        types = _BYTES if what == "bytes" else _TEXTS
-        if not any(getattr(pa.types, f"is_{each}")(kind) for each in types):
-            raise UsageError(
-                f"column '{name}' has the type {array.type}, not {what}",
-                help="holds='text', 'path' or 'bytes' says what the cells are",
-            )
+        if types and not any(getattr(pa.types, f"is_{each}")(kind) for each in types):
+            advice = f"expected {' or '.join(types[:2])}; holds= says what the cells are"
+            raise UsageError(f"column '{name}' has the type {array.type}", help=advice)
         cells: list[Any] = array.to_pylist()
         return cells
 
     def with_column(self, name: str, array: Any) -> Any:
         """The batch of the same kind with one more column."""
-        batch, package = self._batch, sys.modules[self._package]
-        match self._package:
+        batch, package = self._batch, sys.modules[self._kind]
+        match self._kind:
             case "pyarrow":
                 return batch.append_column(package.field(name, array.type), array)
             case "pandas":
                 return batch.assign(**{name: package.arrays.ArrowExtensionArray(array)})
             case "polars":
                 return batch.with_columns(package.from_arrow(array).alias(name))
-            case _:
-                return {**batch, name: array}
-
-
-_TEXTS = ("string", "large_string", "string_view", "null")
-_BYTES = ("binary", "large_binary", "binary_view", "fixed_size_binary", "null")
+        return {**batch, name: array}
