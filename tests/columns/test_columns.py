@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import multiprocessing
 import os
 import pickle
 import re
@@ -17,7 +18,7 @@ from pydantic import BaseModel, Field
 from pearl.columns import PlanColumn, answer_type
 from pearl.errors import ModelError, PearlError, UsageError
 from tests.server import Seen, Server
-from tests.skips import NO_ENGINES, NO_LARGE, needs_pipes
+from tests.skips import NO_ENGINES, NO_LARGE, needs_pipes, needs_proc
 
 pa = pytest.importorskip("pyarrow", reason=NO_LARGE)
 
@@ -213,10 +214,6 @@ class Grade(IntEnum):
     HIGH = 2
 
 
-class Home(BaseModel):
-    city: str | None = None
-
-
 class Drug(BaseModel):
     name: str
     dose_mg: float | None = None
@@ -225,19 +222,15 @@ class Drug(BaseModel):
 class Letter(BaseModel):
     age: int = Field(lt=120)
     grade: Grade | None = None
-    home: Home | None = None
     drugs: list[Drug]
-    words: list[str]
 
 
 def test_schema_gives_typed_values_that_its_model_accepts(server: Server) -> None:
     read = PlanColumn(schema=Letter, model="openai:m")
     drug = pa.struct({"name": pa.string(), "dose_mg": pa.float64()})
-    assert read.type.field("value").type == pa.struct({
-        "age": pa.int64(), "grade": pa.string(), "home": pa.struct({"city": pa.string()}),
-        "drugs": pa.list_(drug), "words": pa.list_(pa.string()),
-    })  # fmt: skip
-    rest = {"grade": "2", "home": {"city": "Bern"}, "drugs": [{"name": "a", "dose_mg": 5}], "words": ["b", "c"]}  # fmt: skip
+    value = {"age": pa.int64(), "grade": pa.string(), "drugs": pa.list_(drug)}
+    assert read.type.field("value").type == pa.struct(value)
+    rest = {"grade": "2", "drugs": [{"name": "a", "dose_mg": 5}]}
     texts = [json.dumps(letter) for letter in ({"age": 54} | rest, {"age": 154} | rest, rest)]
     good, old, unknown = read({"text": texts})["answer"].to_pylist()
     assert (good["value"], good["reasons"]) == ({"age": 54} | rest, [])
@@ -255,3 +248,13 @@ def test_plan_of_fields_keeps_the_values_that_there_are(server: Server) -> None:
     assert large["value"] == missing["value"] == {"id": 7, "n": None, "home": {"city": "Bern"}}
     assert large["reasons"] == ["n: the number is too large for int64"]
     assert missing["reasons"] == ["n: not stated"]
+
+
+@needs_proc
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_fork_of_a_process_with_a_used_instance_answers(server: Server) -> None:
+    why, context = PlanColumn(PLAN, model="openai:m"), multiprocessing.get_context("fork")
+    assert quotes(why({"text": TEXTS})["answer"]) == QUOTES
+    queue = context.SimpleQueue()
+    context.Process(target=lambda: queue.put(quotes(why({"text": TEXTS})["answer"]))).start()
+    assert queue.get() == QUOTES

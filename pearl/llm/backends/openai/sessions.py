@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
@@ -41,6 +42,10 @@ def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="aside", daemon=True).start()
     return loop
+
+
+if hasattr(os, "register_at_fork"):  # its thread is not in the child
+    os.register_at_fork(after_in_child=_loop.cache_clear)
 
 
 class HttpSession:
