@@ -19,7 +19,7 @@ from threading import Lock, Thread, current_thread
 from typing import Any, Literal, TypeVar, get_args
 
 from pearl.actions.operators import EXTRACT
-from pearl.data.schemas import Schema, load_schema
+from pearl.data.schemas import load_schema
 from pearl.documents.document import Document, from_bytes, from_text, load
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.fields import Field
@@ -40,7 +40,6 @@ from pearl.trace import spent
 Holds = Literal["text", "path", "bytes"]
 
 Batch = TypeVar("Batch")
-Result = TypeVar("Result")
 
 _Equipped = tuple[Pearl, Price | None]
 
@@ -73,17 +72,13 @@ def answer_type(schema: Any = None) -> Any:
     }  # fmt: skip
     counts = ("calls", "input_tokens", "output_tokens", "cached_tokens", "written_tokens")
     return pa.struct({
-        "value": text if schema is None else _struct(_loaded(schema).fields),
+        "value": text if schema is None else _struct(load_schema(schema).fields),
         "status": text,
         "reasons": texts,
         "evidence": pa.list_(pa.struct(evidence)),
         "usage": pa.struct({**dict.fromkeys(counts, number), "cost_usd": pa.float64()}),
         "error": pa.struct(dict.fromkeys(("type", "message", "help"), text)),
     })  # fmt: skip
-
-
-def _loaded(schema: Any) -> Schema:
-    return schema if isinstance(schema, Schema) else load_schema(schema)
 
 
 def _struct(fields: Iterable[Field]) -> Any:
@@ -175,7 +170,7 @@ class PlanColumn:
         asker = Pearl(**{**of_pearl, "is_asked": False})  # the driver needs no key
         Session(asker, **limits)
         if plan is None:
-            schema = _loaded(schema)
+            schema = load_schema(schema)
             checked = asker.plan_extraction(schema.fields)
         else:
             if not isinstance(plan, CheckedPlan):  # a text without `=` has no step: it names a file
@@ -220,10 +215,8 @@ class PlanColumn:
             Task(str(i), partial(_document, own["holds"], own["folder"], *row), plan=self._plan)
             for i, row in enumerate(zip(cells, names, *fields, strict=True))
         ]
-        answers = []
-        if tasks:
-            worker = self._started()
-            answers = worker.wait(self._answers(worker, tasks))
+        worker = self._started() if tasks else None
+        answers = worker.wait(self._answers(worker, tasks)) if worker else []
         added: Batch = given.with_column(own["answer"], pa.array(answers, self.type))
         return added
 
@@ -299,7 +292,7 @@ class _Worker:
                 return
             await self._is_over.wait()
 
-    def wait(self, work: Coroutine[Any, Any, Result]) -> Result:
+    def wait(self, work: Coroutine[Any, Any, list[dict[str, Any]]]) -> list[dict[str, Any]]:
         """The result of work in the loop; Ctrl-C cancels it."""
         done = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
@@ -340,8 +333,7 @@ def _document(
 def _evidence(answer: Answer) -> list[dict[str, Any]]:
     fields: dict[Any, list[str]] = {}
     for path, result in answer.fields.items():
-        candidates = (passage for each in result.candidates for passage in each.evidence)
-        for passage in (*result.evidence, *candidates):
+        for passage in result.passages:
             fields.setdefault((passage.span, passage.omitted), []).append(path)
     passages = [(each.to_dict(), fields.get((each.span, each.omitted))) for each in answer.evidence]
     return [

@@ -154,13 +154,13 @@ def _place(where: Iterable[str | int]) -> str:
 
 
 def load_schema(
-    what: str | Path | type[BaseModel] | Mapping[str, Any] | Sequence[Field],
+    what: str | Path | type[BaseModel] | Mapping[str, Any] | Sequence[Field] | Schema,
 ) -> Schema:
     """The schema that a path, a name, a text or an object stands for.
 
     Args:
         what: The path of a JSON Schema (`*.json`), `package.module:Model`, the short form of fields, a
-            pydantic model, a JSON Schema as a mapping, or fields.
+            pydantic model, a JSON Schema as a mapping, fields, or a `Schema`.
 
     Raises:
         DataError: The schema cannot be read, or is not supported; the message names the keyword.
@@ -171,6 +171,8 @@ def load_schema(
         >>> [leaf.name for leaf in load_schema("patient, address: {city: str}").fields]
         ['patient', 'address.city']
     """
+    if isinstance(what, Schema):
+        return what
     if isinstance(what, str):
         match = _MODEL.fullmatch(what)
         if match and match[1] not in TYPES:
