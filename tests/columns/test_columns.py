@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import multiprocessing
 import os
 import pickle
@@ -12,6 +13,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from pydantic import BaseModel, Field
 
@@ -81,7 +83,8 @@ def test_batch_of_every_kind_comes_back_as_that_kind(server: Server) -> None:
     why = PlanColumn(PLAN, model="openai:m", column="t", answer="why")
     batch = why(pa.record_batch({"t": TEXTS}))
     assert (type(batch), quotes(batch["why"])) == (pa.RecordBatch, QUOTES)
-    read = why({"t": TEXTS, "n": [1, 2, 3, 4]})
+    texts = numpy.array([math.nan if text is None else text for text in TEXTS], dtype=object)
+    read = why({"t": texts, "n": [1, 2, 3, 4]})
     assert (list(read), quotes(read["why"])) == (["t", "n", "why"], QUOTES)
     empty = why(pa.table({"t": []}))
     assert (len(empty), empty.schema.field("why").type) == (0, why.type)
