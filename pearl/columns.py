@@ -56,7 +56,8 @@ def answer_type(schema: Any = None) -> Any:
     - `reasons`: why the answer is undecided, degraded or refused, and why fields have no value.
     - `evidence`: passages, with their places in the `document`, the `steps` that use them, and the `fields` that
       they bear out; rows of which the answer consists (`match` is `row`), each `found` or `undecided`.
-    - `usage`: `calls` without cached replies, tokens, and `cost_usd`, null if the price is unknown.
+    - `usage`: `calls` without cached replies, tokens, and `cost_usd`, null if the price is unknown or roles have
+      models of their own.
     - `error`: null unless the row failed or is unfinished.
 
     Args:
@@ -111,7 +112,7 @@ class PlanColumn:
         plan: A checked plan, the text of one, or its file.
         schema: In place of a plan, the fields to extract, as of `pearl.extract`.
         column: The column with the documents.
-        holds: What its cells are.
+        holds: What its cells are: `text`, `path` or `bytes`.
         folder: For paths: they are relative to it, and may not lead out of it.
         name_column: A column with the names of the documents; for bytes, whose suffixes say how they are read.
         fields: Columns that the plan reads as fields of its rows, as by `WHERE`.
@@ -263,12 +264,13 @@ class PlanColumn:
 async def _equipped(
     settings: Mapping[str, Any], limits: Mapping[str, Any], store: str | Path | None, stack: AsyncExitStack,
 ) -> _Equipped:  # fmt: skip
-    """The `Pearl` of a worker, and the price of its model."""
+    """The `Pearl` of a worker, and the price of its model; None for several models."""
     asker = await stack.enter_async_context(Pearl(**settings))
     warn = logging.getLogger(__name__).warning
     opened = None if store is None else stack.enter_context(opened_store(Path(store), warn))
     session = Session(asker, store=opened, keeps_rows=False, **limits)
-    return session.equipped(), session.price
+    models = {client.name for client in asker.clients.values()}
+    return session.equipped(), session.price if len(models) == 1 else None
 
 
 class _Worker:

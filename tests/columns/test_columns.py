@@ -144,6 +144,8 @@ def test_failures_and_limits_are_rows(server: Server) -> None:
         "calls": 1, "input_tokens": 100, "output_tokens": 5, "cached_tokens": 64, "written_tokens": 0,
         "cost_usd": pytest.approx(105 * 10 / 1e6),
     }  # fmt: skip
+    mixed = PlanColumn(PLAN, model="openai:m", rows_model="openai:n", **limits)({"text": ["a b c"]})
+    assert mixed["answer"].to_pylist()[0]["usage"]["cost_usd"] is None  # not that of one of them
 
 
 def test_copies_without_the_files_of_the_driver_share_a_store(
