@@ -146,7 +146,7 @@ def _collect_rerank(rows: Rows, replies: Sequence[str | None], column: str) -> R
     scored = [row.with_fields({column: reply}) for row, reply in pairs]
     order = sorted(range(len(pairs)), key=lambda i: -float(pairs[i][1]))
     unread = (row for row, reply in zip(rows, replies, strict=True) if reply is None)
-    return rows.where((scored[i] for i in order), unread)
+    return replace(rows.where((scored[i] for i in order), unread), is_sorted=True)
 
 
 def _select_rerank(rows: Rows, k: int) -> Rows:
@@ -167,17 +167,13 @@ def _collect_top(rows: Rows, replies: Sequence[str | None], column: str) -> Rows
     placed = [(int(reply), row) for row, reply in zip(rows, replies, strict=True) if reply]
     doubtful = [row for row, reply in zip(rows, replies, strict=True) if reply is None]
     ordered = tuple(row for _, row in sorted(placed, key=lambda pair: pair[0]))
-    return replace(rows.where(ordered, doubtful), is_answered=False)
+    return replace(rows.where(ordered, doubtful), is_answered=False, is_sorted=True)
 
 
 _LIST = ValueType.LIST
 _ROWS, _CONTEXT, _X = Parameter.named("ROWS"), Parameter.named("CTX"), Parameter("X")
 _K = Parameter("K", ValueType.TEXT, "number")
-
-_RATE_ONE = Action(
-    "RATE_ONE", (_CONTEXT, _X), "Rate CTX from 0 to 10 by X and return the number",
-    returns=ValueType.NUMBER,
-)  # fmt: skip
+_RANGE = (Parameter("LOW", ValueType.TEXT, "number"), Parameter("HIGH", ValueType.TEXT, "number"))
 
 
 def _plugin(
@@ -213,9 +209,10 @@ PLUGINS: dict[str, Any] = {
         Action("READ", (_CONTEXT, _X), "Return X of CTX as one short line"),
     ),
     "rate": _plugin(
-        "rating", with_column, "RATE", (_X,),
-        "Rate each of ROWS, on its own, from 0 to 10 by X, and return the rows with their numbers",
-        _RATE_ONE,
+        "rating", with_column, "RATE", (_X, *_RANGE),
+        "Rate each of ROWS, on its own, from LOW to HIGH by X, and return the rows with their numbers",
+        Action("RATE_ONE", (_CONTEXT, _X, *_RANGE), "Rate CTX from LOW to HIGH by X and return the number",
+               returns=ValueType.NUMBER),
     ),
     "rerank": _plugin(
         "rating", _collect_rerank, "RERANK", (Parameter("QUERY"), _K),
@@ -229,7 +226,7 @@ PLUGINS: dict[str, Any] = {
     "top": _plugin(
         "pick", _collect_top, "TOP", (_X, _K),
         "Compare ROWS by X and return the first K of them, the first one first",
-        _RATE_ONE,
+        Action("PLACE", (_CONTEXT, _X), "Return the place of CTX by X", returns=ValueType.NUMBER),
     ),
 }
 # fmt: on

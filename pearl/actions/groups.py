@@ -40,8 +40,17 @@ def group(rows: Rows, column: Column) -> Rows:
         if key not in members
     )
     keyless = (Row(None, {name: None}, row.spans, row.text, possible=(row,)) for row in unread)
-    groups = Rows(tuple(sure), name, (*unsure, *keyless), rows.notes, sample=rows.sample)
-    return groups.noting(*column.notes, *_spelling_note([*members, *possible], name))
+    groups = Rows(
+        tuple(sure),
+        name,
+        (*unsure, *keyless),
+        rows.notes,
+        sample=rows.sample,
+        n_unread=rows.n_unread,
+    )
+    return groups.noting(
+        *column.notes, *spelling_note([*members, *possible], name, "are counted separately")
+    )
 
 
 def counted(groups: Rows) -> Rows:
@@ -66,7 +75,7 @@ def size_range(row: Row, n_any: int) -> tuple[int, int]:
     return len(row.members), len(row.members) + len(row.possible) + n_any
 
 
-def _spelling_note(keys: Iterable[str], name: str) -> list[str]:
+def spelling_note(keys: Iterable[str], name: str, what: str) -> list[str]:
     """A note on keys that differ only in case, which are different."""
     spelled: dict[str, dict[str, None]] = {}
     for key in keys:
@@ -76,7 +85,7 @@ def _spelling_note(keys: Iterable[str], name: str) -> list[str]:
         return []
     pairs = "; ".join(", ".join(map(shortened, each)) for each in alike[:MAX_SPELLINGS])
     more = "; ..." if len(alike) > MAX_SPELLINGS else ""
-    return [f"{name}: keys that differ only in case are counted separately: {pairs}{more}"]
+    return [f"{name}: keys that differ only in case {what}: {pairs}{more}"]
 
 
 NONE = "none"  # the result for an empty ranking

@@ -126,6 +126,7 @@ def behind(values: Iterable[object]) -> Rows | None:
         rows=without_duplicates(row for each in given for row in each),
         doubtful=without_duplicates(row for each in given for row in each.undecided),
         notes=tuple(dict.fromkeys(note for each in given for note in each.notes)),
+        n_unread=sum(each.n_unread for each in given),
     )
 
 

@@ -180,6 +180,59 @@ def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:
     return {value: (read.number, read.unit) if read else None for value, read in alone.items()}
 
 
+BLANK = "", ""
+"""The sort key of an empty value."""
+
+
+def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None, Any], list[str]]:
+    """The sort key of each value, None for one that cannot be compared with the others; and notes.
+
+    Numbers are compared as numbers, and dates as dates, if most values are; otherwise all values as texts.
+
+    Example:
+        >>> keys, notes = sort_keys(["9", "12.5 mg", "2 g", "many", ""], "dose")
+        >>> sorted((k for k in keys if keys[k] not in (None, BLANK)), key=lambda k: keys[k]), notes
+        (['9', '12.5 mg'], ['dose: 2 values cannot be compared as numbers: 2 g, many'])
+    """
+    different = [value for value in dict.fromkeys(values) if value and value.strip()]
+    keys: dict[str | None, Any] = {v: None if v is None or v.strip() else BLANK for v in values}
+    dates, numbers = read_dates(different), amounts_of(different)
+    n_dates, n_numbers = (
+        len(different) - each.count(None) for each in (dates.periods, [*numbers.values()])
+    )
+    notes: list[str] = []
+    if 2 * max(n_dates, n_numbers) <= len(different):
+        keys.update({value: (key_of(value), value) for value in different})
+    elif n_dates > n_numbers:  # years alone are both
+        keys.update(
+            {v: p and (p.first, p.last) for v, p in zip(different, dates.periods, strict=True)}
+        )
+        notes += [dates.note] if dates.note else []
+    else:
+        keys.update(numbers)
+    unclear = [value for value in different if keys[value] is None]
+    if unclear:
+        kind = "dates" if n_dates > n_numbers else "numbers"
+        shown = ", ".join(value[:40] for value in unclear[:3]) + ", ..." * (len(unclear) > 3)
+        n = f"{len(unclear):,} value{'s' * (len(unclear) > 1)}"
+        notes.append(f"{name}: {n} cannot be compared as {kind}: {shown}")
+    return keys, notes
+
+
+def amounts_of(values: Sequence[str]) -> dict[str, Decimal | None]:
+    """The number of each value; None for one without a number, or in another unit than most.
+
+    A number without a unit has that of most values, but it is not a percentage.
+    """
+    read = _numbers(values)
+    units = Counter(number[1] for number in read.values() if number)
+    if "%" not in units and len(units) > 1:
+        del units[""]
+    unit = max(units, key=units.__getitem__, default="")
+    alike = {unit} if unit == "%" or "%" in units else {"", unit}
+    return {v: number[0] if number and number[1] in alike else None for v, number in read.items()}
+
+
 _Periods = dict[str, Period | None]
 
 

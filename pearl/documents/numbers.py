@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
@@ -141,20 +140,6 @@ def plain_character(character: str) -> str:
         return str(unicodedata.decimal(character))
     category = unicodedata.category(character)
     return "" if category == "Cf" else " " if category == "Zs" else character
-
-
-def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
-    """Check that numbers are in digits only and have the same unit, or none."""
-    units: dict[str, str] = {}
-    for item, start, end in places:
-        word = _WORD.match(item, end)
-        if _OTHER_NUMBER.match(item, end) or (word and word["word"].lower() in SCALE_WORDS):
-            raise UnclearNumberError(f"a number that is not written out in {quoted(item)}")
-        if unit := unit_of(item, start, end):
-            units.setdefault(unit, item)
-    if len(units) > 1:
-        one, other, *_ = map(quoted, units.values())
-        raise UnclearNumberError(f"numbers in different units: {one} and {other}")
 
 
 def read_number(text: str) -> int | float:

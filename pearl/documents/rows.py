@@ -36,6 +36,8 @@ class Row(NamedTuple):
         """The identity of the row, whatever its value: place and text, or the key of a group."""
         if self.spans:
             return self.spans[0].start, self.spans[-1].end, self.text
+        if self.text and self.members:  # rows of different places may have the same text
+            return self.text, self.members[0].key, self.members[-1].key
         if self.text:
             return self.text
         return next(iter(self.fields.values()), self.value)
@@ -57,7 +59,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Rows(Sequence[Row]):
-    """A collection of rows."""
+    """A collection of rows.
+
+    `is_sorted` rows are in the order of a value, not of the document. `n_unread` is the number of rows that
+    no model was asked about, because the plan needed no more.
+    """
 
     rows: tuple[Row, ...]
     column: str = TEXT_COLUMN
@@ -66,6 +72,8 @@ class Rows(Sequence[Row]):
     is_answered: bool = False
     shows_possible: bool = False
     sample: tuple[int, int] | None = None
+    is_sorted: bool = False
+    n_unread: int = 0
     columns: tuple[str, ...] = ()
     pages: tuple[tuple[str, int], ...] = ()
 

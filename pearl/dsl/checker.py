@@ -83,8 +83,9 @@ COUNTS_BEST = "counts-best"
 
 
 def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagnostic]:
-    """Notes on steps that count the best passages of a search instead of all passages."""
+    """Notes on steps that count the best passages of a search, or the first rows, instead of all."""
     best: set[str] = set()
+    first: set[str] = set()
     for step in plan.steps:
         action = actions.get(step.action)
         if action is None:
@@ -98,10 +99,24 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
                 "note",
                 help='to count, begin with SPLIT(CTX, "document") or "paragraph", then WHERE or FILTER',
             )
+        is_of_first = any(reference.name in first for reference in step.references())
+        if is_of_first and action.is_native and step.action in _COUNTING:
+            yield Diagnostic(
+                COUNTS_BEST,
+                f"'{step.action}' counts only the rows that LIMIT takes, not all rows",
+                step.action_span,
+                "note",
+                help="to count all rows, leave out LIMIT",
+            )
         # Rows that are missing in the input of such an action are missing in its output.
         gives_rows = action.reads_rows or (action.is_native and action.returns is ValueType.LIST)
         if action.searches or (is_of_best and gives_rows):
             best.add(step.output)
+        if action.is_native and (step.action == "LIMIT" or (is_of_first and gives_rows)):
+            first.add(step.output)
+
+
+_COUNTING = frozenset({"COUNT", "COUNT_BY", "COUNT_OF", "SHARE_OF"})
 
 
 def unread_outputs(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagnostic]:
@@ -284,6 +299,7 @@ def argument_problems(
             help=f"write {action.signature}",
         )
         return
+    yield from _range(step, action)
     for index, argument in enumerate(step.arguments):
         parameter = action.parameter(index)
         yield from _literal(argument, parameter, action)
@@ -296,6 +312,22 @@ def argument_problems(
                 argument.span,
                 help=_advice(given, parameter),
             )
+
+
+def _range(step: Step, action: Action) -> Iterator[Diagnostic]:
+    """The error in a range whose lower end is not below its upper end."""
+    ends = {p.name: step.arguments[i] for i, p in enumerate(action.parameters) if p.reads}
+    match ends.get("LOW"), ends.get("HIGH"):
+        case Number(low) as first, Number(high) as last if low >= high:
+            yield Diagnostic(
+                "bad-range",
+                f"'{action.name}' takes numbers from LOW to HIGH, not from {low} to {high}",
+                first.span,
+                help="write the lower number first: 1, 5",
+                fix=Fix(
+                    Span(first.span.start, last.span.end), f"{high}, {low}"
+                ) if low > high else None,
+            )  # fmt: skip
 
 
 def fitting_names(

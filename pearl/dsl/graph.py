@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pearl.dsl.checker import CheckedPlan
-from pearl.dsl.nodes import ListLiteral, Reference, Step, items_of
+from pearl.dsl.nodes import ListLiteral, Number, Reference, Step, items_of
 from pearl.dsl.signatures import ValueType
 from pearl.notebooks import ShownInNotebooks
 
@@ -83,6 +83,23 @@ class PlanGraph(ShownInNotebooks):
                         is_list = gives.get(one.name) is ValueType.LIST
                         gives[one.name] = ValueType.LIST if is_list else taken
         return gives
+
+    @cached_property
+    def needed_rows(self) -> Mapping[str, int]:
+        """The number of rows that the plan needs, for each FILTER whose rows go to a LIMIT alone."""
+        read = [reference.name for step in self.steps for reference in step.references()]
+        filters = {
+            step.output
+            for step in self.steps
+            if step.action == "FILTER" and self.checked.action(step).reads_rows
+        }
+        return {
+            step.arguments[0].name: int(step.arguments[1].value)
+            for step in self.steps
+            if step.action == "LIMIT" and self.checked.action(step).is_native
+            and isinstance(step.arguments[0], Reference) and isinstance(step.arguments[1], Number)
+            and step.arguments[0].name in filters and read.count(step.arguments[0].name) == 1
+        }  # fmt: skip
 
     @cached_property
     def lists_of_numbers(self) -> frozenset[str]:

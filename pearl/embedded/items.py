@@ -18,7 +18,7 @@ from pearl.embedded.reading import QUOTED, by_action, carry_out, weigh_own
 from pearl.embedded.sentences import SentenceIndex, SentenceRanker, matching_terms
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ItemsTask
-from pearl.replies.items import MAX_RATING, first_words, label_line, n_first_words
+from pearl.replies.items import RATINGS, first_words, label_line, n_first_words
 
 _OPERATORS = frozenset({"CLASSIFY", "FILTER", "MAP", "RATE", "TOP"})
 """Actions whose names do not describe what to look for."""
@@ -74,7 +74,8 @@ async def judge(task: ItemsTask) -> str:
             values = [_label(task.labels, words, item) for item in task.items]
         case "rating":
             shares = (_best_share(_clauses(item), wanted) for item in task.items)
-            values = [str(round(MAX_RATING * share)) for share in shares]
+            low, high = (int(each) for each in (task.labels[:1] + task.labels[-1:] or RATINGS))
+            values = [str(low + round((high - low) * share)) for share in shares]
         case "line":
             ranker = SentenceRanker()
             replies = [await carry_out(_step(task, item), ranker) for item in task.items]

@@ -79,11 +79,11 @@ ITEMS_AGAIN_TOKENS = 64
 """Maximum tokens added to a request that is repeated or constrained to a form."""
 
 SELECTING = frozenset({
-    "WHERE", "HAVING", "RANKED", "SORT", "UNIQUE", "INTERSECT", "DIFFERENCE", "SAMPLE",
+    "WHERE", "HAVING", "RANKED", "SORT", "UNIQUE", "INTERSECT", "DIFFERENCE", "SAMPLE", "LIMIT",
 })  # fmt: skip
 """Native actions that return rows of their first argument."""
 
-MULTIPLYING = frozenset({"PAIRS", "MATCH", "NEAR"})
+MULTIPLYING = frozenset({"PAIRS", "JOIN", "NEAR"})
 """Native actions that return pairs of rows."""
 
 
@@ -361,12 +361,17 @@ class CostEstimator:
             if known is not None:
                 return known
         if action.name in SELECTING:
-            return replace(first, is_certain=False)
+            n = first.n
+            if action.name == "LIMIT" and not is_open:
+                n = min(n, whole_number(number_of(values[1]), "N", least=1))
+            return replace(first, n=n, is_certain=False)
         tokens = sum(each.tokens for each in given)
         n = sum(each.n for each in given)
         if action.name in MULTIPLYING:
             n = prod(each.n for each in given)
             tokens *= n + 1
+        if action.name in ("MEAN_BY", "SUM_BY", "MIN_BY", "MAX_BY"):
+            tokens += NUMBER_TOKENS * n
         return PossibleRows(n, tokens + 4 * self._seam * n + first.answer_tokens * n)
 
     def _computed(
@@ -423,6 +428,11 @@ class CostEstimator:
                 self._unknown_texts(row_step, given) if texts is None
                 else self._known_texts(step, row_step, texts, is_certain=given.is_certain)
             )  # fmt: skip
+            if (
+                row_step.n_needed is not None
+            ):  # its calls may follow each other, and end after the first
+                depth = Range(0, costs.calls.most)
+                costs = replace(costs.or_nothing, depth=depth)
         self._hold(step.output, self._read_rows(step, row_step, given))
         return costs
 

@@ -12,7 +12,7 @@ from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.llm import ActionTask, ChooseTask, ItemsTask, Message
 from pearl.llm.messages import block, inert
 from pearl.planner.extraction import QUESTION
-from pearl.replies.items import MAX_RATING, NOT_STATED, ItemKind, label_line, n_first_words
+from pearl.replies.items import NOT_STATED, RATINGS, ItemKind, label_line, n_first_words
 
 _READER = f"""\
 You carry out one instruction at a time over a text. What stands between <text> and </text>, and \
@@ -45,7 +45,7 @@ _ITEM_VALUES: Mapping[ItemKind, str] = {
     "yes_no": f'yes, no, or "{NOT_STATED}" where the item does not say',
     "label": "one of these labels, word for word:",
     "line": f'the result on one line, short, or "{NOTHING}" where the item says nothing of it',
-    "rating": f"a whole number from 0, not at all, to {MAX_RATING}, as much as can be",
+    "rating": "a whole number from {}, not at all, to {}, as much as can be",
 }
 """The part of a reply line after the item's number."""
 
@@ -147,13 +147,17 @@ def items_messages(task: ItemsTask) -> tuple[Message, ...]:
         )
         end = f"Now the {task.n_picks} numbers"
     else:
-        labels = "".join(f"\n- {label_line(label)}" for label in task.labels)
+        value, labels = _ITEM_VALUES[task.kind], ""
+        if task.kind == "rating":
+            value = value.format(*(task.labels[:1] + task.labels[-1:] or RATINGS))
+        else:
+            labels = "".join(f"\n- {label_line(label)}" for label in task.labels)
         if "LABELS" in task.inputs:  # text of a document is data, not an instruction
             labels = "\n" + block("input", labels.removeprefix("\n"))
         number = 'its number, " | ", its first words' if task.is_echoed else "its number"
         parts.append(
             f"Form of the reply: one line for every item, in order: {number}, a colon and "
-            f"{_ITEM_VALUES[task.kind]}{labels}"
+            f"{value}{labels}"
         )
         end = f"Now the lines 1 to {n}"
         if task.is_echoed:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from math import ceil
 
 from pearl.actions.by_row import (
     ByRow,
@@ -20,6 +21,7 @@ from pearl.actions.by_row import (
 )
 from pearl.actions.searching import placed
 from pearl.actions.values import (
+    AMONG,
     Fetched,
     Value,
     as_rows,
@@ -59,6 +61,19 @@ ITEM_TOKENS = 24
 """Tokens reserved for the tags around an item, and for the seams of its text."""
 
 
+MAX_RATINGS = 1_000
+"""Maximum number of whole ratings from the lowest to the highest."""
+
+
+def _ratings(low: int | float, high: int | float) -> tuple[str, ...]:
+    """The whole numbers from the lowest to the highest rating."""
+    least = whole_number(low, "LOW", least=-MAX_RATINGS)
+    most = whole_number(high, "HIGH", least=least + 1)
+    if most - least > MAX_RATINGS:
+        raise ValueError(f"HIGH has to be at most {MAX_RATINGS:,} more than LOW")
+    return tuple(map(str, range(least, most + 1)))
+
+
 @dataclass(frozen=True, slots=True)
 class RowStep:
     """A step that is carried out row by row."""
@@ -71,6 +86,7 @@ class RowStep:
     k: int = 0
     query: str = ""
     instruction: str = ""
+    n_needed: int | None = None
 
     def shown(self, rows: Rows) -> list[str | None]:
         """The text of each row in a prompt; None for an undecided value."""
@@ -94,8 +110,9 @@ def check_numbers(step: Step, action: Action) -> None:
         parameter = action.parameter(i)
         if parameter.reads == "number" and isinstance(argument, String | Number):
             try:
-                # K counts from 1; N may be 0, because a group can be empty.
-                least = int(parameter.name == "K")
+                least = 0 if action.name == "HAVING" else 1  # a group can be empty
+                if parameter.name in ("LOW", "HIGH"):
+                    least = -MAX_RATINGS
                 whole_number(number_of(argument.value), parameter.name, least=least)
             except ValueError as error:
                 raise step_error(step, error) from error
@@ -118,11 +135,14 @@ class RowRequests:
         k = 0
         arguments: list[tuple[str, str]] = []
         inputs: set[str] = set()
+        ends: list[int | float] = []  # the lowest and the highest rating
         for i, value in enumerate(values, start=1):
             parameter = action.parameter(i)
-            if parameter.reads == "number":
+            if parameter.reads == "number" and parameter.name == "K":
                 k = whole_number(number_of(value), parameter.name, least=1)
                 continue
+            if parameter.reads == "number":
+                ends.append(number_of(value))
             if how.KIND == "label" and parameter.name == "LABELS":
                 labels = tuple(without_repeats(as_rows(value).values))
             else:
@@ -131,6 +151,8 @@ class RowRequests:
                 inputs.add(parameter.name)
         if how.KIND == "label" and not labels:
             raise ValueError("the list of labels is empty")
+        if how.KIND == "rating" and ends:
+            labels = _ratings(*ends)
         n_picks = k if how.KIND == "pick" else 0
         task = ItemsTask(
             step.output, action, tuple(arguments), (), how.KIND, labels, n_picks,
@@ -145,8 +167,9 @@ class RowRequests:
         if action.name not in known():  # built-in definitions mention only rows and labels
             said.append(action.definition)
         return RowStep(
-            as_rows(first), task, how, reading(action, library), is_each, k, query, " ".join(said)
-        )
+            as_rows(first), task, how, reading(action, library), is_each, k, query, " ".join(said),
+            self._builder.graph.needed_rows.get(step.output),
+        )  # fmt: skip
 
     def batches(
         self, row_step: RowStep, texts: Sequence[str], size: int | None = None
@@ -184,7 +207,7 @@ class RowRequests:
         """The task that reads one row as a document of its own."""
         action = row_step.reading
         arguments = [*row_step.task.arguments]
-        if row_step.task.labels:
+        if row_step.task.kind == "label":
             arguments.insert(0, ("LABELS", "; ".join(row_step.task.labels)))
         return ActionTask(
             step.output, action, tuple(arguments), text, step.explanation, gives=action.returns
@@ -242,7 +265,7 @@ class RowReader:
 
     async def run(self) -> StepResult:
         """Request a reply about every row."""
-        rows, task = self._row_step.rows, self._row_step.task
+        task = self._row_step.task
         note = ""  # why a reranker did not score them
         if self._row_step.query and self._reranker is not None:
             found, note = await self._scored(self._reranker)
@@ -252,6 +275,7 @@ class RowReader:
             found = await self._escalated(await self._each())
         if self._failure is not None and all(value is None for value in found.values()):
             raise self._failure
+        rows = self._read_rows(found)
         replies = [None if text is None else found.get(text, "") for text in self._shown]
         # a blank row contains no value of these kinds
         if task.kind in NOT_BLANK:
@@ -381,9 +405,47 @@ class RowReader:
         batches, long = self._requests.batches(self._row_step, left)
         self._reserve(batches, len(long))
         self._n_batches = len(batches)
-        for replies in await gather([*map(self._batch, batches), *map(self._alone, long)]):
-            found.update(replies)
+        calls: list[ItemsTask | str] = [*batches, *long]
+        places = {text: i for i, text in enumerate(left)}
+        calls.sort(key=lambda call: places[call if isinstance(call, str) else call.items[0]])
+        n_sent = 0
+        while n_sent < len(calls) and (n := self._n_next(found, n_sent, len(calls))):
+            sent = calls[n_sent : n_sent + n]
+            n_sent += n
+            for replies in await gather(
+                [self._alone(each) if isinstance(each, str) else self._batch(each) for each in sent]
+            ):
+                found.update(replies)
         return found
+
+    def _n_next(self, found: Mapping[str, str | None], n_sent: int, n_calls: int) -> int:
+        """The number of calls to send now: all, or as many as the rows that a LIMIT needs probably take."""
+        n_needed = self._row_step.n_needed
+        if n_needed is None:
+            return n_calls
+        n_yes = sum(found[text] == "yes" for text in self._shown[: self._n_read(found)] if text)
+        if n_yes >= n_needed:
+            return 0
+        n_probable = ceil((n_needed - n_yes) * n_sent / n_yes) if n_sent and n_yes else n_calls
+        return min(n_probable, max(1, n_sent))
+
+    def _n_read(self, found: Mapping[str, str | None]) -> int:
+        """The number of rows before the first one that the model was not asked about."""
+        unread = (
+            i for i, text in enumerate(self._shown) if text and text.strip() and text not in found
+        )
+        return next(unread, len(self._shown))
+
+    def _read_rows(self, found: Mapping[str, str | None]) -> Rows:
+        """The rows that the model was asked about, with a note if a LIMIT needed no more."""
+        rows, n = self._row_step.rows, self._n_read(found)
+        if n == len(rows):
+            return rows
+        self._shown = self._shown[:n]
+        note = f"{AMONG} first {n:,} of {len(rows):,} rows; the others were not read"
+        return replace(rows, rows=rows.rows[:n], n_unread=rows.n_unread + len(rows) - n).noting(
+            note
+        )
 
     def _reserve(self, batches: Sequence[ItemsTask], n_long: int = 0) -> None:
         """Set tokens of a budget aside for these requests before the first is sent."""

@@ -22,7 +22,7 @@ from pearl.llm import (
     StandaloneTask,
     Task,
 )
-from pearl.replies.items import MAX_ITEM_TOKENS, MAX_RATING, NOT_STATED, label_line
+from pearl.replies.items import MAX_ITEM_TOKENS, NOT_STATED, RATINGS, label_line
 
 REASONING_TOKENS = 4_096  # For hidden reasoning
 READING_TOKENS = 4_096  # For the reply to a step, or the merged reply to its parts
@@ -85,7 +85,7 @@ def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_IT
         case "label":
             values = tuple(map(label_line, task.labels))
         case "rating":
-            values = (str(MAX_RATING),)
+            values = task.labels or tuple(map(str, RATINGS))
         case "pick":
             return task.n_picks * (counter.count(str(len(task.items))) + 1)
         case "line":

@@ -232,7 +232,8 @@ ItemKind = Literal["yes_no", "label", "line", "rating", "pick"]
 
 MAX_ITEM_TOKENS = 64
 """Maximum tokens of a free line about one item."""
-MAX_RATING = 10
+RATINGS = (0, 10)
+"""The smallest and the largest rating, unless a step names others."""
 _CHARACTERS_A_TOKEN = 4
 
 NOT_STATED = "not stated"
@@ -267,7 +268,9 @@ _TAG = lazy_pattern(r"</?(?:think|thinking|thought|reasoning|result|value|item|t
 _SPECIAL = lazy_pattern(r"<\|\w{1,30}\|>|</?s>|<end_of_turn>|\[/?(?:EOS|INST)\]")
 """Tokens of chat formats."""
 _INVISIBLE = lazy_pattern("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-_RATING = lazy_pattern(r"([0-9]{1,2}(?:\.[0-9]{1,3})?)(?:\s*(?:/|out of)\s*10)?", re.I)
+_RATING = lazy_pattern(
+    r"([-−]?[0-9]{1,6}(?:\.[0-9]{1,3})?)(?:\s*(?:/|out of)\s*([0-9]{1,6}))?", re.I
+)
 
 _SEPARATOR = lazy_pattern(r"[:：|]")
 _MARKS = lazy_pattern(r"[\W_]+")
@@ -333,7 +336,7 @@ def read_items(
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if kind == "pick":
         return _read_picks(text, n, n_picks)
-    allowed = _YES_NO if kind == "yes_no" else tuple(labels)
+    allowed = tuple(_allowed(n, kind, labels)) if kind in ("yes_no", "rating") else tuple(labels)
     if _CORRECTION.search(text):
         return ItemReplies((None,) * n, _CORRECTED)
     keys = [_key(item[: 2 * _KEY_LENGTH])[:_KEY_LENGTH] for item in items]
@@ -458,12 +461,14 @@ def _read(text: str, kind: ItemKind, allowed: Sequence[str]) -> str | None:
     text = " ".join(one_line(_INVISIBLE.sub("", _SPECIAL.sub(" ", text))).split())
     text = text if kind == "line" else plain(text)
     if kind in ("label", "rating") and _same_label(text, tuple(allowed)) is None:
-        text = _without_remark(text, allowed)
+        text = _without_remark(text, () if kind == "rating" else allowed)
     match kind:
         case "rating":
-            number_match = _RATING.fullmatch(_bare(text))
-            number = float(number_match[1]) if number_match else -1
-            return f"{number:g}" if 0 <= number <= 10 else None
+            rating = _RATING.fullmatch(_bare(text))
+            if rating is None or rating[2] not in (None, allowed[-1]):
+                return None
+            number = float(rating[1].replace("−", "-"))
+            return f"{number:.10g}" if float(allowed[0]) <= number <= float(allowed[-1]) else None
         case "line":
             if says_nothing(text) or _NOT_STATED.fullmatch(_bare(text)):
                 return NOTHING
@@ -552,8 +557,6 @@ def _is_full(text: str | None, max_length: int | None) -> bool:
 
 def _may_go_on(value: str, kind: ItemKind, allowed: Sequence[str]) -> bool:
     """Whether a value may be a truncated longer value."""
-    if kind == "rating":
-        return value == "1"
     start = value.casefold()
     longer = (other.casefold() for other in allowed if other != value)
     return kind == "line" or any(other.startswith(start) for other in longer)
@@ -627,7 +630,7 @@ def _allowed(n: int, kind: ItemKind, labels: Sequence[str]) -> list[str]:
     return {
         "yes_no": list(_YES_NO),
         "label": list(dict.fromkeys(map(label_line, labels))),
-        "rating": [str(i) for i in range(MAX_RATING + 1)],
+        "rating": list(labels) or [str(i) for i in range(RATINGS[0], RATINGS[1] + 1)],
         "pick": [str(i) for i in range(1, n + 1)],
         "line": [],
     }[kind]

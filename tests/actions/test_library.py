@@ -72,10 +72,10 @@ def test_a_new_action_of_a_plan_may_declare_its_result_type() -> None:
 
 def test_a_native_action_keeps_its_own_result_type() -> None:
     library = read_library(
-        "COUNT(ITEMS) -> List : Name what counts\nSORT(ITEMS) -> List : x\n", "mine"
+        "COUNT(ITEMS) -> List : Name what counts\nUNIQUE(ITEMS) -> List : x\n", "mine"
     )
     assert not library["COUNT"].is_native
-    assert library["SORT"].is_native
+    assert library["UNIQUE"].is_native
 
 
 def test_an_action_file() -> None:
@@ -96,7 +96,9 @@ def test_an_action_file() -> None:
 
 
 def test_an_action_of_another_shape_is_not_native() -> None:
-    library = read_library("COUNT(CTX, X) : Count X\nSORT(A, B) : Sort\ncount(ITEMS) : x\n", "mine")
+    library = read_library(
+        "COUNT(CTX, X) : Count X\nUNIQUE(A, B) : Sort\ncount(ITEMS) : x\n", "mine"
+    )
     assert not any(action.is_native for action in library.values())
 
 

@@ -220,7 +220,7 @@ def test_pairs() -> None:
 
 
 def test_a_row_is_not_its_own_match(entries: Rows) -> None:
-    found = rows_of("MATCH", entries, entries, "User")
+    found = rows_of("JOIN", entries, entries, "User")
     assert [[row.fields["Text"] for row in pair.members] for pair in found] == [["one", "three"]]
     assert found[0].fields["Amount (2)"] == "4"
 
@@ -289,7 +289,13 @@ def test_a_doubtful_row_that_no_model_was_asked_about_has_no_label() -> None:
 
 def test_lists_give_rows_back(entries: Rows) -> None:
     users = rows_of("FIELD", entries, "User")
-    assert texts(rows_of("SORT", users)) == ["one", "three", "two", "four", "five"]
+    assert texts(rows_of("SORT", users, "User", "ascending")) == [
+        "one",
+        "three",
+        "two",
+        "four",
+        "five",
+    ]
     assert texts(rows_of("UNIQUE", users)) == ["one", "two", "four"]
     assert texts(rows_of("DIFFERENCE", users, ["BOB"])) == ["one", "two", "three"]
     assert texts(rows_of("INTERSECT", users, ["7", "12"])) == ["one", "two"]
@@ -343,8 +349,8 @@ def test_nothing_is_empty_and_no_error() -> None:
     nothing = Rows(())
     for name, arguments in [
         ("WHERE", ["x", "is", "y"]), ("GROUP", ["x"]), ("COUNT_BY", ["x"]), ("FIELD", ["x"]), ("RANKED", []),
-        ("HAVING", ["is", 1]), ("PAIRS", [nothing]), ("MATCH", [nothing, "x"]), ("NEAR", [nothing, 1]),
-        ("SAMPLE", [3]), ("SHOW", [nothing]),
+        ("HAVING", ["is", 1]), ("PAIRS", [nothing]), ("JOIN", [nothing, "x"]), ("NEAR", [nothing, 1]),
+        ("SAMPLE", [3]), ("SHOW", [nothing]), ("LIMIT", [3]), ("SORT", ["x", "ascending"]), ("MEAN_BY", ["x", "y"]),
     ]:  # fmt: skip
         assert len(rows_of(name, nothing, *arguments)) == 0, name
     assert scalar_of("COUNT_OF", nothing, "a").value == 0

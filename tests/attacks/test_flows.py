@@ -99,7 +99,7 @@ class Plans:
         ]  # fmt: skip
         if rows:
             calls += [
-                ("rows", f"FILTER({rows}, {x})"), ("rows", f"MAP({rows}, {x})"), ("rows", f"RATE({rows}, {x})"),
+                ("rows", f"FILTER({rows}, {x})"), ("rows", f"MAP({rows}, {x})"), ("rows", f"RATE({rows}, {x}, 0, 10)"),
                 ("rows", f"TOP({rows}, {x}, 2)"), ("rows", f"RERANK({rows}, {x}, 2)"), ("number", f"COUNT({rows})"),
                 ("labelled", f"CLASSIFY({rows}, [{labels}], {x})"), ("rows", f'FIELD({rows}, "text")'),
                 ("other", f"MOST({rows})"), ("other", f"FIRST({rows})"), ("rows", f"SAMPLE({rows}, 3)"),

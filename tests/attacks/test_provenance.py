@@ -88,12 +88,12 @@ class Drawn:
             (f"SAMPLE({one}, 2)", True),
             (f'GROUP({one}, "{draw.choice(("item", "n", "Document"))}")', True),
             (f'COUNT_BY({one}, "n")', True),
-            (f"RANKED({one})", True), (f"UNIQUE({one})", True), (f"SORT({one})", True),
+            (f"RANKED({one})", True), (f"UNIQUE({one})", True), (f'SORT({one}, "n", "ascending")', True), (f"LIMIT({one}, 2)", True), (f'MEAN_BY({one}, "item", "n")', True),
             (f"MOST({one})", False), (f"FIRST({one})", False), (f"COUNT({one})", False),
             (f"CONCAT({one}, {text})", False), (f"SHOW({one}, {two})", True),
             (f"UNION({one}, {two})", True), (f"DIFFERENCE({one}, {two})", True),
             (f"INTERSECT({one}, {two})", True), (f"PAIRS({one}, {two})", True),
-            (f'MATCH({one}, {two}, "n")', True), (f"NEAR({one}, {two}, 1)", True),
+            (f'JOIN({one}, {two}, "n")', True), (f"NEAR({one}, {two}, 1)", True),
             (f"FILTER({one}, {text})", True), (f'MAP({one}, "its kind")', True),
             (f'CLASSIFY({one}, {draw.choice([LABELS, two])}, "its kind")', True),
             (f"TOP({one}, {text}, 2)", True), (f"RERANK({one}, {text}, 2)", True),
@@ -105,9 +105,9 @@ class Drawn:
             (f"FIND({given}, {text})", False), (f"LIST_ALL({given}, {text})", False),
             (f"COMPARE({given}, {text}, {one})", False), *[(f"SUMMARIZE({given})", False)] * 3,
         ]  # fmt: skip
-        if any("MATCH" in step or "NEAR" in step or "PAIRS" in step for step in self.steps):
+        if any("JOIN" in step or "NEAR" in step or "PAIRS" in step for step in self.steps):
             ways = [
-                way for way in ways if way[0][:4] not in ("PAIR", "MATC", "NEAR")
+                way for way in ways if way[0][:4] not in ("PAIR", "JOIN", "NEAR")
             ]  # of millions
         call, is_rows = draw.choice(ways)
         self.steps.append(f"{len(self.steps) + 1}. {name} = {call} : Step")

@@ -174,7 +174,7 @@ MODEL_STEPS = {
     "CLASSIFY": 'CLASSIFY(rows, ["calm", "angry"], "the mood")',
     "FILTER": 'FILTER(rows, "is about the boat")',
     "MAP": 'MAP(rows, "the thing")',
-    "RATE": 'RATE(rows, "how loud it is")',
+    "RATE": 'RATE(rows, "how loud it is", 0, 10)',
     "OWN": "HARM(rows)",
 }
 HEADER = "New actions:\n- HARM(ROWS) : Name the harm\n\n"

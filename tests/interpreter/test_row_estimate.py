@@ -65,7 +65,7 @@ class Plans:
             (f'CLASSIFY({one}, ["fruit", "root", "something else"], "its kind")', "labelled"),
             (f'FILTER({one}, "it is a fruit")', "rows"),
             (f'MAP({one}, "its colour")', "rows"),
-            (f'RATE({one}, "how sweet it is")', "rows"),
+            (f'RATE({one}, "how sweet it is", 0, 10)', "rows"),
             (f'TOP({one}, "how sweet it is", {draw.randint(1, 5)})', "rows"),
             (f'RERANK({one}, "what is sweet", {draw.randint(1, 5)})', "rows"),
             (f'RETRIEVE(CTX, "apple and beet", {draw.randint(1, 40)})', "rows"),

@@ -8,11 +8,9 @@ from itertools import chain
 from pearl.actions.native import Family
 from pearl.actions.values import EmptyListError, Value, without_repeats, written_out
 from pearl.documents.comparisons import key_of
-from pearl.documents.numbers import check_alike
 from pearl.documents.rows import Rows
 from pearl.documents.table.quantities import numbers_of
 from pearl.dsl.signatures import Parameter, ValueType
-from pearl.errors.patterns import lazy_pattern
 
 PLUGINS = Family()
 
@@ -45,20 +43,6 @@ def last(items: list[str]) -> Value:
     if not items:
         raise EmptyListError("the list is empty, it has no last entry")
     return items[-1]
-
-
-_LEADING = lazy_pattern(r"\s*+([-+]?(?:\d{1,3}(?:,\d{3})++|\d++)(?:\.\d++)?)")
-
-
-@PLUGINS.action("SORT", _ITEMS, "Return the entries of ITEMS in ascending order", returns=_LIST)
-def sort(items: list[str]) -> Value:
-    """Sort by number if every entry begins with one, else alphabetically, ignoring case."""
-    leading = [match for item in items if (match := _LEADING.match(item))]
-    if len(leading) < len(items):
-        return sorted(items, key=str.casefold)
-    check_alike((m.string, m.start(1), m.end(1)) for m in leading)
-    ranked = [(Decimal(m[1].replace(",", "")), m.string.casefold(), m.string) for m in leading]
-    return [item for _, _, item in sorted(ranked)]
 
 
 @PLUGINS.action(
@@ -98,12 +82,13 @@ def difference(a: list[str], b: list[str]) -> Value:
 
 
 def _count_bounds(rows: Rows) -> tuple[int, int]:
-    """The bounds of the count over all possible values of undecided rows."""
+    """The bounds of the count over all possible values of undecided rows, and over unread rows."""
     n = len(rows.values)
     # A row without a value may stand for several rows, such as a pair with an unknown key.
-    return n, n + sum(
+    n_possible = sum(
         max(1, len(row.possible)) if row.value is None else 1 for row in rows.undecided
     )
+    return n, n + n_possible + rows.n_unread
 
 
 @PLUGINS.action(

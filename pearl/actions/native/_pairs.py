@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 
-from pearl.actions.columns import read_column
+from pearl.actions.columns import Column, read_column
+from pearl.actions.groups import spelling_note
 from pearl.actions.native import Family
 from pearl.actions.values import Value
+from pearl.documents.comparisons import amounts_of, are_mostly
 from pearl.documents.numbers import read_number, whole_number
 from pearl.documents.passages import terms
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import Parameter, ValueType
+from pearl.errors.patterns import lazy_pattern
 
 PLUGINS = Family()
 
@@ -124,7 +128,7 @@ def _in_order(keys: Iterable[str]) -> list[str]:
 
 
 @PLUGINS.action(
-    "MATCH",
+    "JOIN",
     (
         Parameter("A", ValueType.LIST, "rows"),
         Parameter("B", ValueType.LIST, "rows"),
@@ -133,28 +137,78 @@ def _in_order(keys: Iterable[str]) -> list[str]:
     "Return every pair of a row of A and a row of B that have the same value in the field NAME",
     returns=ValueType.LIST,
 )
-def match(a: Rows, b: Rows, name: str) -> Value:
-    """Join on a field; empty values match nothing. Rows of one collection are not their own match."""
+def join(a: Rows, b: Rows, name: str) -> Value:
+    """Join on a field; empty values match nothing. Rows of one collection are not their own match.
+
+    In two columns of numbers, values are compared as numbers. Notes count the rows without a value, the rows
+    without a match, and the values that join several rows with several.
+    """
     left, right = read_column(a, name), read_column(b, name)
-    partners: dict[str, list[tuple[Row, bool]]] = {}
+    keys = _join_keys(left.values, right.values)
+    partners: dict[object, list[tuple[Row, bool]]] = {}
     for i, (row, value) in enumerate(zip(b.every, right.values, strict=True)):
-        if value and value.strip():
-            partners.setdefault(value.strip(), []).append((row, i < len(b)))
+        if (key := keys[value]) is not None:
+            partners.setdefault(key, []).append((row, i < len(b)))
     keyed = [
-        (row, value.strip(), i < len(a))
+        (row, key, i < len(a))
         for i, (row, value) in enumerate(zip(a.every, left.values, strict=True))
-        if value and value.strip() in partners
+        if (key := keys[value]) in partners
     ]
-    check_n_pairs(sum(len(partners[value]) for _, value, _ in keyed))
+    check_n_pairs(sum(len(partners[key]) for _, key, _ in keyed))
     result = _Pairs(a, b)
-    for row, value, is_sure in keyed:
-        for other, is_other_sure in partners[value]:
+    for row, key, is_sure in keyed:
+        for other, is_other_sure in partners[key]:
             result.add(row, other, is_sure=is_sure and is_other_sure)
     unkeyed_a, unkeyed_b = (
         [row for row, value in zip(rows.every, column.values, strict=True) if value is None]
         for rows, column in ((a, left), (b, right))
     )
-    return result.rows(unkeyed_a, unkeyed_b, *left.notes, *right.notes)
+    notes = spelling_note(
+        [key for key in keys.values() if isinstance(key, str)], name, "do not match"
+    )
+    notes += [] if a is b else _join_notes(left, right, keys)
+    return result.rows(unkeyed_a, unkeyed_b, *left.notes, *right.notes, *notes)
+
+
+_CODE = lazy_pattern(r"\W*0[0-9]+\W*")
+"""A number in which zeros before it count, as in a telephone number."""
+
+
+def _join_keys(
+    left: Sequence[str | None], right: Sequence[str | None]
+) -> dict[str | None, object | None]:
+    """What is equal for values that match; None for a value that matches nothing."""
+    every = [value for value in dict.fromkeys((*left, *right)) if value and value.strip()]
+    is_numeric = not any(map(_CODE.fullmatch, every)) and all(
+        are_mostly("number", values) for values in (left, right)
+    )
+    amounts = amounts_of(every) if is_numeric else {}
+    keys: dict[str | None, object | None] = dict.fromkeys((*left, *right))
+    for value in every:
+        amount = amounts.get(value)
+        keys[value] = " ".join(value.split()) if amount is None else amount
+    return keys
+
+
+def _join_notes(left: Column, right: Column, keys: Mapping[str | None, object]) -> list[str]:
+    """What a join leaves out, and what it multiplies."""
+    counts = [Counter(keys[value] for value in each.values) for each in (left, right)]
+    notes = []
+    for side, column, own, other in zip("AB", (left, right), counts, counts[::-1], strict=True):
+        n_empty = sum(value is not None and keys[value] is None for value in column.values)
+        n_alone = sum(n for key, n in own.items() if key is not None and key not in other)
+        if n_empty:
+            notes.append(f"rows of {side} without {column.name}: {n_empty:,}")
+        if n_alone:
+            notes.append(f"rows of {side} without a match: {n_alone:,} of {len(column.values):,}")
+    both = [key for key, n in counts[0].items() if key is not None and n > 1 < counts[1][key]]
+    if both:
+        what = "value stands" if len(both) == 1 else "values stand"
+        n_pairs = sum(counts[0][key] * counts[1][key] for key in both)
+        notes.append(
+            f"{left.name}: {len(both):,} {what} in several rows of A and of B, which makes {n_pairs:,} pairs"
+        )
+    return notes
 
 
 @PLUGINS.action(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from pearl.actions.columns import judge, read_column
-from pearl.actions.groups import are_groups
+from pearl.actions.groups import are_groups, first_of
 from pearl.actions.native import Family
 from pearl.actions.native._groups import having
 from pearl.actions.values import (
@@ -20,7 +20,7 @@ from pearl.actions.values import (
     behind,
     wilson,
 )
-from pearl.documents.comparisons import OPERATORS
+from pearl.documents.comparisons import BLANK, OPERATORS, sort_keys
 from pearl.documents.digest import text_sha256
 from pearl.documents.numbers import UnclearNumberError, read_number, whole_number
 from pearl.documents.rows import Row, Rows, unused_name
@@ -96,6 +96,60 @@ def sample(rows: Rows, n: int | float) -> Value:
 
 
 @PLUGINS.action(
+    "LIMIT", (Parameter.named("ROWS"), Parameter("N", reads="number")),
+    "Return the first N of ROWS; the model of a FILTER before it is asked about no more rows than that takes",
+    returns=ValueType.LIST,
+)  # fmt: skip
+def limit(rows: Rows, n: int | float) -> Value:
+    """Take the first rows; those before which an undecided row may stand are doubtful."""
+    size = whole_number(n, "N", least=1)
+    if size >= len(rows.every):
+        return rows
+    # Without a place in the document, an undecided row may stand before any other.
+    is_placed = not rows.is_sorted and all(row.spans for row in rows.every)
+    judged = [(row, i < len(rows)) for i, row in enumerate(rows.every)]
+    if is_placed:
+        judged.sort(key=lambda one: one[0].spans[0])
+        sure, doubtful = first_of(judged, 0, size)
+    else:
+        sure, doubtful = first_of(judged[: len(rows)], len(rows.doubtful), size)
+        doubtful = (*doubtful, *rows.doubtful)
+    result = replace(rows, rows=sure, doubtful=doubtful, sample=None)
+    return result if rows.n_unread else result.noting(f"the first {size:,} of {len(rows):,} rows")
+
+
+ORDERS = ("ascending", "descending")
+
+
+@PLUGINS.action(
+    "SORT", (Parameter.named("ROWS"), Parameter("NAME"), Parameter("ORDER", choices=ORDERS)),
+    f'Return ROWS in the order of their field NAME, {" or ".join(ORDERS)}; NAME is "text" for entries of a list',
+    returns=ValueType.LIST,
+)  # fmt: skip
+def sort(rows: Rows, name: str, order: str) -> Value:
+    """Sort by numbers, dates or texts; rows without a value are last, rows that cannot be compared are doubtful."""
+    if order not in ORDERS:
+        raise ValueError(f"unknown order '{order}'; orders are {', '.join(ORDERS)}")
+    column = read_column(rows, name)
+    keys, notes = sort_keys(column.values, column.name)
+    keyed = [(row, keys[value], i < len(rows))
+             for i, (row, value) in enumerate(zip(rows.every, column.values, strict=True))]  # fmt: skip
+    placed = [one for one in keyed if one[1] not in (None, BLANK)]
+    placed.sort(key=lambda one: one[1], reverse=order == "descending")
+    placed += [one for one in keyed if one[1] == BLANK]
+    sure = tuple(row for row, _, is_sure in placed if is_sure)
+    doubtful = (
+        *(row for row, _, is_sure in placed if not is_sure),
+        *(row for row, key, _ in keyed if key is None),
+    )
+    n_blank = sum(key == BLANK for _, key, _ in keyed)
+    if n_blank:
+        notes.append(f"rows without {column.name}, which are last: {n_blank:,}")
+    result = replace(rows, rows=sure, doubtful=doubtful, is_sorted=True)
+    return result.noting(*column.notes, *notes)
+
+
+@PLUGINS.action(
     "SHARE_OF", (Parameter.named("ROWS"), Parameter("NAME"), Parameter("X", reads="value")),
     "Return which share of ROWS has the value X in the field NAME, a number from 0 to 1",
     counts=True,
@@ -168,10 +222,14 @@ def relation(a: Value, b: Value) -> Value:
     one, other = numbers_of(list(texts))
     word = _word(one - other)
     rows = behind([a, b])
-    if rows is None or not rows.undecided:
+    n_unread = rows.n_unread if rows else 0
+    if rows is None or not (rows.undecided or n_unread):
         return word if rows is None else Scalar(word, rows)
     (low_a, high_a), (low_b, high_b) = _ends(a, one), _ends(b, other)
-    if _word(low_a - high_b) == word == _word(high_a - low_b):
+    is_decided = _word(low_a - high_b) == word == _word(high_a - low_b)
+    if n_unread and not is_decided:
+        raise UnclearNumberError(f"{n_unread:,} rows were not read, which may change '{word}'")
+    if is_decided and rows.undecided:
         n = len(rows.undecided)
         decided = tuple(row for row in rows if row.value is not None)
         rows = replace(rows, rows=decided, doubtful=(), shows_possible=False)
@@ -185,7 +243,7 @@ def _word(difference: Decimal) -> str:
 
 def _ends(value: Value, number: Decimal) -> tuple[Decimal, Decimal]:
     """The minimum and maximum of a number over all possible values of undecided rows."""
-    if not (isinstance(value, Scalar) and value.rows.undecided):
+    if not (isinstance(value, Scalar) and (value.rows.undecided or value.rows.n_unread)):
         return number, number
     # Compared as texts, because the numbers are parsed from texts: a share as a float differs in its last digits.
     low = Decimal("-inf") if value.low is None else Decimal(as_text(value.low))
