@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pearl.dsl.decoding.constraint import validate
 from pearl.errors import UsageError
 from pearl.replies.items import (
-    MAX_RATING,
+    RATINGS,
     ItemKind,
     first_words,
     form_flaw,
@@ -288,7 +288,7 @@ def _said(kind: ItemKind) -> st.SearchStrategy[str]:
     return {
         "yes_no": st.sampled_from(["yes", "no"]),
         "label": st.sampled_from(LABELS),
-        "rating": st.integers(0, MAX_RATING).map(str),
+        "rating": st.integers(*RATINGS).map(str),
         "line": free,
     }[kind]
 

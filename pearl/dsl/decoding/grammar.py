@@ -283,7 +283,8 @@ class _CallRules:
 
     def __init__(self, groups: Mapping[Shape, Sequence[Action]]) -> None:
         self._shapes = list(groups)
-        self.lines = [
+        self.lines = ['c: ", "']  # its name is short, because each call of each state has it
+        self.lines += [
             f"A{i}: " + " | ".join(f'"{action.name}("' for action in actions)
             for i, actions in enumerate(groups.values())
         ]
@@ -297,9 +298,9 @@ class _CallRules:
             passed = [rule for rule in map(argument, shape.needed) if rule is not None]
             if len(passed) < len(shape.needed):
                 continue
-            parts = ' ", " '.join(passed)
+            parts = " c ".join(passed)
             if shape.more is not None and (last := argument(shape.more)):
-                parts += f' (", " {last})*'
+                parts += f" (c {last})*"
             found.append(f"A{i} {parts}" if parts else f"A{i}")
         return found
 
