@@ -29,14 +29,12 @@ def _sum(numbers: Sequence[Fraction]) -> Fraction:
     return sum(numbers, Fraction())
 
 
-def _add(name: str, what: str, figure: Figure) -> None:
+def _add(name: str, definition: str, figure: Figure) -> None:
     """Add the native action that computes a figure."""
 
     @PLUGINS.action(
         f"{name.upper()}_BY", (Parameter.named("ROWS"), Parameter("NAME"), Parameter("FIELD")),
-        f"Return one row for each value of the field NAME in ROWS, with the {what} of the numbers that its "
-        f"rows have in FIELD, as the field {name}",
-        returns=ValueType.LIST, counts=True,
+        definition, returns=ValueType.LIST, counts=True,
     )  # fmt: skip
     def run(rows: Rows, key: str, field: str) -> Value:
         return _by(rows, key, field, name, figure)
@@ -104,7 +102,8 @@ def _written(number: Fraction) -> str:
         return as_text(written_out(Decimal(scaled).scaleb(-places)))
 
 
-for _each in (
-    ("mean", "mean", _mean), ("sum", "sum", _sum), ("min", "smallest", min), ("max", "largest", max),
-):  # fmt: skip
-    _add(*_each)
+_add("mean", "Return one row for each value of the field NAME in ROWS, with the mean of their numbers in "
+     "FIELD as the field mean", _mean)  # fmt: skip
+_add("sum", "As MEAN_BY, with the sum as the field sum", _sum)
+_add("min", "As MEAN_BY, with the smallest number as the field min", min)
+_add("max", "As MEAN_BY, with the largest number as the field max", max)

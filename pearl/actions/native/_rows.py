@@ -97,7 +97,7 @@ def sample(rows: Rows, n: int | float) -> Value:
 
 @PLUGINS.action(
     "LIMIT", (Parameter.named("ROWS"), Parameter("N", reads="number")),
-    "Return the first N of ROWS; the model of a FILTER before it is asked about no more rows than that takes",
+    "Return the first N of ROWS; a FILTER before it reads no more rows than that takes",
     returns=ValueType.LIST,
 )  # fmt: skip
 def limit(rows: Rows, n: int | float) -> Value:
@@ -123,7 +123,7 @@ ORDERS = ("ascending", "descending")
 
 @PLUGINS.action(
     "SORT", (Parameter.named("ROWS"), Parameter("NAME"), Parameter("ORDER", choices=ORDERS)),
-    f'Return ROWS in the order of their field NAME, {" or ".join(ORDERS)}; NAME is "text" for entries of a list',
+    f'Return ROWS by their field NAME ("text" for a list), {" or ".join(ORDERS)}',
     returns=ValueType.LIST,
 )  # fmt: skip
 def sort(rows: Rows, name: str, order: str) -> Value:
