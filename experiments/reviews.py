@@ -70,9 +70,7 @@ def document(made: Sequence[Review]) -> Document:
     table.writerow(["id", "reviewId", "creationDate", "criticName", "isTopCritic", "reviewText"])
     for i, one in enumerate(made):
         day = f"2023-{1 + i % 12:02}-{1 + i % 28:02}"
-        table.writerow(
-            [one.film, one.number, day, f"Critic {i % 300}", str(i % 4 == 0), one.text]
-        )
+        table.writerow([one.film, one.number, day, f"Critic {i % 300}", str(i % 4 == 0), one.text])
     return Document(out.getvalue(), "reviews.csv")
 
 
@@ -121,7 +119,9 @@ def _of(film: str) -> str:
 
 
 _POSITIVE = 'positive = FILTER(texts, "the review is clearly positive") : The positive ones'
-_MOOD = 'mood = CLASSIFY(texts, ["positive", "negative"], "the sentiment of the review") : Label each'
+_MOOD = (
+    'mood = CLASSIFY(texts, ["positive", "negative"], "the sentiment of the review") : Label each'
+)
 _IDS = (
     'a = FIELD({0}, "reviewId") : The first of each pair',
     'b = FIELD({0}, "reviewId (2)") : The second',
@@ -176,7 +176,10 @@ def _means(made: Sequence[Review]) -> list[tuple[str, float]]:
     for one in made:
         scores[one.film].append(one.score)
     means = {film: Fraction(sum(each), len(each)) for film, each in scores.items()}
-    return [(film, float(f"{float(means[film]):.15g}")) for film in sorted(means, key=lambda film: -means[film])]
+    return [
+        (film, float(f"{float(means[film]):.15g}"))
+        for film in sorted(means, key=lambda film: -means[film])
+    ]
 
 
 _LIKED = '"how much the reviewer liked the film", 1, 5) : From 1 to 5'

@@ -460,8 +460,10 @@ def _read(text: str, kind: ItemKind, allowed: Sequence[str]) -> str | None:
         return label
     text = " ".join(one_line(_INVISIBLE.sub("", _SPECIAL.sub(" ", text))).split())
     text = text if kind == "line" else plain(text)
-    if kind in ("label", "rating") and _same_label(text, tuple(allowed)) is None:
-        text = _without_remark(text, () if kind == "rating" else allowed)
+    if kind == "rating":
+        text = _without_remark(text, ())
+    if kind == "label" and _same_label(text, tuple(allowed)) is None:
+        text = _without_remark(text, allowed)
     match kind:
         case "rating":
             rating = _RATING.fullmatch(_bare(text))

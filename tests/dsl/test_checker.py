@@ -282,6 +282,7 @@ SEARCHING = with_operators(LIBRARY)
         ["kept = FILTER(found, \"it is sold\")", "n = COUNT(kept)"],
         ["kept = WHERE(found, \"Document\", \"is\", \"a\")", "n = COUNT_BY(kept, \"Document\")"],
         ["again = RETRIEVE(found, \"y\", 2)", "n = SHARE_OF(again, \"Document\", \"a\")"],
+        ["rows = SPLIT(CTX, \"line\")", "few = LIMIT(rows, 3)", "kept = FIELD(few, \"text\")", "n = COUNT(kept)"],
         ["best = RERANK(found, \"y\", 2)", "label = CLASSIFY(best, [\"a\", \"b\"], \"kind\")", "n = MOST(label)"],
     ],
 )  # fmt: skip

@@ -141,6 +141,17 @@ def test_ratings(said: str, rating: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "rating"),
+    [("-2", "-2"), ("0", "0"), ("2/3", "2"), ("3 out of 3", "3"), ("1.5", "1.5"), ("4", None), ("-3", None),
+     ("2/5", None), ("−1", "-1"), ("-", None), ("three", None), ("2 (very good)", "2")],
+)  # fmt: skip
+def test_ratings_in_a_range(said: str, rating: str | None) -> None:
+    text, labels = f"1: {said}\n2: 3", ["-2", "-1", "0", "1", "2", "3"]
+    assert read_items(text, 2, "rating", labels).values == (rating, "3")
+    assert read_items(f"1: 3\n2: {said}", 2, "rating", labels, is_cut=True).values[0] == "3"
+
+
+@pytest.mark.parametrize(
     ("text", "values"),
     [
         ("1: 12:30, at noon\n2: nothing found", ("12:30, at noon", "Nothing found.")),
@@ -161,7 +172,8 @@ def test_free_lines(text: str, values: tuple[str | None, ...]) -> None:
 
 def test_a_last_line_that_may_be_cut_off_is_not_trusted() -> None:
     def read(text: str, kind: ItemKind) -> tuple[str | None, ...]:
-        return read_items(text, 3, kind, LABELS, is_cut=True).values
+        labels = () if kind == "rating" else LABELS
+        return read_items(text, 3, kind, labels, is_cut=True).values
 
     assert read("1: ham\n2: human", "label") == ("ham", None, None)
     assert read("1: ham\n2: human\n", "label") == ("ham", "human", None)
@@ -251,7 +263,13 @@ def test_a_line_is_a_value_or_none(said: str, value: str | None) -> None:
 def test_a_reply_of_blanks_takes_linear_time(kind: ItemKind, text: str) -> None:
     for blank in (" ", "\t", "*", ":"):
         read_items(
-            text.format(blank * 200_000), 2, kind, LABELS, 1, items=("a", "b"), is_echoed=True
+            text.format(blank * 200_000),
+            2,
+            kind,
+            () if kind == "rating" else LABELS,
+            1,
+            items=("a", "b"),
+            is_echoed=True,
         )
 
 
@@ -335,7 +353,7 @@ def test_never_a_value_that_the_reply_does_not_give(
     text = "\n".join(lines)
     if "cut" in faults:
         text = text[: data.draw(st.integers(0, len(text)))]
-    read = read_items(text, n, kind, LABELS)
+    read = read_items(text, n, kind, () if kind == "rating" else LABELS)
     # What ends early may go on: its last value is not taken for a longer one's beginning.
     is_short = "cut" in faults or "drop" in faults
     for i, got in enumerate(read.values, start=1):
@@ -360,7 +378,8 @@ def _is_the_end(text: str, i: int, n: int, value: str) -> bool:
 @given(text=st.text('0123456789:{}[]"<>item yesno\n,.-*`', max_size=200))
 def test_any_text_is_read(text: str) -> None:
     for kind in get_args(ItemKind):
-        read = read_items(text, 4, kind, ["yes", "no"], 2)
+        labels = () if kind == "rating" else ["yes", "no"]
+        read = read_items(text, 4, kind, labels, 2)
         assert len(read.values) == 4
 
 
@@ -378,7 +397,7 @@ HARD = (
     "xx",
 )
 CASES: list[tuple[ItemKind, tuple[str, ...]]] = [
-    ("yes_no", ()), ("label", ("spam", "ham")), ("label", HARD), ("rating", ()), ("line", ()), ("pick", ()),
+    ("yes_no", ()), ("label", ("spam", "ham")), ("label", HARD), ("rating", ()), ("rating", ("-1", "0", "1")), ("line", ()), ("pick", ()),
 ]  # fmt: skip
 
 
@@ -441,11 +460,12 @@ def test_free_lines_are_bounded() -> None:
     ],
 )
 def test_json_stands_for_the_same_lines(kind: ItemKind, said: Any, text: str) -> None:
-    form = items_constraint(2, kind, HARD, n_picks=1).json_form
+    hard = () if kind == "rating" else HARD
+    form = items_constraint(2, kind, hard, n_picks=1).json_form
     assert form is not None
     assert form.text_of(said) == text
-    assert form_flaw(text, 2, kind, HARD, 1) is None
-    labels = ('say "no"', "two\nlines")
+    assert form_flaw(text, 2, kind, hard, 1) is None
+    labels = hard and ('say "no"', "two\nlines")
     read = read_items(text, 2, kind, labels, 1)
     assert None not in read.values
     assert read == read_items(json.dumps(said), 2, kind, labels, 1)

@@ -1,0 +1,118 @@
+"""A FILTER whose rows go to a LIMIT alone asks a model about no more rows than that takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pearl import Document, Pearl
+from pearl.interpreter.answer import Answer
+from pearl.llm import ItemsTask, Request
+from pearl.llm.backends.scripted import Scripted
+from tests.models import Reading, item_lines
+
+PLAN = """\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. kept = FILTER(rows, "it is sweet") : The sweet ones
+3. ans = LIMIT(kept, {n}) : Some of them"""
+
+
+def lines(n: int) -> Document:
+    return Document("\n".join(f"line {i}" for i in range(n)))
+
+
+class Judge:
+    """Says of each line, by its number, whether it passes; notes the lines that it was asked about."""
+
+    def __init__(self, verdict: Callable[[int], str | None]) -> None:
+        self.verdict = verdict
+        self.batches: list[list[int]] = []
+
+    def __call__(self, request: Request) -> str:
+        assert isinstance(request.task, ItemsTask)
+        self.batches.append([int(item.split()[1]) for item in request.task.items])
+        return item_lines(request, lambda item: self.verdict(int(item.split()[1]))) or "I cannot."
+
+    @property
+    def asked(self) -> list[int]:
+        return sorted({number for batch in self.batches for number in batch})
+
+
+def run(plan: str, n: int, judge: Judge, **settings: Any) -> Answer:
+    pearl = Pearl(Scripted(judge), **{"items_per_call": 4, **settings})
+    return asyncio.run(pearl.execute(plan, lines(n)))
+
+
+def numbers(answer: Answer) -> list[int]:
+    return [int(row.value.split()[1]) for row in answer.steps[-1].rows or () if row.value]
+
+
+def test_it_stops_once_enough_rows_passed_and_says_what_was_not_read() -> None:
+    judge = Judge(lambda i: "yes" if i % 3 == 0 else "no")
+    answer = run(PLAN.format(n=5), 100, judge)
+    assert numbers(answer) == [0, 3, 6, 9, 12]
+    assert answer.status == "answered"
+    assert judge.asked == list(range(16))
+    assert answer.text.endswith("(among the first 16 of 100 rows; the others were not read)")
+
+
+def test_it_reads_all_rows_if_another_step_needs_them() -> None:
+    judge = Judge(lambda i: "yes" if i % 3 == 0 else "no")
+    plan = PLAN.format(n=5) + "\n4. n = COUNT(kept) : All of them"
+    answer = run(plan, 100, judge)
+    assert judge.asked == list(range(100))
+    assert "34" in answer.text
+    assert "not read" not in answer.text
+
+
+@pytest.mark.parametrize("first", [3, 50, 97])
+def test_rare_rows_take_few_rounds_and_no_row_is_missed(first: int) -> None:
+    judge = Judge(lambda i: "yes" if i >= first else "no")
+    assert numbers(run(PLAN.format(n=2), 100, judge)) == [first, first + 1]
+    none = Judge(lambda i: "no")
+    answer = run(PLAN.format(n=2), 100, none)
+    assert (answer.status, none.asked) == ("nothing_found", list(range(100)))
+
+
+def test_an_undecided_row_may_be_among_the_first() -> None:
+    judge = Judge(lambda i: None if i == 1 else "yes" if i > 4 else "no")
+    answer = run(PLAN.format(n=2), 40, judge)
+    assert numbers(answer) == [5]
+    assert [row.value for row in answer.steps[-1].rows.doubtful] == ["line 1", "line 6"]  # type: ignore[union-attr]
+    assert answer.status == "undecided"
+    after = Judge(lambda i: None if i == 7 else "yes" if i > 4 else "no")
+    answer = run(PLAN.format(n=2), 40, after)
+    assert (numbers(answer), answer.status) == ([5, 6], "answered")
+
+
+@pytest.mark.parametrize(
+    ("n", "than", "text"),
+    [(3, 2, "more"), (3, 90, "less"), (3, 20, None), (3, 3, None)],
+    ids=["enough", "all rows are fewer", "not known", "at least as many"],
+)
+def test_a_count_of_the_first_rows_is_a_bound(n: int, than: int, text: str | None) -> None:
+    steps = f"\n4. n = COUNT(ans) : How many\n5. word = RELATION(n, {than}) : More or less?"
+    answer = run(PLAN.format(n=n) + steps, 60, Judge(lambda i: "yes"))
+    if text is None:
+        assert answer.status == "undecided"
+        assert "56 rows were not read, which may change" in answer.why
+    else:
+        assert answer.text.startswith(text)
+        assert answer.status == "answered"
+    count = answer.steps[3].value
+    assert (count.value, count.low, count.high) == (3, 3, 59)  # type: ignore[union-attr]
+
+
+def test_known_replies_do_not_change_the_answer() -> None:
+    judge = Judge(lambda i: "yes" if i % 3 == 0 else "no")
+    pearl = Pearl(Reading(judge), items_per_call=4)
+    some = PLAN.replace("(rows,", "(late,").replace(
+        "2. kept", '2. late = WHERE(rows, "text", "contains", "6") : Some\n3. kept'
+    )
+    for plan in (some.format(n=30), PLAN.format(n=5)):
+        answer = asyncio.run(pearl.execute(plan, lines(100)))
+    assert numbers(answer) == [0, 3, 6, 9, 12]
+    assert sorted(i for batch in judge.batches for i in batch) == judge.asked, "no line is asked about twice"
