@@ -38,6 +38,8 @@ WORDS = {1: "a dull, careless", 2: "a weak", 3: "a plain", 4: "a warm", 5: "a br
 
 @dataclass(frozen=True)
 class Review:
+    """A review with its hidden score."""
+
     film: str
     number: str
     text: str
@@ -45,6 +47,7 @@ class Review:
 
     @property
     def is_positive(self) -> bool:
+        """Whether its label is positive."""
         return self.score > 3
 
 
@@ -83,6 +86,7 @@ class Oracle:
         self.n_calls = self.n_tokens = 0
 
     def __call__(self, request: Request) -> str:
+        """The reply."""
         task = request.task
         assert isinstance(task, ItemsTask)
         self.n_calls += 1

@@ -57,6 +57,9 @@ _COMPARING = lazy_pattern(
 
 async def judge(task: ItemsTask) -> str:
     """The reply for all items."""
+    if task.kind == "rating":  # the ends of the range are no words to look for
+        arguments = (each for each in task.arguments if each[0] not in ("LOW", "HIGH"))
+        task = replace(task, arguments=tuple(arguments))
     wanted = _wanted(task)
     match task.kind:
         case "pick":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -223,6 +224,130 @@ def test_a_row_is_not_its_own_match(entries: Rows) -> None:
     found = rows_of("JOIN", entries, entries, "User")
     assert [[row.fields["Text"] for row in pair.members] for pair in found] == [["one", "three"]]
     assert found[0].fields["Amount (2)"] == "4"
+
+
+def table_of(text: str, name: str = "t") -> Rows:
+    """The lines of a small table as rows: `a,b; 1,2; 3,4`."""
+    head, *lines = (line.strip().split(",") for line in text.split(";"))
+    return Rows(
+        tuple(
+            Row(
+                ",".join(cells),
+                dict(zip(head, cells, strict=True)),
+                (Span(i, i + 1),),
+                f"{name}{i}",
+            )
+            for i, cells in enumerate(lines)
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "order", "in_order", "n_undecided"),
+    [
+        (["10", "9", "-1", "1,000", "2.5"], "ascending", ["-1", "2.5", "9", "10", "1,000"], 0),
+        (["10 mg", "12.5", "9 mg"], "descending", ["12.5", "10 mg", "9 mg"], 0),
+        (["12", "12.5 mg", "3 g", "7 mg"], "ascending", ["7 mg", "12", "12.5 mg"], 1),
+        (["2", "5%", "3"], "ascending", ["2", "3"], 1),
+        (["30", "<20", "40", "many"], "ascending", ["30", "40", "<20", "many"], 0),  # half are numbers
+        (["2024-05-01", "Jan 30, 2024", "2023-12-24", "soon"], "ascending",
+         ["2023-12-24", "Jan 30, 2024", "2024-05-01"], 1),
+        (["1990", "950", "2001"], "ascending", ["950", "1990", "2001"], 0),
+        (["b", "A", "10", "9"], "descending", ["b", "A", "9", "10"], 0),
+        (["b", "", "a", ""], "ascending", ["a", "b", "", ""], 0),
+        (["b", "", "a"], "descending", ["b", "a", ""], 0),
+        ([], "ascending", [], 0),
+    ],
+)  # fmt: skip
+def test_sorting(values: list[str], order: str, in_order: list[str], n_undecided: int) -> None:
+    found = rows_of("SORT", values, "text", order)
+    assert (found.values, len(found.doubtful)) == (in_order, n_undecided)
+
+
+def test_equal_values_keep_their_order_in_both_directions() -> None:
+    rows = table_of("n,k; x,2; y,1; z,2.0; w,1")
+    assert [row.fields["n"] for row in rows_of("SORT", rows, "k", "ascending")] == list("ywxz")
+    assert [row.fields["n"] for row in rows_of("SORT", rows, "k", "descending")] == list("xzyw")
+    with pytest.raises(ValueError, match="unknown order 'down'"):
+        run("SORT", rows, "k", "down")
+
+
+@pytest.mark.parametrize(
+    ("cells", "figures"),
+    [
+        (["0.1", "0.2"], {"MEAN_BY": "0.15", "SUM_BY": "0.3", "MIN_BY": "0.1", "MAX_BY": "0.2"}),
+        (["1", "1", "2"], {"MEAN_BY": "1.33333333333333", "SUM_BY": "4", "MIN_BY": "1"}),
+        (["5", "", "7"], {"MEAN_BY": "6", "SUM_BY": "12"}),
+        (["", ""], {"MEAN_BY": "", "SUM_BY": ""}),
+        (["5", "over 7"], {"MEAN_BY": None, "MAX_BY": None}),
+        (["5 mg", "7", "2 g"], {"SUM_BY": None}),
+        (["7", "7.0", "7"], {"MAX_BY": "7", "MIN_BY": "7"}),
+        (["12345678901234567890.5", "1"], {"SUM_BY": "12345678901234567891.5"}),
+        (["$3.2 million", "$1"], {"SUM_BY": "3200001"}),
+    ],
+)  # fmt: skip
+def test_figures_of_groups(cells: list[str], figures: dict[str, str | None]) -> None:
+    rows = table_of("g,n; " + "; ".join(f"a,{cell}" for cell in cells) + "; b,1")
+    for name, figure in figures.items():
+        found = rows_of(name, rows, "g", "n")
+        heading = name.removesuffix("_BY").lower()
+        assert [(row.fields["g"], row.fields[heading]) for row in found] == [
+            ("a", figure),
+            ("b", "1"),
+        ], name
+        assert len(found.undecided) == (figure is None)
+        if "" in cells:
+            assert "rows without n, which are left out" in " ".join(found.notes)
+
+
+def test_a_figure_of_a_group_is_undecided_only_if_an_undecided_row_may_change_it() -> None:
+    sure = table_of("g,n; a,1; a,5; b,3")
+    unsure = table_of("g,n; a,4; b,9", "u")
+    rows = replace(sure, doubtful=unsure.rows)
+    largest = rows_of("MAX_BY", rows, "g", "n")
+    assert [(row.text, row.value) for row in largest] == [("a", "5"), ("b", None)]
+    assert largest.notes == ("b: max of its 1 decided rows: 3; 1 undecided",)
+    assert scalar_of("MOST", rows_of("MEAN_BY", sure, "g", "n")).value == "a; b"
+    with pytest.raises(ValueError, match="no value of 'g' is a number"):
+        run("SUM_BY", sure, "n", "g")
+
+
+def test_a_join_compares_numbers_as_numbers_and_says_what_it_leaves_out() -> None:
+    orders = table_of("customer,amount; 7,a; 7.0,b; 9,c; ,d; 8,e")
+    customers = table_of("customer,name; 7,Ann; 8,Ben; 12,Zoe", "c")
+    pairs = rows_of("JOIN", orders, customers, "customer")
+    assert [(row.fields["amount"], row.fields["name"]) for row in pairs] == [
+        ("a", "Ann"), ("b", "Ann"), ("e", "Ben"),
+    ]  # fmt: skip
+    assert pairs.notes == (
+        "rows of A without customer: 1",
+        "rows of A without a match: 1 of 5",
+        "rows of B without a match: 1 of 3",
+    )
+
+
+def test_a_join_does_not_guess_that_keys_are_equal() -> None:
+    codes, names = table_of("k,a; 007,x; B1,y; b1,z"), table_of("k,b; 7,u; B1,v; b2,w", "n")
+    pairs = rows_of("JOIN", codes, names, "k")
+    assert [row.fields["a"] for row in pairs] == ["y"]
+    assert "k: keys that differ only in case do not match: B1, b1" in pairs.notes
+    many = table_of("k,a; x,1; x,2; x,3")
+    assert (
+        "k: 1 value stands in several rows of A and of B, which makes 6 pairs"
+        in rows_of("JOIN", many, table_of("k,b; x,1; x,2", "m"), "k").notes
+    )
+    same = Rows(tuple(Row("x", {"k": "x"}, (Span(i, i + 1),), str(i)) for i in range(1_100)))
+    with pytest.raises(ValueError, match="pairs are too many"):
+        run("JOIN", same, replace(same, notes=("other",)), "k")
+
+
+def test_pairs_of_rows_with_the_same_text_are_different_rows() -> None:
+    rows = Rows(
+        tuple(Row("good", {"f": "x", "id": str(i)}, (Span(i, i + 1),), "good") for i in range(3))
+    )
+    pairs = rows_of("JOIN", rows, rows, "f")
+    both = rows_of("SHOW", run("FIELD", pairs, "id"), run("FIELD", pairs, "id (2)"))
+    assert [tuple(row.fields.values())[-2:] for row in both] == [("0", "1"), ("0", "2"), ("1", "2")]
 
 
 def test_near_takes_the_best_that_share_a_word() -> None:

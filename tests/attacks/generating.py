@@ -36,7 +36,7 @@ PLANS: Mapping[str, str] = {
     "label": '1. ans = EXTRACT(CTX, "state: open|closed|idle") : Take',
     "record": '1. ans = EXTRACT(CTX, "manager: str, barrels: int, opened: date, state: open|closed|idle") : Take',
     "list": f"{_NEW}LIST_GOODS(CTX) -> List : List the goods in store\n\n"
-    "1. goods = LIST_GOODS(CTX) : List\n2. ans = SORT(goods, "text", "ascending") : Sort",
+    '1. goods = LIST_GOODS(CTX) : List\n2. ans = SORT(goods, "text", "ascending") : Sort',
     "count": '1. rows = SPLIT(CTX, "record") : Rows\n'
     '2. kept = FILTER(rows, "the crate is damaged") : Damaged\n3. ans = COUNT(kept) : Count',
     "sum": '1. rows = SPLIT(CTX, "record") : Rows\n2. kept = WHERE(rows, "State", "is", "damaged") : Damaged\n'

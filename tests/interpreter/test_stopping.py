@@ -115,4 +115,6 @@ def test_known_replies_do_not_change_the_answer() -> None:
     for plan in (some.format(n=30), PLAN.format(n=5)):
         answer = asyncio.run(pearl.execute(plan, lines(100)))
     assert numbers(answer) == [0, 3, 6, 9, 12]
-    assert sorted(i for batch in judge.batches for i in batch) == judge.asked, "no line is asked about twice"
+    assert sorted(i for batch in judge.batches for i in batch) == judge.asked, (
+        "no line is asked about twice"
+    )

@@ -99,7 +99,7 @@ def _written(number: Fraction) -> str:
     places = 4 * len(str(number.denominator))  # the denominator divides this power of ten
     scaled = int(number * 10**places)
     with localcontext(prec=len(str(scaled)) + places):
-        return as_text(written_out(Decimal(scaled).scaleb(-places)))
+        return as_text(written_out(Decimal(scaled).scaleb(-places).normalize()))
 
 
 _add("mean", "Return one row for each value of the field NAME in ROWS, with the mean of their numbers in "

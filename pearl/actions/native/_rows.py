@@ -115,7 +115,8 @@ def limit(rows: Rows, n: int | float) -> Value:
         sure, doubtful = first_of(judged[: len(rows)], len(rows.doubtful), size)
         doubtful = (*doubtful, *rows.doubtful)
     result = replace(rows, rows=sure, doubtful=doubtful, sample=None)
-    return result if rows.n_unread else result.noting(f"the first {size:,} of {len(rows):,} rows")
+    note = f"the first {size:,} of {len(rows.every):,} rows"
+    return result if rows.n_unread else result.noting(note)
 
 
 ORDERS = ("ascending", "descending")
