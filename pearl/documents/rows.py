@@ -61,8 +61,8 @@ class Row(NamedTuple):
 class Rows(Sequence[Row]):
     """A collection of rows.
 
-    `is_sorted` rows are in the order of a value, not of the document. `n_unread` is the number of rows that
-    no model was asked about, because the plan needed no more.
+    Rows that are `is_in_order` are in the order of the document, so that the places of doubtful rows among them
+    are known; None says that undecided rows may change the order of the others. `n_unread` is the number of rows that no model was asked about, because the plan needed no more.
     """
 
     rows: tuple[Row, ...]
@@ -72,7 +72,7 @@ class Rows(Sequence[Row]):
     is_answered: bool = False
     shows_possible: bool = False
     sample: tuple[int, int] | None = None
-    is_sorted: bool = False
+    is_in_order: bool | None = False
     n_unread: int = 0
     columns: tuple[str, ...] = ()
     pages: tuple[tuple[str, int], ...] = ()
@@ -186,7 +186,7 @@ def document_rows(document: Document) -> Rows:
     for (name, span), metadata in zip(spans, document.metadata or repeat({}), strict=False):
         text = document.text[span.start : span.end]
         rows.append(Row(text, document_fields(name, metadata), (span,), text))
-    return Rows(tuple(rows), pages=document.pages)
+    return Rows(tuple(rows), pages=document.pages, is_in_order=True)
 
 
 def _table_line(cells: Sequence[str | None]) -> str:

@@ -55,7 +55,7 @@ _FIELDS: Mapping[FieldType, Kind] = {
 }  # fmt: skip
 _TYPES: Mapping[ValueType, Kind] = {ValueType.NUMBER: "number", ValueType.BOOL: "bool"}
 _COUNTS = frozenset({"COUNT_OF", "SHARE_OF"})
-_SELECT = frozenset({"WHERE", "SAMPLE", "HAVING", "RANKED"})
+_SELECT = frozenset({"WHERE", "SAMPLE", "HAVING", "RANKED", "SORT", "LIMIT"})
 _PICK = frozenset({"MOST", "LEAST", "NTH", "FIRST", "LAST"})
 _BY_COLUMN = frozenset({"GROUP", "COUNT_BY", "FIELD"})
 

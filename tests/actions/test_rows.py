@@ -51,6 +51,7 @@ def rows_of(base: Base, label: str = "label") -> Rows:
         label,
         tuple(row for row, is_sure in rows if not is_sure),
         is_answered=True,
+        is_in_order=True,
     )
 
 
@@ -120,6 +121,7 @@ PLANS: dict[str, Plan] = {
     "join": lambda r: run("JOIN", run("WHERE", r, "label", "is", "a"), run("WHERE", r, "label", "is", "b"), "n"),
     "limit": lambda r: run("LIMIT", run("WHERE", r, "label", "is", "a"), 2),
     "limit of values": lambda r: run("LIMIT", run("FIELD", r, "n"), 3),
+    "limit of a union": lambda r: run("LIMIT", run("UNION", run("FIELD", run("WHERE", r, "label", "is", "b"), "n"), run("FIELD", r, "n")), 2),
     "first sorted": lambda r: run("LIMIT", run("SORT", r, "label", "descending"), 2),
     "sort where": lambda r: run("WHERE", run("SORT", r, "label", "ascending"), "n", "is", 1),
     "limit of sorted groups": lambda r: run("LIMIT", run("SORT", run("COUNT_BY", run("WHERE", r, "label", "is", "a"), "n"), "n", "ascending"), 1),

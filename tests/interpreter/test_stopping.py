@@ -118,3 +118,21 @@ def test_known_replies_do_not_change_the_answer() -> None:
     assert sorted(i for batch in judge.batches for i in batch) == judge.asked, (
         "no line is asked about twice"
     )
+
+
+def test_the_first_of_a_search_are_its_best() -> None:
+    document = Document("salt\n\niron and salt\n\niron iron iron\n\niron in wood and tea of salt")
+    plan = """\
+1. found = RETRIEVE(CTX, "iron", 3) : Search
+2. kept = FILTER(found, "it is of metal") : Those of metal
+3. ans = LIMIT(kept, {n}) : The best"""
+    best = asyncio.run(
+        Pearl(Scripted(lambda r: item_lines(r, lambda _: "yes"))).execute(
+            plan.format(n=1), document
+        )
+    )
+    assert [row.value for row in best.steps[-1].rows or ()] == ["iron iron iron"]
+    unsure = Scripted(lambda r: item_lines(r, lambda item: None if "wood" in item else "yes"))
+    answer = asyncio.run(Pearl(unsure).execute(plan.format(n=2), document))
+    assert answer.steps[-1].rows is not None
+    assert [row.value for row in answer.steps[-1].rows] == ["iron iron iron"]

@@ -217,9 +217,11 @@ def _over_rows(
         (sure if is_sure else unsure).append(rows.popleft() if rows else Row(item, text=item))
     for text, n in most.items():
         unsure += islice(places.get(text, ()), max(0, n))
+    is_order_known = not any(each.undecided for each in collections)
     found = replace(
-        collections[0], rows=tuple(sure), doubtful=(*unsure, *unread), notes=(), sample=None
-    )
+        collections[0], rows=tuple(sure), doubtful=(*unsure, *unread), notes=(), sample=None,
+        is_in_order=False if is_order_known else None, n_unread=sum(each.n_unread for each in collections),
+    )  # fmt: skip
     return found.noting(*(note for each in collections for note in each.notes))
 
 

@@ -158,7 +158,7 @@ def in_order(rows: Rows) -> Value:
     groups, order, _ = ranking(rows)
     ranked = tuple(entry.row for entry in order)
     unread = (row for row in groups if row.value is None) if len(ranked) < len(groups) else ()
-    result = replace(groups, rows=(*ranked, *unread), is_sorted=True)
+    result = replace(groups, rows=(*ranked, *unread), is_in_order=False)
     return result if groups is rows else counted(result)
 
 

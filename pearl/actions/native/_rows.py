@@ -105,13 +105,13 @@ def limit(rows: Rows, n: int | float) -> Value:
     size = whole_number(n, "N", least=1)
     if size >= len(rows.every):
         return rows
-    # Without a place in the document, an undecided row may stand before any other.
-    is_placed = not rows.is_sorted and all(row.spans for row in rows.every)
     judged = [(row, i < len(rows)) for i, row in enumerate(rows.every)]
-    if is_placed:
-        judged.sort(key=lambda one: one[0].spans[0])
+    if rows.is_in_order:
+        judged.sort(key=lambda one: (one[0].spans[0], one[1]))
         sure, doubtful = first_of(judged, 0, size)
-    else:
+    elif rows.is_in_order is None:
+        sure, doubtful = (), rows.every
+    else:  # an undecided row may stand before any other
         sure, doubtful = first_of(judged[: len(rows)], len(rows.doubtful), size)
         doubtful = (*doubtful, *rows.doubtful)
     result = replace(rows, rows=sure, doubtful=doubtful, sample=None)
@@ -146,7 +146,7 @@ def sort(rows: Rows, name: str, order: str) -> Value:
     n_blank = sum(key == BLANK for _, key, _ in keyed)
     if n_blank:
         notes.append(f"rows without {column.name}, which are last: {n_blank:,}")
-    result = replace(rows, rows=sure, doubtful=doubtful, is_sorted=True)
+    result = replace(rows, rows=sure, doubtful=doubtful, is_in_order=False)
     return result.noting(*column.notes, *notes)
 
 

@@ -42,7 +42,9 @@ def run(rows: Rows, unit: str) -> Value:
     sure, doubtful = (
         tuple(chain.from_iterable(some)) for some in (parts[: len(rows)], parts[len(rows) :])
     )
-    split = Rows(sure, TEXT_COLUMN, doubtful, rows.notes, pages=rows.pages)
+    split = Rows(
+        sure, TEXT_COLUMN, doubtful, rows.notes, pages=rows.pages, is_in_order=rows.is_in_order
+    )
     return split.noting(*notes, *scales)
 
 
