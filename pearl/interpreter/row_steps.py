@@ -404,7 +404,6 @@ class RowReader:
         left = [text for text in texts if text not in found]
         batches, long = self._requests.batches(self._row_step, left)
         self._reserve(batches, len(long))
-        self._n_batches = len(batches)
         calls: list[ItemsTask | str] = [*batches, *long]
         places = {text: i for i, text in enumerate(left)}
         calls.sort(key=lambda call: places[call if isinstance(call, str) else call.items[0]])
@@ -412,6 +411,7 @@ class RowReader:
         while n_sent < len(calls) and (n := self._n_next(found, n_sent, len(calls))):
             sent = calls[n_sent : n_sent + n]
             n_sent += n
+            self._n_batches = sum(isinstance(each, ItemsTask) for each in sent)
             for replies in await gather(
                 [self._alone(each) if isinstance(each, str) else self._batch(each) for each in sent]
             ):
