@@ -1,10 +1,11 @@
 """Ten questions over 2,000 film reviews, as plans, with a model that knows the answer for every review.
 
-    python -m experiments.reviews [--reviews 2000] [--seed 0] [--json]
+    python -m experiments.reviews [--reviews 2000] [--seed 0]
 
 The questions are those of the scenario Movie of SemBench, in our words; the reviews are generated, with its
-columns. An answer counts if it is exactly the one computed from the hidden labels. Prints for each question the
-steps of its plan, the calls and the input tokens (estimated); exit code 1 if an answer is wrong. No figure says how well a language model labels.
+columns. An answer counts if it is exactly the one computed from the hidden scores. Prints for each question the
+steps of its plan, the calls and the input tokens (estimated); exit code 1 if an answer is wrong.
+No figure says how well a language model labels.
 """
 
 from __future__ import annotations
@@ -13,17 +14,16 @@ import argparse
 import asyncio
 import csv
 import io
-import json
 import random
 import re
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, islice
+from itertools import combinations
 
 from pearl import Document, Pearl
+from pearl.actions.values import Scalar
 from pearl.documents.rows import Rows
 from pearl.documents.tokens import Counter
 from pearl.interpreter.answer import Answer
@@ -33,7 +33,7 @@ from pearl.replies.items import first_words, n_first_words
 
 FILMS = ("taken_3", "ant_man_and_the_wasp_quantumania", "the_lantern", "salt_road", "nine_bells")
 ONE, TWO = FILMS[:2]
-WORDS = {1: "a dull, careless", 2: "a weak", 3: "a plain", 4: "a warm", 5: "a brilliant, moving"}
+WORDS = {1: "a dull, careless", 2: "a weak", 4: "a warm", 5: "a brilliant, moving"}
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Review:
     score: int
 
     @property
-    def is_positive(self) -> bool:
-        """Whether its label is positive."""
-        return self.score > 3
+    def mood(self) -> str:
+        """Its label."""
+        return "positive" if self.score > 3 else "negative"
 
 
 def reviews(n: int, seed: int) -> list[Review]:
@@ -56,13 +56,12 @@ def reviews(n: int, seed: int) -> list[Review]:
     draw = random.Random(seed)
     made: list[Review] = []
     for i in range(n):
-        film = draw.choice([*FILMS, *FILMS[2:] * 6])
         score = draw.choice((1, 2, 2, 4, 4, 5))
         text = f'Critic {i} saw {WORDS[score]} film, "{draw.choice(("loud", "quiet"))}" in part {draw.randint(1, 9)}.'
         if made and draw.random() < 0.02:
             earlier = draw.choice(made)
             text, score = earlier.text, earlier.score
-        made.append(Review(film, str(80_000 + i * 7), text, score))
+        made.append(Review(draw.choice([*FILMS, *FILMS[2:] * 6]), str(80_000 + i * 7), text, score))
     return made
 
 
@@ -72,16 +71,16 @@ def document(made: Sequence[Review]) -> Document:
     table = csv.writer(out, lineterminator="\n")
     table.writerow(["id", "reviewId", "creationDate", "criticName", "isTopCritic", "reviewText"])
     for i, one in enumerate(made):
-        day = f"2023-{1 + i % 12:02}-{1 + i % 28:02}"
-        table.writerow([one.film, one.number, day, f"Critic {i % 300}", str(i % 4 == 0), one.text])
+        date = f"2023-{1 + i % 12:02}-{1 + i % 28:02}"
+        table.writerow([one.film, one.number, date, f"Critic {i % 300}", i % 4 == 0, one.text])
     return Document(out.getvalue(), "reviews.csv")
 
 
 class Oracle:
-    """A model that answers each item by the scores of the reviews whose texts are in it."""
+    """A model that answers each item by the reviews whose texts are in it."""
 
     def __init__(self, made: Sequence[Review]) -> None:
-        self._scores = {one.text: one.score for one in made}
+        self._by_text = {one.text: one for one in made}
         self._count = Counter().count
         self.n_calls = self.n_tokens = 0
 
@@ -92,214 +91,117 @@ class Oracle:
         self.n_calls += 1
         self.n_tokens += self._count(request.prompt)
         n = n_first_words(task.items)
-        values = [self._value(task, item) for item in task.items]
-        echoes = [f" | {first_words(item, n)}" if task.is_echoed else "" for item in task.items]
-        lines = enumerate(zip(echoes, values, strict=True), 1)
-        return "\n".join(f"{i}{echo}: {value}" for i, (echo, value) in lines)
+        return "\n".join(
+            f"{i}{f' | {first_words(item, n)}' if task.is_echoed else ''}: {self._value(task, item)}"
+            for i, item in enumerate(task.items, 1)
+        )
 
     def _value(self, task: ItemsTask, item: str) -> str:
         pair = re.fullmatch(r"A: (.*)\nB: (.*)", item)
-        scores = [self._scores[text] for text in (pair.groups() if pair else [item])]
-        if task.kind == "rating":
-            return str(scores[0])
-        moods = ["positive" if score > 3 else "negative" for score in scores]
-        if pair:
-            is_same = "the same" in dict(task.arguments)["X"]
-            return "yes" if (moods[0] == moods[1]) == is_same else "no"
-        if task.kind == "label":
-            return moods[0]
-        return "yes" if moods[0] == "positive" else "no"
+        first, *others = (self._by_text[text] for text in (pair.groups() if pair else [item]))
+        if task.kind == "yes_no":
+            is_same = first.mood == (others[0].mood if others else "positive")
+            return "no" if is_same == ("opposite" in dict(task.arguments)["X"]) else "yes"
+        return str(first.score) if task.kind == "rating" else first.mood
 
 
-_ROWS = '1. reviews = SPLIT(CTX, "record") : One row a review'
-_ALL = f'{_ROWS}\n2. texts = FIELD(reviews, "reviewText") : What they say'
+def _plan(film: str, *steps: str) -> str:
+    own = [f'rows = WHERE(every, "id", "is", "{film}") : Those of the film'] if film else []
+    begin = ['every = SPLIT(CTX, "record") : One row a review', *own,
+             f'texts = FIELD({"rows" if film else "every"}, "reviewText") : What they say']  # fmt: skip
+    return "\n".join(f"{i}. {step}" for i, step in enumerate([*begin, *steps], 1))
 
 
-def _of(film: str) -> str:
-    return (
-        f'{_ROWS}\n2. own = WHERE(reviews, "id", "is", "{film}") : Those of the film\n'
-        '3. texts = FIELD(own, "reviewText") : What they say'
-    )
+# fmt: off
+_POSITIVE = 'good = FILTER(texts, "the review is clearly positive") : The positive ones'
+_FIVE = ("five = LIMIT(good, 5) : Five of them", 'ans = FIELD(five, "reviewId") : Which')
+_MOOD = 'mood = CLASSIFY(texts, ["positive", "negative"], "the sentiment of the review") : Label each'
+_SCORE = 'score = RATE(texts, "how much the reviewer liked the film", 1, 5) : From 1 to 5'
+_BOTH = ('a = FIELD(pairs, "reviewId") : The first of each pair', 'b = FIELD(pairs, "reviewId (2)") : The second',
+         "ans = SHOW(a, b) : Both")
 
 
-_POSITIVE = 'positive = FILTER(texts, "the review is clearly positive") : The positive ones'
-_MOOD = (
-    'mood = CLASSIFY(texts, ["positive", "negative"], "the sentiment of the review") : Label each'
-)
-_IDS = (
-    'a = FIELD({0}, "reviewId") : The first of each pair',
-    'b = FIELD({0}, "reviewId (2)") : The second',
-    "ans = SHOW(a, b) : Both",
-)
+def _ten_pairs(what: str) -> tuple[str, ...]:
+    return ('any = JOIN(texts, texts, "id") : Every two reviews',
+            f'alike = FILTER(any, "A and B express {what} sentiment") : The pairs asked for',
+            "pairs = LIMIT(alike, 10) : Ten of them", *_BOTH)
 
 
-def _pairs(what: str) -> tuple[str, ...]:
-    return (
-        'pairs = JOIN(texts, texts, "id") : Every two reviews',
-        f'alike = FILTER(pairs, "A and B express {what} sentiment") : The pairs asked for',
-        "ten = LIMIT(alike, 10) : Ten of them",
-        *(step.format("ten") for step in _IDS),
-    )
+Gold = Callable[[Sequence[Review]], object]
 
 
-def _plan(begin: str, *steps: str) -> str:
-    n = begin.count("\n") + 1
-    return "\n".join([begin, *(f"{i}. {step}" for i, step in enumerate(steps, n + 1))])
+def _of(made: Sequence[Review], film: str, mood: str = "") -> list[Review]:
+    return [one for one in made if film in ("", one.film) and mood in ("", one.mood)]
 
 
-@dataclass(frozen=True)
-class Question:
-    """A question, its plan, and its answer computed from the scores."""
-
-    text: str
-    plan: str
-    gold: Callable[[Sequence[Review]], object]
+def _pairs(made: Sequence[Review], *, same: bool) -> list[tuple[str, str]]:
+    return [(a.number, b.number) for a, b in combinations(_of(made, TWO), 2) if (a.mood == b.mood) is same]
 
 
-def _positive(made: Sequence[Review], film: str = "") -> list[Review]:
-    return [one for one in made if one.is_positive and film in ("", one.film)]
-
-
-def _of_film(made: Sequence[Review], film: str) -> list[Review]:
-    return [one for one in made if one.film == film]
-
-
-def _alike(made: Sequence[Review], *, same: bool) -> Iterator[tuple[str, str]]:
-    for a, b in combinations(_of_film(made, TWO), 2):
-        if (a.is_positive == b.is_positive) is same:
-            yield a.number, b.number
-
-
-def _moods(made: Sequence[Review]) -> dict[str, int]:
-    n, n_positive = len(_of_film(made, ONE)), len(_positive(made, ONE))
-    return {"positive": n_positive, "negative": n - n_positive}
-
-
-def _means(made: Sequence[Review]) -> list[tuple[str, float]]:
-    scores: dict[str, list[int]] = defaultdict(list)
-    for one in made:
-        scores[one.film].append(one.score)
+def _means(made: Sequence[Review]) -> list[tuple[str, str]]:
+    scores = {film: [one.score for one in _of(made, film)] for film in dict.fromkeys(one.film for one in made)}
     means = {film: Fraction(sum(each), len(each)) for film, each in scores.items()}
-    return [
-        (film, float(f"{float(means[film]):.15g}"))
-        for film in sorted(means, key=lambda film: -means[film])
-    ]
+    return [(film, f"{float(means[film]):.15g}") for film in sorted(means, key=lambda film: -means[film])]
 
 
-_LIKED = '"how much the reviewer liked the film", 1, 5) : From 1 to 5'
-
-QUESTIONS = (
-    Question(
-        "Five clearly positive reviews of any film",
-        _plan(_ALL, _POSITIVE, "five = LIMIT(positive, 5) : Five of them", 'ans = FIELD(five, "reviewId") : Which'),
-        lambda made: [one.number for one in _positive(made)[:5]],
-    ),
-    Question(
-        "Five positive reviews of one film",
-        _plan(_of(ONE), _POSITIVE, "five = LIMIT(positive, 5) : Five of them", 'ans = FIELD(five, "reviewId") : Which'),
-        lambda made: [one.number for one in _positive(made, ONE)[:5]],
-    ),
-    Question(
-        "How many positive reviews has the film?",
-        _plan(_of(ONE), _POSITIVE, "ans = COUNT(positive) : How many"),
-        lambda made: len(_positive(made, ONE)),
-    ),
-    Question(
-        "Which share of its reviews is positive?",
-        _plan(_of(ONE), _MOOD, 'ans = SHARE_OF(mood, "mood", "positive") : The share'),
-        lambda made: len(_positive(made, ONE)) / len(_of_film(made, ONE)),
-    ),
-    Question(
-        "Ten pairs of reviews of a film with the same sentiment",
-        _plan(_of(TWO), *_pairs("the same")),
-        lambda made: list(islice(_alike(made, same=True), 10)),
-    ),
-    Question(
-        "Ten pairs of reviews of a film with opposite sentiments",
-        _plan(_of(TWO), *_pairs("an opposite")),
-        lambda made: list(islice(_alike(made, same=False), 10)),
-    ),
-    Question(
-        "All pairs of reviews of a film with opposite sentiments",
-        _plan(
-            _of(TWO), _MOOD,
-            'good = WHERE(mood, "mood", "is", "positive") : The positive ones',
-            'bad = WHERE(mood, "mood", "is", "negative") : The negative ones',
-            'pairs = JOIN(good, bad, "id") : Every two of them',
-            *(step.format("pairs") for step in _IDS),
-        ),
-        lambda made: {frozenset(pair) for pair in _alike(made, same=False)},
-    ),
-    Question(
-        "How many reviews of the film are positive, how many negative?",
-        _plan(_of(ONE), _MOOD, 'ans = COUNT_BY(mood, "mood") : How many of each'),
-        _moods,
-    ),
-    Question(
-        "How much did each reviewer like the film, from 1 to 5?",
-        _plan(
-            _of(TWO), f"score = RATE(texts, {_LIKED}",
-            'which = FIELD(score, "reviewId") : Which review', "ans = SHOW(which, score) : Both",
-        ),
-        lambda made: [(one.number, str(one.score)) for one in _of_film(made, TWO)],
-    ),
-    Question(
-        "Rank the films by the mean score of their reviews",
-        _plan(
-            _ALL, f"score = RATE(texts, {_LIKED}",
-            'means = MEAN_BY(score, "id", "score") : The mean of each film',
-            'ans = SORT(means, "mean", "descending") : The best first',
-        ),
-        _means,
-    ),
-)  # fmt: skip
+QUESTIONS: tuple[tuple[str, str, Gold], ...] = (
+    ("Five clearly positive reviews of any film", _plan("", _POSITIVE, *_FIVE),
+     lambda made: [one.number for one in _of(made, "", "positive")[:5]]),
+    ("Five positive reviews of one film", _plan(ONE, _POSITIVE, *_FIVE),
+     lambda made: [one.number for one in _of(made, ONE, "positive")[:5]]),
+    ("How many positive reviews has the film?", _plan(ONE, _POSITIVE, "ans = COUNT(good) : How many"),
+     lambda made: len(_of(made, ONE, "positive"))),
+    ("Which share of its reviews is positive?",
+     _plan(ONE, _MOOD, 'ans = SHARE_OF(mood, "mood", "positive") : The share'),
+     lambda made: len(_of(made, ONE, "positive")) / len(_of(made, ONE))),
+    ("Ten pairs of reviews of a film with the same sentiment", _plan(TWO, *_ten_pairs("the same")),
+     lambda made: _pairs(made, same=True)[:10]),
+    ("Ten pairs of reviews of a film with opposite sentiments", _plan(TWO, *_ten_pairs("opposite")),
+     lambda made: _pairs(made, same=False)[:10]),
+    ("All pairs of reviews of a film with opposite sentiments",
+     _plan(TWO, _MOOD, 'good = WHERE(mood, "mood", "is", "positive") : The positive ones',
+           'bad = WHERE(mood, "mood", "is", "negative") : The negative ones',
+           'pairs = JOIN(good, bad, "id") : Every two of them', *_BOTH),
+     lambda made: {frozenset(pair) for pair in _pairs(made, same=False)}),
+    ("How many reviews of the film are positive, how many negative?",
+     _plan(ONE, _MOOD, 'ans = COUNT_BY(mood, "mood") : How many of each'),
+     lambda made: {mood: str(len(_of(made, ONE, mood))) for mood in ("positive", "negative")}),
+    ("How much did each reviewer like the film, from 1 to 5?",
+     _plan(TWO, _SCORE, 'which = FIELD(score, "reviewId") : Which review', "ans = SHOW(which, score) : Both"),
+     lambda made: [(one.number, str(one.score)) for one in _of(made, TWO)]),
+    ("Rank the films by the mean score of their reviews",
+     _plan("", _SCORE, 'means = MEAN_BY(score, "id", "score") : The mean of each film',
+           'ans = SORT(means, "mean", "descending") : The best first'),
+     _means),
+)
+# fmt: on
 
 
 def _value(answer: Answer, gold: object) -> object:
     """The answer in the form of the gold answer."""
     value = answer.steps[-1].value
     if not isinstance(value, Rows):
-        return value.value if hasattr(value, "value") else value
-    if not value.columns and not isinstance(gold, dict):
-        return value.values
+        return value.value if isinstance(value, Scalar) else value
+    if isinstance(gold, dict):
+        return {row.value: row.fields["count"] for row in value}
     cells = [tuple(row.fields.get(name, "") for name in value.columns) for row in value]
-    match gold:
-        case dict():
-            return {row.value: int(row.fields["count"] or 0) for row in value}
-        case set():
-            return {frozenset(each) for each in cells}
-        case [(str(), float()), *_]:
-            return [(film, float(mean or "nan")) for film, mean in cells]
-    return cells
+    return (
+        set(map(frozenset, cells))
+        if isinstance(gold, set)
+        else cells
+        if value.columns
+        else value.values
+    )
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A question and what its answer took."""
-
-    question: str
-    n_steps: int
-    n_calls: int
-    n_input_tokens: int
-    is_right: bool
-    answer: Answer
-
-
-async def ask_all(n: int, seed: int) -> list[Outcome]:
-    """Run every plan over the same reviews."""
+async def ask_all(n: int, seed: int) -> list[tuple[str, Answer, Oracle, bool]]:
+    """Run every plan over the same reviews: the question, its answer, the model, and whether it is right."""
     made = reviews(n, seed)
     outcomes = []
-    for question in QUESTIONS:
-        oracle = Oracle(made)
-        pearl = Pearl(Scripted(oracle))
-        answer = await pearl.execute(question.plan, document(made))
-        gold = question.gold(made)
-        outcomes.append(
-            Outcome(
-                question.text, len(answer.steps), oracle.n_calls, oracle.n_tokens,
-                _value(answer, gold) == gold, answer,
-            )
-        )  # fmt: skip
+    for question, plan, gold_of in QUESTIONS:
+        oracle, gold = Oracle(made), gold_of(made)
+        answer = await Pearl(Scripted(oracle)).execute(plan, document(made))
+        outcomes.append((question, answer, oracle, _value(answer, gold) == gold))
     return outcomes
 
 
@@ -309,22 +211,13 @@ def main() -> int:
     )
     parser.add_argument("--reviews", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true")
     said = parser.parse_args()
     outcomes = asyncio.run(ask_all(said.reviews, said.seed))
-    shown = [
-        {"question": each.question, "steps": each.n_steps, "calls": each.n_calls,
-         "input_tokens": each.n_input_tokens, "right": each.is_right}
-        for each in outcomes
-    ]  # fmt: skip
-    if said.json:
-        print(json.dumps(shown))
-    else:
-        print(f"{'question':64}{'steps':>6}{'calls':>7}{'tokens':>10}  answer")
-        for i, row in enumerate(shown, 1):
-            verdict = "right" if row["right"] else "WRONG"
-            print(f"{i:2} {row['question']:61}{row['steps']:6}{row['calls']:7,}{row['input_tokens']:10,}  {verdict}")  # fmt: skip
-    return int(not all(each.is_right for each in outcomes))
+    print(f"{'question':62}{'steps':>6}{'calls':>7}{'tokens':>8}  answer")
+    for question, answer, oracle, is_right in outcomes:
+        numbers = f"{len(answer.steps):6}{oracle.n_calls:7,}{oracle.n_tokens:8,}"
+        print(f"{question:62}{numbers}  {'right' if is_right else 'WRONG'}")
+    return int(not all(is_right for *_, is_right in outcomes))
 
 
 if __name__ == "__main__":
