@@ -249,6 +249,7 @@ def table_of(text: str, name: str = "t") -> Rows:
         (["10 mg", "12.5", "9 mg"], "descending", ["12.5", "10 mg", "9 mg"], 0),
         (["12", "12.5 mg", "3 g", "7 mg"], "ascending", ["7 mg", "12", "12.5 mg"], 1),
         (["2", "5%", "3"], "ascending", ["2", "3"], 1),
+        (["2%", "3", "1%"], "ascending", ["1%", "2%"], 1),
         (["30", "<20", "40", "many"], "ascending", ["30", "40", "<20", "many"], 0),  # half are numbers
         (["2024-05-01", "Jan 30, 2024", "2023-12-24", "soon"], "ascending",
          ["2023-12-24", "Jan 30, 2024", "2024-05-01"], 1),
@@ -327,7 +328,7 @@ def test_a_join_compares_numbers_as_numbers_and_says_what_it_leaves_out() -> Non
 
 
 def test_a_join_does_not_guess_that_keys_are_equal() -> None:
-    codes, names = table_of("k,a; 007,x; B1,y; b1,z"), table_of("k,b; 7,u; B1,v; b2,w", "n")
+    codes, names = table_of("k,a; 007,x; 8,y; B1,z"), table_of("k,b; 7,u; 8,v; b1,w", "n")
     pairs = rows_of("JOIN", codes, names, "k")
     assert [row.fields["a"] for row in pairs] == ["y"]
     assert "k: keys that differ only in case do not match: B1, b1" in pairs.notes

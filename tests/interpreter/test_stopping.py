@@ -59,6 +59,23 @@ def test_it_stops_once_enough_rows_passed_and_says_what_was_not_read() -> None:
     assert answer.text.endswith("(among the first 16 of 100 rows; the others were not read)")
 
 
+def test_a_row_that_is_read_alone_keeps_its_turn() -> None:
+    asked: list[str] = []
+
+    def reply(request: Request) -> str:
+        if not isinstance(request.task, ItemsTask):
+            asked.append("long")
+            return "yes"
+        asked.extend(request.task.items)
+        return item_lines(request, lambda item: "yes")
+
+    text = "\n".join(["line 0 " + "is long and " * 900, *(f"line {i}" for i in range(1, 60))])
+    pearl = Pearl(Scripted(reply), items_per_call=4, window=2_048)
+    answer = asyncio.run(pearl.execute(PLAN.format(n=2), Document(text)))
+    assert len(numbers(answer)) == 2
+    assert set(asked) == {"long", "line 1", "line 2", "line 3", "line 4"}
+
+
 def test_it_reads_all_rows_if_another_step_needs_them() -> None:
     judge = Judge(lambda i: "yes" if i % 3 == 0 else "no")
     plan = PLAN.format(n=5) + "\n4. n = COUNT(kept) : All of them"
