@@ -361,10 +361,12 @@ class CostEstimator:
             if known is not None:
                 return known
         if action.name in SELECTING:
-            n = first.n
-            if action.name == "LIMIT" and not is_open:
-                n = min(n, whole_number(number_of(values[1]), "N", least=1))
-            return replace(first, n=n, is_certain=False)
+            if action.name == "LIMIT" and not is_open and first.rows is not None:
+                n = min(first.n, whole_number(number_of(values[1]), "N", least=1))
+                each = (self._tokens(replace(first.rows, rows=(row,))) for row in first.rows)
+                tokens = sum(nlargest(n, each)) + n * (first.answer_tokens + 4 * self._seam)
+                return PossibleRows(n, tokens, answer_tokens=first.answer_tokens)
+            return replace(first, is_certain=False)
         tokens = sum(each.tokens for each in given)
         n = sum(each.n for each in given)
         if action.name in MULTIPLYING:
