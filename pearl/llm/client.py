@@ -170,16 +170,15 @@ class Client(Wrapper):
         self.breaker = breaker or CircuitBreaker()
         self.replies = replies
         self.budget = budget or Budget()
-        self.plan_fallback = ConstraintFallback(model.constrains, settings.constrain)
         # A model without prompts computes a reply faster than the cache finds it.
         sampled = repr((settings.seed, settings.temperature))
         is_kept = model.reads_prompts and settings.is_shared
         self.items = ItemCache(f"{model.identity} {sampled}", replies) if is_kept else None
-        # Constrained requests are not collected into batches, which cost less.
-        is_free = collecting is not None and settings.constrain == "auto"
-        self.reply_fallback = reply_fallback(
-            Constrains() if is_free else model.constrains, settings.constrain
-        )
+        constrains = model.constrains
+        if collecting is not None and settings.constrain == "auto":  # only JSON can be collected
+            constrains = Constrains(constrains.by & {"json"})
+        self.plan_fallback = ConstraintFallback(constrains, settings.constrain)
+        self.reply_fallback = reply_fallback(constrains, settings.constrain)
         reads = model.reads_prompts  # otherwise equal messages may be different requests
         caching: PrefixCaching | None = getattr(model, "caching", None)
         warm_up = partial(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.llm.backends.openai.batch_server import BatchServer, serving_batches
+from tests.llm.batches.openai_server import BatchServer, serving_batches
 from tests.root import ROOT
 from tests.server import Seen
 
@@ -184,7 +184,7 @@ async def main(url, folder):
     with Store.open(folder) as store:
         pace = Pace(quiet_s=0.02, poll_s=0.01, longest_poll_s=0.02, patience_s=5.0)
         async with Pearl("openai:test-model", base_url=url) as pearl:
-            async for o in run(pearl, tasks_of(20, 2), replies=store, folder=folder, pace=pace):
+            async for o in run(pearl, tasks_of(20, 2), replies=store, folder=folder, pace=pace, batch_threshold=0):
                 print(o.unit.id, o.result.text)
 asyncio.run(main(sys.argv[1], Path("kept")))
 """

@@ -2,25 +2,28 @@
 
 A round is the requests that are collected until none arrives for a while.
 
-The order of the steps makes a kill harmless: upload the file (free), write the record, create the batch (paid), store the replies, remove the record. A restart finds the record.
+The order of the steps makes a kill harmless: upload the requests (free), write the record, create the
+batch (paid), store the replies, remove the record. A restart finds the record, and the batch by it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 from uuid import uuid4
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from pearl.errors import ModelError, PausedError, StoreError
-from pearl.llm import Completion, Model, Request
-from pearl.llm.backends.openai.batches import MAX_BYTES, MAX_REQUESTS, Batch, Batches
+from pearl.errors import BudgetError, ModelError, PausedError, PearlError, StoreError
+from pearl.llm import Completion, Model, Request, Usage
+from pearl.llm.batches import Batch, Batches, Submission
+from pearl.llm.middleware.budget import UNBILLED, Budget, Call
 from pearl.llm.middleware.caching import Replies, request_key
 from pearl.llm.middleware.retry import CircuitBreaker
 from pearl.llm.middleware.wrappers import Wrapper
@@ -36,15 +39,11 @@ PASSES = 20
 Result = TypeVar("Result")
 
 
-class PendingBatch(BaseModel):
+class PendingBatch(Submission):
     """A batch that was submitted or is about to be."""
-
-    model_config = ConfigDict(ser_json_bytes="hex", val_json_bytes="hex")
 
     server: str
     model: str
-    file_id: str
-    keys: frozenset[bytes]
     batch_id: str | None = None
     path: Path | None = Field(default=None, exclude=True)
 
@@ -100,11 +99,19 @@ class PendingBatches:
         """Return a batch that was not read after all."""
         self._by_key.update(dict.fromkeys(record.keys, record))
 
-    def add(self, file_id: str, keys: Iterable[bytes]) -> PendingBatch:
+    def add(self, file_id: str, group: str, requests: Mapping[bytes, Request]) -> PendingBatch:
         """Record a batch that is about to be created."""
-        path = self._folder and self._folder / f"{uuid4().hex}.json"
+        id = uuid4().hex
         record = PendingBatch(
-            server=self._server, model=self._model, file_id=file_id, keys=frozenset(keys), path=path
+            server=self._server,
+            model=self._model,
+            id=id,
+            file_id=file_id,
+            group=group,
+            keys=frozenset(requests),
+            constrained=frozenset(key for key in requests if requests[key].constraint is not None),
+            created_at=time.time(),
+            path=self._folder and self._folder / f"{id}.json",
         )
         record.save()
         return record
@@ -133,8 +140,8 @@ class Pace:
     poll_s: float = 5.0
     longest_poll_s: float = 60.0
     patience_s: float = 3600.0
-    max_requests: int = MAX_REQUESTS
-    max_bytes: int = MAX_BYTES
+    max_requests: int | None = None
+    max_bytes: int | None = None
 
 
 DEFAULT_PACE = Pace()
@@ -147,6 +154,7 @@ class BatchProgress:
     round: int
     n_requests: int
     n_found: int = 0
+    n_direct: int = 0
     n_batches: int = 0
     n_done: int = 0
     is_left: bool = False
@@ -156,6 +164,10 @@ class BatchProgress:
         requests = f"{self.n_requests:,} request{'' if self.n_requests == 1 else 's'}"
         batches = f"{self.n_batches:,} batch{'' if self.n_batches == 1 else 'es'}"
         found = f" ({self.n_found:,} submitted before)" if self.n_found else ""
+        if self.n_direct:
+            found += f", {self.n_direct:,} sent directly (--batch-threshold)"
+        if self.n_direct and not self.n_batches:
+            return f"round {self.round}: {requests}{found}"
         if self.is_left:
             state = "still running at the server; run the same command again to read the replies"
         else:
@@ -168,11 +180,26 @@ OnTrouble = Callable[[ModelError, float], None]
 
 
 class Batched(Wrapper):
-    """Collects requests and sends them by rounds through the Batch API.
+    """Collects requests and sends them by rounds through a Batch API.
 
     Identical requests are deduplicated; a request whose batch is in progress, since this process or
-    an earlier one, is not submitted again. Constrained requests and requests for likelihoods go to the model directly,
-    because probing a server needs single calls. Close it in the event loop that uses it.
+    an earlier one, is not submitted again. Requests for likelihoods and for grammars go to the model
+    directly, because no Batch API takes them. The worst case of each request, at the price of
+    batches, is reserved in the budget before it is submitted. Close it in the event loop that uses
+    it.
+
+    Args:
+        model: Sends requests directly.
+        batches: The Batch API.
+        budget: Limits of spending; None for none.
+        replies: Cache of replies.
+        folder: Folder of the records, so that a later process finds the batches; None for none.
+        pace: Timing and size limits.
+        threshold: Rounds of fewer requests are sent directly, if the budget allows the full price.
+        breaker: The circuit breaker of the run.
+        is_busy: Whether more requests may follow soon.
+        on_progress: Callback for the progress of rounds.
+        on_trouble: Callback for a failed call.
     """
 
     def __init__(
@@ -180,9 +207,11 @@ class Batched(Wrapper):
         model: Model,
         batches: Batches,
         *,
+        budget: Budget | None = None,
         replies: Replies | None = None,
         folder: Path | None = None,
         pace: Pace = DEFAULT_PACE,
+        threshold: int = 0,
         breaker: CircuitBreaker | None = None,
         is_busy: Callable[[], bool] = lambda: False,
         on_progress: Callable[[BatchProgress], None] | None = None,
@@ -191,20 +220,29 @@ class Batched(Wrapper):
         super().__init__(model)
         self.breaker = breaker or CircuitBreaker()
         self._batches = batches
+        self._budget = budget or Budget()
+        price = self._budget.price
+        self._share = (price and price.batch) or 1.0
         self._records = PendingBatches(folder, batches.server, model.name)
         self._replies = replies
         self._pace = pace
+        self._threshold = 0 if batches.is_by_hand else threshold
         self._is_busy = is_busy
         self._on_progress = on_progress
         self._on_trouble = on_trouble
         self._futures: dict[bytes, asyncio.Future[Completion]] = {}
         self._n_waiting: dict[bytes, int] = {}
         self._collected: dict[bytes, Request] = {}
+        self._joinable: dict[bytes, dict[bytes, Request]] = {}  # key → the requests of its batch
+        self._calls: dict[bytes, Call] = {}  # reservations of the budget
         self._n_direct = 0
         self._n_rounds = 0
-        self._n_batches = 0  # that are waited for
+        self._n_submitting = 0
+        self._waited_for: list[PendingBatch] = []
+        self._blocked: set[str] = set()  # ids of those that the user has to carry out
         self._batch_ended = asyncio.Event()
         self._resubmitting = asyncio.Lock()
+        self._is_probed = False
         self._is_in_trouble = False
         self._unreadable: set[bytes] = set()  # requests whose paid result was unreadable
         self._stirred_at = 0.0
@@ -218,12 +256,13 @@ class Batched(Wrapper):
     async def complete(self, request: Request) -> Completion:
         """Send one request, with the others of its round."""
         self.breaker.check()
-        if request.constraint is not None or request.candidates:
+        is_json = request.constrain_by == "json" and request.constraint is not None
+        if request.candidates or not (request.constraint is None or is_json):
             return await self._complete_directly(request)
         key = request_key(request, self.identity)
         if key not in self._futures:
             self._futures[key] = asyncio.get_running_loop().create_future()
-            self._collected[key] = request
+            self._joinable.pop(key, self._collected)[key] = request
         self.stir()
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._collect())
@@ -235,14 +274,8 @@ class Batched(Wrapper):
 
     def leave(self) -> None:
         """End the run; submitted batches continue at the server."""
-        n = self._n_batches
-        left = f"{n:,} batch{'' if n == 1 else 'es'} still running at the server"
-        self.breaker.throw(
-            PausedError(
-                left if n else "stopped before anything was submitted",
-                help="run the same command again to read their replies",
-            )
-        )
+        message, help = self._batches.pause(self._waited_for)
+        self.breaker.throw(PausedError(message, help=help))
 
     async def aclose(self) -> None:
         """Stop waiting. The wrapped model stays open, because this one does not own it."""
@@ -250,6 +283,8 @@ class Batched(Wrapper):
         for task in ending:
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
+        for key in list(self._calls):  # those that the server still works on
+            self._settle(key, is_sure=False)
 
     async def _complete_directly(self, request: Request) -> Completion:
         self._n_direct += 1
@@ -297,78 +332,177 @@ class Batched(Wrapper):
             async with asyncio.TaskGroup() as group:
                 for record in records:
                     asked = {key: requests[key] for key in record.keys & requests.keys()}
+                    for key, request in asked.items():
+                        self._hold(key, request, is_sent=True)
                     group.create_task(self._see_through(asked, record, progress, is_new=False))
                 rest = {key: request for key, request in requests.items() if key not in found}
-                for asked, data in self._files(rest):
-                    if submitted := await self._submitted(asked, data):
-                        group.create_task(
-                            self._see_through(asked, submitted, progress, is_new=True)
-                        )
+                if len(rest) < self._threshold:
+                    rest = await self._sent_directly(rest, progress)
+                n_probe = self._batches.n_probe
+                if not self._is_probed and not records and 0 < n_probe < len(rest):
+                    rest = await self._probed(rest, n_probe, progress)
+                self._is_probed = True
+                await self._sent(rest, progress, group)
         except asyncio.CancelledError:
             self._report(progress, is_left=progress.n_batches > 0)
             raise
 
+    async def _sent_directly(
+        self, requests: Mapping[bytes, Request], progress: BatchProgress
+    ) -> dict[bytes, Request]:
+        """Send requests one by one; returns those whose full price the budget does not allow."""
+        left: dict[bytes, Request] = {}
+
+        async def send(key: bytes, request: Request) -> None:
+            try:
+                self._deliver(key, await self._complete_directly(request))
+            except BudgetError as error:
+                if self._share < 1 and self.breaker.error is None:
+                    left[key] = request
+                else:
+                    self._deliver(key, error)
+            except PearlError as error:
+                self._deliver(key, error)
+
+        self._report(progress, n_direct=len(requests))
+        await asyncio.gather(*(send(key, request) for key, request in requests.items()))
+        return left
+
+    async def _probed(
+        self, requests: Mapping[bytes, Request], n: int, progress: BatchProgress
+    ) -> dict[bytes, Request]:
+        """Try the first requests; returns the others, none of them if all of those failed."""
+        keys = list(requests)
+        rest = {key: requests[key] for key in keys[n:]}
+        probe = {key: requests[key] for key in keys[:n]}
+        waiting = [self._futures[key] for key in probe if key in self._futures]
+        async with asyncio.TaskGroup() as group:
+            await self._sent(probe, progress, group)
+        errors = [future.exception() for future in waiting if future.done()]
+        if not errors or None in errors or len(errors) < len(waiting):
+            return rest
+        error = errors[0]
+        if isinstance(error, ModelError) and error.kind != "unconstrained":
+            self.breaker.throw(
+                ModelError(
+                    f"the first {len(errors):,} requests failed, so the other {len(rest):,} of "
+                    f"this round were not submitted: {error.message}",
+                    kind=error.kind,
+                    help=error.help,
+                )
+            )
+        for key in rest:
+            self._deliver(key, error if isinstance(error, Exception) else RuntimeError())
+        return {}
+
+    async def _sent(
+        self,
+        requests: Mapping[bytes, Request],
+        progress: BatchProgress,
+        group: asyncio.TaskGroup,
+    ) -> None:
+        """Submit requests as the budget allows them, and wait for their batches in a group."""
+        left = requests
+        while left:
+            changed = self._budget.changed()
+            admitted: dict[bytes, Request] = {}
+            waiting: dict[bytes, Request] = {}
+            for key, request in left.items():
+                try:
+                    is_held = self._hold(key, request)
+                except BudgetError as error:
+                    self._deliver(key, error)
+                else:
+                    (admitted if is_held else waiting)[key] = request
+            self._n_submitting += 1
+            for path, asked, lines in self._files(admitted):
+                if record := await self._submitted(asked, path, lines):
+                    group.create_task(self._see_through(asked, record, progress, is_new=True))
+            self._n_submitting -= 1
+            if waiting:
+                await changed.wait()
+            left = waiting
+
     def _files(
         self, requests: Mapping[bytes, Request]
-    ) -> Iterator[tuple[dict[bytes, Request], bytes]]:
+    ) -> Iterator[tuple[str, dict[bytes, Request], list[bytes]]]:
         """The requests as files within the limits, one at a time: each may be large."""
+        most = self._pace.max_requests or self._batches.max_requests
+        most_bytes = self._pace.max_bytes or self._batches.max_bytes
+        path, n_bytes = "", 0
         part: dict[bytes, Request] = {}
-        data = bytearray()
-        for key, request in requests.items():
-            line = self._batches.line(key, request)
-            is_too_long = len(data) + len(line) > self._pace.max_bytes
-            if part and (is_too_long or len(part) == self._pace.max_requests):
-                yield part, bytes(data)
-                part, data = {}, bytearray()
-            part[key] = request
-            data += line
+        lines: list[bytes] = []
+        grouped = {key: self._batches.group(request) for key, request in requests.items()}
+        for key in sorted(requests, key=lambda key: grouped[key]):
+            line = self._line(key, requests[key])
+            is_full = len(part) == most or n_bytes + len(line) + 1 > most_bytes
+            if part and (is_full or grouped[key] != path):
+                yield path, part, lines
+                part, lines, n_bytes = {}, [], 0
+            path, part[key] = grouped[key], requests[key]
+            lines.append(line)
+            n_bytes += len(line) + 1
         if part:
-            yield part, bytes(data)
+            yield path, part, lines
 
-    async def _submitted(self, asked: Collection[bytes], data: bytes) -> PendingBatch | None:
-        """Submit a file of requests; None if it failed, with the error delivered."""
+    def _line(self, key: bytes, request: Request) -> bytes:
+        return self._batches.line(key, self._marked(key, request))
+
+    def _marked(self, key: bytes, request: Request) -> Request:
+        return self._batches.marked(key, self._budget.limited(request))
+
+    async def _submitted(
+        self, asked: Mapping[bytes, Request], path: str, lines: Sequence[bytes]
+    ) -> PendingBatch | None:
+        """Submit requests; None if it failed, with the error delivered."""
         try:
-            return await self._submit(asked, data)
+            return await self._submit(asked, path, lines)
         except Exception as error:  # noqa: BLE001 - delivered to the callers
             self._fail(asked, error)
             return None
 
-    async def _submit(self, keys: Collection[bytes], data: bytes) -> PendingBatch:
-        """Upload a file of requests, record it and create its batch."""
-        file_id = await self._patiently(lambda: self._batches.upload(data))
-        record = self._records.add(file_id, keys)
-        is_doubtful = False
-
-        async def create() -> Batch:
-            nonlocal is_doubtful
-            # An answer that got lost does not mean that nothing was created.
-            if is_doubtful and (found := await self._find(file_id)):
-                return found
-            try:
-                return await self._batches.create(file_id)
-            except ModelError as error:
-                is_doubtful = is_doubtful or error.is_retryable
-                raise
-
+    async def _submit(
+        self, asked: Mapping[bytes, Request], path: str, lines: Sequence[bytes]
+    ) -> PendingBatch:
+        """Upload requests, record them and create their batch."""
+        is_doubtful, record = False, None
         try:
+            file_id = await self._patiently(lambda: self._batches.upload(lines))
+            record = submission = self._records.add(file_id, path, asked)
+
+            async def create() -> Batch:
+                nonlocal is_doubtful
+                # An answer that got lost does not mean that nothing was created.
+                if is_doubtful and (found := await self._find(submission)):
+                    return found
+                try:
+                    return await self._batches.create(submission, lines)
+                except ModelError as error:
+                    is_doubtful = is_doubtful or error.is_retryable
+                    raise
+
             batch = await self._patiently(create)
-        except ModelError:
-            if is_doubtful:
+        except Exception:
+            if is_doubtful and record is not None:
                 self._records.put_back(record)
             else:
-                record.remove()
+                for key in asked:  # nothing was created
+                    self._settle(key, is_sent=False)
+                if record is not None:
+                    record.remove()
             raise
         try:
-            record.batch_id = batch.id
+            if batch.is_sure:
+                record.batch_id = batch.id
             record.save()
         except StoreError:
             self._records.put_back(record)
             raise
         return record
 
-    async def _find(self, file_id: str) -> Batch | None:
+    async def _find(self, record: PendingBatch) -> Batch | None:
         try:
-            return await self._batches.find(file_id)
+            return await self._batches.find(record)
         except ModelError as error:
             if error.kind == "bad_request":  # the server lists no batches
                 return None
@@ -376,62 +510,75 @@ class Batched(Wrapper):
 
     async def _see_through(
         self,
-        asked: Mapping[bytes, Request],
+        asked: dict[bytes, Request],
         record: PendingBatch,
         progress: BatchProgress,
         *,
         is_new: bool,
     ) -> None:
         """Wait for a batch and deliver its results; submit again what was rejected or lost."""
-        self._n_batches += 1
-        try:
-            is_delivered, _ = await self._delivered(asked, record, progress, is_new=is_new)
-        finally:
-            self._n_batches -= 1
-            self._batch_ended.set()
+        is_delivered, _ = await self._delivered(asked, record, progress, is_new=is_new)
         if not is_delivered:
             async with self._resubmitting:
                 await self._once_more(asked, progress)
 
     async def _delivered(
         self,
-        asked: Mapping[bytes, Request],
+        asked: dict[bytes, Request],
         record: PendingBatch,
         progress: BatchProgress,
         *,
         is_new: bool,
     ) -> tuple[bool, Batch | None]:
-        """Wait for a batch and deliver its results."""
+        """Wait for a batch and deliver its results; False if there is no such batch to wait for."""
+        self._waited_for.append(record)
+        joinable = dict.fromkeys(record.keys - asked.keys(), asked)
+        self._joinable |= joinable
+        batch = None
         try:
             batch = await self._ended(record, progress, is_new=is_new)
-            if batch is not None and not batch.is_too_much:
-                await self._read(asked, record, batch)
-                return True, batch
-            record.remove()
+            for key in joinable:
+                self._joinable.pop(key, None)
+            for key in asked.keys() - self._calls.keys():  # that have joined
+                self._hold(key, asked[key], is_sent=True)
+            if batch is None or batch.is_too_much:
+                record.remove()
+                return False, batch
+            await self._read(asked, record, batch)
         except Exception as error:  # noqa: BLE001 - delivered to the callers
             self._records.put_back(record)
             self._fail(asked, error)
-            return True, None
-        return False, batch
+        finally:
+            for key in joinable:
+                self._joinable.pop(key, None)
+            self._waited_for.remove(record)
+            self._blocked.discard(record.id)
+            self._batch_ended.set()
+        return True, batch
 
-    async def _once_more(self, asked: Mapping[bytes, Request], progress: BatchProgress) -> None:
+    async def _once_more(self, asked: dict[bytes, Request], progress: BatchProgress) -> None:
         """Submit again what the server rejected as too large or lost, one batch after the other.
 
         Servers limit the tokens that wait in all batches. So a batch that was too large waits for
         those before it, and is halved if there are none.
         """
-        data = b"".join(self._batches.line(key, asked[key]) for key in asked)
-        while record := await self._submitted(asked, data):
+        for path, part, lines in list(self._files(asked)):
+            await self._part_once_more(path, part, lines, progress)
+
+    async def _part_once_more(
+        self, path: str, asked: dict[bytes, Request], lines: list[bytes], progress: BatchProgress
+    ) -> None:
+        while record := await self._submitted(asked, path, lines):
             is_delivered, batch = await self._delivered(asked, record, progress, is_new=True)
             if is_delivered:
                 return
-            if self._n_batches:
+            if self._waited_for:
                 self._batch_ended.clear()
                 await self._batch_ended.wait()
                 continue
             if batch is None or len(asked) == 1:
                 message = f"{self._batches.server} does not know a batch that it created"
-                problem = batch and self._batches.problem(batch)
+                problem = batch and batch.problem
                 self._fail(asked, problem or ModelError(message, kind="bad_request"))
                 return
             keys = list(asked)
@@ -444,30 +591,37 @@ class Batched(Wrapper):
         self, record: PendingBatch, progress: BatchProgress, *, is_new: bool
     ) -> Batch | None:
         """The batch of a record when it is over; None if the server has none."""
-        if record.batch_id is None:
-            found = await self._patiently(lambda: self._find(record.file_id))
+        while record.batch_id is None:
+            found = await self._patiently(lambda: self._find(record))
             if found is None:
                 return None
-            record.batch_id = found.id
-            record.save()
-        id = record.batch_id
-        assert id is not None
+            if found.is_sure:
+                record.batch_id = found.id
+                record.save()
+            else:  # when it is over, its results tell
+                await self._over(found.id, record, progress)
         self._report(progress, n_batches=1)
-        wait_s, n_done = self._pace.poll_s, 0
+        if is_new and not self._batches.is_by_hand:
+            # A server may not find it at once, and it would be submitted again.
+            await asyncio.sleep(self._pace.poll_s)
+        return await self._over(record.batch_id, record, progress)
+
+    async def _over(self, id: str, record: PendingBatch, progress: BatchProgress) -> Batch | None:
+        """A batch when it is over; None if the server does not know it."""
+        wait_s = self._pace.quiet_s if self._batches.is_by_hand else self._pace.poll_s
+        n_done = 0
         known_at = monotonic()
-        if is_new:  # a server may not find it at once, and it would be submitted again
-            await asyncio.sleep(wait_s)
         while True:
             batch = await self._patiently(lambda: self._batches.retrieve(id))
             if batch is None:  # checked twice, because another submission is paid again
-                batch = await self._patiently(lambda: self._find(record.file_id))
+                batch = await self._patiently(lambda: self._find(record))
             if batch is None:
                 return None
             self._report(progress, n_done=batch.n_done - n_done)
             n_done = batch.n_done
             if batch.is_over:
                 return batch
-            if batch.is_under_way:
+            if batch.state == "waiting":
                 known_at = monotonic()
             elif monotonic() - known_at > self._pace.patience_s:
                 raise ModelError(
@@ -475,16 +629,26 @@ class Batched(Wrapper):
                     kind="bad_request",
                     help="run the same command again to check it again; nothing is submitted twice",
                 )
+            if self._batches.is_by_hand:
+                self._blocked.add(record.id)
+                if self._is_idle():
+                    self.leave()
             await asyncio.sleep(wait_s)
             wait_s = min(self._pace.longest_poll_s, POLL_GROWTH * wait_s)
+
+    def _is_idle(self) -> bool:
+        """Whether nothing goes on before the user has carried out batches."""
+        is_quiet = monotonic() - self._stirred_at > self._pace.quiet_s
+        is_blocked = len(self._blocked) == len(self._waited_for) and not self._n_submitting
+        return is_quiet and is_blocked and not (self._collected or self._is_busy())
 
     async def _read(
         self, asked: Mapping[bytes, Request], record: PendingBatch, batch: Batch
     ) -> None:
         """Store the replies, also to requests that nobody awaits now, and deliver the results."""
-        if (problem := self._batches.problem(batch)) is not None:
+        if batch.problem is not None:
             record.remove()
-            self._fail(asked, problem)
+            self._fail(asked, batch.problem)
             return
         results = await self._patiently(lambda: self._batches.results(batch, asked))
         if results is None:
@@ -494,18 +658,28 @@ class Batched(Wrapper):
                 kind="bad_request",
                 help=f"ask its support for them; to submit and pay for the requests again, {again}",
             )
+        # The form of a constrained reply is known to its request only.
+        unread = record.constrained - asked.keys()
         if self._replies is not None:
             keeping = [
                 self._replies.keep(key, result)
                 for key, result in results.items()
-                if key in record.keys and isinstance(result, Completion)
+                if key in record.keys - unread and isinstance(result, Completion)
             ]
             for start in range(0, len(keeping), KEPT_AT_ONCE):
                 await asyncio.gather(*keeping[start : start + KEPT_AT_ONCE])
-        record.remove()
-        for key in asked:
-            result = results.get(key) or self._missing(batch)
-            if isinstance(result, ModelError) and result.kind == "malformed":
+        if unread:
+            record.keys = record.constrained = unread
+            record.save()
+            self._records.put_back(record)
+        else:
+            record.remove()
+            await self._batches.end(batch)
+        for key, request in asked.items():
+            result = results.get(key) or self._batches.missing(batch)
+            if isinstance(result, Completion):
+                result = self._paid(key, request, result)
+            elif result.kind == "malformed":
                 if key in self._unreadable:  # not submitted a third time, because each is billed
                     result = ModelError(
                         f"{result.message}, twice",
@@ -513,26 +687,45 @@ class Batched(Wrapper):
                         usage=result.usage,
                         help="inspect the batches there before you run the command again: both were billed",
                     )
+                    self._settle(key, usage=result.usage, is_sure=result.usage is not None)
                 self._unreadable.add(key)
             self._deliver(key, result)
 
-    def _missing(self, batch: Batch) -> ModelError:
-        """The error of a request without a result."""
-        if batch.status == "cancelled":
-            return ModelError(
-                f"the batch was cancelled at {self._batches.server}",
-                kind="bad_request",
-                help="run the same command again to submit the remaining requests",
-            )
-        server = self._batches.server
-        if batch.status == "expired":
-            message = f"the batch expired at {server} before it processed this request"
-            return ModelError(message, kind="deadline")
-        return ModelError(
-            f"the batch from {server} has no result for this request", kind="malformed"
-        )
+    def _hold(self, key: bytes, request: Request, *, is_sent: bool = False) -> bool:
+        """Reserve the worst case of a request in the budget; False if others have to end first."""
+        marked = self._marked(key, request)
+        worst = replace(self._budget.worst(marked), share=self._share, sure_share=self._share)
+        call = self._budget.hold(worst, is_sent=is_sent)
+        if call is not None:
+            self._calls[key] = call
+        return call is not None
 
-    def _fail(self, keys: Collection[bytes], error: Exception) -> None:
+    def _paid(self, key: bytes, request: Request, completion: Completion) -> Completion:
+        """Settle the reservation of a reply; it shows the usage that the run is billed for."""
+        call = self._calls.get(key)
+        if call is None:
+            return completion
+        usage = self._budget.usage_of(self._marked(key, request), completion)
+        call.reply, call.is_told = completion.text, bool(completion.usage.n_tokens)
+        self._settle(key, usage=usage, is_usable=True)
+        return replace(completion, usage=usage)
+
+    def _settle(
+        self,
+        key: bytes,
+        *,
+        usage: Usage | None = None,
+        is_sure: bool = True,
+        is_sent: bool = True,
+        is_usable: bool = False,
+    ) -> None:
+        """Replace the reservation of a request by its usage, if there is one."""
+        call = self._calls.pop(key, None)
+        if call is not None:
+            call.usage = usage if is_sent else Usage()
+            self._budget.settle(call, is_sure=is_sure, is_sent=is_sent, is_usable=is_usable)
+
+    def _fail(self, keys: Iterable[bytes], error: Exception) -> None:
         for key in keys:
             self._deliver(key, error)
 
@@ -556,17 +749,31 @@ class Batched(Wrapper):
             wait_s = min(self._pace.longest_poll_s, 2 * wait_s)
 
     def _report(
-        self, progress: BatchProgress, n_batches: int = 0, n_done: int = 0, *, is_left: bool = False
+        self,
+        progress: BatchProgress,
+        n_batches: int = 0,
+        n_done: int = 0,
+        n_direct: int = 0,
+        *,
+        is_left: bool = False,
     ) -> None:
         """Add to the counts of a round, and report a change."""
         before = replace(progress)
         progress.n_batches += n_batches
         progress.n_done += n_done
+        progress.n_direct += n_direct
         progress.is_left = is_left
         if self._on_progress is not None and progress != before:
             self._on_progress(replace(progress))
 
     def _deliver(self, key: bytes, result: Completion | Exception) -> None:
+        if isinstance(result, ModelError):
+            is_free = result.kind in UNBILLED or not result.is_sent
+            usage = Usage() if result.usage is None and is_free else result.usage
+            self._settle(key, usage=usage, is_sure=usage is not None)
+        else:
+            self._settle(key, is_sure=False)
+        self.stir()
         future = self._futures.pop(key, None)
         if future is None or future.done():
             return

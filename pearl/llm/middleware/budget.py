@@ -52,7 +52,8 @@ class Call:
     usage: Usage | None = None
     reply: str = ""
     worst_usd: float = 0.0
-    share: float = 1.0  # of the price that its service tier costs
+    share: float = 1.0  # of the price that its service tier, or a batch, costs
+    sure_share: float = 1.0  # the same, as far as it is known before the call
     price: Price | None = None  # of its model, if it is another than the budget's
     is_told: bool = True  # whether the server told a plausible usage
     may_write: bool | None = (
@@ -110,6 +111,7 @@ class Budget:
         self._counted = Usage()  # towards the limits
         self._spent_usd = self._counted_usd = 0.0
         self._held: set[Call] = set()
+        self._held_tokens, self._held_usd = 0, 0.0  # their sums: a round of batches holds 50,000
         self._stretch = 1.0
         self._lock = threading.Lock()
         self._changed: asyncio.Event | None = None
@@ -183,6 +185,13 @@ class Budget:
         n_input = round(n_most * self._stretch) + 1 + FRAME_TOKENS * n_texts
         return Call(n_input, 0, n_least, n_most, self._stretch)
 
+    def usage_of(self, request: Request, completion: Completion) -> Usage:
+        """The reported usage, or our own count if it is missing or impossible."""
+        reported = completion.usage
+        if reported.n_tokens and not reported.n_implausible_calls:
+            return reported
+        return reported.larger(Usage(self.count(request.prompt), self.count(completion.text)))
+
     @asynccontextmanager
     async def spending(self, call: Call) -> AsyncIterator[Call]:
         """Context of one call: reserves its worst case, limits its time and settles its usage."""
@@ -209,26 +218,46 @@ class Budget:
 
     async def reserve(self, call: Call) -> Call:
         """Wait until the budget allows a call, and reserve its worst case."""
-        loop = asyncio.get_running_loop()
         while True:
-            if self._loop is not loop:  # events are bound to an event loop
-                self._loop, self._changed = loop, asyncio.Event()
-            assert self._changed is not None
-            changed = self._changed
-            with self._lock:
-                over = self._over(call)
-                if over is not None and call.request is not None:
-                    call = replace(self.worst(call.request, is_exact=True), price=call.price)
-                    over = self._over(call)
-                if over is None:
-                    self._held.add(call)
-                    return call
-                if not self._held or over[0] == "time":
-                    self.n_refused += 1
-                    raise self._refusal(*over)
+            changed = self.changed()
+            if (held := self.hold(call)) is not None:
+                return held
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.left_s):
                     await changed.wait()
+
+    def changed(self) -> asyncio.Event:
+        """The event of the next call that is settled."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop or self._changed is None:  # events are bound to an event loop
+            self._loop, self._changed = loop, asyncio.Event()
+        return self._changed
+
+    def hold(self, call: Call, *, is_sent: bool = False) -> Call | None:
+        """Reserve the worst case of a call; None if only calls in flight may make room for it.
+
+        A call that was sent before is not refused.
+
+        Raises:
+            BudgetError: The budget does not allow it.
+        """
+        with self._lock:
+            over = self._over(call)
+            if over is not None and call.request is not None:
+                exact = self.worst(call.request, is_exact=True)
+                call = replace(
+                    exact, share=call.share, sure_share=call.sure_share, price=call.price
+                )
+                over = self._over(call)
+            if over is None or is_sent:
+                self._held.add(call)
+                self._held_tokens += call.n_input + call.n_output
+                self._held_usd += call.worst_usd
+                return call
+            if not self._held or over[0] == "time":
+                self.n_refused += 1
+                raise self._refusal(*over)
+            return None
 
     def settle(
         self, call: Call, *, is_sure: bool = True, is_sent: bool = True, is_usable: bool = True
@@ -236,6 +265,8 @@ class Budget:
         """Replace the reservation of a call by its actual usage."""
         with self._lock:
             self._held.remove(call)
+            self._held_tokens -= call.n_input + call.n_output
+            self._held_usd = self._held_usd - call.worst_usd if self._held else 0.0
             took = Usage(call.n_input, call.n_output) if call.usage is None else call.usage
             counted = took
             if call.reply or took != Usage():
@@ -251,6 +282,7 @@ class Budget:
                     price.call_usd(counted, may_write=call.may_write) * call.share
                     if is_told
                     else price.worst_usd(counted.n_input_tokens, counted.n_output_tokens)
+                    * call.sure_share
                 )
             self._spent = Spent(
                 self._spent.usage + took,
@@ -274,6 +306,9 @@ class Budget:
 
     def _over(self, call: Call) -> tuple[str, float, float] | None:
         """The first exhausted limit: its name, value and spending."""
+        price = call.price or self.price
+        if self.max_cost_usd is not None and price is not None:
+            call.worst_usd = price.worst_usd(call.n_input, call.n_output) * call.sure_share
         left_s = self.left_s
         if left_s is not None and left_s <= 0 and self.max_time_s is not None:
             return "time", self.max_time_s, self.max_time_s - left_s
@@ -283,14 +318,12 @@ class Budget:
         if not self.counts_tokens:
             return None
         spent = self._counted
-        calls = [call, *self._held]
-        n_spent, n_asked = spent.n_tokens, sum(each.n_input + each.n_output for each in calls)
+        n_spent, n_asked = spent.n_tokens, self._held_tokens + call.n_input + call.n_output
         if self.max_tokens is not None and n_spent + n_asked > self.max_tokens:
             return "tokens", self.max_tokens, n_spent
-        if self.max_cost_usd is not None and self.price is not None:
-            call.worst_usd = (call.price or self.price).worst_usd(call.n_input, call.n_output)
-            if self._counted_usd + sum(each.worst_usd for each in calls) > self.max_cost_usd:
-                return "cost", self.max_cost_usd, self._counted_usd
+        usd = self._counted_usd + self._held_usd + call.worst_usd
+        if self.max_cost_usd is not None and usd > self.max_cost_usd:
+            return "cost", self.max_cost_usd, self._counted_usd
         return None
 
     def _refusal(self, name: str, limit: float, spent: float) -> BudgetError:
@@ -331,18 +364,10 @@ class Budgeted(Wrapper):
         price = budget.price_of(self.name)
         async with budget.spending(replace(budget.worst(request), price=price)) as call:
             completion = await self._model.complete(request)
-            call.usage, call.reply = self._usage(request, completion), completion.text
+            call.usage, call.reply = budget.usage_of(request, completion), completion.text
             call.is_told = bool(completion.usage.n_tokens)
             call.may_write = None if self._caching is None else request.kept_s > 0
             if completion.is_flex and price is not None:
                 call.share = price.flex or 1.0
         # Results show the usage that the run is billed for.
         return replace(completion, usage=call.usage)
-
-    def _usage(self, request: Request, completion: Completion) -> Usage:
-        """The reported usage, or our own count if it is missing or impossible."""
-        reported = completion.usage
-        if reported.n_tokens and not reported.n_implausible_calls:
-            return reported
-        count = self._budget.count
-        return reported.larger(Usage(count(request.prompt), count(completion.text)))

@@ -1,4 +1,4 @@
-"""The Batch API of an OpenAI server: half the price, hours later. One round per plan level.
+"""Batch APIs, or files for a program of the user: half the price, hours later. One round per plan level.
 
 All tasks of a window run at once, and each of their calls waits for its batch. So the first round holds
 the first steps of all documents, the second round the steps that depend on them, and so on.
@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Model
-from pearl.llm.backends.openai.batches import Batches
+from pearl.llm.batches import Batches
 from pearl.llm.client import Client
 from pearl.llm.middleware.batching import DEFAULT_PACE, Batched, BatchProgress, OnTrouble, Pace
 from pearl.llm.middleware.caching import Replies
@@ -26,11 +26,14 @@ from pearl.runs.resources import Resources
 from pearl.trace import Event
 
 DESCRIPTION = "by a Batch API: half the price, hours later"
-KEEPS_LIMITS = False
+KEEPS_LIMITS = True
 UNITS = Task
 
 WINDOW = 5_000
 """Maximum concurrent tasks, with documents in memory: one or two gigabytes for 100 kB each."""
+
+THRESHOLD = 20
+"""Rounds of fewer requests are sent directly: mostly the last repairs, which would take hours more."""
 
 ATTEMPTS = 3
 """Maximum rounds in which a request is tried: each takes hours."""
@@ -43,8 +46,8 @@ LOOK_S = 0.2
 class BatchModel(Model, Protocol):
     """A model whose server may have a Batch API."""
 
-    def batches(self) -> Batches:
-        """The Batch API of the model: many requests in one file, replies later."""
+    def batches(self, folder: Path | None = None) -> Batches:
+        """The Batch API of the model, or the files of a folder in its place."""
         ...
 
 
@@ -56,6 +59,8 @@ async def run(
     is_stopping: Callable[[], bool] = lambda: False,
     replies: Replies | None = None,
     folder: Path | None = None,
+    batch_folder: Path | None = None,
+    batch_threshold: int = THRESHOLD,
     window: int = WINDOW,
     pace: Pace = DEFAULT_PACE,
     on_progress: Callable[[BatchProgress], None] | None = None,
@@ -65,12 +70,26 @@ async def run(
 
     Submitted batches continue at the server when the run stops or is closed. A later run with the same
     folder finds them, and does not submit their requests again.
+
+    Args:
+        pearl: Has the model and the budget.
+        units: Tasks.
+        listener: As for all executors.
+        is_stopping: As for all executors.
+        replies: Cache of the model's replies.
+        folder: Folder of the store, for the records of batches; None for none.
+        batch_folder: Folder for files of requests and results in place of a Batch API.
+        batch_threshold: Rounds of fewer requests are sent directly, at the full price.
+        window: Maximum concurrent tasks.
+        pace: Timing and size limits.
+        on_progress: Callback for the progress of rounds.
+        on_trouble: Callback for a failed call.
     """
     model = pearl.client.model
     if not isinstance(model, BatchModel):
         raise UsageError(
             f"the model '{model.name}' has no Batch API",
-            help="use an openai: model, or --executor local",
+            help="use a model of OpenAI, Anthropic or Gemini, or --executor local",
         )
     if len(set(pearl.clients.values())) > 1:
         raise UsageError(
@@ -82,7 +101,9 @@ async def run(
     breaker = CircuitBreaker()
     collecting = partial(
         Batched,
-        batches=model.batches(),
+        batches=model.batches(batch_folder),
+        budget=pearl.client.budget,
+        threshold=batch_threshold,
         replies=replies,
         folder=folder,
         pace=pace,
@@ -94,7 +115,10 @@ async def run(
     settings = replace(
         pearl.client.settings, model=model, attempts=ATTEMPTS, first_wait_s=0.0, deadline_s=None
     )
-    client = Client(settings, replies=replies, collecting=collecting, breaker=breaker)
+    client = Client(
+        settings, replies=replies, budget=pearl.client.budget, collecting=collecting,
+        breaker=breaker,
+    )  # fmt: skip
     batched = next(layer for layer in client.layers if isinstance(layer, Batched))
 
     def heard(id: str, event: Event) -> None:

@@ -17,7 +17,7 @@ from pearl.llm import Message, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
 from pearl.llm.middleware.batching import Batched, BatchProgress, Pace, PendingBatches
-from tests.llm.backends.openai.batch_server import BatchServer, serving_batches
+from tests.llm.batches.openai_server import BatchServer, serving_batches
 from tests.models import answer_task
 
 PACE = Pace(quiet_s=0.05, poll_s=0.01, longest_poll_s=0.02)
@@ -92,7 +92,7 @@ def test_new_batch_is_asked_for_after_a_while(server: BatchServer) -> None:
 def test_a_record_is_that_of_one_model_at_one_server(
     tmp_path: Path, address: str, name: str
 ) -> None:
-    record = PendingBatches(tmp_path, "s", "m").add("file-0", [b"k" * 32])
+    record = PendingBatches(tmp_path, "s", "m").add("file-0", "", {b"k" * 32: asking("a?")})
     assert not PendingBatches(tmp_path, address, name).take(record.keys)
     assert PendingBatches(tmp_path, "s", "m").take(record.keys) == [record]
 

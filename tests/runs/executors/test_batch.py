@@ -20,7 +20,7 @@ from pearl.llm.middleware.batching import FOLDER
 from pearl.runs.executors import Outcome, Task, local
 from pearl.runs.executors.batch import BatchProgress, Pace, run
 from pearl.runs.store import Store
-from tests.llm.backends.openai.batch_server import BatchServer, answered, serving_batches
+from tests.llm.batches.openai_server import BatchServer, answered, serving_batches
 from tests.runs.executors.batch_tasks import PACE, tasks_of
 from tests.server import Canned, Seen, completion, error
 
@@ -47,7 +47,7 @@ def outcomes(
 ) -> list[Outcome[Task]]:
     async def main() -> list[Outcome[Task]]:
         async with pearl_of(server, strict=strict) as pearl:
-            return [o async for o in run(pearl, tasks, **{"pace": PACE, **options})]
+            return [o async for o in run(pearl, tasks, **{"pace": PACE, "batch_threshold": 0, **options})]
 
     return asyncio.run(main())
 
@@ -136,7 +136,7 @@ def test_questions_are_planned_by_batch_without_constraints(
     async def main() -> list[Outcome[Task]]:
         async with pearl_of(server, constrain="off") as pearl:
             tasks = [Task(t.id, t.document, question="Why?") for t in tasks_of(5, 1)]
-            return [o async for o in run(pearl, tasks, pace=PACE)]
+            return [o async for o in run(pearl, tasks, pace=PACE, batch_threshold=0)]
 
     found = asyncio.run(main())
     assert [o.result is not None for o in found] == [True] * 5, found[0].error
@@ -151,7 +151,7 @@ def test_step_with_a_reply_form_is_batched(server: BatchServer) -> None:
 
     async def main() -> list[Outcome[Task]]:
         async with Pearl("openai:test-model", base_url=server.url, server="vllm") as pearl:
-            return [o async for o in run(pearl, tasks, pace=PACE)]
+            return [o async for o in run(pearl, tasks, pace=PACE, batch_threshold=0)]
 
     found = asyncio.run(main())
     assert texts(found) == [(task.id, "2") for task in tasks]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pearl.documents.tokens import DEFAULT_WINDOW, known_window
@@ -17,7 +18,6 @@ from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.openai import faults, replies, servers
-from pearl.llm.backends.openai.batches import Batches
 from pearl.llm.backends.openai.constraining import Constraining
 from pearl.llm.backends.openai.endpoint import (
     ANY_KEY,
@@ -40,6 +40,7 @@ from pearl.llm.backends.openai.sessions import (
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
+    from pearl.llm.batches import Batches
 
 __all__ = [
     "ABILITIES",
@@ -195,13 +196,11 @@ class OpenAIModel:
         data = await self._session.post("/chat/completions", body)
         return replies.read_completion(data, self._endpoint)
 
-    def batches(self) -> Batches:
-        """The same model through the server's Batch API."""
-        if self._server is not None and self._server.with_nothing is not None:
-            raise UsageError(
-                f"{self._server.title} has no Batch API like OpenAI's", help="use --executor local"
-            )
-        return Batches(self._session)
+    def batches(self, folder: Path | None = None) -> Batches:
+        """The same model through the Batch API of its server, or through files of a folder."""
+        from pearl.llm import batches
+
+        return batches.create(self._session, self._server, folder)
 
     async def listing(self) -> list[Listed]:
         """The models that the server lists, free of charge; empty if it has no listing."""

@@ -90,8 +90,10 @@ class Constraining:
         if isinstance(verdict, ModelError):
             raise verdict.copy()
         completion = await self._ask(server, request, constraint, verdict)
-        if verdict != "json-schema":
-            return completion
+        return self.sentence(completion, constraint) if verdict == "json-schema" else completion
+
+    def sentence(self, completion: Completion, constraint: Constraint) -> Completion:
+        """The completion with its JSON as a sentence of the language."""
         split = without_reasoning(completion.text)
         with replies.billed(completion.usage, completion.text):
             if split.is_unclosed:

@@ -52,7 +52,7 @@ class OfficialWire(Wire):
         self._client = client.with_options(max_retries=0)
         self._endpoint = endpoint
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> bytes:
+    async def post(self, path: str, body: Mapping[str, Any] | bytes) -> bytes:
         """Post JSON data; the body of the reply."""
         async with self._errors(path):
             reply = await self._client.post(path, body=body, cast_to=HttpxBinaryResponseContent)

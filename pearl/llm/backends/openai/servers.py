@@ -75,6 +75,7 @@ class Server:
         tokenizes: Name of the text in a request to `/tokenize`; "" without that path.
         is_of_any_name: Whether a server with one model accepts any name for it.
         tells_props: Whether it reports its window at `/props`.
+        batches: Name of the module of `pearl.llm.batches` with its Batch API.
     """
 
     title: str
@@ -94,6 +95,7 @@ class Server:
     tokenizes: Literal["", "prompt", "content"] = ""
     is_of_any_name: bool = False
     tells_props: bool = False
+    batches: str = "openai"
 
     @property
     def by(self) -> frozenset[ConstrainBy]:
@@ -356,8 +358,8 @@ def _read_messages(body: bytes, endpoint: Endpoint) -> Completion:
     return replies.completion_of(chat, usage, endpoint, is_by_tool=False)
 
 
-def _is_anthropic(endpoint: Endpoint) -> bool:
-    return (urlsplit(endpoint.shown).hostname or "") == "api.anthropic.com"
+def _host(endpoint: Endpoint) -> str:
+    return urlsplit(endpoint.shown).hostname or ""
 
 
 def _with_openai_grammar(body: Body, grammar: str) -> Body:
@@ -408,13 +410,14 @@ PLUGINS = {
     "anthropic": Server(
         title="Anthropic",
         help="use a model with structured outputs, or --constrain off",
-        is_at=_is_anthropic,
+        is_at=lambda endpoint: _host(endpoint) == "api.anthropic.com",
         with_schema=_with_output_config,
         read_json=_read_messages,
         path="/messages",
         with_nothing=_messages_body,
         key_headers=lambda key: {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION},
         caching=_anthropic_caching,
+        batches="anthropic",
     ),
     # Any other server. It may be one of the kinds below behind a proxy that does not tell.
     UNKNOWN: Server(
@@ -426,6 +429,12 @@ PLUGINS = {
             "grammar": grammar,
             "ebnf": grammar,
         },
+    ),
+    "gemini": Server(
+        title="Google Gemini",
+        help="use a model with structured outputs, or --constrain off",
+        is_at=lambda endpoint: _host(endpoint) == "generativelanguage.googleapis.com",
+        batches="gemini",
     ),
     "llamacpp": _LLAMACPP,
     # Cannot be detected; selected by the user only.

@@ -104,9 +104,10 @@ class Wire:
             session.detach()
             connector._close()
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> bytes:
+    async def post(self, path: str, body: Mapping[str, Any] | bytes) -> bytes:
         """Post JSON data; the body of the reply."""
-        async with self._sent("POST", path, json_bytes(body)) as pieces:
+        data = body if isinstance(body, bytes) else json_bytes(body)
+        async with self._sent("POST", path, data) as pieces:
             return b"".join([piece async for piece in pieces])
 
     async def get(self, path: str, query: Mapping[str, str | int] | None = None) -> bytes:
@@ -120,6 +121,32 @@ class Wire:
         form.add_field("file", data, filename=name, content_type="application/jsonl")
         async with self._sent("POST", path, form) as pieces:
             return b"".join([piece async for piece in pieces])
+
+    async def upload_resumably(
+        self, path: str, file: Mapping[str, Any], data: bytes, kind: str
+    ) -> bytes:
+        """Upload a file in Google's way: its address comes first. The body of the last reply."""
+        begin = {
+            "x-goog-upload-protocol": "resumable",
+            "x-goog-upload-command": "start",
+            "x-goog-upload-header-content-length": str(len(data)),
+            "x-goog-upload-header-content-type": kind,
+        }
+        told: dict[str, str] = {}
+        asked = json_bytes({"file": file})
+        async with self._sent("POST", path, asked, headers=begin, told=told) as pieces:
+            b"".join([piece async for piece in pieces])
+        own = self._url(path)
+        with suppress(ValueError):
+            url = own.join(URL(told.get("x-goog-upload-url", "")))
+            if url != own and url.origin() == own.origin():
+                whole = {"x-goog-upload-command": "upload, finalize", "x-goog-upload-offset": "0"}
+                query = dict(url.query)
+                async with self._sent("POST", url.path, data, query, headers=whole) as pieces:
+                    return b"".join([piece async for piece in pieces])
+        raise ModelError(
+            f"{self._endpoint.shown} names no address of its own for the upload", kind="malformed"
+        )
 
     async def stream(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """Post JSON data; the data of each event of the reply, as it is generated."""
@@ -155,27 +182,33 @@ class Wire:
         path: str,
         data: bytes | aiohttp.FormData | None = None,
         query: Mapping[str, str | int] | None = None,
+        headers: Mapping[str, str] = {},
+        told: dict[str, str] | None = None,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The body of the reply with a status of success, piece by piece."""
+        """The body of the reply with a status of success, piece by piece; `told` gets its headers."""
         url = self._url(path)
         if query:
             url = url.update_query(query)
-        headers, timeout = self._headers, self._timeout
+        all_headers, timeout = self._headers, self._timeout
         if isinstance(data, bytes):
             timeout = self._timeout_of_json
         else:
-            headers = headers.copy()
-            headers.popall("content-type", None)
+            all_headers = all_headers.copy()
+            all_headers.popall("content-type", None)
+        if headers:
+            all_headers = CIMultiDict({**all_headers, **headers})
         try:
             for _ in range(MAX_REDIRECTS + 1):
                 # Leaving before the end of a reply closes its connection.
                 async with self._session.request(
-                    method, url, data=data, headers=headers, proxy=self._proxy, timeout=timeout,
+                    method, url, data=data, headers=all_headers, proxy=self._proxy, timeout=timeout,
                     allow_redirects=False,
                 ) as response:  # fmt: skip
                     if response.status not in _REDIRECTS or "location" not in response.headers:
                         if not 200 <= response.status < 300:
                             raise await self._refusal(response)
+                        if told is not None:
+                            told |= {name.lower(): text for name, text in response.headers.items()}
                         yield self._pieces(response, _most.get())
                         return
                     url = self._redirected(method, url, response)

@@ -15,7 +15,7 @@ from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
 from pearl.llm.backends.openai.batches import Batch, Batches
 from tests.llm.backends import asking
-from tests.llm.backends.openai.batch_server import BatchServer, answered, serving_batches
+from tests.llm.batches.openai_server import BatchServer, answered, serving_batches
 from tests.server import completion, error
 
 Result = TypeVar("Result")

@@ -1,0 +1,405 @@
+"""Batches: many requests go up in one file, and their replies come down hours later, for less money.
+
+Each other module is the Batch API of one vendor, or files that a program of the user reads and writes.
+Every request has an id, the digest of everything its reply depends on, so replies are matched
+regardless of order and process. A reply is validated like a direct one. Retries are up to the caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from pearl.dsl.decoding.constraint import Constraint, closed_object
+from pearl.errors import ModelError
+from pearl.errors.patterns import lazy_pattern
+from pearl.llm import Completion, Request, Usage
+from pearl.llm.backends.openai import faults, replies, servers
+from pearl.llm.backends.openai.constraining import Constraining
+from pearl.llm.backends.openai.faults import StatusError
+from pearl.llm.backends.openai.servers import Body, Server
+from pearl.llm.backends.openai.sessions import HttpSession
+from pearl.llm.flaws import is_blank
+from pearl.llm.usable import trimmed, usable
+from pearl.replies.unusable import without_reasoning
+
+TRANSFER_TIMEOUT_S = 3600.0  # Time limit of an upload or download in seconds
+MAX_RESULT_BYTES = 2**30  # Maximum bytes of a file of replies
+PAGE = 100  # Batches per page of a listing
+MAX_PAGES = 10  # Pages of a listing that are searched, latest first
+_MARK = lazy_pattern(r"\[ref: ([a-p]{6})\]")
+_MARK_LINE = lazy_pattern(rf"[ \t*_`>#]*+{_MARK.pattern}[ \t*_`]*+:?+\n?")
+_ASKED = "\n\nBegin your reply with this line: [ref: {}]"
+_FIELD = "pearl_ref"
+_ASKED_IN_JSON = f'\n\nThe field "{_FIELD}" of your reply is "{{}}".'
+_MARK_TOKENS = 16  # Maximum tokens of the mark in a reply
+_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+
+State = Literal["waiting", "completed", "failed", "expired", "cancelled", "unknown"]
+
+Result = TypeVar("Result")
+Row = dict[str, Any]
+
+
+class Submission(BaseModel):
+    """What is recorded of a batch before it is created, so that a later process finds it.
+
+    Attributes:
+        id: Our own id of it, new for each submission.
+        file_id: The server's id of the uploaded file; "" without one.
+        group: See `Batches.group`.
+        constrained: Those of the keys whose replies are JSON of a schema.
+        created_at: Seconds since 1970.
+    """
+
+    model_config = ConfigDict(ser_json_bytes="hex", val_json_bytes="hex")
+
+    id: str = ""
+    file_id: str = ""
+    group: str = ""
+    keys: frozenset[bytes]
+    constrained: frozenset[bytes] = frozenset()
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch as its server describes it.
+
+    Attributes:
+        status: Its status in the words of the server.
+        state: `waiting` will change; `unknown` may change; the others are final, and all but `failed`
+            may have results.
+        n_done: Requests that are answered, usable or not.
+        places: Where its results are: ids of files.
+        problem: Why the server refused it as a whole.
+        is_too_much: Whether it refused it because too many tokens wait in all batches.
+        is_sure: Whether it is the batch that was looked for; else that shows only when it is over.
+    """
+
+    id: str
+    status: str
+    state: State
+    n_done: int = 0
+    places: tuple[str, ...] = ()
+    problem: ModelError | None = None
+    is_too_much: bool = False
+    is_sure: bool = True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its state is final."""
+        return self.state not in ("waiting", "unknown")
+
+
+class Batches(ABC):
+    """The batches of one model at one server.
+
+    Attributes:
+        max_requests: Maximum requests of a batch.
+        max_bytes: Maximum bytes of its requests.
+        n_probe: Requests that are tried before the others; 0 for none.
+        is_by_hand: Whether a batch is carried out by the user.
+        server: Its address, for messages and records.
+    """
+
+    max_requests: ClassVar[int]
+    max_bytes: ClassVar[int]
+    n_probe: ClassVar[int] = 100
+    is_by_hand: ClassVar[bool] = False
+
+    def __init__(self, session: HttpSession, server: Server | None) -> None:
+        self._session = session
+        self._endpoint = session.endpoint
+        self._kind = server or servers.load(servers.UNKNOWN)
+        self._constraining = Constraining(session, server)
+        self.server = session.endpoint.shown
+
+    # --- the interface of one vendor
+
+    @abstractmethod
+    def _line(self, id: str, request: Request, body: Body) -> Row:
+        """A request with its id, as one line of a file."""
+
+    @abstractmethod
+    async def upload(self, lines: Sequence[bytes]) -> str:
+        """Upload requests, free of charge; returns the server's id, or "" without an upload."""
+
+    @abstractmethod
+    async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:
+        """Create a batch, which starts billing."""
+
+    @abstractmethod
+    async def retrieve(self, id: str) -> Batch | None:
+        """The state of a batch; None if the server does not know it."""
+
+    @abstractmethod
+    async def find(self, submission: Submission) -> Batch | None:
+        """The batch of a submission; None if it is not among the latest ones."""
+
+    @abstractmethod
+    async def _download(self, place: str) -> bytes | None:
+        """The lines of replies at one of the `places` of a batch; None if the server has none."""
+
+    @abstractmethod
+    def _reply(self, row: Row, request: Request | None) -> Completion:
+        """The reply in a line of them; of a `request` of None, only that it is unconstrained is known.
+
+        Raises:
+            ModelError: The line has no usable reply.
+        """
+
+    def _id(self, row: Row) -> Any:
+        return row["custom_id"]
+
+    def group(self, request: Request) -> str:
+        """What all requests of one batch have in common."""
+        return ""
+
+    async def end(self, batch: Batch) -> None:  # noqa: B027 - most have nothing to clean up
+        """Clean up after the results of a batch are stored."""
+
+    def pause(self, submissions: Sequence[Submission]) -> tuple[str, str]:
+        """What waits when a run leaves its batches, and what to do."""
+        n = len(submissions)
+        left = f"{n:,} batch{'' if n == 1 else 'es'} still running at the server"
+        return (
+            left if n else "stopped before anything was submitted",
+            "run the same command again to read their replies",
+        )
+
+    # --- what all vendors share
+
+    def marked(self, key: bytes, request: Request) -> Request:
+        """A request that asks for a mark in the reply, which reveals a reply to another request."""
+        asked, constraint = _ASKED, request.constraint
+        form = None if constraint is None else constraint.json_form
+        if constraint is not None and form is not None:
+            asked, properties = "", form.schema.get("properties")
+            if form.schema.get("type") == "object" and properties is not None:
+                asked = _ASKED_IN_JSON
+                shape = closed_object({_FIELD: {"type": "string"}, **properties})
+                marked = replace(form, schema={**form.schema, **shape})
+                constraint = replace(constraint, json_form=marked)
+        *before, last = request.messages
+        last = replace(last, content=last.content + asked.format(_mark(key)))
+        limit = request.max_output_tokens
+        return replace(
+            request,
+            messages=(*before, last),
+            max_output_tokens=None if limit is None else limit + _MARK_TOKENS,
+            constraint=constraint,
+        )
+
+    def line(self, key: bytes, request: Request) -> bytes:
+        """A marked request with its key of 32 bytes, without a line end."""
+        body = self._session.parameters.body(request)
+        if request.constraint is not None:
+            body = self._kind.held(body, request.constraint, "json-schema")
+        elif self._kind.with_nothing is not None:
+            body = self._kind.with_nothing(body)
+        return json.dumps(self._line(key.hex(), request, body), ensure_ascii=False).encode()
+
+    async def results(
+        self, batch: Batch, asked: Mapping[bytes, Request]
+    ) -> dict[bytes, Completion | ModelError] | None:
+        """The results of a batch that is over, by key; None if the server does not have them.
+
+        Unreadable lines and requests without a line are missing. Of several lines for a request,
+        the first usable one counts; different replies to one request are an error.
+        """
+        if batch.state == "completed" and not batch.places:
+            return None
+        results: dict[bytes, Completion | ModelError] = {}
+        ambiguous: set[bytes] = set()
+        for place in batch.places:
+            data = await self._call(self._download(place), TRANSFER_TIMEOUT_S)
+            if data is None:
+                return None
+            # In a thread: a file of 50,000 lines would block the event loop for seconds.
+            for key, result in await asyncio.to_thread(lambda d: list(self._read(d, asked)), data):
+                before = results.get(key)
+                if not isinstance(before, Completion):
+                    results[key] = result
+                elif isinstance(result, Completion) and result.text != before.text:
+                    ambiguous.add(key)
+        message = f"{self.server} sent two different replies to this request"
+        return results | {key: ModelError(message, kind="malformed") for key in ambiguous}
+
+    def _read(
+        self, data: bytes, asked: Mapping[bytes, Request]
+    ) -> Iterator[tuple[bytes, Completion | ModelError]]:
+        marks = frozenset(map(_mark, asked))
+        for line in data.split(b"\n"):
+            try:
+                row = json.loads(line)
+                key = bytes.fromhex(self._id(row))
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue  # reported as a missing line
+            request = asked.get(key)
+            try:
+                completion = self._reply(row, request)
+                with replies.billed(completion.usage, completion.text):
+                    completion = self._unmarked(_mark(key), marks, completion, request)
+                if request is not None:
+                    completion = replies.within(completion, request, self._endpoint)
+                yield key, usable(completion, request)
+            except ModelError as error:
+                error.reply = _MARK_LINE.sub("", error.reply)
+                if error.usage and request is not None:
+                    error.usage = replies.plausible(error.usage, request)
+                yield key, trimmed(error, self._endpoint.model)
+
+    def _unmarked(
+        self, mark: str, marks: frozenset[str], completion: Completion, request: Request | None
+    ) -> Completion:
+        """The reply without its mark; a missing mark is accepted, because many models omit it."""
+        if request is not None and request.constraint is not None:
+            return self._held(mark, marks, completion, request.constraint)
+        said = set(_MARK.findall(completion.text))
+        if mark not in said:
+            if said & marks:
+                raise self._misplaced()
+            return completion
+        text = _MARK_LINE.sub("", completion.text).strip()
+        if is_blank(text):
+            raise replies.blank(self._endpoint)
+        return replace(completion, text=text)
+
+    def _held(
+        self, mark: str, marks: frozenset[str], completion: Completion, constraint: Constraint
+    ) -> Completion:
+        """The sentence in a reply of JSON, without its mark."""
+        split = without_reasoning(completion.text)
+        try:
+            value = json.loads(split.text)
+        except (ValueError, RecursionError):
+            try:
+                return self._constraining.sentence(completion, constraint)
+            except ModelError as error:
+                if error.kind == "malformed":  # the server ignores the schema
+                    error.kind, error.help = "unconstrained", self._kind.help
+                raise
+        if isinstance(value, dict):
+            said = value.pop(_FIELD, mark)
+            if said != mark and said in marks:
+                raise self._misplaced()
+        reasoning = completion.reasoning or split.reasoning
+        completion = replace(completion, text=json.dumps(value), reasoning=reasoning)
+        return self._constraining.sentence(completion, constraint)
+
+    def _misplaced(self) -> ModelError:
+        return ModelError(f"{self.server} sent the reply to another request", kind="malformed")
+
+    def _read_body(self, body: Any, request: Request | None) -> Completion:
+        """The completion in a body as of a direct call."""
+        data = json.dumps(body).encode()
+        is_own = request is not None and request.constraint is not None
+        if is_own or self._kind.with_nothing is not None:
+            return self._kind.read_json(data, self._endpoint)
+        return replies.read_completion(data, self._endpoint)
+
+    def _refused(self, status: int, said: object, request: Request | None) -> ModelError:
+        """The error of one request that the server refused with a status."""
+        if status == 400 and isinstance(said, dict) and _is_about_temperature(said):
+            self._session.parameters.takes_temperature = False
+            return ModelError(
+                f"{self._endpoint.model} rejects a temperature; the request is repeated without it",
+                kind="transport",
+                usage=Usage(),
+            )
+        answer = StatusError(status, said)
+        error = faults.refused(answer, self._endpoint)
+        is_held = request is not None and request.constraint is not None
+        if is_held and faults.refuses_constraint(answer):
+            return ModelError(error.message, kind="unconstrained", help=self._kind.help)
+        return error
+
+    def _expired(self) -> ModelError:
+        message = f"the batch expired at {self.server} before it processed this request"
+        return ModelError(message, kind="deadline", usage=Usage())
+
+    def _cancelled(self) -> ModelError:
+        return ModelError(
+            f"the batch was cancelled at {self.server}",
+            kind="bad_request",
+            help="run the same command again to submit the remaining requests",
+        )
+
+    def missing(self, batch: Batch) -> ModelError:
+        """The error of a request without a result."""
+        if batch.state == "cancelled":
+            return self._cancelled()
+        if batch.state == "expired":
+            return self._expired()
+        message = f"the batch from {self.server} has no result for this request"
+        return ModelError(message, kind="malformed")
+
+    def _problem(
+        self, reason: str | None, where: str = "", *, is_quota: bool = False
+    ) -> ModelError:
+        """Why the server refused a batch as a whole."""
+        said = self._endpoint.quote(reason or "no reason given")
+        return ModelError(
+            f"{self.server} refused the batch: {said}{where}",
+            kind="quota" if is_quota else "bad_request",
+            help=f"check that '{self._endpoint.model}' can be used in batches",
+        )
+
+    async def _known(self, call: Awaitable[Result]) -> Result | None:
+        """The result of a call; None if the server does not know what it asks for."""
+        try:
+            return await call
+        except StatusError as error:
+            if error.status != 404:
+                raise
+            return None
+
+    async def _call(self, call: Awaitable[Result], timeout_s: float | None = None) -> Result:
+        timeout_s = timeout_s or self._session.timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await call
+        except TimeoutError:
+            raise faults.too_slow(timeout_s, self._endpoint) from None
+        except StatusError as error:
+            if error.status in (404, 405):
+                what = re.split(r"[/:]", error.path.rstrip("/"))[-1]
+                if what in ("files", "batches", "batchGenerateContent"):
+                    raise ModelError(
+                        f"{self.server} has no Batch API ({error.status})",
+                        kind="bad_request",
+                        help="use --executor local with this server",
+                    ) from None
+                raise faults.refused(error, self._endpoint) from None
+            raise await self._session.refused(error) from None
+
+
+def create(session: HttpSession, server: Server | None, folder: Path | None = None) -> Batches:
+    """The batches of one model: by files of a folder, else by the Batch API of its server."""
+    if folder is not None:
+        from pearl.llm.batches.files import FileBatches
+
+        return FileBatches(session, server, folder)
+    name = "openai" if server is None else server.batches
+    made: Batches = import_module(f"{__name__}.{name}").VendorBatches(session, server)
+    return made
+
+
+def _mark(key: bytes) -> str:
+    """Six letters that identify a request within its file; digits could be read as figures."""
+    return key.hex()[:6].translate(_LETTERS)
+
+
+def _is_about_temperature(error: dict[str, Any]) -> bool:
+    # Other fields may quote the request.
+    return error.get("param") == "temperature" or "temperature" in str(error.get("message"))

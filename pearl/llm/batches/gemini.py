@@ -1,0 +1,240 @@
+"""Google's Batch API for Gemini, by its own interface: its OpenAI-compatible one takes other files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import AliasPath, BaseModel, Field
+
+from pearl.llm import Completion, Request, Usage
+from pearl.llm.backends.openai import replies
+from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.backends.openai.servers import Body, Server
+from pearl.llm.backends.openai.sessions import HttpSession
+from pearl.llm.batches import (
+    MAX_PAGES,
+    MAX_RESULT_BYTES,
+    PAGE,
+    TRANSFER_TIMEOUT_S,
+    Batch,
+    Batches,
+    Row,
+    State,
+    Submission,
+)
+
+VERSION = "/v1beta"
+KIND = "application/jsonl"
+_STATES: dict[str, State] = {
+    "SUCCEEDED": "completed", "PARTIALLY_SUCCEEDED": "completed", "FAILED": "failed",
+    "EXPIRED": "expired", "CANCELLED": "cancelled", "QUEUED": "waiting", "PENDING": "waiting",
+    "RUNNING": "waiting", "CANCELLING": "waiting", "PAUSED": "waiting", "UPDATING": "waiting",
+}  # fmt: skip
+# Codes of google.rpc.Status → statuses of HTTP.
+_STATUSES = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 16: 401}
+
+
+class _File(BaseModel):
+    name: Annotated[str, Field(min_length=1, validation_alias=AliasPath("file", "name"))]
+
+
+class _Problem(BaseModel):
+    code: int | None = None
+    message: replies.Text | None = None
+
+
+class _Told(BaseModel):
+    """An operation; `metadata` is the batch."""
+
+    name: Annotated[str, Field(pattern=r"\Abatches/[^/]+\Z")]
+    state: str = Field("", validation_alias=AliasPath("metadata", "state"))
+    title: str | None = Field(None, validation_alias=AliasPath("metadata", "displayName"))
+    n_succeeded: int | None = Field(
+        None, validation_alias=AliasPath("metadata", "batchStats", "successfulRequestCount")
+    )
+    n_failed: int | None = Field(
+        None, validation_alias=AliasPath("metadata", "batchStats", "failedRequestCount")
+    )
+    file: str | None = Field(
+        None, validation_alias=AliasPath("metadata", "output", "responsesFile")
+    )
+    told_file: str | None = Field(None, validation_alias=AliasPath("response", "responsesFile"))
+    error: _Problem | None = None
+
+
+class _Page(BaseModel):
+    operations: list[_Told] = []
+    next: str = Field("", validation_alias="nextPageToken")
+
+
+class _Part(BaseModel):
+    text: replies.Text | None = None
+    thought: bool = False
+
+
+class _Candidate(BaseModel):
+    parts: list[_Part] = Field([], validation_alias=AliasPath("content", "parts"))
+    reason: replies.Text | None = Field(None, validation_alias="finishReason")
+
+
+class _Reply(BaseModel):
+    candidates: list[_Candidate] = []
+    blocked: replies.Text | None = Field(
+        None, validation_alias=AliasPath("promptFeedback", "blockReason")
+    )
+    usage: Any = Field(None, validation_alias="usageMetadata")
+    model: replies.Text | None = Field(None, validation_alias="modelVersion")
+
+
+class VendorBatches(Batches):
+    """The batches of one Gemini model."""
+
+    # Google has no limit of requests, and one of 2 GB: these keep the memory of a round small.
+    max_requests = 100_000
+    max_bytes = 256_000_000
+
+    def __init__(self, session: HttpSession, server: Server | None) -> None:
+        super().__init__(session, server)
+        endpoint = session.endpoint
+        address = endpoint.url.partition(VERSION)[0]
+        root = Endpoint(address, endpoint.model, endpoint.key, endpoint.key_variable)
+        self._own = HttpSession(
+            root, session.timeout_s, key_headers=lambda key: {"x-goog-api-key": key}
+        )
+
+    def _line(self, id: str, request: Request, body: Body) -> Row:
+        told = [message.content for message in request.messages if message.role == "system"]
+        turns = [
+            {"role": "model" if each.role == "assistant" else "user", "parts": [{"text": each.content}]}
+            for each in request.messages
+            if each.role != "system"
+        ]  # fmt: skip
+        names = {
+            "temperature": "temperature", "seed": "seed", "max_tokens": "maxOutputTokens",
+            "max_completion_tokens": "maxOutputTokens",
+        }  # fmt: skip
+        config = {names[name]: value for name, value in body.items() if name in names}
+        form = None if request.constraint is None else request.constraint.json_form
+        if form is not None:
+            config |= {"responseMimeType": "application/json", "responseJsonSchema": form.schema}
+        asked: Row = {"contents": turns, "generationConfig": config}
+        if told:
+            asked["systemInstruction"] = {"parts": [{"text": "\n\n".join(told)}]}
+        return {"key": id, "request": asked}
+
+    def _id(self, row: Row) -> Any:
+        return row["key"]
+
+    async def upload(self, lines: Sequence[bytes]) -> str:
+        """Upload a file of requests; returns the server's name of it."""
+        data = b"\n".join([*lines, b""])
+        file = {"displayName": "requests.jsonl", "mimeType": KIND, "sizeBytes": len(data)}
+        sent = self._own.connect().upload_resumably(f"/upload{VERSION}/files", file, data, KIND)
+        body = await self._call(sent, TRANSFER_TIMEOUT_S)
+        return replies.read_as(_File, body, self._endpoint, "file").name
+
+    async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:
+        """Create a batch from a file, which starts billing."""
+        model = self._endpoint.model.removeprefix("models/")
+        source = {"fileName": submission.file_id}
+        body = await self._call(
+            self._own.connect().post(
+                f"{VERSION}/models/{model}:batchGenerateContent",
+                {"batch": {"displayName": submission.id, "inputConfig": source}},
+            )
+        )
+        return self._batch(self._told(_Told, body))
+
+    async def retrieve(self, id: str) -> Batch | None:
+        """The state of a batch; None if the server does not know it."""
+        body = await self._call(self._known(self._own.connect().get(f"{VERSION}/{id}")))
+        return None if body is None else self._batch(self._told(_Told, body))
+
+    async def find(self, submission: Submission) -> Batch | None:
+        """The batch with our name of this submission."""
+        query: dict[str, str | int] = {"pageSize": PAGE}
+        for _ in range(MAX_PAGES):
+            body = await self._call(self._own.connect().get(f"{VERSION}/batches", query))
+            page = self._told(_Page, body)
+            for told in page.operations:
+                if told.title == submission.id:
+                    return self._batch(told)
+            if not page.next:
+                break
+            query["pageToken"] = page.next
+        return None
+
+    def _told(self, model: type[Any], body: bytes) -> Any:
+        # An operation that has failed has an `error`, which `read_as` takes for that of the call.
+        body = b'{"told":%b}' % body
+        return replies.read_as(_wrapped(model), body, self._endpoint, "batch").told
+
+    async def _download(self, place: str) -> bytes | None:
+        from pearl.llm.backends.openai.wire import at_most  # late: it imports aiohttp
+
+        with at_most(MAX_RESULT_BYTES):
+            name = place.removeprefix("files/")
+            path = f"{VERSION}/files/{name}:download"
+            return await self._known(self._own.connect().get(path, {"alt": "media"}))
+
+    def _batch(self, told: _Told) -> Batch:
+        state: State = _STATES.get(told.state.rpartition("STATE_")[2], "unknown")
+        problem = told.error or _Problem()
+        file = told.file or told.told_file
+        return Batch(
+            told.name,
+            told.state,
+            state,
+            (told.n_succeeded or 0) + (told.n_failed or 0),
+            (file,) if file else (),
+            self._problem(problem.message) if state == "failed" else None,
+            is_too_much=state == "failed" and problem.code == 8,
+        )
+
+    def _reply(self, row: Row, request: Request | None) -> Completion:
+        error = row.get("error")
+        if isinstance(error, dict):
+            code = error.get("code")
+            if code == 1:  # CANCELLED
+                raise self._cancelled()
+            known = _STATUSES.get(code, 500) if isinstance(code, int) and code < 100 else code
+            raise self._refused(known if isinstance(known, int) else 500, error, request)
+        from pearl.errors.escaping import json_bytes
+
+        reply = replies.read_as(_Reply, json_bytes(row.get("response")), self._endpoint, "reply")
+        usage = _usage(reply.usage)
+        choices = [_choice(candidate) for candidate in reply.candidates]
+        if reply.blocked:
+            choices = [replies.ChatChoice(finish_reason="safety", message=replies.ChatMessage())]
+        chat = replies.ChatReply(choices=choices, model=reply.model)
+        return replies.completion_of(chat, usage, self._endpoint, is_by_tool=False)
+
+
+def _wrapped(model: type[BaseModel]) -> type[Any]:
+    from pydantic import create_model
+
+    return create_model(f"Told{model.__name__}", told=(model, ...))
+
+
+def _choice(candidate: _Candidate) -> replies.ChatChoice:
+    said = "".join(part.text or "" for part in candidate.parts if not part.thought)
+    thought = "".join(part.text or "" for part in candidate.parts if part.thought)
+    message = replies.ChatMessage(content=said, reasoning=thought or None)
+    return replies.ChatChoice(message=message, finish_reason=candidate.reason)
+
+
+def _usage(told: Any) -> Usage:
+    """The usage of a reply; thoughts are billed as output."""
+    told = told if isinstance(told, dict) else {}
+    names = ("candidatesTokenCount", "thoughtsTokenCount")
+    try:
+        n_output: Any = sum(told.get(name) or 0 for name in names)
+    except TypeError:
+        n_output = "unreadable"
+    named = {
+        "input": told.get("promptTokenCount"),
+        "output": n_output,
+        "cache_read_input_tokens": told.get("cachedContentTokenCount"),
+    }
+    return replies.read_usage(named, "input", "output")

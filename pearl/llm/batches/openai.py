@@ -1,0 +1,152 @@
+"""OpenAI's Batch API: upload a file of requests, download a file of replies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from pydantic import AfterValidator, AliasPath, BaseModel, Field
+
+from pearl.errors import ModelError
+from pearl.llm import Completion, Request
+from pearl.llm.backends.openai import faults, replies
+from pearl.llm.backends.openai.servers import Body
+from pearl.llm.batches import (
+    MAX_PAGES,
+    MAX_RESULT_BYTES,
+    PAGE,
+    TRANSFER_TIMEOUT_S,
+    Batch,
+    Batches,
+    Row,
+    State,
+    Submission,
+)
+
+_STATES: dict[str, State] = {
+    "completed": "completed", "failed": "failed", "expired": "expired", "cancelled": "cancelled",
+    "validating": "waiting", "in_progress": "waiting", "finalizing": "waiting", "cancelling": "waiting",
+}  # fmt: skip
+_Id = Annotated[str, Field(min_length=1)]
+
+
+class _File(BaseModel):
+    id: _Id
+
+
+class _Problem(BaseModel):
+    code: replies.Text | None = None
+    message: replies.Text | None = None
+    line: int | None = None
+
+
+class _Told(BaseModel):
+    id: _Id
+    status: Annotated[str, AfterValidator(str.lower)]
+    input_file_id: str | None = None
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    n_completed: int | None = Field(None, validation_alias=AliasPath("request_counts", "completed"))
+    n_failed: int | None = Field(None, validation_alias=AliasPath("request_counts", "failed"))
+    first_problem: _Problem | None = Field(None, validation_alias=AliasPath("errors", "data", 0))
+
+
+class _Page(BaseModel):
+    data: list[_Told]
+    has_more: bool = False
+
+
+class VendorBatches(Batches):
+    """The batches of one model at OpenAI, or at a server with its Batch API."""
+
+    max_requests = 50_000
+    max_bytes = 200_000_000
+
+    def _line(self, id: str, request: Request, body: Body) -> Row:
+        return {"custom_id": id, "method": "POST", "url": self.group(request), "body": body}
+
+    def group(self, request: Request) -> str:
+        """The path of the requests: OpenAI takes one per batch."""
+        return f"/v1{'/chat/completions' if request.constraint is None else self._kind.path}"
+
+    async def upload(self, lines: Sequence[bytes]) -> str:
+        """Upload a file of requests; returns the server's id."""
+        wire, data = self._session.connect(), b"\n".join([*lines, b""])
+        sent = wire.upload("/files", "requests.jsonl", data, {"purpose": "batch"})
+        body = await self._call(sent, TRANSFER_TIMEOUT_S)
+        return replies.read_as(_File, body, self._endpoint, "file").id
+
+    async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:
+        """Create a batch from a file, which starts billing."""
+        asked = {
+            "input_file_id": submission.file_id,
+            "endpoint": submission.group,
+            "completion_window": "24h",
+        }
+        body = await self._call(self._session.connect().post("/batches", asked))
+        return self._batch(replies.read_as(_Told, body, self._endpoint, "batch"))
+
+    async def retrieve(self, id: str) -> Batch | None:
+        """The state of a batch; None if the server does not know it."""
+        wire = self._session.connect()
+        body = await self._call(self._known(wire.get(f"/batches/{quote(id, safe='')}")))
+        if body is None:
+            return None
+        return self._batch(replies.read_as(_Told, body, self._endpoint, "batch"))
+
+    async def find(self, submission: Submission) -> Batch | None:
+        """The batch of the file that was uploaded for this submission."""
+        query: dict[str, str | int] = {"limit": PAGE}
+        for _ in range(MAX_PAGES):
+            body = await self._call(self._session.connect().get("/batches", query))
+            page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
+            for told in page.data:
+                if told.input_file_id == submission.file_id:
+                    return self._batch(told)
+            if not page.has_more or not page.data:
+                break
+            query["after"] = page.data[-1].id
+        return None
+
+    async def _download(self, place: str) -> bytes | None:
+        from pearl.llm.backends.openai.wire import at_most  # late: it imports aiohttp
+
+        with at_most(MAX_RESULT_BYTES):
+            path = f"/files/{quote(place, safe='')}/content"
+            return await self._known(self._session.connect().get(path))
+
+    def _batch(self, told: _Told) -> Batch:
+        first = told.first_problem or _Problem()
+        where = f" (line {first.line})" if first.line is not None else ""
+        is_quota = first.code == "insufficient_quota"
+        problem = self._problem(first.message or first.code, where, is_quota=is_quota)
+        return Batch(
+            told.id,
+            told.status,
+            _STATES.get(told.status, "unknown"),
+            (told.n_completed or 0) + (told.n_failed or 0),
+            tuple(id for id in (told.output_file_id, told.error_file_id) if id),
+            problem if told.status == "failed" else None,
+            is_too_much=first.code == "token_limit_exceeded",
+        )
+
+    def _reply(self, row: Row, request: Request | None) -> Completion:
+        error, response = row.get("error"), row.get("response")
+        if isinstance(error, dict) and error.get("code") == "batch_expired":
+            raise self._expired()
+        if isinstance(error, dict) and error.get("code") == "batch_cancelled":
+            raise self._cancelled()
+        if error and not isinstance(response, dict):
+            raise faults.reported(error, self._endpoint)
+        if not isinstance(response, dict):
+            raise ModelError(f"a line from {self.server} has no response", kind="malformed")
+        status, body = response.get("status_code"), response.get("body")
+        if status in (200, "200") and not error:
+            return self._read_body(body, request)
+        said: Any = body or error  # vLLM puts the error where OpenAI has none
+        if isinstance(said, dict):
+            said = said.get("error", said)
+        if not isinstance(status, int) or not 400 <= status < 600:
+            raise ModelError(f"a line from {self.server} has no status", kind="malformed")
+        raise self._refused(status, said, request)
