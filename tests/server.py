@@ -387,7 +387,8 @@ async def _read(reader: asyncio.StreamReader) -> Seen | None:
         for name, _, value in (line.partition(":") for line in head[1:] if line)
     }
     body = await reader.readexactly(int(headers.get("content-length", 0)))
-    is_json = body and not headers.get("content-type", "").startswith("multipart/")
+    others = ("multipart/", "application/jsonl")
+    is_json = body and not headers.get("content-type", "").startswith(others)
     return Seen(method, path, headers, json.loads(body) if is_json else {}, body)
 
 

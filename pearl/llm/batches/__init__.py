@@ -168,6 +168,9 @@ class Batches(ABC):
     async def end(self, batch: Batch) -> None:  # noqa: B027 - most have nothing to clean up
         """Clean up after the results of a batch are stored."""
 
+    async def aclose(self) -> None:  # noqa: B027 - most have no connections of their own
+        """Close its own connections."""
+
     def pause(self, submissions: Sequence[Submission]) -> tuple[str, str]:
         """What waits when a run leaves its batches, and what to do."""
         n = len(submissions)

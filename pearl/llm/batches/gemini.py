@@ -47,7 +47,7 @@ class _Problem(BaseModel):
 class _Told(BaseModel):
     """An operation; `metadata` is the batch."""
 
-    name: Annotated[str, Field(pattern=r"\Abatches/[^/]+\Z")]
+    name: Annotated[str, Field(pattern=r"^batches/[^/]+$")]
     state: str = Field("", validation_alias=AliasPath("metadata", "state"))
     title: str | None = Field(None, validation_alias=AliasPath("metadata", "displayName"))
     n_succeeded: int | None = Field(
@@ -164,6 +164,10 @@ class VendorBatches(Batches):
                 break
             query["pageToken"] = page.next
         return None
+
+    async def aclose(self) -> None:
+        """Close the connections to the vendor's own interface."""
+        await self._own.aclose()
 
     def _told(self, model: type[Any], body: bytes) -> Any:
         # An operation that has failed has an `error`, which `read_as` takes for that of the call.

@@ -283,6 +283,7 @@ class Batched(Wrapper):
         for task in ending:
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
+        await self._batches.aclose()
         for key in list(self._calls):  # those that the server still works on
             self._settle(key, is_sure=False)
 

@@ -12,11 +12,59 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from tests.server import FAULTS, Canned, Seen, Server, completion, error, send
+from pydantic import BaseModel, Field, ValidationError
+
+from tests.server import FAULTS, Canned, Seen, Server, completion, error, response, said, send
 
 Row = dict[str, Any]
+Id = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+
+
+class Strict(BaseModel, extra="forbid"):
+    """A form that refuses unknown fields."""
+
+
+class Chat(Strict):
+    """The fields of Chat Completions that PEARL uses."""
+
+    model: str
+    messages: list[dict[Literal["role", "content"], str]]
+    temperature: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    response_format: Row | None = None
+    structured_outputs: Row | None = None  # of vLLM
+
+
+class Response(Strict):
+    """The fields of Responses that PEARL uses."""
+
+    model: str
+    input: list[dict[Literal["role", "content"], str]]
+    store: Literal[False]
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    text: Row
+
+
+class Line(Strict):
+    """A line of a file of requests."""
+
+    custom_id: Id
+    method: Literal["POST"]
+    url: Literal["/v1/chat/completions", "/v1/responses"]
+    body: Chat | Response
+
+
+class Create(Strict):
+    """The body that creates a batch."""
+
+    input_file_id: str
+    endpoint: Literal["/v1/chat/completions", "/v1/responses"]
+    completion_window: Literal["24h"]
 
 
 @dataclass
@@ -78,6 +126,25 @@ class BatchServer(Server):
         queue = self.faults.setdefault(call, deque())
         queue += [FAULTS[a] if isinstance(a, str) else a for a in answers]
 
+    LIMITS = (50_000, 200_000_000)
+    """Maximum requests and bytes of a batch."""
+
+    ID = "custom_id"
+
+    def checked(self, data: bytes, form: type[BaseModel]) -> list[Row]:
+        """The requests of a file; raises `ValueError` for those that the vendor refuses."""
+        most, most_bytes = self.LIMITS
+        if len(data) > most_bytes:
+            raise ValueError("the file is too large")
+        rows: list[Row] = [json.loads(line) for line in data.splitlines()]
+        if not 0 < len(rows) <= most:
+            raise ValueError(f"{len(rows)} requests")
+        for row in rows:
+            form.model_validate(row)
+        if len({row[self.ID] for row in rows}) < len(rows):
+            raise ValueError("two requests have one id")
+        return rows
+
     async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
         found = re.search(r"/(files|batches)(/[^/?]*)?(/content)?(?:\?|$)", seen.path)
         if found is None:
@@ -125,12 +192,17 @@ class BatchServer(Server):
         return Canned(self.files[id], content_type="application/octet-stream")
 
     def _create(self, body: Row) -> Canned:
-        assert body["endpoint"] == "/v1/chat/completions"
-        assert body["completion_window"] == "24h"
-        file = body["input_file_id"]
-        rows = [json.loads(line) for line in self.files[file].splitlines()]
-        assert all(row["method"] == "POST" and row["url"] == body["endpoint"] for row in rows)
-        assert len({row["custom_id"] for row in rows}) == len(rows)
+        try:
+            asked = Create.model_validate(body)
+            file = asked.input_file_id
+            rows = self.checked(self.files[file], Line)
+            if any(row["url"] != asked.endpoint for row in rows):
+                raise ValueError("a request of another path")
+        except (ValidationError, ValueError) as wrong:
+            return Canned(error(str(wrong)), 400)
+        return Canned(self._described(self._new_job(file, rows)))
+
+    def _new_job(self, file: str, rows: list[Row]) -> Job:
         job = Job(f"batch_{len(self.jobs)}", file, rows, "completed")
         if self.ends:
             job.end, _, code = self.ends.popleft().partition(":")
@@ -142,7 +214,7 @@ class BatchServer(Server):
                 "message": "Enqueued token limit reached",
             }
         self.jobs.append(job)
-        return Canned(self._described(job))
+        return job
 
     def _look(self, id: str) -> Canned:
         job = next((job for job in self.jobs if job.id == id), None)
@@ -158,7 +230,7 @@ class BatchServer(Server):
         return {
             "id": job.id,
             "object": "batch",
-            "endpoint": "/v1/chat/completions",
+            "endpoint": job.rows[0]["url"],
             "input_file_id": job.file,
             "completion_window": "24h",
             "created_at": 0,
@@ -193,12 +265,25 @@ class BatchServer(Server):
     def _row(self, row: Row) -> Row:
         made = self.line(row)
         if made is None:
-            last = row["body"]["messages"][-1]
-            content, _, mark = last["content"].partition("\n\nBegin your reply with this line: ")
-            messages = [*row["body"]["messages"][:-1], {**last, "content": content}]
-            seen = Seen("POST", row["url"], {}, {**row["body"], "messages": messages})
-            made = answered(completion(f"{mark}\n{self._reply(seen)}"))
+            body = row["body"]
+            text = self.replied(body.get("messages") or body["input"])
+            if row["url"] == "/v1/responses":
+                made = answered(response(said({"type": "output_text", "text": text})))
+            else:
+                made = answered(completion(text))
         return {"id": "batch_req_1", "custom_id": row["custom_id"], "error": None, **made}
+
+
+    def replied(self, messages: list[Row]) -> str:
+        """The reply to a request by the rules, with the mark that it asks for."""
+        last = messages[-1]
+        content, _, mark = last["content"].partition("\n\nBegin your reply with this line: ")
+        asked, _, field = content.partition('\n\nThe field "pearl_ref" of your reply is ')
+        seen = Seen("POST", "", {}, {"messages": [*messages[:-1], {**last, "content": asked}]})
+        reply = self._reply(seen)
+        if field and reply.startswith("{"):
+            return f'{{"pearl_ref": {field.rstrip(".")}, {reply[1:]}'
+        return f"{mark}\n{reply}" if mark else reply
 
 
 def answered(body: Any, status: int = 200) -> Row:

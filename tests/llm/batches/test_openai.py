@@ -13,7 +13,7 @@ from pearl.errors import ModelError
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
-from pearl.llm.backends.openai.batches import Batch, Batches
+from pearl.llm.batches import Batch, Batches, Submission
 from tests.llm.backends import asking
 from tests.llm.batches.openai_server import BatchServer, answered, serving_batches
 from tests.server import completion, error
@@ -38,11 +38,15 @@ def using(
     return asking.used(model, lambda model: work(model.batches()))
 
 
+def submission(file_id: str) -> Submission:
+    return Submission(file_id=file_id, group="/v1/chat/completions", keys=frozenset())
+
+
 async def carried_out(
     batches: Batches, *keys: bytes, asked: Mapping[bytes, Request] = {}
 ) -> dict[bytes, Completion | ModelError]:
-    file = await batches.upload(b"".join(batches.line(key, REQUEST) for key in keys))
-    batch = await batches.create(file)
+    lines = [batches.line(key, batches.marked(key, REQUEST)) for key in keys]
+    batch = await batches.create(submission(await batches.upload(lines)), lines)
     while not batch.is_over:
         batch = await batches.retrieve(batch.id) or batch
     return await batches.results(batch, asked) or {}
@@ -115,12 +119,12 @@ def test_refused_line_that_quotes_its_request_keeps_the_temperature(server: Batc
 
 
 CALLS: dict[str, Callable[[Batches], Awaitable[Any]]] = {
-    "POST /files": lambda batches: batches.upload(b"{}\n"),
-    "POST /batches": lambda batches: batches.create("file-0"),
+    "POST /files": lambda batches: batches.upload([b"{}"]),
+    "POST /batches": lambda batches: batches.create(submission("file-0"), []),
     "GET /batches/": lambda batches: batches.retrieve("batch_0"),
-    "GET /batches": lambda batches: batches.find("file-0"),
+    "GET /batches": lambda batches: batches.find(submission("file-0")),
     "GET /files/": lambda batches: batches.results(
-        Batch(id="batch_0", status="completed", output_file_id="file-0"), {}
+        Batch("batch_0", "completed", "completed", places=("file-0",)), {}
     ),
 }
 UNREADABLE = ("half JSON", "page as JSON", "null", "list", "number", "deep", "no body", "error")
@@ -178,9 +182,10 @@ def test_an_unknown_batch_is_none(server: BatchServer) -> None:
 
 def test_a_batch_is_found_by_its_file(server: BatchServer) -> None:
     async def work(batches: Batches) -> list[str | None]:
-        files = [await batches.upload(batches.line(bytes([i] * 32), REQUEST)) for i in range(3)]
-        made = [await batches.create(file) for file in files]
-        found = [await batches.find(file) for file in files]
+        rows = [[batches.line(bytes([i] * 32), REQUEST)] for i in range(3)]
+        sent = [submission(await batches.upload(lines)) for lines in rows]
+        made = [await batches.create(each, []) for each in sent]
+        found = [await batches.find(each) for each in sent]
         assert [batch.id for batch in made] == [batch.id for batch in found if batch]
         return [batch and batch.id for batch in found]
 

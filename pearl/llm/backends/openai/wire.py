@@ -140,7 +140,11 @@ class Wire:
         with suppress(ValueError):
             url = own.join(URL(told.get("x-goog-upload-url", "")))
             if url != own and url.origin() == own.origin():
-                whole = {"x-goog-upload-command": "upload, finalize", "x-goog-upload-offset": "0"}
+                whole = {
+                    "content-type": kind,
+                    "x-goog-upload-command": "upload, finalize",
+                    "x-goog-upload-offset": "0",
+                }
                 query = dict(url.query)
                 async with self._sent("POST", url.path, data, query, headers=whole) as pieces:
                     return b"".join([piece async for piece in pieces])

@@ -1,0 +1,330 @@
+"""Loopback servers with the Batch APIs of Anthropic and of Google, which refuse what these refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError
+
+from tests.llm.batches.openai_server import BatchServer, Id, Job, Row, Strict
+from tests.server import FAULTS, Canned, Seen, error, send
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Message(Strict):
+    """The fields of a message to Claude."""
+
+    role: Literal["user", "assistant"]
+    content: Text
+
+
+class Messages(Strict):
+    """The fields of the Messages API that PEARL uses."""
+
+    model: str
+    messages: list[Message]
+    max_tokens: Annotated[int, Field(gt=0)]
+    system: str | None = None
+    temperature: float | None = None
+    output_config: Row | None = None
+
+
+class AnthropicRequest(Strict):
+    """One request of a batch."""
+
+    custom_id: Id
+    params: Messages
+
+
+class AnthropicCreate(Strict):
+    """The body that creates a batch."""
+
+    requests: list[AnthropicRequest]
+
+
+class AnthropicServer(BatchServer):
+    """Anthropic's Message Batches."""
+
+    LIMITS = (100_000, 256_000_000)
+    WORDS = ("completed", "expired", "cancelled")
+
+    async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
+        match = re.search(r"/v1/messages/batches(?:/([^/?]+))?(/results)?(?:\?|$)", seen.path)
+        if match is None:
+            await super()._answer(seen, writer)
+            return
+        assert seen.headers["anthropic-version"] == "2023-06-01"
+        id, results = match.groups()
+        call = f"{seen.method} /batches{'/' if id else ''}{'results' if results else ''}"
+        if queue := self.faults.get(call):
+            await send(queue.popleft(), writer)
+            return
+        match call:
+            case "POST /batches":
+                answer = self._create(seen.data)
+                if self.drops_answers:
+                    self.drops_answers -= 1
+                    answer = FAULTS["reset"]
+            case "GET /batches":
+                told = [self._described(job) for job in reversed(self.jobs)]
+                answer = Canned({"data": told, "has_more": False, "first_id": None, "last_id": None})
+            case "GET /batches/":
+                answer = self._look(id)
+            case "GET /batches/results":
+                job = next(job for job in self.jobs if job.id == id)
+                answer = Canned(self.files[job.files["output"]], content_type="application/binary")
+            case _:
+                answer = FAULTS["404"]
+        await send(answer, writer)
+
+    def _create(self, data: Any) -> Canned:
+        try:
+            asked = json.loads(data)
+            AnthropicCreate.model_validate(asked)
+            lines = b"\n".join(json.dumps(row).encode() for row in asked["requests"])
+            rows = self.checked(lines, AnthropicRequest)
+        except (ValidationError, ValueError) as wrong:
+            return Canned(error(str(wrong), type="invalid_request_error"), 400)
+        return Canned(self._described(self._new_job("", rows)))
+
+    def _described(self, job: Job) -> Row:
+        is_over = job.n_looks >= self.n_looks
+        if is_over and not job.files:
+            self._finish(job)
+        n = len(job.rows)
+        done = {"succeeded": n if is_over else 0, "processing": 0 if is_over else n}
+        return {
+            "id": job.id,
+            "type": "message_batch",
+            "processing_status": "ended" if is_over else "in_progress",
+            "request_counts": {"errored": 0, "canceled": 0, "expired": 0, **done},
+            "created_at": "2099-01-01T00:00:00Z",
+            "expires_at": "2099-01-02T00:00:00Z",
+            "ended_at": None,
+            "cancel_initiated_at": None,
+            "archived_at": None,
+            "results_url": f"https://elsewhere.invalid/{job.id}" if is_over else None,
+        }
+
+    def _finish(self, job: Job) -> None:
+        n = len(job.rows) if job.end == "completed" else self.n_served
+        left = {"type": "canceled" if job.end == "cancelled" else "expired"}
+        rows = [self._row(row) for row in job.rows[:n]]
+        rows += [{"custom_id": row["custom_id"], "result": left} for row in job.rows[n:]]
+        job.files["output"] = self._file(_lines(self.edit(rows)))
+
+    def _row(self, row: Row) -> Row:
+        params = row["params"]
+        made = self.line(row)
+        if made is None:
+            text = self.replied(params["messages"])
+            usage = {
+                "input_tokens": 90, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 10,
+                "output_tokens": 7,
+            }  # fmt: skip
+            content = [{"type": "text", "text": text, "citations": None}]
+            message = {
+                "id": "msg_1", "type": "message", "role": "assistant", "model": "claude",
+                "content": content, "stop_reason": "end_turn", "stop_sequence": None, "usage": usage,
+            }  # fmt: skip
+            made = {"type": "succeeded", "message": message}
+        return {"custom_id": row["custom_id"], "result": made}
+
+
+class Part(Strict):
+    """A part of a content."""
+
+    text: Text
+
+
+class Content(Strict):
+    """A message to Gemini."""
+
+    parts: list[Part]
+    role: Literal["user", "model"] | None = None
+
+
+class Config(Strict):
+    """The fields of a generation config that PEARL uses."""
+
+    temperature: float | None = None
+    seed: int | None = None
+    maxOutputTokens: int | None = None  # noqa: N815
+    responseMimeType: Literal["application/json"] | None = None  # noqa: N815
+    responseJsonSchema: Row | None = None  # noqa: N815
+
+
+class Generate(Strict):
+    """A request for content."""
+
+    contents: list[Content]
+    generationConfig: Config  # noqa: N815
+    systemInstruction: Content | None = None  # noqa: N815
+
+
+class GeminiRequest(Strict):
+    """A line of a file of requests."""
+
+    key: Id
+    request: Generate
+
+
+class GeminiFileInfo(Strict):
+    """What an upload tells first."""
+
+    displayName: str  # noqa: N815
+    mimeType: Literal["application/jsonl"]  # noqa: N815
+    sizeBytes: int  # noqa: N815
+
+
+class GeminiServer(BatchServer):
+    """Google's Batch API for Gemini."""
+
+    LIMITS = (10**9, 2_000_000_000)
+    ID = "key"
+
+    async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
+        path, _, query = seen.path.partition("?")
+        if path.startswith("/v1beta/openai"):
+            await super()._answer(seen, writer)
+            return
+        assert seen.headers["x-goog-api-key"] == "none-1"
+        job = re.fullmatch(r"/v1beta/(batches(?:/[^/?:]+)?)", path)
+        call = f"{seen.method} /batches{'/' if job and '/' in job[1] else ''}" if job else ""
+        if path.endswith(":batchGenerateContent"):
+            call = "POST /batches"
+        if queue := self.faults.get(call):
+            await send(queue.popleft(), writer)
+            return
+        if path == "/upload/v1beta/files":
+            await send(self._upload_step(seen, query), writer)
+        elif call == "POST /batches":
+            answer = self._create(seen.body)
+            if self.drops_answers:
+                self.drops_answers -= 1
+                answer = FAULTS["reset"]
+            await send(answer, writer)
+        elif call == "GET /batches/" and job:
+            await send(self._look(job[1]), writer)
+        elif call == "GET /batches":
+            told = [self._described(job) for job in reversed(self.jobs)]
+            await send(Canned({"operations": told} if told else {}), writer)
+        elif (match := re.fullmatch(r"/v1beta/(files/[\w-]+):download", path)) and query == "alt=media":
+            await send(Canned(self.files[match[1]], content_type="text/plain"), writer)
+        else:
+            await send(FAULTS["404"], writer)
+
+    def _upload_step(self, seen: Seen, query: str) -> Canned:
+        head = {name.removeprefix("x-goog-upload-"): text for name, text in seen.headers.items()}
+        if head["command"] == "start":
+            assert head["protocol"] == "resumable"
+            assert head["header-content-type"] == "application/jsonl"
+            info = GeminiFileInfo.model_validate(seen.body["file"])
+            assert str(info.sizeBytes) == head["header-content-length"]
+            address = f"{self.url.removesuffix('/v1')}/upload/v1beta/files?upload_id=u1"
+            return Canned({}, 200, {"x-goog-upload-url": address})
+        assert (head["command"], head["offset"], query) == ("upload, finalize", "0", "upload_id=u1")
+        return Canned({"file": {"name": self._file(seen.data), "state": "ACTIVE"}})
+
+    def _file(self, data: bytes) -> str:
+        return self._named(f"files/f{len(self.files)}", data)
+
+    def _named(self, id: str, data: bytes) -> str:
+        self.files[id] = data
+        return id
+
+    def _create(self, body: Row) -> Canned:
+        try:
+            assert body.keys() == {"batch"}
+            assert body["batch"].keys() == {"displayName", "inputConfig"}
+            (file,) = body["batch"]["inputConfig"].values()
+            rows = self.checked(self.files[file], GeminiRequest)
+        except (ValidationError, ValueError, AssertionError) as wrong:
+            return Canned(error(str(wrong), status="INVALID_ARGUMENT", code=400), 400)
+        job = self._new_job(body["batch"]["displayName"], rows)
+        job.id = f"batches/{job.id}"
+        return Canned(self._described(job))
+
+    def _described(self, job: Job) -> Row:
+        is_over = job.n_looks >= self.n_looks
+        if is_over and not job.files:
+            self._finish(job)
+        state = {"completed": "SUCCEEDED"}.get(job.end, job.end.upper()) if is_over else "RUNNING"
+        output = {"responsesFile": job.files["output"]} if job.files else None
+        told: Row = {
+            "name": job.id,
+            "metadata": {
+                "displayName": job.file,
+                "state": f"BATCH_STATE_{state}",
+                "batchStats": {
+                    "requestCount": str(len(job.rows)),
+                    **({"successfulRequestCount": str(len(job.rows))} if job.files else {}),
+                },
+                **({"output": output} if output else {}),
+            },
+        }
+        if is_over:
+            told["done"] = True
+            if job.end == "failed":
+                problem = job.problem or {}
+                told["error"] = {"code": 3, "message": problem.get("message")}
+        return told
+
+    def _finish(self, job: Job) -> None:
+        if job.end == "failed":
+            return
+        n = len(job.rows) if job.end == "completed" else self.n_served
+        rows = [self._row(row) for row in job.rows[:n]]
+        job.files["output"] = self._file(_lines(self.edit(rows)))
+
+    def _row(self, row: Row) -> Row:
+        made = self.line(row)
+        if made is None:
+            asked = row["request"]
+            messages = [
+                {"role": each["role"], "content": each["parts"][0]["text"]}
+                for each in asked["contents"]
+            ]
+            usage = {
+                "promptTokenCount": 100, "cachedContentTokenCount": 10, "candidatesTokenCount": 4,
+                "thoughtsTokenCount": 3, "totalTokenCount": 107,
+            }  # fmt: skip
+            content = {
+                "parts": [{"text": "Hm.", "thought": True}, {"text": self.replied(messages)}],
+                "role": "model",
+            }
+            made = {
+                "response": {
+                    "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
+                    "usageMetadata": usage,
+                    "modelVersion": "gemini",
+                }
+            }
+        return {"key": row["key"], **made}
+
+
+def _lines(rows: list[Any]) -> bytes:
+    return b"".join(
+        row if isinstance(row, bytes) else json.dumps(row).encode() + b"\n" for row in rows
+    )
+
+
+VENDORS: dict[str, type[BatchServer]] = {
+    "openai": BatchServer,
+    "anthropic": AnthropicServer,
+    "gemini": GeminiServer,
+}
+
+
+def settings_of(vendor: str, server: BatchServer) -> tuple[str, str]:
+    """The model and the address for a server."""
+    address = server.url.removesuffix("/v1")
+    urls = {"openai": server.url, "anthropic": server.url, "gemini": f"{address}/v1beta/openai"}
+    return f"{vendor}:test-model", urls[vendor]
+
+
+__all__ = ["VENDORS", "AnthropicServer", "BaseModel", "GeminiServer", "settings_of"]
