@@ -28,7 +28,8 @@ _OTHERS = {
     ),
     "Run": (
         "methods", "seeds", "scorer", "by_document", "rotate", "seed_library", "rounds", "retries", "compare",
-        "again", "shard_size", "continued", "fresh", "store", "private", "executor", "shard",
+        "again", "shard_size", "continued", "fresh", "store", "private", "executor", "batch_folder",
+        "batch_threshold", "shard",
     ),
     "Search": (
         "k", "method", "filters", "history", "also", "unit", "size", "overlap", "at", "update", "preset", "thesaurus",

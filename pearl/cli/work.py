@@ -107,6 +107,8 @@ def new_session(
         price=options.get("price"),
         prices=read_prices(options.get("prices")),
         executor=options.get("executor", "local"),
+        batch_folder=options.get("batch_folder"),
+        batch_threshold=options.get("batch_threshold"),
         shard=options.get("shard"),
         max_errors=options.get("max_errors"),
         telemetry=opened_telemetry(options),
@@ -698,7 +700,10 @@ def _notes(found: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
         yield f"Price: {found.price} (US dollars per million tokens); the lower bounds assume cache hits."
     for model, price in found.prices.items():
         yield f"Price of {model}: {price or f'unknown; {table_help(model)}'}"
-    if found.time_s is None:
+    if found.rounds is not None:
+        probe = ", the first of them a trial of 100 requests" if found.has_probe else ""
+        yield f"Rounds of batches: {_shown(found.rounds, _count)}{probe}; each takes up to 24 hours."
+    elif found.time_s is None:
         yield "Time: unknown; --seconds-per-call SECONDS gives an estimate."
     else:
         yield f"Time: {_shown(found.time_s, _seconds)}, if each call takes as long and none waits."

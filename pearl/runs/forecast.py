@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 from pearl.documents.digest import digest
@@ -23,6 +23,7 @@ from pearl.interpreter.bounds import NONE, Range, StepCosts
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import DecomposeTask, PlanTask, Usage
+from pearl.llm.batches import Batches
 from pearl.llm.client import Role
 from pearl.llm.prices import Price
 from pearl.llm.reply_limits import reply_limit
@@ -30,7 +31,8 @@ from pearl.pipeline import Pearl
 from pearl.planner.candidates import N_RATINGS
 from pearl.planner.routing import MAX_REPAIRS, decompose_messages, is_routable
 from pearl.planner.writer import first_messages, one_line
-from pearl.runs.executors import Task, Unit
+from pearl.runs.executors import Offered, Task, Unit
+from pearl.runs.executors.batch import THRESHOLD, WINDOW
 
 BLOCK = 128
 """Block size of servers' prefix caches in tokens."""
@@ -40,6 +42,8 @@ MAX_REMEMBERED = 50_000
 
 MAX_STEPS_SHOWN = 1_000
 """Maximum rows of the forecast; further steps are added up in one row."""
+
+DAY_S = 86_400.0
 
 PLANNING = "(plans)"
 CHOOSING = "(choice of plans)"
@@ -61,12 +65,14 @@ class StepForecast:
     cached_tokens: int = 0
     longest: float = 0.0
     """No prompt has more tokens."""
-    least_share: float = 1.0
-    """The least share of the price that is billed."""
     may_write: bool = True
     """Whether the server may write what no request marks."""
     marked_tokens: float = 0.0
     """Maximum tokens that requests mark."""
+    share: float = 1.0
+    """The share of the price that batches cost."""
+    direct_usd: float = 0.0
+    """What calls that are sent directly may cost more."""
 
     def add(self, costs: StepCosts | StepForecast, cached: int, n: int = 1) -> None:
         """Add `n` more runs of the step."""
@@ -103,7 +109,8 @@ class StepForecast:
         most: float | None = None
         if read.most is not None and said.most is not None:
             most = max(readings(ceil(read.most), ceil(said.most)))
-        return Range(least * self.least_share, most)
+            most = min(most, most * self.share + self.direct_usd)
+        return Range(least * self.share, most)
 
     def to_dict(self, usd: Range | None) -> dict[str, Any]:
         """As JSON data; null is unknown."""
@@ -137,6 +144,10 @@ class Forecast:
     n_known: int = 0
     prices: Mapping[str, Price | None] = field(default_factory=dict)
     """Of further models, by name."""
+    rounds: Range | None = None
+    """Rounds of batches; None without batches."""
+    has_probe: bool = False
+    """Whether a first round tries some of the requests."""
 
     @property
     def cost_usd(self) -> Range | None:
@@ -169,6 +180,7 @@ class Forecast:
                 {"prices": {n: p and str(p) for n, p in self.prices.items()}} if self.prices else {}
             ),
             "n_known": self.n_known,
+            **({} if self.rounds is None else {"rounds": self.rounds.to_dict()}),
         }
 
 
@@ -191,10 +203,10 @@ class Forecaster:
 
     def __init__(
         self, pearl: Pearl, *, price: Price | None = None, seconds_per_call: float | None = None,
-        is_batched: bool = False, prices: Mapping[str, Price | None] | None = None,
+        batches: Offered | None = None, prices: Mapping[str, Price | None] | None = None,
     ) -> None:  # fmt: skip
+        self._batches = batches
         self._prices = prices or {}
-        self._least_share = (is_batched and price is not None and price.batch) or 1.0
         self._pearl = pearl
         self._price = price
         self._call_s = seconds_per_call
@@ -204,6 +216,7 @@ class Forecaster:
         self._problems: list[str] = []
         self._paths = Range(0, 0)
         self._longest = 0
+        self._deepest: float | None = 0.0
         self._lock = threading.Lock()
         self._graph = lru_cache(maxsize=256)(self._read)
 
@@ -216,8 +229,7 @@ class Forecaster:
         with self._lock:
             self._n_tasks += 1
             self._named(name, None).add(costs, 0)
-            self._paths += costs.depth
-            self._longest = max(self._longest, int(costs.depth.least))
+            self._add_path(costs.depth)
 
     def _add(self, task: Task, document: Document | None) -> None:
         with self._lock:
@@ -253,6 +265,9 @@ class Forecaster:
                 total.calls = Range(total.calls.least, None)
                 total.input_tokens = Range(total.input_tokens.least, None)
                 total.output_tokens = Range(total.output_tokens.least, None)
+            rounds, has_probe = self._rounds(total)
+            if rounds is not None:
+                total.direct_usd = self._direct_usd(total, rounds)
             return Forecast(
                 steps=steps,
                 total=total,
@@ -260,7 +275,9 @@ class Forecaster:
                 n_unplanned=self._n_unplanned,
                 problems=tuple(self._problems),
                 n_problems=self._n_problems,
-                time_s=self._time_s(total),
+                time_s=self._time_s(total) if rounds is None else self._batch_time_s(rounds),
+                rounds=rounds,
+                has_probe=has_probe,
                 reply_tokens=limits.reply_tokens,
                 counter=limits.counter.method,
                 model=self._pearl.client.name,
@@ -295,9 +312,14 @@ class Forecaster:
                 named.marked_tokens += costs.input_tokens.upper if is_again else 0
             if walk.escalated.calls.most != 0:
                 self._named(f"{name}, undecided", "escalate").add(walk.escalated, 0)
-        path = walk.path
+        self._add_path(walk.path)
+
+    def _add_path(self, path: Range) -> None:
+        """Add the longest chain of calls of a task."""
         self._paths += path
         self._longest = max(self._longest, int(path.least))
+        is_known = path.most is not None and self._deepest is not None
+        self._deepest = max(self._deepest or 0.0, path.most or 0.0) if is_known else None
 
     def _cached(self, prefix: str, document: str) -> int:
         """Cached tokens of a prefix in whole blocks; marks the prefix as cached."""
@@ -321,8 +343,11 @@ class Forecaster:
     ) -> StepForecast:
         client = self._pearl.clients[role] if role else self._pearl.client
         caching = getattr(client.model, "caching", None)
+        share = (self._batches is not None and price is not None and price.batch) or 1.0
+        # Which of several models is asked directly is not known.
+        direct_usd = inf if self._batches is not None and self._prices else 0.0
         return StepForecast(
-            name, model, price, least_share=self._least_share, may_write=caching is None
+            name, model, price, share=share, may_write=caching is None, direct_usd=direct_usd
         )
 
     def _named(self, name: str, role: Role | None) -> StepForecast:
@@ -389,6 +414,42 @@ class Forecaster:
         said = most * reply_limit(task, limits.window, limits.max_output_tokens)
         costs = StepCosts(Range(1, most), Range(first, None), Range(1, said), Range(1, most))
         self._named(ROUTING, "planner").add(costs, 0)
+
+    def _rounds(self, total: StepForecast) -> tuple[Range | None, bool]:
+        """Rounds of batches, one for each level of the plans, and whether a trial comes first."""
+        if self._batches is None:
+            return None, False
+        most = None if self._n_unplanned else self._deepest
+        n_probe = 0 if "batch_folder" in self._batches else Batches.n_probe
+        n_most = total.calls.most
+        has_probe = 0 < n_probe < (inf if n_most is None else n_most)
+        if most is not None:
+            most = most * ceil(max(1, self._n_tasks) / WINDOW) + has_probe
+        least = self._longest + (0 < n_probe < total.calls.least / max(1, self._longest))
+        return Range(min(least, inf if most is None else most), most), has_probe
+
+    def _direct_usd(self, total: StepForecast, rounds: Range) -> float:
+        """What calls of small rounds, and those that no batch takes, cost more than in batches."""
+        assert self._batches is not None
+        client = self._pearl.client
+        is_rated = self._pearl.draws.n > 1 and client.constrains.likelihoods
+        if self._price is None or client.settings.constrain == "grammar" or is_rated:
+            return inf
+        n = (
+            0
+            if "batch_folder" in self._batches
+            else self._batches.get("batch_threshold", THRESHOLD)
+        )
+        if rounds.most is None or not n:
+            return inf if n else 0.0
+        worst = self._price.worst_usd(ceil(total.longest), self._pearl.limits.reply_tokens)
+        return (n - 1) * rounds.most * worst * (1 - total.share)
+
+    def _batch_time_s(self, rounds: Range) -> Range | None:
+        """Every vendor answers a batch within a day; nothing is known of the user's own program."""
+        if self._batches is None or "batch_folder" in self._batches:
+            return None
+        return Range(0, None if rounds.most is None else rounds.most * DAY_S)
 
     def _time_s(self, total: StepForecast) -> Range | None:
         """Lower bound of the time: the longest chain, or all calls at this concurrency."""

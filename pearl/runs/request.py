@@ -85,6 +85,8 @@ class RunRequest(Frozen, Settings):
     prices: Text | None = None
     seconds_per_call: PositiveFloat | None = None
     executor: ExecutorName
+    batch_folder: Text | None = None
+    batch_threshold: NonNegativeInt | None = None
     max_errors: NonNegativeInt | None = None
     shard: Text | None = None
 

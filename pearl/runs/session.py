@@ -284,6 +284,9 @@ class Session:
             None for `prices`.
         prices: Table of prices of all models; None for the shipped one.
         executor: Where tasks run: `local`, `ray`, `batch`.
+        batch_folder: For `batch`: folder for files of requests and results in place of a Batch API.
+        batch_threshold: For `batch`: rounds of fewer requests are sent directly, at the full price;
+            None for 20.
         shard: Only a part of the tasks, as `1/8`.
         max_errors: No task starts after more than this many failures; None for no limit.
         telemetry: Creates spans of the tasks; None for no telemetry.
@@ -324,6 +327,8 @@ class Session:
         price: str | Price | Prices | None = None,
         prices: Prices | None = None,
         executor: str = DEFAULT,
+        batch_folder: str | Path | None = None,
+        batch_threshold: int | None = None,
         shard: Shard | str | None = None,
         max_errors: int | None = None,
         telemetry: Telemetry | None = None,
@@ -359,6 +364,14 @@ class Session:
         }
         self._executor = executor
         self._plugin = load_executor(executor)
+        self._batches: Offered = {}
+        if batch_folder is not None:
+            self._batches["batch_folder"] = Path(batch_folder)
+        if batch_threshold is not None:
+            self._batches["batch_threshold"] = batch_threshold
+        if self._batches and executor != "batch":
+            name = next(iter(self._batches)).replace("_", "-")
+            raise UsageError(f"--{name} needs --executor batch", help="or leave it out")
         self._shard = parse_shard(shard) if isinstance(shard, str) else shard
         self._max_errors = max_errors
         self.telemetry = telemetry
@@ -401,7 +414,7 @@ class Session:
         tasks = self._repeatable(tasks, asked)
         forecaster = Forecaster(
             self._pearl, price=self.price, prices=self._prices, seconds_per_call=seconds_per_call,
-            is_batched=self._executor == "batch",
+            batches=self._batches if self._executor == "batch" else None,
         )  # fmt: skip
         known: list[bytes] = []
         with ExitStack() as stack:
@@ -634,6 +647,7 @@ class Session:
 
                 self._begun = Forecaster(self._pearl, price=self.price, prices=self._prices)
         offered: Offered = {
+            **self._batches,
             "on_progress": lambda progress: watcher.on_notice(str(progress)),
             "on_trouble": lambda error, wait_s: watcher.on_notice(
                 f"{error.message}; retrying for at most {wait_s / 60:.0f} minutes"

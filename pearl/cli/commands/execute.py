@@ -24,6 +24,7 @@ from pearl.cli.help import Command
 from pearl.cli.options import (
     AT_LEAST_1,
     PATH,
+    batch_options,
     boxes_option,
     budget_options,
     context_lines_option,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     more="more tasks",
     work="the tasks",
 )
+@batch_options
 @trace_option
 @force_option
 @json_options

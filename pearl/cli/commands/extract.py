@@ -16,6 +16,7 @@ from pearl.cli.files import is_file
 from pearl.cli.help import Command
 from pearl.cli.options import (
     PATH,
+    batch_options,
     boxes_option,
     budget_options,
     executor_options,
@@ -70,6 +71,7 @@ FORMS = ("csv", "xlsx", "parquet", "jsonl", "html")
     more="more documents",
     work="the documents",
 )
+@batch_options
 @trace_option
 @force_option
 @json_options

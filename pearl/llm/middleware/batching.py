@@ -660,7 +660,7 @@ class Batched(Wrapper):
                 help=f"ask its support for them; to submit and pay for the requests again, {again}",
             )
         # The form of a constrained reply is known to its request only.
-        unread = record.constrained - asked.keys()
+        unread = frozenset(record.constrained - asked.keys())
         if self._replies is not None:
             keeping = [
                 self._replies.keep(key, result)

@@ -299,6 +299,8 @@ class Offered(TypedDict, total=False):
         on_begun: Callback, maybe in a thread, for every started unit, with its document if it has one.
         on_progress: Callback for the progress of the work; `str` of its argument is one line.
         on_trouble: Callback for an error of a server, with the seconds during which it is retried.
+        batch_folder: Folder for files of requests in place of a Batch API.
+        batch_threshold: Rounds of fewer requests are sent directly.
     """
 
     replies: Replies
@@ -306,6 +308,8 @@ class Offered(TypedDict, total=False):
     on_begun: OnBegun
     on_progress: Callable[[object], None]
     on_trouble: Callable[[ModelError, float], None]
+    batch_folder: Path
+    batch_threshold: int
 
 
 def load_executor(name: str) -> Executor:

@@ -273,7 +273,6 @@ class BatchServer(Server):
                 made = answered(completion(text))
         return {"id": "batch_req_1", "custom_id": row["custom_id"], "error": None, **made}
 
-
     def replied(self, messages: list[Row]) -> str:
         """The reply to a request by the rules, with the mark that it asks for."""
         last = messages[-1]

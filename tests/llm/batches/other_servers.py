@@ -71,7 +71,9 @@ class AnthropicServer(BatchServer):
                     answer = FAULTS["reset"]
             case "GET /batches":
                 told = [self._described(job) for job in reversed(self.jobs)]
-                answer = Canned({"data": told, "has_more": False, "first_id": None, "last_id": None})
+                answer = Canned(
+                    {"data": told, "has_more": False, "first_id": None, "last_id": None}
+                )
             case "GET /batches/":
                 answer = self._look(id)
             case "GET /batches/results":
@@ -213,7 +215,9 @@ class GeminiServer(BatchServer):
         elif call == "GET /batches":
             told = [self._described(job) for job in reversed(self.jobs)]
             await send(Canned({"operations": told} if told else {}), writer)
-        elif (match := re.fullmatch(r"/v1beta/(files/[\w-]+):download", path)) and query == "alt=media":
+        elif (
+            match := re.fullmatch(r"/v1beta/(files/[\w-]+):download", path)
+        ) and query == "alt=media":
             await send(Canned(self.files[match[1]], content_type="text/plain"), writer)
         else:
             await send(FAULTS["404"], writer)

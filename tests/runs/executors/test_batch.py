@@ -47,7 +47,10 @@ def outcomes(
 ) -> list[Outcome[Task]]:
     async def main() -> list[Outcome[Task]]:
         async with pearl_of(server, strict=strict) as pearl:
-            return [o async for o in run(pearl, tasks, **{"pace": PACE, "batch_threshold": 0, **options})]
+            return [
+                o
+                async for o in run(pearl, tasks, **{"pace": PACE, "batch_threshold": 0, **options})
+            ]
 
     return asyncio.run(main())
 
