@@ -577,7 +577,7 @@ class Session:
             if self.telemetry is not None:
                 spans = self.telemetry.run(summary.id)
                 # Other executors report events after a task, or collect calls.
-                listener = spans.listening(listener) if self._plugin.KEEPS_LIMITS else listener
+                listener = spans.listening(listener) if self._executor == DEFAULT else listener
                 stack.callback(spans.close)
             options: dict[str, Any] = {"listener": listener, "is_stopping": is_stopping}
             numbered = self._numbered(tasks)

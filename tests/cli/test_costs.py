@@ -188,7 +188,7 @@ def test_writes_to_the_cache_are_billed_and_kept(pearl: Terminal, openai_server:
     assert json.loads(Path("out.jsonl").read_text())["usage"]["written_tokens"] == 60
     args += ["--fresh", "--dry-run", "--json", "--executor"]
     now, later = (json.loads(pearl(*args, way))["total"]["cost_usd"] for way in ("local", "batch"))
-    assert later == {"least": now["least"] / 2, "most": now["most"]}
+    assert later == {"least": now["least"] / 2, "most": now["most"]}, "small rounds go directly"
 
 
 def test_the_line_of_the_refusal_is_the_one_to_add(pearl: Terminal, openai_server: Server) -> None:
@@ -241,14 +241,14 @@ def test_a_price_leaves_the_tasks_of_a_document_together(
     assert "predicted 8" in pearl.talk
 
 
-def test_a_price_is_no_obstacle_to_batches_and_a_limit_is(pearl: Terminal) -> None:
+def test_neither_a_price_nor_a_limit_is_an_obstacle_to_batches(pearl: Terminal) -> None:
     args = ["execute", "why.plan", "story.txt", "--out", "out.jsonl", "--store", "kept"]
     args += ["--executor", "batch", "--model", "extractive", "--price", "input=2,output=8"]
     pearl(*args, code=2)
     assert "'extractive' has no Batch API" in pearl.talk
     assert "predicted" not in pearl.talk
     pearl(*args, "--max-calls", "3", code=2)
-    assert "does not enforce limits; local does" in pearl.talk
+    assert "'extractive' has no Batch API" in pearl.talk
 
 
 def test_what_a_server_refused_for_its_rate_is_told_once(

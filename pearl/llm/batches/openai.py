@@ -137,16 +137,18 @@ class VendorBatches(Batches):
             raise self._expired()
         if isinstance(error, dict) and error.get("code") == "batch_cancelled":
             raise self._cancelled()
-        if error and not isinstance(response, dict):
+        status: Any = response.get("status_code") if isinstance(response, dict) else None
+        is_refused = isinstance(status, int) and 400 <= status < 600
+        if error and not is_refused:
             raise faults.reported(error, self._endpoint)
         if not isinstance(response, dict):
             raise ModelError(f"a line from {self.server} has no response", kind="malformed")
-        status, body = response.get("status_code"), response.get("body")
-        if status in (200, "200") and not error:
+        body = response.get("body")
+        if status in (200, "200"):
             return self._read_body(body, request)
+        if not is_refused:
+            raise ModelError(f"a line from {self.server} has no status", kind="malformed")
         said: Any = body or error  # vLLM puts the error where OpenAI has none
         if isinstance(said, dict):
             said = said.get("error", said)
-        if not isinstance(status, int) or not 400 <= status < 600:
-            raise ModelError(f"a line from {self.server} has no status", kind="malformed")
         raise self._refused(status, said, request)

@@ -17,6 +17,8 @@ from pearl import Document, Pearl
 from pearl.errors import ModelError, PearlError, UsageError
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.middleware.batching import FOLDER
+from pearl.llm.middleware.budget import Budget
+from pearl.llm.prices import Price
 from pearl.runs.executors import Outcome, Task, local
 from pearl.runs.executors.batch import BatchProgress, Pace, run
 from pearl.runs.store import Store
@@ -146,20 +148,44 @@ def test_questions_are_planned_by_batch_without_constraints(
     assert [len(job.rows) for job in server.jobs] == [1, 5]
 
 
-def test_step_with_a_reply_form_is_batched(server: BatchServer) -> None:
-    """Held to its form it would be a single call, at the full price; its prompt asks for it anyway."""
-    server.line = lambda row: answered(completion("- one\n- two"))
-    plan = '1. a = FIND(CTX, "the boats") : find\n2. n = COUNT(a) : count'
-    tasks = [Task(t.id, t.document, plan=plan) for t in tasks_of(5, 1)]
+def asked_directly(server: BatchServer, budget: Budget) -> list[Outcome[Task]]:
+    async def main() -> list[Outcome[Task]]:
+        async with pearl_of(server, budget=budget, max_output_tokens=100) as pearl:
+            return [o async for o in run(pearl, tasks_of(4, 1), pace=PACE, batch_threshold=5)]
+
+    return asyncio.run(main())
+
+
+def test_small_round_is_sent_directly_if_the_full_price_is_allowed(server: BatchServer) -> None:
+    server._rules.clear()
+    price = Price.read("input=0,output=10000,batch=0.5")  # a dollar a reply at most
+    assert all(o.result for o in asked_directly(server, Budget(price=price, max_cost_usd=9)))
+    assert (len(server.requests), len(server.jobs)) == (4, 0)
+    server.forget()
+    assert all(o.result for o in asked_directly(server, Budget(price=price, max_cost_usd=0.7)))
+    assert not server.requests
+    assert sum(len(job.rows) for job in server.jobs) == 4
+
+
+def test_requests_to_chat_completions_and_to_responses_are_batches_of_their_own(
+    server: BatchServer,
+) -> None:
+    server._rules.clear()
+    server.on("boats", '{"value": ["one", "two"], "passages": []}')
+    free, _ = tasks_of(2, 1)
+    listed = Task(
+        "l", free.document, plan='1. a = FIND(CTX, "the boats") : find\n2. n = COUNT(a) : count'
+    )
 
     async def main() -> list[Outcome[Task]]:
-        async with Pearl("openai:test-model", base_url=server.url, server="vllm") as pearl:
-            return [o async for o in run(pearl, tasks, pace=PACE, batch_threshold=0)]
+        url = server.url
+        async with Pearl("openai:test-model", base_url=url, server="responses") as pearl:
+            return [o async for o in run(pearl, [free, listed], pace=PACE, batch_threshold=0)]
 
-    found = asyncio.run(main())
-    assert texts(found) == [(task.id, "2") for task in tasks]
-    assert [len(job.rows) for job in server.jobs] == [5]
-    assert not server.requests
+    assert texts(asyncio.run(main())) == [("t0", "ok"), ("l", "2")]
+    paths = {row["url"] for job in server.jobs for row in job.rows}
+    assert paths == {"/v1/chat/completions", "/v1/responses"}
+    assert len(server.jobs) == 2
 
 
 def mixed(rows: list[Any]) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
-from pearl.errors import ModelError, ModelErrorKind, UsageError
+from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion, Model, Usage
 from pearl.llm.backends import ModelSettings, create_model
 from tests.llm.backends.asking import READ, REQUEST, complete, failure
@@ -171,5 +171,3 @@ def test_a_gateway_that_speaks_openais_api_is_named(
 ) -> None:
     settings = ModelSettings(openai_server.url, 20.0, server="generic", api_key_env="")
     assert complete(create_model("anthropic:claude", settings)).text == "ok"
-    with pytest.raises(UsageError, match="Batch API"):
-        create_model("anthropic:claude", replace(settings, server=None)).batches()  # type: ignore[attr-defined]
