@@ -30,7 +30,8 @@ class FileBatches(VendorBatches):
     is_by_hand = True
 
     def __init__(self, session: HttpSession, server: Server | None, folder: Path) -> None:
-        super().__init__(session, server)
+        is_other = server is not None and server.with_nothing is not None  # of another API
+        super().__init__(session, None if is_other else server)
         self._folder = folder.absolute()
         self.server = str(self._folder)
 

@@ -284,8 +284,9 @@ class Batched(Wrapper):
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
         await self._batches.aclose()
+        is_sent = not self._batches.is_by_hand
         for key in list(self._calls):  # those that the server still works on
-            self._settle(key, is_sure=False)
+            self._settle(key, is_sure=not is_sent, is_sent=is_sent, is_usable=True)
 
     async def _complete_directly(self, request: Request) -> Completion:
         self._n_direct += 1
@@ -345,7 +346,8 @@ class Batched(Wrapper):
                 self._is_probed = True
                 await self._sent(rest, progress, group)
         except asyncio.CancelledError:
-            self._report(progress, is_left=progress.n_batches > 0)
+            is_left = progress.n_batches > 0 and not self._batches.is_by_hand
+            self._report(progress, is_left=is_left)
             raise
 
     async def _sent_directly(
