@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,11 +34,12 @@ class FileBatches(VendorBatches):
         is_other = server is not None and server.with_nothing is not None  # of another API
         super().__init__(session, None if is_other else server)
         self._folder = folder.absolute()
+        self._prefix = re.sub(r"[^\w.]+", "-", session.endpoint.model)[-60:] + "-"
         self.server = str(self._folder)
 
     async def upload(self, lines: Sequence[bytes]) -> str:
         """Write a file of requests, unless it has its results; returns its name without the ending."""
-        name = digest(sorted(lines)).hex()[:16]
+        name = f"{self._prefix}{digest(sorted(lines)).hex()[:16]}"
         return await asyncio.to_thread(self._write, name, b"\n".join([*lines, b""]))
 
     def _write(self, name: str, data: bytes) -> str:
@@ -109,7 +111,7 @@ class FileBatches(VendorBatches):
             run = f"vllm run-batch -i {one}{REQUESTS} -o {one}{RESULTS} --model {model}"
         else:
             run = (
-                f'for f in {folder}/*{REQUESTS}; do vllm run-batch -i "$f" '
+                f'for f in {folder}/{self._prefix}*{REQUESTS}; do vllm run-batch -i "$f" '
                 f'-o "${{f%{REQUESTS}}}{RESULTS}" --model {model}; done'
             )
         files = f"{n:,} file{'' if n == 1 else 's'} of requests"

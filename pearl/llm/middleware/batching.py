@@ -272,6 +272,11 @@ class Batched(Wrapper):
         finally:
             self._leave(key)
 
+    @property
+    def n_waited_for(self) -> int:
+        """Batches that are waited for."""
+        return len(self._waited_for)
+
     def leave(self) -> None:
         """End the run; submitted batches continue at the server."""
         message, help = self._batches.pause(self._waited_for)

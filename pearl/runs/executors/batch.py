@@ -7,7 +7,7 @@ the first steps of all documents, the second round the steps that depend on them
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Model
 from pearl.llm.batches import Batches
-from pearl.llm.client import Client
+from pearl.llm.client import Client, Role
 from pearl.llm.middleware.batching import DEFAULT_PACE, Batched, BatchProgress, OnTrouble, Pace
 from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.retry import CircuitBreaker
@@ -99,34 +99,48 @@ async def run(
     if window < 1:
         raise UsageError(f"a window of {window} tasks is too small", help="use 1 or more")
     breaker = CircuitBreaker()
-    collecting = partial(
-        Batched,
-        batches=model.batches(batch_folder),
-        budget=pearl.client.budget,
-        threshold=batch_threshold,
-        replies=replies,
-        folder=folder,
-        pace=pace,
-        breaker=breaker,
-        is_busy=lambda: resources.n_loading > 0,
-        on_progress=on_progress,
-        on_trouble=on_trouble,
-    )
-    settings = replace(
-        pearl.client.settings, model=model, attempts=ATTEMPTS, first_wait_s=0.0, deadline_s=None
-    )
-    client = Client(
-        settings, replies=replies, budget=pearl.client.budget, collecting=collecting,
-        breaker=breaker,
-    )  # fmt: skip
-    batched = next(layer for layer in client.layers if isinstance(layer, Batched))
+    clients: dict[Role, Client] = {}
+    collectors: list[Batched] = []
+    for role, given in pearl.clients.items():
+        same = next((r for r in clients if pearl.clients[r] is given), None)
+        if same is not None:
+            clients[role] = clients[same]
+            continue
+        collecting = None
+        if isinstance(given.model, BatchModel):
+            collecting = partial(
+                Batched,
+                batches=given.model.batches(batch_folder),
+                budget=given.budget,
+                threshold=batch_threshold,
+                replies=replies,
+                folder=folder,
+                pace=pace,
+                breaker=breaker,
+                is_busy=lambda: resources.n_loading > 0,
+                on_progress=on_progress,
+                on_trouble=on_trouble,
+            )
+        settings = replace(
+            given.settings, model=given.model, attempts=ATTEMPTS, first_wait_s=0.0, deadline_s=None
+        )
+        clients[role] = client = Client(
+            settings, replies=replies, budget=given.budget, collecting=collecting, breaker=breaker
+        )
+        collectors += [layer for layer in client.layers if isinstance(layer, Batched)]
+
+    def stir() -> None:
+        for batched in collectors:
+            batched.stir()
 
     def heard(id: str, event: Event) -> None:
-        batched.stir()
+        stir()
         if listener is not None:
             listener(id, event)
 
-    resources: Resources = Resources(pearl.asking(client), lambda *_: batched.stir())
+    others = {f"{role}_model": c for role, c in clients.items() if c is not clients["main"]}
+    settings = {**pearl.settings, **others, "library": pearl.library, "searcher": pearl.searcher}
+    resources: Resources = Resources(Pearl(clients["main"], **settings), lambda *_: stir())
 
     async def perform(unit: Unit) -> Outcome[Task]:
         if not isinstance(unit, Task):
@@ -137,9 +151,9 @@ async def run(
         return await local.perform(unit, resources, heard)
 
     found = local.in_order(units, perform, window, is_stopping=is_stopping)
-    watch = asyncio.create_task(_watch(is_stopping, batched))
+    watch = asyncio.create_task(_watch(is_stopping, collectors))
     try:
-        with client.breaker.running():
+        with breaker.running():
             async for outcome in found:
                 if isinstance(breaker.error, ModelError):  # such as no credit, or a wrong key
                     pearl.client.breaker.throw(breaker.error)
@@ -148,14 +162,15 @@ async def run(
     finally:
         await found.aclose()
         watch.cancel()
-        await batched.aclose()
+        for batched in collectors:
+            await batched.aclose()
 
 
-async def _watch(is_stopping: Callable[[], bool], batched: Batched) -> None:
+async def _watch(is_stopping: Callable[[], bool], collectors: Sequence[Batched]) -> None:
     """Stop without waiting for batches, which take hours."""
     while not is_stopping():  # noqa: ASYNC110 - whoever stops tells nobody
         await asyncio.sleep(LOOK_S)
-    batched.leave()
+    max(collectors, key=lambda batched: batched.n_waited_for).leave()
 
 
 def _comes_of(error: BaseException | None, reason: BaseException | None) -> bool:

@@ -79,5 +79,5 @@ def test_a_file_that_is_still_written_is_not_read(tmp_path: Path) -> None:
 
 def test_several_files_are_carried_out_by_one_line(tmp_path: Path) -> None:
     _, told = execute(tasks_of(5, 1), tmp_path, pace=replace(PACE, max_requests=2))
-    assert f"for f in {tmp_path}/*.requests.jsonl; do vllm run-batch" in told
+    assert f"for f in {tmp_path}/test-model-*.requests.jsonl; do vllm run-batch" in told
     assert len(list(tmp_path.iterdir())) == 3

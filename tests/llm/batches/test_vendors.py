@@ -94,6 +94,18 @@ def test_the_form_of_a_reply_is_constrained_in_the_batch(server: BatchServer, ex
     assert not server.requests
 
 
+def test_the_models_of_all_roles_are_asked_in_batches(
+    server: BatchServer, execute: Any, vendor: str
+) -> None:
+    server._rules.clear()
+    server.on(r"FIND_EVENT\(", '1. a = FIND_EVENT(CTX, "the boat") : find it')
+    tasks = [Task(t.id, t.document, question="Why?") for t in tasks_of(3, 1)]
+    settings = {"planner_model": f"{vendor}:planner", "constrain": "off"}
+    assert texts(execute(tasks, settings=settings)) == ["ok"] * 3
+    assert [len(job.rows) for job in server.jobs] == [1, 3]
+    assert not server.requests
+
+
 def test_a_server_that_ignores_the_form_is_asked_without_it(
     server: BatchServer, execute: Any
 ) -> None:
