@@ -98,7 +98,7 @@ def test_the_models_of_all_roles_are_asked_in_batches(
     server: BatchServer, execute: Any, vendor: str
 ) -> None:
     server._rules.clear()
-    server.on(r"FIND_EVENT\(", '1. a = FIND_EVENT(CTX, "the boat") : find it')
+    server.on("New actions", '1. a = FIND_EVENT(CTX, "the boat") : find it')
     tasks = [Task(t.id, t.document, question="Why?") for t in tasks_of(3, 1)]
     settings = {"planner_model": f"{vendor}:planner", "constrain": "off"}
     assert texts(execute(tasks, settings=settings)) == ["ok"] * 3
