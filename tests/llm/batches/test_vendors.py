@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -318,3 +320,66 @@ def test_the_rest_waits_for_a_first_batch_that_succeeds(
     assert "the other 30 of this round were not submitted" in str(found[0].error) + str(
         found[-1].error
     )
+
+
+PROGRAM = """
+import asyncio, sys
+from pathlib import Path
+from pearl import Pearl
+from pearl.runs.executors.batch import run
+from pearl.runs.store import Store
+from tests.runs.executors.batch_tasks import PACE, tasks_of
+async def main(model, url, folder):
+    with Store.open(folder) as store:
+        async with Pearl(model, base_url=url) as pearl:
+            work = run(pearl, tasks_of(3, 1), replies=store, folder=folder, pace=PACE, batch_threshold=0)
+            print(len([o async for o in work if o.result]))
+asyncio.run(main(*sys.argv[1:3], Path(sys.argv[3])))
+"""
+
+
+class Nobody:
+    """Takes an answer for a process that was killed."""
+
+    def write(self, data: bytes) -> None: ...
+
+    async def drain(self) -> None: ...
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_call_of_the_vendor_submits_nothing_twice(
+    vendor: str, server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server carries out the k-th call, and the process never hears of it."""
+    answer, n_calls, child = server._answer, 0, None
+    kill_at = 0
+
+    async def counted(seen: Any, writer: Any) -> None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == kill_at and child is not None:
+            await answer(seen, Nobody())  # type: ignore[arg-type]
+            child.kill()
+            return
+        await answer(seen, writer)
+
+    monkeypatch.setattr(server, "_answer", counted)
+    while True:
+        kill_at, n_calls = kill_at + 1, 0
+        server.jobs.clear()
+        args = [
+            sys.executable,
+            "-c",
+            PROGRAM,
+            *settings_of(vendor, server),
+            str(tmp_path / str(kill_at)),
+        ]
+        child = subprocess.Popen(args, stdout=subprocess.PIPE, text=True)
+        child.communicate(timeout=120)
+        if child.returncode == 0:
+            break
+        child = None
+        again = subprocess.run(args, capture_output=True, text=True, timeout=120, check=True)
+        assert again.stdout == "3\n", again.stderr
+        assert [len(job.rows) for job in server.jobs] == [3], f"killed at call {kill_at}"
+    assert kill_at > 4
