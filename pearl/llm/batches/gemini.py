@@ -63,6 +63,10 @@ class _Told(BaseModel):
     error: _Problem | None = None
 
 
+class _Operation(BaseModel):
+    told: _Told
+
+
 class _Page(BaseModel):
     operations: list[_Told] = []
     next: str = Field("", validation_alias="nextPageToken")
@@ -144,22 +148,22 @@ class VendorBatches(Batches):
                 {"batch": {"displayName": submission.id, "inputConfig": source}},
             )
         )
-        return self._batch(self._told(_Told, body))
+        return self._batch(body)
 
     async def retrieve(self, id: str) -> Batch | None:
         """The state of a batch; None if the server does not know it."""
         body = await self._call(self._known(self._own.connect().get(f"{VERSION}/{id}")))
-        return None if body is None else self._batch(self._told(_Told, body))
+        return None if body is None else self._batch(body)
 
     async def find(self, submission: Submission) -> Batch | None:
         """The batch with our name of this submission."""
         query: dict[str, str | int] = {"pageSize": PAGE}
         for _ in range(MAX_PAGES):
             body = await self._call(self._own.connect().get(f"{VERSION}/batches", query))
-            page = self._told(_Page, body)
+            page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
             for told in page.operations:
                 if told.title == submission.id:
-                    return self._batch(told)
+                    return self._described(told)
             if not page.next:
                 break
             query["pageToken"] = page.next
@@ -169,11 +173,6 @@ class VendorBatches(Batches):
         """Close the connections to the vendor's own interface."""
         await self._own.aclose()
 
-    def _told(self, model: type[Any], body: bytes) -> Any:
-        # An operation that has failed has an `error`, which `read_as` takes for that of the call.
-        body = b'{"told":%b}' % body
-        return replies.read_as(_wrapped(model), body, self._endpoint, "batch").told
-
     async def _download(self, place: str) -> bytes | None:
         from pearl.llm.backends.openai.wire import at_most  # late: it imports aiohttp
 
@@ -182,7 +181,12 @@ class VendorBatches(Batches):
             path = f"{VERSION}/files/{name}:download"
             return await self._known(self._own.connect().get(path, {"alt": "media"}))
 
-    def _batch(self, told: _Told) -> Batch:
+    def _batch(self, body: bytes) -> Batch:
+        # A batch that has failed has an `error`, which `read_as` would take for that of the call.
+        told = replies.read_as(_Operation, b'{"told":%b}' % body, self._endpoint, "batch").told
+        return self._described(told)
+
+    def _described(self, told: _Told) -> Batch:
         state: State = _STATES.get(told.state.rpartition("STATE_")[2], "unknown")
         problem = told.error or _Problem()
         file = told.file or told.told_file
@@ -213,12 +217,6 @@ class VendorBatches(Batches):
             choices = [replies.ChatChoice(finish_reason="safety", message=replies.ChatMessage())]
         chat = replies.ChatReply(choices=choices, model=reply.model)
         return replies.completion_of(chat, usage, self._endpoint, is_by_tool=False)
-
-
-def _wrapped(model: type[BaseModel]) -> type[Any]:
-    from pydantic import create_model
-
-    return create_model(f"Told{model.__name__}", told=(model, ...))
 
 
 def _choice(candidate: _Candidate) -> replies.ChatChoice:

@@ -185,21 +185,8 @@ class Batched(Wrapper):
     Identical requests are deduplicated; a request whose batch is in progress, since this process or
     an earlier one, is not submitted again. Requests for likelihoods and for grammars go to the model
     directly, because no Batch API takes them. The worst case of each request, at the price of
-    batches, is reserved in the budget before it is submitted. Close it in the event loop that uses
-    it.
-
-    Args:
-        model: Sends requests directly.
-        batches: The Batch API.
-        budget: Limits of spending; None for none.
-        replies: Cache of replies.
-        folder: Folder of the records, so that a later process finds the batches; None for none.
-        pace: Timing and size limits.
-        threshold: Rounds of fewer requests are sent directly, if the budget allows the full price.
-        breaker: The circuit breaker of the run.
-        is_busy: Whether more requests may follow soon.
-        on_progress: Callback for the progress of rounds.
-        on_trouble: Callback for a failed call.
+    batches, is reserved in the budget before it is submitted. A round of fewer requests than `threshold` is sent
+    directly, if the budget allows the full price. Close it in the event loop that uses it.
     """
 
     def __init__(

@@ -70,20 +70,6 @@ async def run(
 
     Submitted batches continue at the server when the run stops or is closed. A later run with the same
     folder finds them, and does not submit their requests again.
-
-    Args:
-        pearl: Has the model and the budget.
-        units: Tasks.
-        listener: As for all executors.
-        is_stopping: As for all executors.
-        replies: Cache of the model's replies.
-        folder: Folder of the store, for the records of batches; None for none.
-        batch_folder: Folder for files of requests and results in place of a Batch API.
-        batch_threshold: Rounds of fewer requests are sent directly, at the full price.
-        window: Maximum concurrent tasks.
-        pace: Timing and size limits.
-        on_progress: Callback for the progress of rounds.
-        on_trouble: Callback for a failed call.
     """
     model = pearl.client.model
     if not isinstance(model, BatchModel):

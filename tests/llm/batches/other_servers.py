@@ -5,52 +5,47 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
-
-from tests.llm.batches.openai_server import BatchServer, Id, Job, Row, Strict
+from tests.llm.batches.openai_server import (
+    ID,
+    SCHEMA,
+    TEXT,
+    BatchServer,
+    Job,
+    Row,
+    check,
+    lines_of,
+)
 from tests.server import FAULTS, Canned, Seen, error, send
 
-Text = Annotated[str, Field(min_length=1)]
-
-
-class Message(Strict):
-    """The fields of a message to Claude."""
-
-    role: Literal["user", "assistant"]
-    content: Text
-
-
-class Messages(Strict):
-    """The fields of the Messages API that PEARL uses."""
-
-    model: str
-    messages: list[Message]
-    max_tokens: Annotated[int, Field(gt=0)]
-    system: str | None = None
-    temperature: float | None = None
-    output_config: Row | None = None
-
-
-class AnthropicRequest(Strict):
-    """One request of a batch."""
-
-    custom_id: Id
-    params: Messages
-
-
-class AnthropicCreate(Strict):
-    """The body that creates a batch."""
-
-    requests: list[AnthropicRequest]
+ANTHROPIC = {
+    "custom_id": ID,
+    "params": {
+        "model": TEXT,
+        "messages": [{"role": re.compile("user|assistant"), "content": TEXT}],
+        "max_tokens": int, "system?": TEXT, "temperature?": float,
+        "output_config?": {"format": {"type": re.compile("json_schema"), "schema": SCHEMA}},
+    },
+}  # fmt: skip
+PARTS = [{"text": TEXT}]
+GEMINI = {
+    "key": ID,
+    "request": {
+        "contents": [{"role": re.compile("user|model"), "parts": PARTS}],
+        "systemInstruction?": {"parts": PARTS},
+        "generationConfig": {
+            "temperature?": float, "seed?": int, "maxOutputTokens?": int,
+            "responseMimeType?": re.compile("application/json"), "responseJsonSchema?": SCHEMA,
+        },
+    },
+}  # fmt: skip
 
 
 class AnthropicServer(BatchServer):
     """Anthropic's Message Batches."""
 
     LIMITS = (100_000, 256_000_000)
-    WORDS = ("completed", "expired", "cancelled")
 
     async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
         match = re.search(r"/v1/messages/batches(?:/([^/?]+))?(/results)?(?:\?|$)", seen.path)
@@ -86,10 +81,9 @@ class AnthropicServer(BatchServer):
     def _create(self, data: Any) -> Canned:
         try:
             asked = json.loads(data)
-            AnthropicCreate.model_validate(asked)
-            lines = b"\n".join(json.dumps(row).encode() for row in asked["requests"])
-            rows = self.checked(lines, AnthropicRequest)
-        except (ValidationError, ValueError) as wrong:
+            check(asked, {"requests": [dict]})
+            rows = self.checked(lines_of(asked["requests"]), lambda row: check(row, ANTHROPIC))
+        except ValueError as wrong:
             return Canned(error(str(wrong), type="invalid_request_error"), 400)
         return Canned(self._described(self._new_job("", rows)))
 
@@ -117,7 +111,7 @@ class AnthropicServer(BatchServer):
         left = {"type": "canceled" if job.end == "cancelled" else "expired"}
         rows = [self._row(row) for row in job.rows[:n]]
         rows += [{"custom_id": row["custom_id"], "result": left} for row in job.rows[n:]]
-        job.files["output"] = self._file(_lines(self.edit(rows)))
+        job.files["output"] = self._file(lines_of(self.edit(rows)))
 
     def _row(self, row: Row) -> Row:
         params = row["params"]
@@ -135,52 +129,6 @@ class AnthropicServer(BatchServer):
             }  # fmt: skip
             made = {"type": "succeeded", "message": message}
         return {"custom_id": row["custom_id"], "result": made}
-
-
-class Part(Strict):
-    """A part of a content."""
-
-    text: Text
-
-
-class Content(Strict):
-    """A message to Gemini."""
-
-    parts: list[Part]
-    role: Literal["user", "model"] | None = None
-
-
-class Config(Strict):
-    """The fields of a generation config that PEARL uses."""
-
-    temperature: float | None = None
-    seed: int | None = None
-    maxOutputTokens: int | None = None  # noqa: N815
-    responseMimeType: Literal["application/json"] | None = None  # noqa: N815
-    responseJsonSchema: Row | None = None  # noqa: N815
-
-
-class Generate(Strict):
-    """A request for content."""
-
-    contents: list[Content]
-    generationConfig: Config  # noqa: N815
-    systemInstruction: Content | None = None  # noqa: N815
-
-
-class GeminiRequest(Strict):
-    """A line of a file of requests."""
-
-    key: Id
-    request: Generate
-
-
-class GeminiFileInfo(Strict):
-    """What an upload tells first."""
-
-    displayName: str  # noqa: N815
-    mimeType: Literal["application/jsonl"]  # noqa: N815
-    sizeBytes: int  # noqa: N815
 
 
 class GeminiServer(BatchServer):
@@ -227,27 +175,26 @@ class GeminiServer(BatchServer):
         if head["command"] == "start":
             assert head["protocol"] == "resumable"
             assert head["header-content-type"] == "application/jsonl"
-            info = GeminiFileInfo.model_validate(seen.body["file"])
-            assert str(info.sizeBytes) == head["header-content-length"]
+            info = seen.body["file"]
+            check(info, {"displayName": TEXT, "mimeType": TEXT, "sizeBytes": int})
+            assert str(info["sizeBytes"]) == head["header-content-length"]
             address = f"{self.url.removesuffix('/v1')}/upload/v1beta/files?upload_id=u1"
             return Canned({}, 200, {"x-goog-upload-url": address})
         assert (head["command"], head["offset"], query) == ("upload, finalize", "0", "upload_id=u1")
         return Canned({"file": {"name": self._file(seen.data), "state": "ACTIVE"}})
 
     def _file(self, data: bytes) -> str:
-        return self._named(f"files/f{len(self.files)}", data)
-
-    def _named(self, id: str, data: bytes) -> str:
+        id = f"files/f{len(self.files)}"
         self.files[id] = data
         return id
 
     def _create(self, body: Row) -> Canned:
         try:
-            assert body.keys() == {"batch"}
-            assert body["batch"].keys() == {"displayName", "inputConfig"}
-            (file,) = body["batch"]["inputConfig"].values()
-            rows = self.checked(self.files[file], GeminiRequest)
-        except (ValidationError, ValueError, AssertionError) as wrong:
+            source = {"fileName": TEXT}
+            check(body, {"batch": {"displayName": ID, "inputConfig": source}})
+            file = body["batch"]["inputConfig"]["fileName"]
+            rows = self.checked(self.files[file], lambda row: check(row, GEMINI))
+        except (KeyError, ValueError) as wrong:
             return Canned(error(str(wrong), status="INVALID_ARGUMENT", code=400), 400)
         job = self._new_job(body["batch"]["displayName"], rows)
         job.id = f"batches/{job.id}"
@@ -283,7 +230,7 @@ class GeminiServer(BatchServer):
             return
         n = len(job.rows) if job.end == "completed" else self.n_served
         rows = [self._row(row) for row in job.rows[:n]]
-        job.files["output"] = self._file(_lines(self.edit(rows)))
+        job.files["output"] = self._file(lines_of(self.edit(rows)))
 
     def _row(self, row: Row) -> Row:
         made = self.line(row)
@@ -311,12 +258,6 @@ class GeminiServer(BatchServer):
         return {"key": row["key"], **made}
 
 
-def _lines(rows: list[Any]) -> bytes:
-    return b"".join(
-        row if isinstance(row, bytes) else json.dumps(row).encode() + b"\n" for row in rows
-    )
-
-
 VENDORS: dict[str, type[BatchServer]] = {
     "openai": BatchServer,
     "anthropic": AnthropicServer,
@@ -329,6 +270,3 @@ def settings_of(vendor: str, server: BatchServer) -> tuple[str, str]:
     address = server.url.removesuffix("/v1")
     urls = {"openai": server.url, "anthropic": server.url, "gemini": f"{address}/v1beta/openai"}
     return f"{vendor}:test-model", urls[vendor]
-
-
-__all__ = ["VENDORS", "AnthropicServer", "BaseModel", "GeminiServer", "settings_of"]

@@ -16,6 +16,7 @@ import pytest
 
 from pearl import Pearl
 from pearl.errors import BudgetError, ModelError
+from pearl.llm.middleware.batching import FOLDER
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
 from pearl.runs.executors import Outcome, Task
@@ -154,11 +155,13 @@ def swapped(name: str) -> Callable[[list[Any]], list[Any]]:
 
 
 def test_foreign_doubled_and_unreadable_lines_change_nothing(
-    server: BatchServer, execute: Any
+    server: BatchServer, execute: Any, tmp_path: Path
 ) -> None:
     expected = texts(execute(tasks_of(6, 1)))
     server.edit = mixed(server.ID)
-    assert texts(execute(tasks_of(6, 1))) == expected
+    with Store.open(tmp_path) as store:
+        assert texts(execute(tasks_of(6, 1), replies=store)) == expected
+        assert asyncio.run(store.reply(bytes(32))) is None, "a line of somebody else"
     assert [len(job.rows) for job in server.jobs] == [6, 6]
 
 
@@ -249,9 +252,12 @@ def test_the_same_command_reads_what_a_stopped_run_submitted(
         assert not execute(
             tasks_of(6, 1), is_stopping=lambda: bool(told), on_progress=told.append, **options
         )
+        assert str(told[-1]).endswith("run the same command again to read the replies")
+        assert len(list((tmp_path / FOLDER).iterdir())) == 1
         server.is_held = False
         assert all(o.result for o in execute(tasks_of(4, 1), **options))
         assert all(o.result for o in execute(tasks_of(6, 1), **options))
+        assert not list((tmp_path / FOLDER).iterdir())
     assert [len(job.rows) for job in server.jobs] == [6]
 
 
@@ -281,6 +287,8 @@ def test_a_refused_batch_ends_its_calls_with_the_words_of_the_server(
     found = execute(tasks_of(3, 1))
     assert {o.error is None for o in found} == {False}
     assert len(str(cause(found[0])).splitlines()) <= 3
+    said = "no Batch API" if vendor == "anthropic" else "refused the batch: model_not_found it is"
+    assert said in str(cause(found[0]))
 
 
 PRICE = Price.read("input=1000,output=10000,batch=0.5")

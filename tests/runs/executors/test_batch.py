@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,7 +20,6 @@ from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
 from pearl.runs.executors import Outcome, Task, local
 from pearl.runs.executors.batch import BatchProgress, Pace, run
-from pearl.runs.store import Store
 from tests.llm.batches.openai_server import BatchServer, answered, serving_batches
 from tests.runs.executors.batch_tasks import PACE, tasks_of
 from tests.server import Canned, Seen, completion, error
@@ -127,27 +125,6 @@ def test_large_round_is_several_batches(server: BatchServer) -> None:
     assert [len(job.rows) for job in server.jobs] == [3, 3, 3, 1]
 
 
-def test_questions_are_planned_by_batch_without_constraints(
-    server: BatchServer,
-) -> None:
-    plan = '1. a = FIND_EVENT(CTX, "the boat") : find it'
-
-    def line(row: dict[str, Any]) -> dict[str, Any] | None:
-        is_planner = "FIND_EVENT(" in str(row["body"]["messages"])
-        return answered(completion(plan)) if is_planner else None
-
-    server.line = line
-
-    async def main() -> list[Outcome[Task]]:
-        async with pearl_of(server, constrain="off") as pearl:
-            tasks = [Task(t.id, t.document, question="Why?") for t in tasks_of(5, 1)]
-            return [o async for o in run(pearl, tasks, pace=PACE, batch_threshold=0)]
-
-    found = asyncio.run(main())
-    assert [o.result is not None for o in found] == [True] * 5, found[0].error
-    assert [len(job.rows) for job in server.jobs] == [1, 5]
-
-
 def asked_directly(server: BatchServer, budget: Budget) -> list[Outcome[Task]]:
     async def main() -> list[Outcome[Task]]:
         async with pearl_of(server, budget=budget, max_output_tokens=100) as pearl:
@@ -188,29 +165,9 @@ def test_requests_to_chat_completions_and_to_responses_are_batches_of_their_own(
     assert len(server.jobs) == 2
 
 
-def mixed(rows: list[Any]) -> list[Any]:
-    """In another order, twice, with lines that are none and one of somebody else."""
-    other = {**rows[0], "custom_id": "00" * 32}
-    strange = {**rows[0], "custom_id": "no hex"}
-    error_first = {**rows[0], "response": None, "error": {"code": "x", "message": "passing"}}
-    junk = [b"\n", b"{\n", b"[]\n", b"\xff\xfe\n", b'{"custom_id": 5}\n', b"[" * 5_000 + b"\n"]
-    shuffled = [*rows, *rows]
-    random.Random(1).shuffle(shuffled)
-    return [error_first, other, strange, *junk, *shuffled]
-
-
 def two_replies(rows: list[Any]) -> list[Any]:
     other = answered(completion("Another reply."))
     return [*rows, *({**row, **other} for row in rows), *rows]
-
-
-def swapped(rows: list[Any]) -> list[Any]:
-    """The replies of two requests under each other's id."""
-    if len(rows) < 2:
-        return rows
-    first, second, *others = rows
-    ids = first["custom_id"], second["custom_id"]
-    return [{**first, "custom_id": ids[1]}, {**second, "custom_id": ids[0]}, *others]
 
 
 UNREADABLE: dict[str, Callable[[list[Any]], list[Any]]] = {
@@ -258,27 +215,11 @@ def test_batch_without_results_is_kept_and_not_submitted_again(
     assert not list((tmp_path / FOLDER).iterdir())
 
 
-LINES: list[tuple[str | None, dict[str, Any] | None]] = [
-    (None, None),
-    ("bad_request", answered(error("no"), 400)),
-    ("filtered", answered(error("filtered", code="content_filter"), 400)),
-    ("truncated", answered(completion("Half of it. And", finish_reason="length"))),
-    ("quota", answered(error("quota", code="insufficient_quota"), 429)),
-]
-
-
 def number(row: dict[str, Any]) -> int:
     """The task that a request is of."""
     found = re.search(r"number (\d+)", str(row["body"]["messages"]))
     assert found
     return int(found[1])
-
-
-def test_failed_line_fails_its_call_only(server: BatchServer) -> None:
-    server.line = lambda row: LINES[number(row)][1]
-    found = outcomes(server, tasks_of(len(LINES), 1), strict=True)
-    assert [cause(o).kind if o.error else None for o in found] == [kind for kind, _ in LINES]
-    assert len(server.jobs) == 1
 
 
 def test_beginning_of_a_twice_truncated_reply_is_kept(server: BatchServer) -> None:
@@ -320,11 +261,6 @@ TROUBLES: dict[str, tuple[Callable[[BatchServer], object], int, int, list[int]]]
     "a missing line": (
         lambda s: setattr(s, "edit", lambda rows: rows[1:] if len(rows) > 1 else rows), 8, 1, [8, 1],
     ),
-    "lines in any order, twice, among junk": (lambda s: setattr(s, "edit", mixed), 8, 2, [8, 8]),
-    "replies under each other's id": (
-        lambda s: setattr(s, "edit", lambda rows: swapped(rows) if len(s.jobs) == 1 else rows),
-        6, 1, [6, 2],
-    ),
     "passing errors": (
         lambda s: setattr(s, "line", lambda row: PASSING[number(row)] if len(s.jobs) == 1 else None),
         len(PASSING), 1, [len(PASSING)] * 2,
@@ -337,7 +273,6 @@ TROUBLES: dict[str, tuple[Callable[[BatchServer], object], int, int, list[int]]]
             s.fail("POST /files", "500"), s.fail("GET /files/", "503", "reset"),
         ], 3, 1, [3],
     ),
-    "a lost answer": (lambda s: setattr(s, "drops_answers", 1), 3, 2, [3, 3]),
     "a batch that is only listed": (lambda s: s.fail("GET /batches/", "404", "404"), 3, 1, [3]),
 }  # fmt: skip
 
@@ -351,32 +286,6 @@ def test_troubles_that_pass(server: BatchServer, name: str) -> None:
     assert [len(job.rows) for job in server.jobs] == sizes
     server.line = lambda row: None
     assert texts(found) == texts(locally(server, tasks))
-
-
-def test_results_of_an_expired_batch_are_kept(server: BatchServer, tmp_path: Path) -> None:
-    server.ends.append("expired")
-    server.n_served = 5
-    with Store.open(tmp_path) as store:
-        found = outcomes(server, tasks_of(8, 1), replies=store, folder=tmp_path)
-    assert all(o.result for o in found)
-    assert [len(job.rows) for job in server.jobs] == [8, 3]
-
-
-def test_a_batch_cancelled_at_the_server_is_not_submitted_again(server: BatchServer) -> None:
-    server.ends.append("cancelled")
-    found = outcomes(server, tasks_of(3, 1))
-    assert [o.error is None for o in found] == [True, False, False]
-    assert cause(found[1]).kind == "bad_request"
-    assert len(server.jobs) == 1
-
-
-def test_error_of_a_refused_batch(server: BatchServer) -> None:
-    server.ends.append("failed:model_not_found")
-    found = outcomes(server, tasks_of(3, 1))
-    assert {cause(o).message for o in found} == {
-        f"{server.url} refused the batch: model_not_found it is (line 1)"
-    }
-    assert len(server.jobs) == 1
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -414,34 +323,6 @@ def test_models_without_batches_are_refused() -> None:
         asyncio.run(main())
 
 
-def test_stopping_leaves_the_batch_and_the_same_command_reads_it(
-    server: BatchServer, tmp_path: Path
-) -> None:
-    server.is_held = True
-    told: list[BatchProgress] = []
-    tasks = tasks_of(6, 2)
-    with Store.open(tmp_path) as store:
-        found = outcomes(
-            server,
-            tasks,
-            replies=store,
-            folder=tmp_path,
-            is_stopping=lambda: bool(told),
-            on_progress=told.append,
-        )
-        assert not found
-        assert str(told[-1]).endswith("run the same command again to read the replies")
-        assert len(list((tmp_path / FOLDER).iterdir())) == 1
-        server.is_held = False
-        found = outcomes(server, tasks, replies=store, folder=tmp_path)
-        assert texts(found) == texts(locally(server, tasks))
-        assert len(server.jobs) == 2
-        assert not list((tmp_path / FOLDER).iterdir())
-        again = outcomes(server, tasks, replies=store, folder=tmp_path)
-        assert texts(again) == texts(found)
-        assert len(server.jobs) == 2
-
-
 def test_batch_unknown_to_the_server_is_submitted_again(
     server: BatchServer, tmp_path: Path
 ) -> None:
@@ -451,20 +332,6 @@ def test_batch_unknown_to_the_server_is_submitted_again(
     server.jobs.clear()
     server.is_held = False
     assert all(o.result for o in outcomes(server, tasks, folder=tmp_path))
-    assert len(server.jobs) == 1
-
-
-def test_unawaited_replies_are_kept(server: BatchServer, tmp_path: Path) -> None:
-    server.is_held = True
-    tasks = tasks_of(6, 1)
-    with Store.open(tmp_path) as store:
-        options: dict[str, Any] = {"replies": store, "folder": tmp_path}
-        outcomes(server, tasks, is_stopping=lambda: bool(server.jobs), **options)
-        server.is_held = False
-        server.edit = mixed
-        assert all(o.result for o in outcomes(server, tasks[:2], **options))
-        assert asyncio.run(store.reply(bytes(32))) is None, "a line of somebody else"
-        assert texts(outcomes(server, tasks, **options)) == texts(locally(server, tasks))
     assert len(server.jobs) == 1
 
 
