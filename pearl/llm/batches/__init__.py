@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -31,6 +31,9 @@ from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.flaws import is_blank
 from pearl.llm.usable import trimmed, usable
 from pearl.replies.unusable import without_reasoning
+
+if TYPE_CHECKING:
+    from pearl.llm.backends.openai.wire import Wire
 
 TRANSFER_TIMEOUT_S = 3600.0  # Time limit of an upload or download in seconds
 MAX_RESULT_BYTES = 2**30  # Maximum bytes of a file of replies
@@ -48,6 +51,7 @@ State = Literal["waiting", "completed", "failed", "expired", "cancelled", "unkno
 
 Result = TypeVar("Result")
 Row = dict[str, Any]
+Query = dict[str, str | int]
 
 
 class Submission(BaseModel):
@@ -109,6 +113,7 @@ class Batches(ABC):
         max_bytes: Maximum bytes of its requests.
         n_probe: Requests that are tried before the others; 0 for none.
         is_by_hand: Whether a batch is carried out by the user.
+        page_size: The name of the size of a page in the query of a listing.
         server: Its address, for messages and records.
     """
 
@@ -116,6 +121,7 @@ class Batches(ABC):
     max_bytes: ClassVar[int]
     n_probe: ClassVar[int] = 100
     is_by_hand: ClassVar[bool] = False
+    page_size: ClassVar[str] = "limit"
 
     def __init__(self, session: HttpSession, server: Server | None) -> None:
         self._session = session
@@ -139,12 +145,16 @@ class Batches(ABC):
         """Create a batch, which starts billing."""
 
     @abstractmethod
-    async def retrieve(self, id: str) -> Batch | None:
-        """The state of a batch; None if the server does not know it."""
+    def _path(self, id: str = "") -> str:
+        """The path of a batch, or of their listing."""
 
     @abstractmethod
-    async def find(self, submission: Submission) -> Batch | None:
-        """The batch of a submission; None if it is not among the latest ones."""
+    def _batch(self, body: bytes) -> Batch:
+        """The batch in a body."""
+
+    @abstractmethod
+    def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
+        """The batches of a page of the listing that may be of a submission, and the next page's query."""
 
     @abstractmethod
     async def _download(self, place: str) -> bytes | None:
@@ -181,6 +191,40 @@ class Batches(ABC):
         )
 
     # --- what all vendors share
+
+    def _wire(self) -> Wire:
+        return self._session.connect()
+
+    async def retrieve(self, id: str) -> Batch | None:
+        """The state of a batch; None if the server does not know it."""
+        body = await self._call(self._known(self._wire().get(self._path(id))))
+        return None if body is None else self._batch(body)
+
+    async def find(self, submission: Submission) -> Batch | None:
+        """The batch of a submission; None if it is not among the latest ones."""
+        query: Query = {self.page_size: PAGE}
+        unsure = None
+        for _ in range(MAX_PAGES):
+            body = await self._call(self._wire().get(self._path(), query))
+            batches, following = self._page(body, submission)
+            for batch in batches:
+                if batch.is_sure:
+                    return batch
+                if not batch.is_over:
+                    unsure = batch
+                elif (await self.results(batch, {}) or {}).keys() & submission.keys:
+                    return replace(batch, is_sure=True)
+            if not following:
+                break
+            query |= following
+        return unsure
+
+    async def _fetched(self, path: str, query: Query | None = None) -> bytes | None:
+        """A file of results."""
+        from pearl.llm.backends.openai.wire import at_most  # late: it imports aiohttp
+
+        with at_most(MAX_RESULT_BYTES):
+            return await self._known(self._wire().get(path, query))
 
     def marked(self, key: bytes, request: Request) -> Request:
         """A request that asks for a mark in the reply, which reveals a reply to another request."""

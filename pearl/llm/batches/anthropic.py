@@ -18,12 +18,10 @@ from pearl.llm import Completion, Request
 from pearl.llm.backends.openai import replies
 from pearl.llm.backends.openai.servers import Body
 from pearl.llm.batches import (
-    MAX_PAGES,
-    MAX_RESULT_BYTES,
-    PAGE,
     TRANSFER_TIMEOUT_S,
     Batch,
     Batches,
+    Query,
     Row,
     Submission,
 )
@@ -75,42 +73,21 @@ class VendorBatches(Batches):
         """Create a batch, which starts billing."""
         data = b'{"requests":[%b]}' % b",".join(lines)
         body = await self._call(self._session.connect().post(PATH, data), TRANSFER_TIMEOUT_S)
-        return _batch(replies.read_as(_Told, body, self._endpoint, "batch"))
+        return self._batch(body)
 
-    async def retrieve(self, id: str) -> Batch | None:
-        """The state of a batch; None if the server does not know it."""
-        wire = self._session.connect()
-        body = await self._call(self._known(wire.get(f"{PATH}/{quote(id, safe='')}")))
-        if body is None:
-            return None
-        return _batch(replies.read_as(_Told, body, self._endpoint, "batch"))
+    def _path(self, id: str = "") -> str:
+        return f"{PATH}/{quote(id, safe='')}" if id else PATH
 
-    async def find(self, submission: Submission) -> Batch | None:
-        """The batch with these requests if it is over, else one that may have them."""
-        query: dict[str, str | int] = {"limit": PAGE}
-        unsure: Batch | None = None
-        for _ in range(MAX_PAGES):
-            body = await self._call(self._session.connect().get(PATH, query))
-            page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
-            for told in page.data:
-                if not _may_be(told, submission):
-                    continue
-                batch = _batch(told)
-                if not batch.is_over:
-                    unsure = _batch(told, is_sure=False)
-                elif (await self.results(batch, {}) or {}).keys() & submission.keys:
-                    return batch
-            if not page.has_more or page.last_id is None:
-                break
-            query["after_id"] = page.last_id
-        return unsure
+    def _batch(self, body: bytes) -> Batch:
+        return _described(replies.read_as(_Told, body, self._endpoint, "batch"))
+
+    def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
+        page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
+        same = [_described(told, is_sure=False) for told in page.data if _may_be(told, submission)]
+        return same, {"after_id": page.last_id} if page.has_more and page.last_id else {}
 
     async def _download(self, place: str) -> bytes | None:
-        from pearl.llm.backends.openai.wire import at_most  # late: it imports aiohttp
-
-        with at_most(MAX_RESULT_BYTES):
-            path = f"{PATH}/{quote(place, safe='')}/results"
-            return await self._known(self._session.connect().get(path))
+        return await self._fetched(f"{self._path(place)}/results")
 
     def _reply(self, row: Row, request: Request | None) -> Completion:
         result: Row = row["result"] if isinstance(row.get("result"), dict) else {}
@@ -129,7 +106,7 @@ class VendorBatches(Batches):
         raise ModelError(f"a line from {self.server} has no result", kind="malformed")
 
 
-def _batch(told: _Told, *, is_sure: bool = True) -> Batch:
+def _described(told: _Told, *, is_sure: bool = True) -> Batch:
     counts, status = told.request_counts, told.processing_status.lower()
     is_over = status == "ended"
     return Batch(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AliasPath, BaseModel, Field
 
@@ -13,16 +13,17 @@ from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.servers import Body, Server
 from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.batches import (
-    MAX_PAGES,
-    MAX_RESULT_BYTES,
-    PAGE,
     TRANSFER_TIMEOUT_S,
     Batch,
     Batches,
+    Query,
     Row,
     State,
     Submission,
 )
+
+if TYPE_CHECKING:
+    from pearl.llm.backends.openai.wire import Wire
 
 VERSION = "/v1beta"
 KIND = "application/jsonl"
@@ -97,6 +98,7 @@ class VendorBatches(Batches):
     # Google has no limit of requests, and one of 2 GB: these keep the memory of a round small.
     max_requests = 100_000
     max_bytes = 256_000_000
+    page_size = "pageSize"
 
     def __init__(self, session: HttpSession, server: Server | None) -> None:
         super().__init__(session, server)
@@ -106,6 +108,9 @@ class VendorBatches(Batches):
         self._own = HttpSession(
             root, session.timeout_s, key_headers=lambda key: {"x-goog-api-key": key}
         )
+
+    def _wire(self) -> Wire:
+        return self._own.connect()
 
     def _line(self, id: str, request: Request, body: Body) -> Row:
         told = [message.content for message in request.messages if message.role == "system"]
@@ -134,7 +139,7 @@ class VendorBatches(Batches):
         """Upload a file of requests; returns the server's name of it."""
         data = b"\n".join([*lines, b""])
         file = {"displayName": "requests.jsonl", "mimeType": KIND, "sizeBytes": len(data)}
-        sent = self._own.connect().upload_resumably(f"/upload{VERSION}/files", file, data, KIND)
+        sent = self._wire().upload_resumably(f"/upload{VERSION}/files", file, data, KIND)
         body = await self._call(sent, TRANSFER_TIMEOUT_S)
         return replies.read_as(_File, body, self._endpoint, "file").name
 
@@ -143,43 +148,28 @@ class VendorBatches(Batches):
         model = self._endpoint.model.removeprefix("models/")
         source = {"fileName": submission.file_id}
         body = await self._call(
-            self._own.connect().post(
+            self._wire().post(
                 f"{VERSION}/models/{model}:batchGenerateContent",
                 {"batch": {"displayName": submission.id, "inputConfig": source}},
             )
         )
         return self._batch(body)
 
-    async def retrieve(self, id: str) -> Batch | None:
-        """The state of a batch; None if the server does not know it."""
-        body = await self._call(self._known(self._own.connect().get(f"{VERSION}/{id}")))
-        return None if body is None else self._batch(body)
+    def _path(self, id: str = "batches") -> str:
+        return f"{VERSION}/{id}"
 
-    async def find(self, submission: Submission) -> Batch | None:
-        """The batch with our name of this submission."""
-        query: dict[str, str | int] = {"pageSize": PAGE}
-        for _ in range(MAX_PAGES):
-            body = await self._call(self._own.connect().get(f"{VERSION}/batches", query))
-            page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
-            for told in page.operations:
-                if told.title == submission.id:
-                    return self._described(told)
-            if not page.next:
-                break
-            query["pageToken"] = page.next
-        return None
+    def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
+        page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
+        same = [self._described(told) for told in page.operations if told.title == submission.id]
+        return same, {"pageToken": page.next} if page.next else {}
 
     async def aclose(self) -> None:
         """Close the connections to the vendor's own interface."""
         await self._own.aclose()
 
     async def _download(self, place: str) -> bytes | None:
-        from pearl.llm.backends.openai.wire import at_most  # late: it imports aiohttp
-
-        with at_most(MAX_RESULT_BYTES):
-            name = place.removeprefix("files/")
-            path = f"{VERSION}/files/{name}:download"
-            return await self._known(self._own.connect().get(path, {"alt": "media"}))
+        path = f"{VERSION}/files/{place.removeprefix('files/')}:download"
+        return await self._fetched(path, {"alt": "media"})
 
     def _batch(self, body: bytes) -> Batch:
         # A batch that has failed has an `error`, which `read_as` would take for that of the call.

@@ -13,12 +13,10 @@ from pearl.llm import Completion, Request
 from pearl.llm.backends.openai import faults, replies
 from pearl.llm.backends.openai.servers import Body
 from pearl.llm.batches import (
-    MAX_PAGES,
-    MAX_RESULT_BYTES,
-    PAGE,
     TRANSFER_TIMEOUT_S,
     Batch,
     Batches,
+    Query,
     Row,
     State,
     Submission,
@@ -85,38 +83,24 @@ class VendorBatches(Batches):
             "completion_window": "24h",
         }
         body = await self._call(self._session.connect().post("/batches", asked))
-        return self._batch(replies.read_as(_Told, body, self._endpoint, "batch"))
+        return self._batch(body)
 
-    async def retrieve(self, id: str) -> Batch | None:
-        """The state of a batch; None if the server does not know it."""
-        wire = self._session.connect()
-        body = await self._call(self._known(wire.get(f"/batches/{quote(id, safe='')}")))
-        if body is None:
-            return None
-        return self._batch(replies.read_as(_Told, body, self._endpoint, "batch"))
+    def _path(self, id: str = "") -> str:
+        return f"/batches/{quote(id, safe='')}" if id else "/batches"
 
-    async def find(self, submission: Submission) -> Batch | None:
-        """The batch of the file that was uploaded for this submission."""
-        query: dict[str, str | int] = {"limit": PAGE}
-        for _ in range(MAX_PAGES):
-            body = await self._call(self._session.connect().get("/batches", query))
-            page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
-            for told in page.data:
-                if told.input_file_id == submission.file_id:
-                    return self._batch(told)
-            if not page.has_more or not page.data:
-                break
-            query["after"] = page.data[-1].id
-        return None
+    def _page(self, body: bytes, submission: Submission) -> tuple[list[Batch], Query]:
+        page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
+        same = [told for told in page.data if told.input_file_id == submission.file_id]
+        following: Query = {"after": page.data[-1].id} if page.has_more and page.data else {}
+        return list(map(self._described, same)), following
 
     async def _download(self, place: str) -> bytes | None:
-        from pearl.llm.backends.openai.wire import at_most  # late: it imports aiohttp
+        return await self._fetched(f"/files/{quote(place, safe='')}/content")
 
-        with at_most(MAX_RESULT_BYTES):
-            path = f"/files/{quote(place, safe='')}/content"
-            return await self._known(self._session.connect().get(path))
+    def _batch(self, body: bytes) -> Batch:
+        return self._described(replies.read_as(_Told, body, self._endpoint, "batch"))
 
-    def _batch(self, told: _Told) -> Batch:
+    def _described(self, told: _Told) -> Batch:
         first = told.first_problem or _Problem()
         where = f" (line {first.line})" if first.line is not None else ""
         is_quota = first.code == "insufficient_quota"
