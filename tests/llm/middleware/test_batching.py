@@ -112,6 +112,30 @@ def test_an_equal_call_joins_a_submitted_one(server: BatchServer) -> None:
     assert len(server.submitted) == 1
 
 
+def test_a_later_call_joins_the_batch_of_an_earlier_process(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    async def ask(batched: Batched, *questions: str) -> list[asyncio.Task[Any]]:
+        calls = [asyncio.create_task(batched.complete(asking(q))) for q in questions]
+        await submitted(server)
+        await asyncio.sleep(0.2)
+        return calls
+
+    async def first(batched: Batched) -> None:
+        server.is_held = True
+        for call in await ask(batched, "a?", "b?"):
+            call.cancel()
+
+    async def second(batched: Batched) -> None:
+        calls = [*await ask(batched, "a?"), *await ask(batched, "b?")]
+        server.is_held = False
+        assert [(await call).text for call in calls] == ["ok", "ok"]
+
+    using(server, first, folder=tmp_path)
+    using(server, second, folder=tmp_path)
+    assert [len(job.rows) for job in server.jobs] == [2]
+
+
 def test_a_constraint_goes_directly(server: BatchServer) -> None:
     server.sees_probes = True
     server.on("hello", "Seven umbrellas hum in quartz")
