@@ -181,7 +181,8 @@ class GeminiServer(BatchServer):
             address = f"{self.url.removesuffix('/v1')}/upload/v1beta/files?upload_id=u1"
             return Canned({}, 200, {"x-goog-upload-url": address})
         assert (head["command"], head["offset"], query) == ("upload, finalize", "0", "upload_id=u1")
-        return Canned({"file": {"name": self._file(seen.data), "state": "ACTIVE"}})
+        told = {"file": {"name": self._file(seen.data), "state": "ACTIVE"}}
+        return Canned(told, 200, {"x-goog-upload-status": "final"})
 
     def _file(self, data: bytes) -> str:
         id = f"files/f{len(self.files)}"
