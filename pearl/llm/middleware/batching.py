@@ -199,6 +199,7 @@ class Batched(Wrapper):
         folder: Path | None = None,
         pace: Pace = DEFAULT_PACE,
         threshold: int = 0,
+        may_write: bool | None = None,
         breaker: CircuitBreaker | None = None,
         is_busy: Callable[[], bool] = lambda: False,
         on_progress: Callable[[BatchProgress], None] | None = None,
@@ -210,6 +211,7 @@ class Batched(Wrapper):
         self._budget = budget or Budget()
         price = self._budget.price
         self._share = (price and price.batch) or 1.0
+        self._may_write = may_write  # as `Call.may_write`: no request of a batch marks a prefix
         self._records = PendingBatches(folder, batches.server, model.name)
         self._replies = replies
         self._pace = pace
@@ -702,6 +704,7 @@ class Batched(Wrapper):
             return completion
         usage = self._budget.usage_of(self._marked(key, request), completion)
         call.reply, call.is_told = completion.text, bool(completion.usage.n_tokens)
+        call.may_write = self._may_write
         self._settle(key, usage=usage, is_usable=True)
         return replace(completion, usage=usage)
 

@@ -99,6 +99,7 @@ async def run(
                 batches=given.model.batches(batch_folder),
                 budget=given.budget,
                 threshold=batch_threshold,
+                may_write=None if getattr(given.model, "caching", None) is None else False,
                 replies=replies,
                 folder=folder,
                 pace=pace,
