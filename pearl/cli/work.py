@@ -702,7 +702,8 @@ def _notes(found: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
         yield f"Price of {model}: {price or f'unknown; {table_help(model)}'}"
     if found.rounds is not None:
         probe = ", the first of them a trial of 100 requests" if found.has_probe else ""
-        yield f"Rounds of batches: {_shown(found.rounds, _count)}{probe}; each takes up to 24 hours."
+        days = "" if found.time_s is None else "; each takes up to 24 hours"
+        yield f"Rounds of batches: {_shown(found.rounds, _count)}{probe}{days}."
     elif found.time_s is None:
         yield "Time: unknown; --seconds-per-call SECONDS gives an estimate."
     else:

@@ -43,3 +43,4 @@ def test_a_forecast_tells_rounds_prices_and_days(pearl: Terminal) -> None:
     full, half = direct["total"]["cost_usd"], none["total"]["cost_usd"]
     assert half == {"least": full["least"] / 2, "most": full["most"] / 2}
     assert some["total"]["cost_usd"]["most"] == full["most"], "all calls may go directly"
+    assert json.loads(pearl(*args, "0", "--batch-folder", "todo"))["time_s"] is None

@@ -96,6 +96,7 @@ KINDS: Mapping[str, Kind] = {
         takes=("%llguidance {}\nstart:", "root ::="),
     ),
     "ollama": Kind(lambda body: None, owned_by="library"),
+    "gemini": Kind(lambda body: None),
     "generic": Kind(lambda body: body.get("grammar"), takes=("root ::=",)),
 }
 
