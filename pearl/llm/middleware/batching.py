@@ -209,8 +209,8 @@ class Batched(Wrapper):
         self.breaker = breaker or CircuitBreaker()
         self._batches = batches
         self._budget = budget or Budget()
-        price = self._budget.price
-        self._share = (price and price.batch) or 1.0
+        self._price = self._budget.price_of(model.name)
+        self._share = (self._price and self._price.batch) or 1.0
         self._may_write = may_write  # as `Call.may_write`: no request of a batch marks a prefix
         self._records = PendingBatches(folder, batches.server, model.name)
         self._replies = replies
@@ -691,7 +691,12 @@ class Batched(Wrapper):
     def _hold(self, key: bytes, request: Request, *, is_sent: bool = False) -> bool:
         """Reserve the worst case of a request in the budget; False if others have to end first."""
         marked = self._marked(key, request)
-        worst = replace(self._budget.worst(marked), share=self._share, sure_share=self._share)
+        worst = replace(
+            self._budget.worst(marked),
+            price=self._price,
+            share=self._share,
+            sure_share=self._share,
+        )
         call = self._budget.hold(worst, is_sent=is_sent)
         if call is not None:
             self._calls[key] = call

@@ -77,11 +77,6 @@ async def run(
             f"the model '{model.name}' has no Batch API",
             help="use a model of OpenAI, Anthropic or Gemini, or --executor local",
         )
-    if len(set(pearl.clients.values())) > 1:
-        raise UsageError(
-            "the executor batch sends the calls of one model only",
-            help="leave out --planner-model, --rows-model, --escalate-model, or --executor local",
-        )
     if window < 1:
         raise UsageError(f"a window of {window} tasks is too small", help="use 1 or more")
     breaker = CircuitBreaker()
@@ -126,8 +121,8 @@ async def run(
             listener(id, event)
 
     others = {f"{role}_model": c for role, c in clients.items() if c is not clients["main"]}
-    settings = {**pearl.settings, **others, "library": pearl.library, "searcher": pearl.searcher}
-    resources: Resources = Resources(Pearl(clients["main"], **settings), lambda *_: stir())
+    options = {**pearl.settings, **others, "library": pearl.library, "searcher": pearl.searcher}
+    resources: Resources = Resources(Pearl(clients["main"], **options), lambda *_: stir())
 
     async def perform(unit: Unit) -> Outcome[Task]:
         if not isinstance(unit, Task):
