@@ -45,6 +45,7 @@ from pearl.planner.planner import SHAPES, Planner, PlannerSettings, shape_card
 from pearl.planner.prompt import Rejected
 from pearl.planner.understanding import Understood
 from pearl.planner.writer import one_line
+from pearl.plugins.extras import require_extra
 from pearl.retrieval import ranking_settings
 from pearl.retrieval.search import Searcher
 from pearl.settings import SETTINGS, Settings, values_for
@@ -129,6 +130,9 @@ class Pearl:
         self.clients = clients_by_role(
             self.client, {role: getattr(chosen, f"{role}_model") for role in _ROLES}
         )
+        if chosen.accuracy is not None:  # before the first call
+            classifier = ["sklearn"] if self.clients["rows"] is self.client else []
+            require_extra("cascade", "--accuracy", "scipy", *classifier)
         self._is_own_searcher = searcher is None
         self.embeddings, self.reranker = chosen.embeddings, chosen.reranker
         self.searcher = searcher or new_searcher(

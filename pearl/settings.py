@@ -289,6 +289,11 @@ class Deciding:
         "Repeat N rows of each step with yes/no or label replies, one per call, and report how many agree.",
         _ROWS, "reading", metavar="N", least=0,
     )] = 0
+    accuracy: Annotated[float | None, Setting(
+        "Let --rows-model, or a classifier without one, decide rows of FILTER and CLASSIFY where samples "
+        "show with 95 % confidence that this share agrees with --model, which decides the others.",
+        _ROWS, "reading", metavar="SHARE", above=0.5, most=0.9999,
+    )] = None
     embeddings: Annotated[Text | None, Setting(
         "Embedder for the rankers dense and hybrid, and for extractive: minilm, openai:NAME, "
         "model2vec:NAME.",

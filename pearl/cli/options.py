@@ -205,7 +205,8 @@ def _click_type(kind: Any, setting: Setting) -> click.ParamType[Any] | None:
         return click.IntRange(least, most)
     if kind is float:
         is_open = setting.above is not None
-        return click.FloatRange(setting.above if is_open else setting.least, min_open=is_open)
+        lowest = setting.above if is_open else setting.least
+        return click.FloatRange(lowest, setting.most, min_open=is_open)
     if get_origin(kind) is tuple:
         return YEAR_END
     return DAY if date in (kind, *get_args(kind)) else None

@@ -328,6 +328,7 @@ class ContextLimits:
     is_strict: bool = False
     is_strict_rows: bool = False
     recheck: int = 0
+    accuracy: float | None = None
     is_constrained: bool = False
     is_apart: bool = False
     sql_engine: SqlEngine = "sqlite"

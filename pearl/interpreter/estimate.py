@@ -11,7 +11,7 @@ from heapq import nlargest
 from math import ceil, inf, prod
 
 from pearl.actions import by_search, native
-from pearl.actions.by_row import shown_text
+from pearl.actions.by_row import by_row, shown_text
 from pearl.actions.columns import read_column
 from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import EmptyListError, Value, as_rows, as_text, number_of
@@ -78,6 +78,9 @@ class Placeholders:
 ITEMS_AGAIN_TOKENS = 64
 """Maximum tokens added to a request that is repeated or constrained to a form."""
 
+PHASES = 4
+"""Parts of the rows that a cascade reads: pilot sample, samples with the middle, and two regions that fail."""
+
 SELECTING = frozenset({
     "WHERE", "HAVING", "RANKED", "SORT", "UNIQUE", "INTERSECT", "DIFFERENCE", "SAMPLE", "LIMIT",
 })  # fmt: skip
@@ -137,8 +140,9 @@ class CostEstimator:
 
     def __init__(
         self, calls: RequestBuilder, rows: ContextLimits | None = None,
-        escalate: ContextLimits | None = None,
+        escalate: ContextLimits | None = None, *, is_rated: bool = False,
     ) -> None:  # fmt: skip
+        self.scored = StepCosts()  # of the last step, by the model for rows
         self.escalated = StepCosts()  # of the last step
         self._calls = calls
         self._limits = calls.limits
@@ -152,25 +156,34 @@ class CostEstimator:
         self.path = NONE  # calls on the longest chain of dependent steps so far
         self._reply_tokens = calls.limits.reply_tokens
         self._seam = self._counter.most(0)
-        self._by_rows = self._within(rows) if rows else self
+        self._by_rows = self._scoring = self._within(rows) if rows else self
+        if rows and is_rated:  # the scorer of a cascade reads each row alone
+            self._scoring = self._within(replace(rows, items_per_call=1))
         self._escalation = self._within(escalate) if escalate else None
 
     def step(self, step: Step) -> StepCosts:
         """Estimate the next step."""
         action = self._calls.graph.checked.action(step)
         check_numbers(step, action)
-        self.escalated = StepCosts()
+        self.escalated = self.scored = StepCosts()
+        by = self._by_rows if action.reads_rows else self
         try:
             if self._escalation and (action.reads_rows or action.extracts):
                 with suppress(ContextOverflowError):
                     self.escalated = self._escalation._of_step(step, action).or_nothing
-            costs = (self._by_rows if action.reads_rows else self)._of_step(step, action)
+            is_scored = by is not self and by_row(action).KIND in ("yes_no", "label")
+            if is_scored and self._limits.accuracy is not None:
+                with suppress(ContextOverflowError):
+                    once = self._scoring._of_step(step, action).or_nothing
+                    self.scored = once.then(once)
+                by = self
+            costs = by._of_step(step, action)
         except (ValueError, ExecutionError) as error:
             raise step_error(step, error) from error
         before = NONE
         for reference in step.references():
             before = longer(before, self._depths.get(reference.name, NONE))
-        self._depths[step.output] = before + costs.depth + self.escalated.depth
+        self._depths[step.output] = before + costs.depth + self.escalated.depth + self.scored.depth
         self.path = longer(self.path, self._depths[step.output])
         return costs
 
@@ -436,7 +449,18 @@ class CostEstimator:
                 depth = Range(0, costs.calls.most)
                 costs = replace(costs.or_nothing, depth=depth)
         self._hold(step.output, self._read_rows(step, row_step, given))
-        return costs
+        is_cascaded = self._limits.accuracy is not None and row_step.may_be_rechecked
+        return self._in_samples(row_step, costs) if is_cascaded else costs
+
+    def _in_samples(self, row_step: RowStep, costs: StepCosts) -> StepCosts:
+        """The costs if a cascade reads some of the rows, or all, one part after the other."""
+        n: float = PHASES * self._rounds
+        if self._limits.prompt_tokens is not None:  # other calls may hold fewer rows
+            n += costs.calls.upper
+        frame = self._row_requests.frame_tokens(row_step.task) + ITEMS_AGAIN_TOKENS
+        more = StepCosts(Range(0, n), Range(0, n * frame), Range(0, n * 16))
+        depth = Range(0, PHASES * costs.depth.upper)
+        return replace(costs.or_nothing.then(more), depth=depth)
 
     def _read_rows(self, step: Step, row_step: RowStep, given: PossibleRows) -> PossibleRows:
         """The rows that a step carried out row by row may return."""

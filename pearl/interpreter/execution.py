@@ -186,7 +186,12 @@ class _Interpreter:
         if action.reads_rows:
             row_step = self._row_calls.step(step, inputs)
             asker = self._row_asker
-            return await RowReader(step, row_step, self._row_calls, asker, asker.items).run()
+            scorer: Asker | None = None
+            if self._calls.limits.accuracy is not None and row_step.may_be_rechecked:
+                # The main model decides, and the model for rows scores.
+                asker, scorer = self._asker, None if asker is self._asker else asker
+            requests = RowRequests(asker.calls)
+            return await RowReader(step, row_step, requests, asker, asker.items, scorer).run()
         if action.asks_table:
             # imported on use: few plans query a table
             from pearl.interpreter.table_steps import read_table

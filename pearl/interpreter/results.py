@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pearl.actions.groups import NONE
 from pearl.actions.values import Fetched, Scalar, Value, as_text, behind
@@ -17,6 +17,9 @@ from pearl.interpreter.provenance import Provenance, Sources
 from pearl.llm import Usage
 from pearl.replies.typed import State
 from pearl.trace import StepFinished
+
+if TYPE_CHECKING:
+    from pearl.interpreter.cascade import CascadeAccount
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,9 @@ class StepResult:
     record: Record | None = field(default=None, repr=False)
     sources: Sources | None = field(default=None, repr=False)
     provenance: Provenance | None = field(default=None, repr=False)
+    cascade: CascadeAccount | None = field(default=None, repr=False)
+    scored: Mapping[object, str] = field(default_factory=dict, repr=False)
+    """Keys of the rows that only a scorer decided → its name."""
     models: tuple[str, ...] = ()
     """The models whose replies it has."""
 
@@ -106,6 +112,7 @@ class StepResult:
             **({"why": self.why} if self.why else {}),
             **({"truncated": self.truncated} if self.truncated else {}),
             **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
+            **({} if self.cascade is None else {"cascade": self.cascade.to_dict()}),
             **({} if self.record is None else {"record": self.record.to_dict()}),
             **({} if self.provenance is None else {"provenance": self.provenance}),
             "quotes": list(self.quotes),

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import TYPE_CHECKING
 
 from pearl.actions.by_row import (
     ByRow,
@@ -30,7 +31,7 @@ from pearl.actions.values import (
     wilson,
     without_repeats,
 )
-from pearl.documents.digest import text_sha256
+from pearl.documents.digest import digest, text_sha256
 from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows
 from pearl.dsl.nodes import Number, Step, String, is_data
@@ -56,6 +57,9 @@ from pearl.replies.items import (
 )
 from pearl.replies.typed import Reply
 from pearl.retrieval import Reranker
+
+if TYPE_CHECKING:
+    from pearl.interpreter.cascade import CascadeAccount
 
 ITEM_TOKENS = 24
 """Tokens reserved for the tags around an item, and for the seams of its text."""
@@ -242,6 +246,7 @@ class RowReader:
         requests: RowRequests,
         asker: Asker,
         cache: ItemCache | None,
+        scorer: Asker | None = None,
     ) -> None:
         self._step = step
         self._row_step = row_step
@@ -258,6 +263,7 @@ class RowReader:
         self._why = ""  # why some replies about rows could not be read to the end
         self._failure: ModelError | None = None
         self._by_other = set[str]()  # values that the escalation model has decided
+        self._scorer = scorer  # the model for rows, if a cascade has one
         # With a token budget, all prompts of the step together get the step's share.
         self._left = self._limits.max_prompt_tokens
         self._shown = row_step.shown(row_step.rows)
@@ -267,12 +273,15 @@ class RowReader:
         """Request a reply about every row."""
         task = self._row_step.task
         note = ""  # why a reranker did not score them
+        account: CascadeAccount | None = None
         if self._row_step.query and self._reranker is not None:
             found, note = await self._scored(self._reranker)
         elif task.kind == "pick":
             found = await self._pick()
+        elif self._limits.accuracy is not None and self._row_step.may_be_rechecked:
+            found, account = await self._cascaded(self._limits.accuracy)
         else:
-            found = await self._escalated(await self._each())
+            found = await self._decided(self._texts)
         if self._failure is not None and all(value is None for value in found.values()):
             raise self._failure
         rows = self._read_rows(found)
@@ -310,6 +319,11 @@ class RowReader:
         if unstated or self._why:
             n, why = replies.count(None), f": {self._why}" if self._why else ""
             result = result.noting(f"{self._step.output}: {n:,} undecided{unstated}{why}")
+        scored: dict[object, str] = {}
+        if account is not None:
+            result = result.noting(account.note(self._step.output, self._asker.name))
+            pairs = zip(rows, self._shown, strict=True)
+            scored = {row.key: account.scorer for row, text in pairs if text in account.scored}
         n_undecided = len(result.undecided)
         return StepResult(
             self._step.output, task.action.name, result, False, "rows",
@@ -320,6 +334,7 @@ class RowReader:
             fetched=self._ranked(result, is_scored=is_scored),
             # A line about one row may repeat the text of another row in its batch.
             sources=Sources(is_by_row=task.kind != "line" or self._row_step.is_each),
+            cascade=account, scored=scored,
         )  # fmt: skip
 
     def _ranked(self, rows: Rows, *, is_scored: bool) -> Fetched | None:
@@ -363,8 +378,7 @@ class RowReader:
         left = [text for text, reply in found.items() if self._is_open(reply)]
         async with self._escalating() as reader:
             if reader is not None and left:
-                reader._texts = left
-                for text, reply in (await reader._each()).items():
+                for text, reply in (await reader.each(left)).items():
                     if not self._is_open(reply):
                         found[text] = reply
                         self._by_other.add(text)
@@ -393,9 +407,41 @@ class RowReader:
             self._usage += reader._usage
             self._replies += reader._replies
 
-    async def _each(self) -> dict[str, str | None]:
-        """The reply about each different value; None if it is undecided."""
-        texts = self._texts
+    @property
+    def spent(self) -> tuple[int, Usage]:
+        """The calls and tokens so far."""
+        return self._n_calls, self._usage
+
+    async def _cascaded(self, target: float) -> tuple[dict[str, str | None], CascadeAccount]:
+        """The reply about each different value, by a scorer where a sample shows that it suffices."""
+        # imported on use: few runs have a target
+        from pearl.interpreter.cascade import Cascade
+        from pearl.interpreter.scorers import Scorer
+
+        asker, task = self._asker, self._row_step.task
+        asker.outputs.add(self._step.output)
+        scorer = Scorer(self._step, self._row_step, self._texts, self._scorer, asker)
+        dropped = {"no"} if self._is_strict else {"no", NOT_STATED}
+        texts = [text for text in self._shown if text and text.strip()]
+        seeded_by = map(repr, (task.action.signature, task.arguments, task.labels, *texts))
+        cascade = Cascade(
+            texts, target=target, dropped=frozenset(dropped if task.kind == "yes_no" else ()),
+            ask=self._decided, score=scorer.score, scorer=scorer.name,
+            seed=int.from_bytes(digest(seeded_by)),
+        )  # fmt: skip
+        if self._left is not None:  # it holds for all prompts of the step together
+            return await cascade.without("with a token budget there are no samples")
+        found, account = await cascade.run()
+        self._n_calls += scorer.n_calls
+        self._usage += scorer.usage
+        return found, account
+
+    async def _decided(self, texts: Sequence[str]) -> dict[str, str | None]:
+        """The reply about each of some values, by the escalation model where this one is undecided."""
+        return await self._escalated(await self.each(texts))
+
+    async def each(self, texts: Sequence[str]) -> dict[str, str | None]:
+        """The reply about each of some values; None if it is undecided."""
         if texts:
             self._asker.outputs.add(self._step.output)
         found: dict[str, str | None] = {}

@@ -115,7 +115,7 @@ action four times and a worse one six times at a margin of 0, and neither at a m
 N_SHOWN = 6
 """Examples in the prompt that rates actions."""
 
-_UNRATED = frozenset({"bad_request", "malformed", "unconstrained"})
+UNRATED = frozenset({"bad_request", "malformed", "unconstrained"})
 """Kinds of errors by which a server shows that it cannot compute likelihoods."""
 
 
@@ -225,7 +225,7 @@ async def choose(
             try:
                 ratings = await _rated(question, plans.different, examples, model)
             except ModelError as error:
-                if error.kind not in _UNRATED:
+                if error.kind not in UNRATED:
                     raise
                 note = "; ".join(filter(None, (note, error.message)))
             if rates := ratings.of_plans:

@@ -298,7 +298,9 @@ class Forecaster:
             for role in ("rows", "escalate")
         ]
         builder = RequestBuilder(graph, document, pearl.limits, pearl.searcher)
-        walk, read = CostEstimator(builder, *others), digest(["read", document.digest])
+        is_rated = pearl.clients["rows"].constrains.likelihoods
+        walk = CostEstimator(builder, *others, is_rated=is_rated)
+        read = digest(["read", document.digest])
         for step in graph.steps:
             costs = walk.step(step)
             name = f"{step.output} = {step.action}"
@@ -306,10 +308,12 @@ class Forecaster:
             is_again = step.output in builder.heads and not self._is_new(read)
             if costs.calls.most != 0:
                 cached = sum(self._cached(prefix, document.text) for prefix in costs.prefixes)
-                is_by_row = graph.checked.action(step).reads_rows
+                is_by_row = graph.checked.action(step).reads_rows and walk.scored == StepCosts()
                 named = self._named(name, "rows" if is_by_row else "main")
                 named.add(costs, cached)
                 named.marked_tokens += costs.input_tokens.upper if is_again else 0
+            if walk.scored.calls.most != 0:
+                self._named(f"{name}, scores", "rows").add(walk.scored, 0)
             if walk.escalated.calls.most != 0:
                 self._named(f"{name}, undecided", "escalate").add(walk.escalated, 0)
         self._add_path(walk.path)

@@ -1,0 +1,156 @@
+"""Texts + what a strong model replied about some of them → a cheap score of each."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pearl.dsl.nodes import Step
+from pearl.errors import ModelError
+from pearl.interpreter.asking import Asker
+from pearl.interpreter.cascade import Replies, Score
+from pearl.interpreter.row_steps import RowReader, RowRequests, RowStep
+from pearl.llm import Usage
+from pearl.llm.concurrency import gather
+from pearl.llm.messages import read_numbers
+from pearl.planner.candidates import UNRATED
+from pearl.replies.items import NOT_STATED, label_line
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+N_FOLDS = 5
+"""A labelled text is scored by a classifier that was trained without its fifth of the labelled texts."""
+
+
+class Scorer:
+    """Scores the rows of a step: by the model for rows if there is one, else by a classifier."""
+
+    def __init__(
+        self,
+        step: Step,
+        row_step: RowStep,
+        texts: Sequence[str],
+        asker: Asker | None,
+        strong: Asker,
+    ) -> None:
+        self._step, self._row_step, self._texts = step, row_step, texts
+        self._asker = asker
+        self._embedder = strong.calls.searcher.embedder
+        vectors = "words" if self._embedder is None else self._embedder.name
+        self.name = f"a classifier of {vectors}" if asker is None else asker.name
+        self.n_calls = 0
+        self.usage = Usage()
+
+    async def score(self, labelled: Replies) -> Mapping[str, Score]:
+        """The score of each text."""
+        if self._asker is None:
+            vectors = None
+            if self._embedder is not None:
+                vectors = await self._embedder.embed(self._texts, "passage")
+            return await asyncio.to_thread(by_vectors, self._texts, labelled, vectors)
+        requests, count = RowRequests(self._asker.calls), self._asker.calls.limits.counter.count
+        # Likelihoods need a prompt for each row; with short rows, it would mostly be frames.
+        least = requests.frame_tokens(self._row_step.task) * len(self._texts)
+        if self._asker.has_likelihoods and sum(map(count, self._texts)) >= least:
+            try:
+                return await self._by_likelihoods(self._asker, requests)
+            except ModelError as error:
+                if error.kind not in UNRATED:
+                    raise
+        return await self._by_agreement(self._asker, requests)
+
+    async def _by_agreement(self, asker: Asker, requests: RowRequests) -> dict[str, Score]:
+        """Replies that were asked for twice, in other batches: their score is 1 if they are equal, else 0."""
+        replies: list[dict[str, str | None]] = []
+        # Cached replies would agree with themselves.
+        for cache, texts in ((asker.items, self._texts), (None, self._texts[::-1])):
+            reader = RowReader(self._step, self._row_step, requests, asker, cache)
+            replies.append(await reader.each(texts))
+            n_calls, usage = reader.spent
+            self.n_calls += n_calls
+            self.usage += usage
+        first, second = replies
+        return {text: Score(reply, float(reply == second[text])) for text, reply in first.items()}
+
+    async def _by_likelihoods(self, asker: Asker, requests: RowRequests) -> dict[str, Score]:
+        """The most likely label of each text: its score is its share of the probability of all labels."""
+        task = replace(self._row_step.task, is_echoed=False)
+        labels = task.labels or ("yes", "no", NOT_STATED)
+        candidates = tuple(f"1: {label_line(label)}" for label in labels)
+        limits = asker.calls.limits
+
+        async def score(text: str) -> Score:
+            request = requests.request(replace(task, items=(text,)))
+            request = replace(request, max_output_tokens=1, candidates=candidates)
+            most = limits.prompt_tokens
+            if most is not None and limits.counter.count(request.prompt) > most:
+                return Score(None, 0.0)
+            completion = await asker.ask(self._step, "items", request, None, lambda _: None)
+            self.n_calls += 1
+            self.usage += completion.usage
+            return most_likely(labels, read_numbers(completion.text, len(labels), asker.name))
+
+        first, *others = self._texts  # a server that cannot do it is not asked about all
+        scores = [await score(first), *await gather([score(text) for text in others])]
+        return dict(zip(self._texts, scores, strict=True))
+
+
+def most_likely(labels: Sequence[str], likelihoods: Sequence[float]) -> Score:
+    """The most likely label, and its share of the probability of all labels.
+
+    Example:
+        >>> most_likely(["yes", "no"], [math.log(0.3), math.log(0.1)])
+        Score(reply='yes', confidence=0.75)
+    """
+    best = max(range(len(labels)), key=likelihoods.__getitem__)
+    total = sum(math.exp(value - likelihoods[best]) for value in likelihoods)
+    return Score(labels[best], round(1 / total, 12))
+
+
+def by_vectors(texts: Sequence[str], labelled: Replies, vectors: Any) -> dict[str, Score]:
+    """Scores by logistic regression over vectors; over TF-IDF of words if there are none."""
+    import numpy as np
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    if vectors is None:
+        vectors = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+").fit_transform(
+            [*texts, "-"]
+        )
+    places = {text: i for i, text in enumerate(texts)}
+    known = [(places[text], reply) for text, reply in labelled.items() if reply is not None]
+    at = np.array([i for i, _ in known], dtype=int)
+    replies = np.array([reply for _, reply in known], dtype=object)
+    scores = dict(zip(texts, _classifier(vectors[at], replies)(vectors[: len(texts)]), strict=True))
+    folds = np.arange(len(at)) % N_FOLDS
+    for fold in range(N_FOLDS):
+        is_out = folds == fold
+        classify = _classifier(vectors[at[~is_out]], replies[~is_out])
+        out = at[is_out]
+        scores.update(zip((texts[i] for i in out), classify(vectors[out]), strict=True))
+    return scores
+
+
+def _classifier(vectors: Any, replies: NDArray[np.object_]) -> Callable[[Any], list[Score]]:
+    from sklearn.linear_model import LogisticRegression
+
+    if len(set(replies)) < 2:
+        only = Score(replies[0], 1.0) if len(replies) else Score(None, 0.0)
+        return lambda some: [only] * some.shape[0]
+    model = LogisticRegression(C=10.0, max_iter=1_000).fit(vectors, replies)
+
+    def classify(some: Any) -> list[Score]:
+        if not some.shape[0]:
+            return []
+        chances = model.predict_proba(some)
+        best = chances.argmax(axis=1)
+        return [
+            Score(str(model.classes_[i]), round(float(row[i]), 6))
+            for i, row in zip(best, chances, strict=True)
+        ]
+
+    return classify
