@@ -125,8 +125,8 @@ OF_SEARCH = {"ranker", "embeddings", "reranker", "reranker_url"}
 
 ASKING_FOR_NO_REPLY = {"mcp", "doctor"}
 
-OF_TABLES = {"sql_engine"}
-"""`tests/interpreter/test_table_steps.py` shows what it does."""
+OF_DATA = {"accuracy", "sql_engine"}
+"""`tests/interpreter/test_cascade.py` and `test_table_steps.py` show what they do."""
 
 OF_READERS = {field.name for field in fields(ReaderOptions)}
 """`tests/cli/test_pictures.py` and `tests/documents/readers/test_pdf_tables.py` show what they do."""
@@ -217,7 +217,7 @@ def test_every_setting_makes_a_difference(
     known: dict[tuple[Any, ...], list[Any]] = {}
     useless = set()
     for setting in sorted(
-        offered - OF_EVERY_CALL - OF_SEARCH - OF_TABLES - OF_READERS - OF_ANSWERS.get(name, set())
+        offered - OF_EVERY_CALL - OF_SEARCH - OF_DATA - OF_READERS - OF_ANSWERS.get(name, set())
     ):
         before, after = OTHERS[setting]
         openai_server.delay_s = 0.3 if setting in AT_ONCE else 0.0
@@ -234,6 +234,6 @@ def test_every_setting_makes_a_difference(
 
 
 def test_all_settings_are_tested() -> None:
-    assert OTHERS.keys() | OF_EVERY_CALL | OF_SEARCH | OF_TABLES | OF_READERS == set(SETTINGS)
+    assert OTHERS.keys() | OF_EVERY_CALL | OF_SEARCH | OF_DATA | OF_READERS == set(SETTINGS)
     asking = {name for name, c in COMMANDS.items() if any(p.name == "model" for p in c.params)}
     assert asking - ASKING_FOR_NO_REPLY == USED.keys()

@@ -1,0 +1,230 @@
+"""`--accuracy`: rows decided by a scorer where samples show that it agrees with the strong model."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from typing import Any
+
+import pytest
+
+from experiments.bench import cascade as bench
+from pearl import Document, Pearl
+from pearl.documents.tokens import Counter
+from pearl.interpreter.answer import Answer
+from pearl.llm import Completion, Constrains, ItemsTask, Model, Request
+from pearl.llm.messages import write_numbers
+from pearl.runs.executors import Task
+from pearl.runs.forecast import forecast
+from tests.models import MemoryReplies, Reading, item_lines
+from tests.skips import needs
+
+KEPT = """\
+1. reviews = SPLIT(CTX, "line") : One row a review
+2. good = FILTER(reviews, "the review is good") : Those
+3. ans = COUNT(good) : How many"""
+
+LABELLED = """\
+1. reviews = SPLIT(CTX, "line") : One row a review
+2. tone = CLASSIFY(reviews, ["good", "bad"], "the tone") : Of each
+3. per = COUNT_BY(tone, "tone") : How many of each"""
+
+
+def reviews(n: int = 3_000, more: str = "") -> Document:
+    words = random.Random(0)
+    lines = (
+        f"Review {i}: {words.choice(['splendid', 'dreadful'])} {words.choice('abcdefgh')}{more}"
+        for i in range(n)
+    )
+    return Document("\n".join(lines))
+
+
+LONG = " and more of the same" * 60
+
+
+def is_good(text: str) -> bool:
+    return "splendid" in text
+
+
+class Reviewer(Reading):
+    """Says of each review whether it is good; is wrong about reviews whose number ends in `wrong`."""
+
+    def __init__(self, name: str, wrong: str = "none", undecided: str = "none") -> None:
+        super().__init__(self._reply, name=name)
+        self._wrong, self._undecided = wrong, undecided
+
+    def _reply(self, request: Request) -> str:
+        labels = getattr(request.task, "labels", ()) or ("yes", "no")
+
+        def say(text: str) -> str | None:
+            number = re.findall(r"\d+", text)[0]
+            if number.endswith(self._undecided):
+                return None
+            return labels[is_good(text) == number.endswith(self._wrong)]
+
+        return item_lines(request, say) or "I cannot say."
+
+    @property
+    def items(self) -> list[str]:
+        """The reviews that were asked about, in order."""
+        tasks = [request.task for request in self.requests]
+        return [text for task in tasks if isinstance(task, ItemsTask) for text in task.items]
+
+
+def run(model: Model, plan: str, document: Document, **settings: Any) -> Answer:
+    return asyncio.run(Pearl(model, **settings).execute(plan, document))
+
+
+@pytest.mark.parametrize("profile", bench.PROFILES)
+def test_the_guarantee_holds(profile: str) -> None:
+    figures = bench.simulate(profile, 1_200, 0.9, range(60))
+    assert (
+        figures["held"] >= 1 - 7 / 60
+    )  # 8 or more of 60 have a probability of 1 % at a risk of 5 %
+    if profile in ("well separated", "labels", "all positive"):
+        assert figures["strong"] < 0.4
+    if profile in ("none positive", "labels, random"):
+        assert figures["used"] == 0
+
+
+def test_a_cascade_says_who_decided_what() -> None:
+    strong, cheap = Reviewer("strong"), Reviewer("cheap", wrong="37")
+    answer = run(strong, KEPT, reviews(), rows_model=cheap, accuracy=0.95)
+    step = answer.to_dict()["steps"][1]
+    account = step["cascade"]
+    by_scorer = account["rows"]["scorer"]
+    assert sum(account["rows"].values()) == 3_000
+    assert len(set(strong.items)) == 3_000 - by_scorer < 1_500
+    assert (account["accuracy"], account["scorer"]) == (0.95, "cheap")
+    assert all(0.95 <= low <= 1 for low, _ in account["intervals"].values())
+    assert account["intervals"].keys() == {"precision", "recall"}
+    assert any("relative to strong: precision" in note for note in answer.notes)
+    scored = {row.text for row in answer.rows if row.scored_by == ("cheap",)}
+    assert scored
+    assert scored == {row.text for row in answer.rows} - set(strong.items)
+    row = next(row for row in answer.rows if row.scored_by)
+    assert row.to_dict()["scored_by"] == ["cheap"]
+    assert row.where.endswith("by cheap")
+
+
+def test_a_resumed_run_has_the_same_samples_and_pays_for_nothing() -> None:
+    replies = MemoryReplies()
+    first = Reviewer("strong")
+    settings: dict[str, Any] = {"accuracy": 0.95, "replies": replies}
+    answer = run(first, LABELLED, reviews(), rows_model=Reviewer("cheap"), **settings)
+    again, cheap = Reviewer("strong"), Reviewer("cheap")
+    same = run(again, LABELLED, reviews(), rows_model=cheap, **settings)
+    assert (again.requests, cheap.requests) == ([], [])
+    assert same.steps[1].to_dict()["cascade"] == answer.steps[1].to_dict()["cascade"]
+    assert (same.text, same.notes) == (answer.text, answer.notes)
+
+
+@pytest.mark.parametrize("plan", [KEPT, LABELLED])
+@pytest.mark.parametrize("how", [{"wrong": ""}, {"undecided": "7"}])
+def test_a_scorer_that_is_not_confirmed_decides_no_row(plan: str, how: dict[str, str]) -> None:
+    """It is wrong about every row, or the strong model leaves a tenth of the rows undecided."""
+    undecided, wrong = how.get("undecided", "none"), how.get("wrong", "none")
+    strong = Reviewer("strong", undecided=undecided)
+    answer = run(strong, plan, reviews(), rows_model=Reviewer("cheap", wrong), accuracy=0.95)
+    assert {*strong.items} == {*reviews().text.split("\n")}
+    account = answer.to_dict()["steps"][1]["cascade"]
+    assert account["why"]
+    assert account["rows"]["scorer"] == 0
+
+
+def test_few_rows_are_asked_about_as_without_a_cascade() -> None:
+    requests = []
+    for settings in ({}, {"accuracy": 0.98}):
+        strong, cheap = Reviewer("strong"), Reviewer("cheap")
+        used = {**settings, "rows_model": cheap} if settings else {}
+        answer = run(strong, KEPT, reviews(500), **used)
+        assert ("cascade" in answer.to_dict()["steps"][1]) == bool(settings)
+        assert cheap.requests == []
+        requests.append([request.messages for request in strong.requests])
+        assert strong.items == reviews(500).text.split("\n")
+    assert requests[0] == requests[1]
+
+
+class Rating(Reviewer):
+    """Rates candidates for long reviews; it is unsure about the reviews that it is wrong about."""
+
+    constrains = Constrains(likelihoods=True)
+
+    async def complete(self, request: Request) -> Completion:
+        assert request.candidates == ("1: yes", "1: no", "1: not stated")
+        self.requests.append(request)
+        assert isinstance(request.task, ItemsTask)
+        text = request.task.items[0]
+        is_wrong = re.findall(r"\d+", text)[0].endswith(self._wrong)
+        sure, other = (-0.6, -0.8) if is_wrong else (-0.01, -5.0)
+        values = [sure, other] if is_good(text) != is_wrong else [other, sure]
+        return Completion(write_numbers([*values, -9.0]), self.name)
+
+
+class Unsteady(Reviewer):
+    """Is wrong about some reviews at first, and right when they are asked about again."""
+
+    def _reply(self, request: Request) -> str:
+        assert isinstance(request.task, ItemsTask)
+        last = int(re.findall(r"\d+", request.task.items[-1])[0])
+        if int(re.findall(r"\d+", request.task.items[0])[0]) < last:
+            return super()._reply(request)
+        return item_lines(request, lambda text: "yes" if is_good(text) else "no")
+
+
+class Unrated(Unsteady):
+    """Claims to rate candidates, and does not."""
+
+    constrains = Constrains(likelihoods=True)
+
+    def _reply(self, request: Request) -> str:
+        return "-0.1" if request.candidates else super()._reply(request)
+
+
+@pytest.mark.usefixtures("_no_waits")
+@pytest.mark.parametrize(
+    ("kind", "more"), [(Rating, LONG), (Unsteady, ""), (Unrated, LONG), (Unrated, "")]
+)
+def test_rows_that_a_model_is_unsure_about_go_to_the_strong_model(
+    kind: type[Reviewer], more: str
+) -> None:
+    strong, cheap, document = Reviewer("strong"), kind("cheap", wrong="7"), reviews(more=more)
+    answer = run(strong, KEPT, document, rows_model=cheap, accuracy=0.95)
+    assert answer.text == run(Reviewer("strong"), KEPT, document).text
+    assert any(request.candidates for request in cheap.requests) == (more == LONG)
+    unsure = {text for text in document.text.split("\n") if re.match(r"Review \d*7:", text)}
+    assert unsure <= set(strong.items)
+    assert len(set(strong.items)) < 1_500
+
+
+@pytest.mark.parametrize("window", [None, 2_048])
+@pytest.mark.parametrize("cheap", [Reviewer("cheap", wrong="37"), Rating("cheap", wrong="7")])
+@pytest.mark.parametrize("plan", [KEPT, LABELLED])
+def test_the_calls_lie_within_their_forecast(
+    plan: str, cheap: Reviewer, window: int | None
+) -> None:
+    if isinstance(cheap, Rating) and plan == LABELLED:
+        cheap = Reviewer("cheap")
+    more = LONG if isinstance(cheap, Rating) else ""
+    document, strong = reviews(1_500, more), Reviewer("strong", undecided="77")
+    cheap.requests.clear()
+    this = Pearl(
+        strong, rows_model=cheap, accuracy=0.95, window=window, max_output_tokens=256,
+    )  # fmt: skip
+    steps = forecast(this, [Task("", lambda: document, plan=plan)]).steps
+    asyncio.run(this.execute(plan, document))
+    for step, model in zip(steps, (strong, cheap), strict=True):
+        n_tokens = sum(Counter().count(request.prompt) for request in model.requests)
+        assert step.calls.least <= len(model.requests) <= step.calls.upper
+        assert step.input_tokens.least <= n_tokens <= step.input_tokens.upper
+
+
+@needs("sklearn")
+@pytest.mark.parametrize("plan", [KEPT, LABELLED])
+def test_without_a_model_for_rows_a_classifier_scores(plan: str) -> None:
+    strong = Reviewer("strong")
+    answer = run(strong, plan, reviews(), accuracy=0.95)
+    assert answer.text == run(Reviewer("strong"), plan, reviews()).text
+    assert answer.to_dict()["steps"][1]["cascade"]["scorer"] == "a classifier of words"
+    assert len(set(strong.items)) < 1_500
