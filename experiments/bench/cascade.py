@@ -72,12 +72,6 @@ def draw_labels(profile: str, n: int, target: float, random: np.random.Generator
     return LABELS[true], LABELS[chances.argmax(axis=1)], chances.max(axis=1)
 
 
-def holds(decided: Objects, strong: Objects, target: float) -> bool:
-    """Whether the kept rows reach the target; rows that the strong model leaves undecided do not count."""
-    kept, true = (decided == "yes") & np.not_equal(strong, None), strong == "yes"
-    return bool((kept & true).sum() >= target * max(kept.sum(), true.sum()) - 1e-9)
-
-
 def simulate(profile: str, n: int, target: float, seeds: Sequence[int]) -> dict[str, float]:
     """The figures of a profile."""
     is_filter = not profile.startswith("labels")
@@ -103,11 +97,14 @@ def simulate(profile: str, n: int, target: float, seeds: Sequence[int]) -> dict[
         )  # fmt: skip
         replies, account = asyncio.run(cascade.run())
         decided = np.array([replies[text] for text in texts], dtype=object)
-        n_wrong, n_scored = (decided != strong).sum(), account.n_scored
-        held.append(
-            holds(decided, strong, target) if is_filter else n_wrong <= (1 - target) * n_scored
-        )
-        shares.append(1 - n_scored / n)
+        # Rows that the strong model leaves undecided do not count.
+        kept, true = (decided == "yes") & np.not_equal(strong, None), strong == "yes"
+        if is_filter:
+            is_held = (kept & true).sum() >= target * max(kept.sum(), true.sum()) - 1e-9
+        else:
+            is_held = (decided != strong).sum() <= (1 - target) * account.n_scored
+        held.append(bool(is_held))
+        shares.append(1 - account.n_scored / n)
     used = np.mean(np.array(shares) < 1)
     return {"held": float(np.mean(held)), "strong": float(np.mean(shares)), "used": float(used)}
 

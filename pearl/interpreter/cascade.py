@@ -24,17 +24,10 @@ if TYPE_CHECKING:
 RISK = 0.05
 """Probability that the guarantee of a step does not hold."""
 
-MAX_SAMPLED = 0.5
-"""There is no cascade if the smallest samples are a larger share of the rows."""
-
-PILOT = 3
-"""Size of the pilot sample, relative to the smallest sample that shows the target."""
-
-MAX_PILOT = 2_000
-"""The pilot sample is 2 % of many rows, and no more than this."""
-
-N_TRIED = 20
-"""Number of thresholds, and of sample sizes for each, that are compared."""
+MAX_SAMPLED = 0.5  # with larger samples, as a share of the rows, there is no cascade
+PILOT = 3  # size of the pilot sample, relative to the smallest sample that shows the target
+MAX_PILOT = 2_000  # rows of a pilot sample of 2 %
+N_TRIED = 20  # thresholds, and sample sizes for each, that are compared
 
 Measure = Literal["accuracy", "precision", "recall"]
 Replies: TypeAlias = Mapping[str, "str | None"]
@@ -106,20 +99,13 @@ def most_errors(k: int, m: int, n: int, risk: float) -> int:
         >>> most_errors(0, 149, 1_000_000, 0.05), most_errors(3, 50, 50, 0.05)
         (19903, 3)
     """
-    cdf = _scipy().stats.hypergeom.cdf
+    from scipy.stats import hypergeom  # on use: it takes half a second
+
     low, high = k, n - (m - k)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if cdf(k, n, middle, m) > risk else (low, middle - 1)
+        low, high = (middle, high) if hypergeom.cdf(k, n, middle, m) > risk else (low, middle - 1)
     return low
-
-
-def _scipy() -> Any:
-    """`scipy`, imported on use: it takes half a second; `Any`, since scipy has no types."""
-    import scipy.special
-    import scipy.stats
-
-    return scipy
 
 
 def _plan(
@@ -132,8 +118,8 @@ def _plan(
     follows from a sample drawn after it. A sample size of 0 is no cascade.
     """
     import numpy as np
+    from scipy import special
 
-    special = _scipy().special
     rows, least = np.sort(rows), smallest_sample(target, risk)
     if len(rows) <= least:
         return 0.0, 0
@@ -229,11 +215,10 @@ class Cascade:
 
     async def without(self, why: str) -> tuple[dict[str, str | None], CascadeAccount]:
         """The replies of the strong model about all rows."""
-        n = len(self._texts)
-        await self._read(range(n))
-        return self._replies, CascadeAccount(
-            self._target, self._scorer, self._n_sampled, 0, n - self._n_sampled, why=why
-        )
+        await self._read(range(len(self._texts)))
+        n_strong = len(self._texts) - self._n_sampled
+        account = CascadeAccount(self._target, self._scorer, self._n_sampled, 0, n_strong, why=why)
+        return self._replies, account
 
     async def _read(self, rows: Iterable[int]) -> None:
         """Request the strong model's replies about rows."""

@@ -127,7 +127,7 @@ def by_vectors(texts: Sequence[str], labelled: Replies, vectors: Any) -> dict[st
     replies = np.array([reply for _, reply in known], dtype=object)
     scores = dict(zip(texts, _classifier(vectors[at], replies)(vectors[: len(texts)]), strict=True))
     folds = np.arange(len(at)) % N_FOLDS
-    for fold in range(N_FOLDS):
+    for fold in range(min(N_FOLDS, len(at))):
         is_out = folds == fold
         classify = _classifier(vectors[at[~is_out]], replies[~is_out])
         out = at[is_out]
@@ -144,8 +144,6 @@ def _classifier(vectors: Any, replies: NDArray[np.object_]) -> Callable[[Any], l
     model = LogisticRegression(C=10.0, max_iter=1_000).fit(vectors, replies)
 
     def classify(some: Any) -> list[Score]:
-        if not some.shape[0]:
-            return []
         chances = model.predict_proba(some)
         best = chances.argmax(axis=1)
         return [

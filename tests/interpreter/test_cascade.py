@@ -199,16 +199,14 @@ def test_rows_that_a_model_is_unsure_about_go_to_the_strong_model(
 
 
 @pytest.mark.parametrize("window", [None, 2_048])
-@pytest.mark.parametrize("cheap", [Reviewer("cheap", wrong="37"), Rating("cheap", wrong="7")])
-@pytest.mark.parametrize("plan", [KEPT, LABELLED])
+@pytest.mark.parametrize(
+    ("plan", "kind", "more"), [(KEPT, Reviewer, ""), (LABELLED, Reviewer, ""), (KEPT, Rating, LONG)]
+)
 def test_the_calls_lie_within_their_forecast(
-    plan: str, cheap: Reviewer, window: int | None
+    plan: str, kind: type[Reviewer], more: str, window: int | None
 ) -> None:
-    if isinstance(cheap, Rating) and plan == LABELLED:
-        cheap = Reviewer("cheap")
-    more = LONG if isinstance(cheap, Rating) else ""
     document, strong = reviews(1_500, more), Reviewer("strong", undecided="77")
-    cheap.requests.clear()
+    cheap = kind("cheap", wrong="37")
     this = Pearl(
         strong, rows_model=cheap, accuracy=0.95, window=window, max_output_tokens=256,
     )  # fmt: skip
