@@ -15,11 +15,13 @@ import argparse
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pearl.interpreter.cascade import Cascade, Replies, Score
+from pearl.llm import Usage
 
 PROFILES = (
     "well separated", "usual", "noisy", "rare 1 %", "random", "miscalibrated", "ties", "hidden positives",
@@ -72,6 +74,20 @@ def draw_labels(profile: str, n: int, target: float, random: np.random.Generator
     return LABELS[true], LABELS[chances.argmax(axis=1)], chances.max(axis=1)
 
 
+@dataclass
+class Simulated:
+    """A scorer with these scores."""
+
+    scores: Mapping[str, Score]
+    name = "simulated"
+    n_calls = 0
+    usage = Usage()
+
+    async def score(self, labelled: Replies) -> Mapping[str, Score]:
+        """All of them."""
+        return self.scores
+
+
 def simulate(profile: str, n: int, target: float, seeds: Sequence[int]) -> dict[str, float]:
     """The figures of a profile."""
     is_filter = not profile.startswith("labels")
@@ -88,12 +104,9 @@ def simulate(profile: str, n: int, target: float, seeds: Sequence[int]) -> dict[
         async def ask(texts: Sequence[str], strong: Objects = strong) -> Replies:
             return {text: strong[int(text)] for text in texts}
 
-        async def score(_: Replies, every: Mapping[str, Score] = scores) -> Mapping[str, Score]:
-            return every
-
         cascade = Cascade(
-            texts, dropped=frozenset({"no"} if is_filter else ()), target=target, ask=ask, score=score,
-            scorer="simulated", seed=seed,
+            texts, dropped=frozenset({"no"} if is_filter else ()), target=target, ask=ask,
+            scorer=Simulated(scores), seed=seed,
         )  # fmt: skip
         replies, account = asyncio.run(cascade.run())
         decided = np.array([replies[text] for text in texts], dtype=object)

@@ -11,9 +11,10 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from pearl.interpreter.context import off_loop
+from pearl.llm import Usage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,6 +40,18 @@ class Score:
 
     reply: str | None
     confidence: float
+
+
+class Scoring(Protocol):
+    """Scores the texts of a step."""
+
+    name: str
+    n_calls: int
+    usage: Usage
+
+    async def score(self, labelled: Replies) -> Mapping[str, Score]:
+        """The scores of all texts; the strong model's replies about some are known."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +163,7 @@ def _plan(
 
 
 class Cascade:
-    """Decides rows: `ask` has the strong model's replies, `score` computes the scores of all texts from some of them.
+    """Decides rows: `ask` has the strong model's replies.
 
     Of a FILTER, `dropped` are the replies about rows that it does not keep; it is empty for labels.
     """
@@ -158,15 +171,14 @@ class Cascade:
     def __init__(
         self, texts: Sequence[str], *, dropped: frozenset[str], target: float,
         ask: Callable[[Sequence[str]], Awaitable[Replies]],
-        score: Callable[[Replies], Awaitable[Mapping[str, Score]]],
-        scorer: str, seed: int,
+        scorer: Scoring, seed: int,
     ) -> None:  # fmt: skip
         import numpy as np
 
         self._texts, self._target, self._scorer, self._dropped = texts, target, scorer, dropped
         self._measures: tuple[Measure, ...] = ("precision", "recall") if dropped else ("accuracy",)
         self._risk = RISK / len(self._measures)
-        self._ask, self._score = ask, score
+        self._ask = ask
         self._random = np.random.default_rng(seed)
         self._replies: dict[str, str | None] = {}
         self._scores: Mapping[str, Score] = {}
@@ -182,7 +194,7 @@ class Cascade:
         pilot = tuple(map(int, self._random.choice(n, n_pilot, replace=False)))
         await self._read(pilot)
         self._n_sampled = n_pilot
-        self._scores = await self._score(dict(self._replies))
+        self._scores = await self._scorer.score(dict(self._replies))
         regions = await off_loop(100 * n, partial(self._regions, pilot))
         if not regions:
             return await self.without("no smaller sample can show the target")
@@ -208,7 +220,7 @@ class Cascade:
             return await self.without("the samples do not show the target")
         n_scored = sum(n for n, _ in unread.values())
         account = CascadeAccount(
-            self._target, self._scorer, self._n_sampled, n_scored, n - n_scored - self._n_sampled,
+            self._target, self._scorer.name, self._n_sampled, n_scored, n - n_scored - self._n_sampled,
             self._at_least(unread), scored=frozenset(scored),
         )  # fmt: skip
         return {**{text: self._scores[text].reply for text in scored}, **self._replies}, account
@@ -217,7 +229,9 @@ class Cascade:
         """The replies of the strong model about all rows."""
         await self._read(range(len(self._texts)))
         n_strong = len(self._texts) - self._n_sampled
-        account = CascadeAccount(self._target, self._scorer, self._n_sampled, 0, n_strong, why=why)
+        account = CascadeAccount(
+            self._target, self._scorer.name, self._n_sampled, 0, n_strong, why=why
+        )
         return self._replies, account
 
     async def _read(self, rows: Iterable[int]) -> None:

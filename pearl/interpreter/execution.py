@@ -32,6 +32,7 @@ from pearl.errors import (
 from pearl.interpreter.agreement import Agreement, PlanAnswer
 from pearl.interpreter.answer import Answer, compose, step_evidence
 from pearl.interpreter.asking import Asker, Reader, TextReply
+from pearl.interpreter.cascade import Scoring
 from pearl.interpreter.companies import ShownPassage, why_of_another
 from pearl.interpreter.composing import compose_answer, composed_result
 from pearl.interpreter.context import Context, ContextLimits, off_loop, step_error
@@ -186,10 +187,14 @@ class _Interpreter:
         if action.reads_rows:
             row_step = self._row_calls.step(step, inputs)
             asker = self._row_asker
-            scorer: Asker | None = None
+            scorer: Scoring | None = None
             if self._calls.limits.accuracy is not None and row_step.may_be_rechecked:
+                # imported on use: few runs have a target
+                from pearl.interpreter.scorers import Scorer
+
                 # The main model decides, and the model for rows scores.
-                asker, scorer = self._asker, None if asker is self._asker else asker
+                own = None if asker is self._asker else asker
+                asker, scorer = self._asker, Scorer(step, row_step, own, self._asker)
             requests = RowRequests(asker.calls)
             return await RowReader(step, row_step, requests, asker, asker.items, scorer).run()
         if action.asks_table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pearl.actions.groups import NONE
 from pearl.actions.values import Fetched, Scalar, Value, as_text, behind
@@ -13,13 +13,11 @@ from pearl.documents.record import Record
 from pearl.documents.rows import Rows, shortened
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
+from pearl.interpreter.cascade import CascadeAccount
 from pearl.interpreter.provenance import Provenance, Sources
 from pearl.llm import Usage
 from pearl.replies.typed import State
 from pearl.trace import StepFinished
-
-if TYPE_CHECKING:
-    from pearl.interpreter.cascade import CascadeAccount
 
 
 @dataclass(frozen=True, slots=True)

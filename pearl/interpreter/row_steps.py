@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import TYPE_CHECKING
 
 from pearl.actions.by_row import (
     ByRow,
@@ -38,6 +37,7 @@ from pearl.dsl.nodes import Number, Step, String, is_data
 from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.asking import Asker
+from pearl.interpreter.cascade import Cascade, CascadeAccount, Scoring
 from pearl.interpreter.context import ContextOverflowError, step_error
 from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.provenance import Sources
@@ -57,9 +57,6 @@ from pearl.replies.items import (
 )
 from pearl.replies.typed import Reply
 from pearl.retrieval import Reranker
-
-if TYPE_CHECKING:
-    from pearl.interpreter.cascade import CascadeAccount
 
 ITEM_TOKENS = 24
 """Tokens reserved for the tags around an item, and for the seams of its text."""
@@ -246,7 +243,7 @@ class RowReader:
         requests: RowRequests,
         asker: Asker,
         cache: ItemCache | None,
-        scorer: Asker | None = None,
+        scorer: Scoring | None = None,
     ) -> None:
         self._step = step
         self._row_step = row_step
@@ -263,7 +260,7 @@ class RowReader:
         self._why = ""  # why some replies about rows could not be read to the end
         self._failure: ModelError | None = None
         self._by_other = set[str]()  # values that the escalation model has decided
-        self._scorer = scorer  # the model for rows, if a cascade has one
+        self._scorer = scorer  # of a cascade
         # With a token budget, all prompts of the step together get the step's share.
         self._left = self._limits.max_prompt_tokens
         self._shown = row_step.shown(row_step.rows)
@@ -278,8 +275,8 @@ class RowReader:
             found, note = await self._scored(self._reranker)
         elif task.kind == "pick":
             found = await self._pick()
-        elif self._limits.accuracy is not None and self._row_step.may_be_rechecked:
-            found, account = await self._cascaded(self._limits.accuracy)
+        elif self._scorer is not None and self._limits.accuracy is not None:
+            found, account = await self._cascaded(self._scorer, self._limits.accuracy)
         else:
             found = await self._decided(self._texts)
         if self._failure is not None and all(value is None for value in found.values()):
@@ -412,22 +409,17 @@ class RowReader:
         """The calls and tokens so far."""
         return self._n_calls, self._usage
 
-    async def _cascaded(self, target: float) -> tuple[dict[str, str | None], CascadeAccount]:
+    async def _cascaded(
+        self, scorer: Scoring, target: float
+    ) -> tuple[dict[str, str | None], CascadeAccount]:
         """The reply about each different value, by a scorer where a sample shows that it suffices."""
-        # imported on use: few runs have a target
-        from pearl.interpreter.cascade import Cascade
-        from pearl.interpreter.scorers import Scorer
-
-        asker, task = self._asker, self._row_step.task
-        asker.outputs.add(self._step.output)
-        scorer = Scorer(self._step, self._row_step, self._texts, self._scorer, asker)
+        task = self._row_step.task
         dropped = {"no"} if self._is_strict else {"no", NOT_STATED}
         texts = [text for text in self._shown if text and text.strip()]
         seeded_by = map(repr, (task.action.signature, task.arguments, task.labels, *texts))
         cascade = Cascade(
             texts, target=target, dropped=frozenset(dropped if task.kind == "yes_no" else ()),
-            ask=self._decided, score=scorer.score, scorer=scorer.name,
-            seed=int.from_bytes(digest(seeded_by)),
+            ask=self._decided, scorer=scorer, seed=int.from_bytes(digest(seeded_by)),
         )  # fmt: skip
         if self._left is not None:  # it holds for all prompts of the step together
             return await cascade.without("with a token budget there are no samples")

@@ -30,15 +30,9 @@ N_FOLDS = 5
 class Scorer:
     """Scores the rows of a step: by the model for rows if there is one, else by a classifier."""
 
-    def __init__(
-        self,
-        step: Step,
-        row_step: RowStep,
-        texts: Sequence[str],
-        asker: Asker | None,
-        strong: Asker,
-    ) -> None:
-        self._step, self._row_step, self._texts = step, row_step, texts
+    def __init__(self, step: Step, row_step: RowStep, asker: Asker | None, strong: Asker) -> None:
+        self._step, self._row_step = step, row_step
+        self._texts = row_step.texts(row_step.rows)
         self._asker = asker
         self._embedder = strong.calls.searcher.embedder
         vectors = "words" if self._embedder is None else self._embedder.name
