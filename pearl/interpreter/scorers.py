@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +32,7 @@ class Scorer:
 
     def __init__(self, step: Step, row_step: RowStep, asker: Asker | None, strong: Asker) -> None:
         self._step, self._row_step = step, row_step
-        self._texts = row_step.texts(row_step.rows)
-        self._asker = asker
+        self._texts, self._asker = row_step.texts(row_step.rows), asker
         self._embedder = strong.calls.searcher.embedder
         vectors = "words" if self._embedder is None else self._embedder.name
         self.name = f"a classifier of {vectors}" if asker is None else asker.name
@@ -103,7 +102,7 @@ def most_likely(labels: Sequence[str], likelihoods: Sequence[float]) -> Score:
     """
     best = max(range(len(labels)), key=likelihoods.__getitem__)
     total = sum(math.exp(value - likelihoods[best]) for value in likelihoods)
-    return Score(labels[best], round(1 / total, 12))
+    return Score(labels[best], round(1 / total, 6))
 
 
 def by_vectors(texts: Sequence[str], labelled: Replies, vectors: Any) -> dict[str, Score]:
@@ -111,38 +110,28 @@ def by_vectors(texts: Sequence[str], labelled: Replies, vectors: Any) -> dict[st
     import numpy as np
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    if vectors is None:
-        vectors = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+").fit_transform(
-            [*texts, "-"]
-        )
+    if vectors is None:  # at least one text has a word
+        words = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+")
+        vectors = words.fit_transform([*texts, "x"])[: len(texts)]
     places = {text: i for i, text in enumerate(texts)}
     known = [(places[text], reply) for text, reply in labelled.items() if reply is not None]
     at = np.array([i for i, _ in known], dtype=int)
     replies = np.array([reply for _, reply in known], dtype=object)
-    scores = dict(zip(texts, _classifier(vectors[at], replies)(vectors[: len(texts)]), strict=True))
-    folds = np.arange(len(at)) % N_FOLDS
+    scores = dict(zip(texts, _classified(vectors[at], replies, vectors), strict=True))
     for fold in range(min(N_FOLDS, len(at))):
-        is_out = folds == fold
-        classify = _classifier(vectors[at[~is_out]], replies[~is_out])
+        is_out = np.arange(len(at)) % N_FOLDS == fold
         out = at[is_out]
-        scores.update(zip((texts[i] for i in out), classify(vectors[out]), strict=True))
+        new = _classified(vectors[at[~is_out]], replies[~is_out], vectors[out])
+        scores.update(zip((texts[i] for i in out), new, strict=True))
     return scores
 
 
-def _classifier(vectors: Any, replies: NDArray[np.object_]) -> Callable[[Any], list[Score]]:
+def _classified(vectors: Any, replies: NDArray[np.object_], asked: Any) -> list[Score]:
+    """Scores of vectors by others with replies."""
     from sklearn.linear_model import LogisticRegression
 
     if len(set(replies)) < 2:
-        only = Score(replies[0], 1.0) if len(replies) else Score(None, 0.0)
-        return lambda some: [only] * some.shape[0]
+        return [Score(replies[0], 1.0) if len(replies) else Score(None, 0.0)] * asked.shape[0]
     model = LogisticRegression(C=10.0, max_iter=1_000).fit(vectors, replies)
-
-    def classify(some: Any) -> list[Score]:
-        chances = model.predict_proba(some)
-        best = chances.argmax(axis=1)
-        return [
-            Score(str(model.classes_[i]), round(float(row[i]), 6))
-            for i, row in zip(best, chances, strict=True)
-        ]
-
-    return classify
+    labels = [str(label) for label in model.classes_]
+    return [most_likely(labels, row) for row in model.predict_log_proba(asked).tolist()]
