@@ -194,15 +194,22 @@ def test_rows_that_a_model_is_unsure_about_go_to_the_strong_model(
     assert len(set(strong.items)) < 1_500
 
 
+class Held(Reviewer):
+    """Is held to the form of its replies, so that no row is asked about again."""
+
+    constrains = Constrains(frozenset({"grammar"}))
+
+
 @pytest.mark.parametrize("window", [None, 2_048])
 @pytest.mark.parametrize(
-    ("plan", "kind", "more"), [(KEPT, Reviewer, ""), (LABELLED, Reviewer, ""), (KEPT, Rating, LONG)]
-)
+    ("plan", "kind", "wrong", "more"),
+    [(KEPT, Reviewer, "37", ""), (LABELLED, Held, "7", ""), (KEPT, Held, "7", ""), (KEPT, Rating, "7", LONG)],
+)  # fmt: skip
 def test_the_calls_lie_within_their_forecast(
-    plan: str, kind: type[Reviewer], more: str, window: int | None
+    plan: str, kind: type[Reviewer], wrong: str, more: str, window: int | None
 ) -> None:
-    document, strong = reviews(1_500, more), Reviewer("strong", undecided="77")
-    cheap = kind("cheap", wrong="37")
+    document, cheap = reviews(1_500, more), kind("cheap", wrong)
+    strong = Held("strong") if kind is Held else Reviewer("strong", undecided="77")
     this = Pearl(
         strong, rows_model=cheap, accuracy=0.95, window=window, max_output_tokens=256,
     )  # fmt: skip
