@@ -192,9 +192,11 @@ class _Interpreter:
                 # imported on use: few runs have a target
                 from pearl.interpreter.scorers import Scorer
 
-                # The main model decides, and the model for rows scores.
+                # The main model decides, and the model for rows scores; a LIMIT asks less than samples.
                 own = None if asker is self._asker else asker
-                asker, scorer = self._asker, Scorer(step, row_step, own, self._asker)
+                asker = self._asker
+                if row_step.n_needed is None:
+                    scorer = Scorer(step, row_step, own, asker)
             requests = RowRequests(asker.calls)
             return await RowReader(step, row_step, requests, asker, asker.items, scorer).run()
         if action.asks_table:

@@ -142,6 +142,14 @@ def test_few_rows_are_asked_about_as_without_a_cascade() -> None:
     assert requests[0] == requests[1]
 
 
+def test_before_a_limit_the_strong_model_reads_as_many_rows_as_are_needed() -> None:
+    plan = f"{KEPT.rpartition(chr(10))[0]}\n3. ans = LIMIT(good, 5) : Five of them"
+    strong, cheap = Reviewer("strong"), Reviewer("cheap")
+    answer = run(strong, plan, reviews(), rows_model=cheap, accuracy=0.95)
+    assert (len(answer.rows), cheap.requests) == (5, [])
+    assert len(strong.items) < 100
+
+
 class Rating(Reviewer):
     """Rates candidates for long reviews; it is unsure about the reviews that it is wrong about."""
 
