@@ -77,7 +77,9 @@ class Names:
         self._taken = DigestTable()
 
     def claim_id(self, id: str, row: Row) -> str:
-        """Register an id for a row and return it."""
+        """Register an id for a row and return it; ids at addresses may be the same in several files."""
+        if row.home is not None:
+            return id
         key = id.encode(errors="surrogatepass")
         if after := self._lines[key]:  # the line + 1: 0 is none
             raise row.error(

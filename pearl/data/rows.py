@@ -1,7 +1,8 @@
 """Files and datasets → rows with fields; an invalid row becomes an error that names its line.
 
 By suffix: `.csv` and `.tsv`, `.parquet`, `.json` (an array of objects, or an object that has one as
-`data`); everything else is JSON Lines. A folder, or a name that is no file, is a dataset.
+`data`); everything else is JSON Lines. A folder, or a name that is no file, is a dataset. Files at an address are read one
+after another; those that have no rows are documents.
 
 Invariant: the fields of a row are JSON data without lone surrogates. Blank cells and NaN are null.
 """
@@ -15,6 +16,7 @@ import json
 import re
 import stat
 import warnings
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +24,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pearl.documents.document import ROW_SUFFIXES, Document, from_text, limit_bytes
+from pearl import plugins
+from pearl.data.storage import StoredFile, address_of, files, is_address
+from pearl.documents.document import READERS, ROW_SUFFIXES, Document, from_text, limit_bytes
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError, UsageError, suggest
 from pearl.errors.patterns import lazy_pattern
@@ -64,6 +68,13 @@ class Row:
     path: str
     line: int
     allow_outside: bool = False
+    home: StoredFile | None = None
+    """The file at an address that it was read from."""
+
+    @property
+    def place(self) -> str:
+        """What names it if it has no id."""
+        return str(self.line) if self.home is None else f"{self.path}:{self.line}"
 
     def error(self, message: str, *, help: str | None = None) -> DataError:
         """An error located at this row."""
@@ -90,7 +101,7 @@ class Row:
         text = self.text(field)
         return text and text.strip()
 
-    def file(self, field: str) -> Path | None:
+    def file(self, field: str) -> Path | StoredFile | None:
         """The file that a field names, relative to the folder of the data; None as in `text`.
 
         Data is untrusted, and the files it names are sent to a model. So, after resolving links,
@@ -102,6 +113,8 @@ class Row:
             return None
         if "\0" in name:
             raise self.error(f"'{field}' is not a path: it contains a NUL character")
+        if self.home is not None:
+            return self._stored(self.home, field, name)
         home = Path(self.path)
         folder = home if home.is_dir() else home.parent
         path = folder / name
@@ -118,6 +131,18 @@ class Row:
             what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
             raise self.error(f"{field} '{name}' is {what}, not a file")
         return path
+
+    def _stored(self, home: StoredFile, field: str, name: str) -> StoredFile:
+        """As `file`; outside the folder, but in the same bucket, with `allow_outside`."""
+        if self.fields == {field: name} and name == str(home):
+            return home
+        file = home.beside(name)
+        if is_address(name) or not (self.allow_outside or file.is_in_folder_of(home)):
+            raise self.error(
+                f"{field} '{name}' is outside the folder of {self.path}",
+                help="--allow-outside permits other folders of the bucket, if you trust the data",
+            )
+        return file
 
     def document(self, field: str, name: str) -> Document:
         """The text of a field as a named document."""
@@ -170,6 +195,11 @@ def read_rows(
     name: str, split: str | None = None, *, allow_outside: bool = False
 ) -> Iterator[Row | DataError]:
     """The rows of a file or a dataset, with an error for each invalid row."""
+    if is_address(address := address_of(name)):
+        if split is not None:
+            raise UsageError(f"{name}: files have no splits", help="leave out --split")
+        yield from _read_address(address, allow_outside)
+        return
     path = Path(name)
     if not _is_dataset(path):
         if split is not None:
@@ -183,8 +213,32 @@ def read_rows(
         raise DataError("the dataset has no rows", path=name, help="choose another split")
 
 
-def read_file(path: Path, *, allow_outside: bool = False) -> Iterator[Row | DataError]:
+def _read_address(address: str, allow_outside: bool) -> Iterator[Row | DataError]:
+    """The rows of the files of an address, and a row for each document; an unreadable file becomes an error."""
+    modules = [plugins.load(READERS, reader) for reader in plugins.names(READERS)]
+    documents = {suffix for module in modules for suffix in module.SUFFIXES} - {*ROW_SUFFIXES}
+    is_empty = True
+    for file in files(address):
+        if file.suffix in documents:
+            is_empty = False
+            yield Row({"document_path": str(file)}, str(file), 1, home=file)
+        elif file.suffix in ROW_SUFFIXES:
+            is_empty = False
+            try:
+                for row in read_file(file, allow_outside=allow_outside):
+                    yield replace(row, home=file) if isinstance(row, Row) else row
+            except DataError as error:
+                yield error
+    if is_empty:
+        raise DataError(
+            "no file of rows and no document", path=address,
+            help=f"their suffixes: {', '.join(sorted(documents | {*ROW_SUFFIXES}))}",
+        )  # fmt: skip
+
+
+def read_file(path: Path | StoredFile, *, allow_outside: bool = False) -> Iterator[Row | DataError]:
     """The rows of a file, with an error for each invalid row."""
+    readers: Mapping[str, Callable[[Any], Iterator[Row | DataError]]]
     readers = {".csv": _csv, ".tsv": _csv, ".parquet": _parquet, ".json": _json}
     read = readers.get(path.suffix.lower(), _json_lines)
     is_empty = True
@@ -200,8 +254,8 @@ def read_file(path: Path, *, allow_outside: bool = False) -> Iterator[Row | Data
             yield row
     except FileNotFoundError:
         raise DataError("no such file", path=path, help="check the path") from None
-    except OSError as error:
-        reason = error.strerror or str(error).partition("\n")[0]
+    except (OSError, EOFError, zlib.error) as error:  # the last two of a damaged .gz
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise DataError(f"cannot be read: {reason}", path=path, help="check the path") from None
     if is_empty:
         raise DataError("the file has no rows", path=path, help="give a file with rows")
@@ -225,11 +279,11 @@ def _is_dataset(path: Path) -> bool:
         return False
 
 
-def _json_lines(path: Path) -> Iterator[Row | DataError]:
+def _json_lines(path: Path | StoredFile) -> Iterator[Row | DataError]:
     return (parse_line(path, number, line) for number, line in raw_lines(path))
 
 
-def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def raw_lines(path: Path | StoredFile) -> Iterator[tuple[int, bytes]]:
     """The lines of a JSON Lines file that are not blank, with their numbers, as they are."""
     most = _MAX_LINE * limit_bytes()
     with path.open("rb") as lines:
@@ -246,7 +300,7 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line
 
 
-def parse_line(path: Path, number: int, line: bytes) -> Row | DataError:
+def parse_line(path: Path | StoredFile, number: int, line: bytes) -> Row | DataError:
     """The row of one of `raw_lines`, or the error."""
     try:
         text = line.decode()
@@ -256,7 +310,7 @@ def parse_line(path: Path, number: int, line: bytes) -> Row | DataError:
     return Row(fields, str(path), number)
 
 
-def _json(path: Path) -> Iterator[Row | DataError]:
+def _json(path: Path | StoredFile) -> Iterator[Row | DataError]:
     """The objects of an array with their line numbers."""
     text = decode(path.read_bytes(), str(path))
     array = _ARRAY.match(text)
@@ -312,11 +366,15 @@ def _why(error: Exception) -> str:
             return f"invalid row: {error}"
 
 
-def _csv(path: Path) -> Iterator[Row | DataError]:
-    text = decode(path.read_bytes(), str(path))
+def _csv(path: Path | StoredFile) -> Iterator[Row | DataError]:
+    lines: Iterable[str]
+    if isinstance(path, Path):
+        lines = io.StringIO(decode(path.read_bytes(), str(path)), newline="")
+    else:
+        lines = _utf8_lines(path)
     csv.field_size_limit(_MAX_CELL)  # process-wide
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     names: list[str] | None = None
     while True:
         line = reader.line_num + 1
@@ -342,20 +400,38 @@ def _csv(path: Path) -> Iterator[Row | DataError]:
             yield Row(dict(zip(names, filled, strict=True)), str(path), line)
 
 
-def _header(cells: list[str], path: Path, line: int) -> list[str]:
+def _utf8_lines(path: StoredFile) -> Iterator[str]:
+    """The lines of a file that may be longer than the memory."""
+    most = _MAX_LINE * limit_bytes()
+    with path.open() as file:
+        for number, line in enumerate(iter(partial(file.readline, most + 1), b""), start=1):
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError:
+                raise DataError(
+                    "not UTF-8 text", path=path, line=number, help="save the file as UTF-8"
+                ) from None
+            if len(line) > most:
+                message = f"the line is longer than {most / 1_000_000:,.0f} MB"
+                raise DataError(message, path=path, line=number, help="one row a line")
+            yield text
+
+
+def _header(cells: list[str], path: Path | StoredFile, line: int) -> list[str]:
     names = [cell.strip() for cell in cells]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise DataError(f"two columns have the name '{twice}'", path=path, line=line)
     return names
 
 
-def _parquet(path: Path) -> Iterator[Row | DataError]:
+def _parquet(path: Path | StoredFile) -> Iterator[Row | DataError]:
     require_extra("data", "reading Parquet", "pyarrow")
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        with parquet.ParquetFile(path) as file:
+        opened = path if isinstance(path, Path) else path.ranges()
+        with parquet.ParquetFile(opened) as file:
             batches = file.iter_batches(batch_size=256)
             rows = (fields for batch in batches for fields in batch.to_pylist())
             for number, fields in enumerate(rows, start=1):

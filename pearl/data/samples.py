@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pearl.data.storage import StoredFile
 from pearl.documents.document import Document, file_source, load
 from pearl.errors import DataError
 
@@ -66,7 +67,7 @@ class Sample:
 
     id: str
     question: str
-    document: Document | Path | None = field(default=None, repr=False)
+    document: Document | Path | StoredFile | None = field(default=None, repr=False)
     options: tuple[str, ...] = ()
     gold: int | None = None
     reference: str | None = None
@@ -90,6 +91,8 @@ class Sample:
         """The document; reads a file."""
         if self.document is None:
             raise DataError(f"sample '{self.id}' has no document")
+        if isinstance(self.document, StoredFile):
+            return self.document.load()
         return self.document if isinstance(self.document, Document) else load(self.document)
 
     @property
@@ -98,6 +101,8 @@ class Sample:
         if self.document is None:
             return None
         document = self.document
+        if isinstance(document, StoredFile):
+            return document.load
         return (
             partial(given, document) if isinstance(document, Document) else partial(load, document)
         )
@@ -107,6 +112,8 @@ class Sample:
         """Identity of the document, known without reading it; "" if it has none."""
         if isinstance(self.document, Document):
             return f"{self.document.name} {self.document.digest}"
+        if isinstance(self.document, StoredFile):
+            return self.document.source
         return "" if self.document is None else file_source(self.document)
 
     def to_dict(self) -> dict[str, Any]:

@@ -120,12 +120,12 @@ class DataError(PearlError, ValueError):
         self,
         message: str,
         *,
-        path: str | Path | None = None,
+        path: object = None,
         line: int | None = None,
         help: str | None = None,
     ) -> None:
         where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
-        is_file = path is not None and os.path.exists(path)  # noqa: PTH110 - it may be a text
+        is_file = path is not None and os.path.exists(str(path))  # noqa: PTH110 - it may be a text
         self.without_content = f"{where if is_file else ''}the input cannot be read"
         super().__init__(f"{where}{message}", help=help)
         self.path = path

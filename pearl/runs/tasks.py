@@ -22,6 +22,7 @@ from pearl.data.columns import Names
 from pearl.data.journal import reason
 from pearl.data.rows import Row, read_file
 from pearl.data.samples import Sample
+from pearl.data.storage import StoredFile
 from pearl.documents.digest import DigestTable, digest, text_sha256
 from pearl.documents.document import (
     Document,
@@ -98,7 +99,9 @@ class TaskFile:
             if planned is None or planned.library in library_names():
                 return planned, None
             named = replace(source, fields={"library": planned.library})
-            return planned, named.file("library")
+            library = named.file("library")
+            assert library is None or isinstance(library, Path), "tasks are in a local file"
+            return planned, library
         return None
 
     @property
@@ -301,15 +304,39 @@ class DocumentTasks:
             if seen.add(key) > 1:
                 continue
             extra = _passed_on(sample.to_dict()) if self._n_samples[key] == 1 else {}
-            document = sample.document
-            source = file_source(document) if isinstance(document, Path) else document.digest
-            name = sample.document_name
+            document, name = sample.document, sample.document_name
+            source = document.digest if isinstance(document, Document) else sample.source
             yield key, Task(name, sample.loader, plan=self._plan, source=source, extra=extra)
 
 
-def _document_key(document: Document | Path) -> bytes:
+def _document_key(document: Document | Path | StoredFile) -> bytes:
     """The identity of a document without its text."""
-    return os.fsencode(document) if isinstance(document, Path) else bytes.fromhex(document.digest)
+    if isinstance(document, Document):
+        return bytes.fromhex(document.digest)
+    return os.fsencode(str(document))
+
+
+class StreamedTasks:
+    """One plan over the rows and documents of an address, one task each, read once and not listed in advance."""
+
+    def __init__(self, read: Callable[[], Iterable[Sample | DataError]], plan: str) -> None:
+        self._read = read
+        self._plan = plan
+
+    def __iter__(self) -> Iterator[Task]:
+        for sample in self._read():
+            if isinstance(sample, DataError):
+                place = [str(each) for each in (sample.path, sample.line) if each is not None]
+                yield Task(":".join(place), problem=sample)
+                continue
+            document = sample.document
+            source = sample.source if document is not None else ""
+            extra = _passed_on(sample.to_dict())
+            load = sample.loader or sample.load
+            kind = kind_by_name(sample.document_name)
+            yield Task(
+                sample.id, load, plan=self._plan, source=source, extra=extra, kind=kind
+            )
 
 
 def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:

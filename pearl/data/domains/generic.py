@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # the modules that read data are imported when data is read
     from pearl.data.columns import Names
     from pearl.data.rows import Row
     from pearl.data.samples import Sample, Turn
+    from pearl.data.storage import StoredFile
     from pearl.documents.document import Document
 
 DOMAIN = Domain("Documents of any kind", library="seed", examples="generic")
@@ -60,7 +61,7 @@ def make_sample(row: Row, names: Names) -> Sample:
     from pearl.data.samples import Sample
 
     _refuse_other_formats(row)
-    id = row.name("id") or str(row.line)
+    id = row.name("id") or row.place
     question = " ".join((row.text("question") or "").split())
     document = _document(row, id, names)
     if not question and document is None:
@@ -101,7 +102,7 @@ def _formats() -> list[tuple[str, frozenset[str]]]:
     return [(name, fields) for name in names for fields in load_domain(name).formats]
 
 
-def _document(row: Row, id: str, names: Names) -> Document | Path | None:
+def _document(row: Row, id: str, names: Names) -> Document | Path | StoredFile | None:
     if row.text("document") is not None:
         return inline(row, "document", row.text("document_name") or id, names)
     return row.file("document_path")
@@ -110,6 +111,8 @@ def _document(row: Row, id: str, names: Names) -> Document | Path | None:
 def inline(row: Row, field: str, name: str, names: Names) -> Document:
     """The document in a field, with a unique name."""
     document = row.document(field, name)
+    if row.home is not None:  # as the ids
+        return document
     claimed = names.claim(document.digest, name, row.line)
     return document if claimed == name else replace(document, name=claimed)
 

@@ -1,0 +1,538 @@
+"""Files at addresses: listed page by page, read by ranges, and written whole or not at all.
+
+`s3://BUCKET/...`, `gs://BUCKET/...`, `az://CONTAINER/...` (obstore), `hf://datasets/OWNER/NAME/...` (huggingface_hub)
+and `file:///...`. An address is a file, a folder or a pattern: `*` stands for characters of one name, `**` for any folders.
+Credentials come from the environment that the vendor's tools use. An address never has any.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import gzip
+import io
+import os
+import posixpath
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Protocol
+
+from pearl.documents.document import Document, check_size, from_bytes, limit_bytes
+from pearl.errors import DataError, PearlError, UsageError
+from pearl.errors.escaping import redacted
+from pearl.errors.patterns import lazy_pattern
+from pearl.plugins.extras import require_extra
+
+RETRY: Any = {
+    "max_retries": 8,
+    "retry_timeout": timedelta(minutes=2),
+    "backoff": {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=15), "base": 2},
+}  # fmt: skip
+"""How long obstore repeats a request that was throttled, failed or got no answer."""
+
+_BUFFER = 4 * 2**20
+"""Bytes of one request when a file is read from its beginning to its end."""
+_PAGE = 1_000
+"""Files of one page of a listing."""
+
+_ADDRESS = lazy_pattern(r"(s3|gs|az|hf|file)://([^/]*)/?(.*)", re.S)
+_MAGIC = lazy_pattern(r"[*?[]")
+_COMPRESSED = (".gz", ".zst")
+_CAUSES = (
+    (r"NoSuchBucket|ContainerNotFound|specified bucket", "the bucket does not exist", "check its name"),
+    (r"\b403\b|AccessDenied|Forbidden", "access is denied", "check the credentials and their rights"),
+    (r"\b401\b|Unauthorized|InvalidAccessKey", "the credentials are not valid", "check the credentials"),
+    (r"credential|metadata endpoint", "no credentials could be had", "set those of the vendor in the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+    (r"SlowDown|\b503\b|\b429\b|throttl", "the storage refuses more requests now (throttled)", "give the same command again later; --concurrency N asks less at once"),
+    (r"error sending request|connect|timed out|timeout|closed", "the storage cannot be reached", "give the same command again when it can"),
+)  # fmt: skip
+"""Text of an error, what happened, and what to do."""
+
+
+def is_address(name: str) -> bool:
+    """Whether a name is an address of this module.
+
+    Example:
+        >>> [is_address(name) for name in ("s3://reviews/2024", "reviews/2024", "https://example.org")]
+        [True, False, False]
+    """
+    return _ADDRESS.fullmatch(name) is not None
+
+
+def address_of(name: str) -> str:
+    """A local pattern that names no file, as an address; any other name as it is."""
+    if is_address(name) or not _MAGIC.search(name) or Path(name).exists():
+        return name
+    return f"file://{Path(name).absolute()}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file at an address; with a version, only this version is read.
+
+    Attributes:
+        home: The address of its bucket, as `s3://BUCKET`.
+        key: Its path in the bucket.
+        size: In bytes; -1 if unknown.
+        version: Its ETag or what else changes with its content; "" if unknown.
+    """
+
+    home: str
+    key: str
+    size: int = -1
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.home}{'' if self.key.startswith('/') else '/'}{self.key}"
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of its name, without that of a compression."""
+        path = PurePosixPath(self.key)
+        return (PurePosixPath(path.stem) if path.suffix in _COMPRESSED else path).suffix.lower()
+
+    @property
+    def source(self) -> str:
+        """Its identity, the same on every machine."""
+        return f"{self} {self.size} {self.version}"
+
+    def beside(self, name: str) -> StoredFile:
+        """The file that a row of this file names, relative to its folder."""
+        key = posixpath.normpath(posixpath.join(posixpath.dirname(self.key), name))
+        return StoredFile(self.home, key)
+
+    def is_in_folder_of(self, other: StoredFile) -> bool:
+        """Whether this file is in the folder of another or below it."""
+        folder = posixpath.dirname(other.key)
+        return not self.key.startswith("../") and self.key.startswith(
+            f"{folder}/" if folder else ""
+        )
+
+    def ranges(self) -> io.RawIOBase:
+        """The file opened for reading by ranges; nothing is read in advance."""
+        known = self if self.version else _storage(self.home).head(self.key)
+        if known is None:
+            raise _no_file(str(self))
+        return _Ranges(known)
+
+    def open(self, mode: str = "rb") -> IO[bytes]:
+        """The file opened for reading from its beginning, decompressed."""
+        assert mode == "rb", mode
+        whole = io.BufferedReader(self.ranges(), _BUFFER)
+        match PurePosixPath(self.key).suffix:
+            case ".gz":
+                return io.BufferedReader(gzip.GzipFile(fileobj=whole))
+            case ".zst":
+                require_extra("data", "reading .zst", "pyarrow")
+                import pyarrow
+
+                unpacked: Any = pyarrow.CompressedInputStream(
+                    pyarrow.PythonFile(whole, "r"), "zstd"
+                )
+                return io.BufferedReader(unpacked)
+        return whole
+
+    def read_bytes(self) -> bytes:
+        """The whole file, within the limit of documents."""
+        with self.open() as file:
+            data = file.read(limit_bytes() + 1)
+        check_size(len(data), "file is larger", str(self), "split it")
+        return data
+
+    def load(self) -> Document:
+        """The file as a document, read as `pearl.documents.document.load` reads a local one."""
+        check_size(self.size, "file is larger", str(self), "split it")
+        return from_bytes(self.read_bytes(), str(self))
+
+
+class _Ranges(io.RawIOBase):
+    """One version of a file, each read one request."""
+
+    def __init__(self, file: StoredFile) -> None:
+        self._file = file
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        end = min(self._at + len(buffer), self._file.size)
+        if end <= self._at:
+            return 0
+        data = _storage(self._file.home).read(self._file, self._at, end)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+class _Storage(Protocol):
+    """One bucket."""
+
+    def head(self, key: str) -> StoredFile | None:
+        """The file with this key, if there is one."""
+
+    def list(self, folder: str) -> Iterator[StoredFile]:
+        """Every file in a folder and below it, read page by page."""
+
+    def read(self, file: StoredFile, start: int, end: int) -> bytes:
+        """A range of this version of a file."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write a file, which appears when it is complete and permanent."""
+
+    def delete(self, key: str) -> None:
+        """Delete a file; it may be gone already."""
+
+
+def files(address: str) -> Iterator[StoredFile]:
+    """The files of an address, one by one, without hidden ones (`.name`, `_name`) of a folder.
+
+    Raises:
+        DataError: There is no such file, or the storage cannot be read.
+        UsageError: The address has credentials, or a package is not installed.
+    """
+    home, key = _split(address)
+    storage = _storage(home)
+    file = storage.head(key) if key and not key.endswith("/") else None
+    if file is not None:
+        yield file
+        return
+    parts = key.strip("/").split("/") if key.strip("/") else []
+    n_fixed = next((n for n, part in enumerate(parts) if _MAGIC.search(part)), len(parts))
+    root = "/" if key.startswith("/") else ""
+    folder = root + "/".join(parts[:n_fixed])
+    pattern = re.compile(root + _regex(parts)) if n_fixed < len(parts) else None
+    is_empty = True
+    for file in storage.list(folder):
+        inside = file.key.removeprefix(folder).strip("/").split("/")
+        if pattern is None and any(part.startswith((".", "_")) for part in inside):
+            continue
+        if pattern is None or pattern.fullmatch(file.key):
+            is_empty = False
+            yield file
+    if is_empty:
+        raise _no_file(address)
+
+
+def _regex(parts: list[str]) -> str:
+    """The regular expression of a pattern; only `**` crosses a slash."""
+    pieces = []
+    for n, part in enumerate(parts):
+        end = "" if n == len(parts) - 1 else "/"
+        if part == "**":
+            pieces.append("(?:[^/]+/)*" if end else ".*")
+        else:
+            one = fnmatch.translate(part).replace("(?s:.*", "(?s:[^/]*").replace(".*", "[^/]*")
+            pieces.append(one.removesuffix("\\Z").removesuffix("\\z") + end)
+    return "".join(pieces)
+
+
+class OutputFolder:
+    """A folder at an address, to which files are added."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address.rstrip("/")
+        self._home, self._folder = _split(self.address)
+        if not self._folder or _MAGIC.search(self._folder):
+            raise UsageError(
+                f"'{address}' does not name a folder", help="name one: --out s3://BUCKET/FOLDER"
+            )
+        self._storage = _storage(self._home)
+
+    def files(self) -> Iterator[StoredFile]:
+        """The files directly in the folder."""
+        for file in self._storage.list(self._folder):
+            if posixpath.dirname(file.key) == self._folder:
+                yield file
+
+    def put(self, name: str, data: bytes) -> None:
+        """Add a file, which appears when it is complete and permanent."""
+        self._storage.put(f"{self._folder}/{name}", data)
+
+    def delete(self, file: StoredFile) -> None:
+        """Delete a file of the folder."""
+        self._storage.delete(file.key)
+
+
+def _split(address: str) -> tuple[str, str]:
+    """The address of a bucket, and the path in it."""
+    said = _ADDRESS.fullmatch(address)
+    assert said is not None, address
+    scheme, bucket, key = said.groups()
+    if scheme == "file":
+        return "file://", f"/{key}"
+    if scheme == "hf":
+        owner, name, *rest = [*key.split("/", 2), "", ""][:3]
+        if bucket != "datasets" or not (owner and name):
+            raise UsageError(
+                f"'{address}' does not name a dataset", help="hf://datasets/OWNER/NAME/FOLDER"
+            )
+        return f"hf://datasets/{owner}/{name}", "".join(rest)
+    if "@" in bucket or ":" in bucket:
+        raise UsageError(
+            f"'{redacted(address, '...')}' has credentials or a port",
+            help="credentials and servers come from the environment: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL",
+        )
+    if not bucket:
+        raise UsageError(f"'{address}' names no bucket", help=f"{scheme}://BUCKET/FOLDER")
+    return f"{scheme}://{bucket}", key
+
+
+@cache
+def _storage(home: str) -> _Storage:
+    if home == "file://":
+        return _Local()
+    return _Hub(home) if home.startswith("hf://") else _Bucket(home)
+
+
+class _Bucket:
+    """A bucket of S3, Google Cloud Storage or Azure, or of a server that speaks their protocols."""
+
+    def __init__(self, home: str) -> None:
+        require_extra("cloud", f"{home.partition(':')[0]}://", "obstore")
+        import obstore.store
+
+        self._home = home
+        is_plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http:")
+        options: Any = {"client_options": {"allow_http": True}} if is_plain else {}
+        with self._errors(home):
+            self._store = obstore.store.from_url(home, retry_config=RETRY, **options)
+
+    def head(self, key: str) -> StoredFile | None:
+        import obstore
+
+        try:
+            with self._errors(f"{self._home}/{key}"):
+                return self._file(obstore.head(self._store, key))
+        except FileNotFoundError:
+            return None
+
+    def list(self, folder: str) -> Iterator[StoredFile]:
+        import obstore
+
+        with self._errors(f"{self._home}/{folder}"):
+            for page in obstore.list(self._store, folder or None, chunk_size=_PAGE):
+                yield from map(self._file, page)
+
+    def read(self, file: StoredFile, start: int, end: int) -> bytes:
+        import obstore
+
+        options: Any = {"range": (start, end), "if_match": file.version or None}
+        try:
+            with self._errors(str(file)):
+                return bytes(obstore.get(self._store, file.key, options=options).bytes())
+        except FileNotFoundError:
+            raise _changed(str(file)) from None
+
+    def put(self, key: str, data: bytes) -> None:
+        import obstore
+
+        with self._errors(f"{self._home}/{key}"):
+            obstore.put(self._store, key, data, use_multipart=False)
+
+    def delete(self, key: str) -> None:
+        import obstore
+
+        with suppress(FileNotFoundError), self._errors(f"{self._home}/{key}"):
+            obstore.delete(self._store, key)
+
+    def _file(self, about: Any) -> StoredFile:
+        return StoredFile(self._home, about["path"], about["size"], about["e_tag"] or "")
+
+    @contextmanager
+    def _errors(self, address: str) -> Iterator[None]:
+        from obstore.exceptions import BaseError, PreconditionError
+
+        try:
+            yield
+        except PearlError:
+            raise
+        except PreconditionError:
+            raise _changed(address) from None
+        except (BaseError, OSError, ValueError) as error:
+            reason = _reason(error, address)
+            if reason is None and isinstance(error, FileNotFoundError):
+                raise
+            raise reason or _unknown(error, address) from None
+
+
+class _Hub:
+    """A dataset of a Hugging Face hub, read at the commit that is its newest when the run starts."""
+
+    def __init__(self, home: str) -> None:
+        require_extra("data", "hf://", "huggingface_hub")
+        from huggingface_hub import HfApi, HfFileSystem
+
+        self._home = home
+        self._api = HfApi()
+        self._id = home.removeprefix("hf://datasets/")
+        with self._errors(home):
+            self._commit = str(self._api.dataset_info(self._id).sha)
+        self._files = HfFileSystem()
+
+    def head(self, key: str) -> StoredFile | None:
+        with self._errors(f"{self._home}/{key}"):
+            found = self._api.get_paths_info(
+                self._id, key, repo_type="dataset", revision=self._commit
+            )
+            return next((self._file(each) for each in found if hasattr(each, "size")), None)
+
+    def list(self, folder: str) -> Iterator[StoredFile]:
+        with self._errors(f"{self._home}/{folder}"):
+            tree = self._api.list_repo_tree(
+                self._id, folder or None, recursive=True, repo_type="dataset", revision=self._commit
+            )
+            yield from (self._file(each) for each in tree if hasattr(each, "size"))
+
+    def read(self, file: StoredFile, start: int, end: int) -> bytes:
+        path = f"{self._home.removeprefix('hf://')}@{self._commit}/{file.key}"
+        with self._errors(str(file)):
+            data: bytes = self._files.cat_file(path, start=start, end=end)
+            return data
+
+    def put(self, key: str, data: bytes) -> None:
+        with self._errors(f"{self._home}/{key}"):
+            self._api.upload_file(
+                path_or_fileobj=data, path_in_repo=key, repo_id=self._id, repo_type="dataset"
+            )
+
+    def delete(self, key: str) -> None:
+        with self._errors(f"{self._home}/{key}"):
+            self._api.delete_file(key, self._id, repo_type="dataset")
+
+    def _file(self, about: Any) -> StoredFile:
+        return StoredFile(self._home, about.path, about.size, about.blob_id)
+
+    @contextmanager
+    def _errors(self, address: str) -> Iterator[None]:
+        from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
+
+        try:
+            yield
+        except EntryNotFoundError:
+            raise _no_file(address) from None
+        except RepositoryNotFoundError:
+            raise DataError(
+                "the dataset does not exist, or HF_TOKEN may not read it",
+                path=address,
+                help="check its name",
+            ) from None
+        except PearlError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever its HTTP client raises
+            raise _reason(error, address) or _unknown(error, address) from None
+
+
+class _Local:
+    """The local file system."""
+
+    def head(self, key: str) -> StoredFile | None:
+        with suppress(OSError, ValueError):
+            found = os.stat(key)  # noqa: PTH116 - of a million files
+            if stat.S_ISREG(found.st_mode):
+                return _local_file(key, found)
+        return None
+
+    def list(self, folder: str) -> Iterator[StoredFile]:
+        with _os_errors(folder), os.scandir(folder or "/") as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    if not entry.is_symlink():  # a link may lead back
+                        yield from self.list(entry.path)
+                elif (file := self.head(entry.path)) is not None:
+                    yield file
+
+    def read(self, file: StoredFile, start: int, end: int) -> bytes:
+        with _os_errors(file.key), Path(file.key).open("rb") as opened:
+            if _local_file(file.key, os.fstat(opened.fileno())) != file:
+                raise _changed(file.key)
+            opened.seek(start)
+            return opened.read(end - start)
+
+    def put(self, key: str, data: bytes) -> None:
+        path = Path(key)
+        new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        with _os_errors(key):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with new.open("xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                new.replace(path)
+            finally:
+                new.unlink(missing_ok=True)
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def delete(self, key: str) -> None:
+        with _os_errors(key):
+            Path(key).unlink(missing_ok=True)
+
+
+def _local_file(key: str, found: os.stat_result) -> StoredFile:
+    return StoredFile("file://", key, found.st_size, str(found.st_mtime_ns))
+
+
+@contextmanager
+def _os_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError("no such file or folder", path=path, help="check the path") from None
+    except OSError as error:
+        raise DataError(
+            f"{error.strerror}", path=path, help="check the path and its rights"
+        ) from None
+
+
+def _no_file(address: str) -> DataError:
+    return DataError("no such file", path=address, help="check the address")
+
+
+def _changed(address: str) -> DataError:
+    return DataError(
+        "the file has changed since it was listed",
+        path=address,
+        help="give the same command again, which reads the new one",
+    )
+
+
+def _reason(error: Exception, address: str) -> DataError | None:
+    """What happened, by the first lines of an error: later ones have the settings of the client."""
+    text = str(error).partition("Debug source")[0]
+    is_missing = isinstance(error, FileNotFoundError)
+    for pattern, what, help in _CAUSES[: 1 if is_missing else None]:
+        if re.search(pattern, text, re.I):
+            return DataError(what, path=address, help=help)
+    return None
+
+
+def _unknown(error: Exception, address: str) -> DataError:
+    # The query of a request may have a signature.
+    text = re.sub(r"\?\S*", "", str(error).partition("\n")[0])[:200]
+    return DataError(
+        f"the storage answers with an error: {text}",
+        path=address,
+        help="check the address and the environment",
+    )
