@@ -134,7 +134,7 @@ class Row:
 
     def _stored(self, home: StoredFile, field: str, name: str) -> StoredFile:
         """As `file`; outside the folder, but in the same bucket, with `allow_outside`."""
-        if self.fields == {field: name} and name == str(home):
+        if name == str(home):
             return home
         file = home.beside(name)
         if is_address(name) or not (self.allow_outside or file.is_in_folder_of(home)):
@@ -221,7 +221,7 @@ def _read_address(address: str, allow_outside: bool) -> Iterator[Row | DataError
     for file in files(address):
         if file.suffix in documents:
             is_empty = False
-            yield Row({"document_path": str(file)}, str(file), 1, home=file)
+            yield Row({"id": str(file), "document_path": str(file)}, str(file), 1, home=file)
         elif file.suffix in ROW_SUFFIXES:
             is_empty = False
             try:

@@ -451,6 +451,8 @@ class _Local:
         return None
 
     def list(self, folder: str) -> Iterator[StoredFile]:
+        if not Path(folder or "/").is_dir():
+            return
         with _os_errors(folder), os.scandir(folder or "/") as entries:
             for entry in entries:
                 if entry.is_dir():

@@ -47,7 +47,7 @@ def write_table(
         return write_rows(rows(), file)
     columns = _columns(rows())
     cells = ({name: cell(row) for name, cell in columns.items()} for row in rows())
-    table = ("results", {name: _TYPES.get(name, str) for name in columns}, cells)
+    table = ("results", column_types(columns), cells)
     return write_sheet(table, file, form, raw_cells=raw_cells)
 
 
@@ -184,11 +184,28 @@ def check_format(form: str) -> None:
         require_extra("data", "writing Parquet", "pyarrow")
 
 
+def column_types(names: Iterable[str]) -> dict[str, type]:
+    """The types of the columns of `columns_of`."""
+    return {name: _TYPES.get(name, str) for name in names}
+
+
 Cell = Callable[[Mapping[str, Any]], Any]
 """Reads one column of a row."""
 
 
 def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Cell]:
+    """The columns of a table of rows."""
+    known = {*_FIRST, *_TEXTS, *_NUMBERS, "usage", "markdown", "parts"}
+    outputs: dict[str, None] = {}
+    fields: dict[str, None] = {}
+    for row in rows:
+        fields |= dict.fromkeys(name for name in row if name not in known)
+        if len(outputs) < _MAX_OUTPUTS:
+            outputs |= dict.fromkeys(_steps(row))
+    return columns_of(outputs, fields)
+
+
+def columns_of(outputs: Iterable[str], fields: Iterable[str]) -> dict[str, Cell]:
     """The columns of a table: the answer, the outputs of the plans, what else is kept, and the fields of the input."""
     first: dict[str, Cell] = {name: partial(_text, name) for name in _FIRST}
     last: dict[str, Cell] = {
@@ -198,13 +215,6 @@ def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Cell]:
         "error_type": partial(_text, "type", within="error"),
         "error": partial(_text, "message", within="error"),
     }
-    known = {*first, *last, "usage", "markdown", "parts"} - {*_TOKENS}
-    outputs: dict[str, None] = {}
-    fields: dict[str, None] = {}
-    for row in rows:
-        fields |= dict.fromkeys(name for name in row if name not in known)
-        if len(outputs) < _MAX_OUTPUTS:
-            outputs |= dict.fromkeys(_steps(row))
     columns: dict[str, Cell] = {}
     for cells in (
         first,

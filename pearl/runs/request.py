@@ -25,6 +25,7 @@ from pydantic import (
 
 from pearl import plugins
 from pearl.data.journal import Frozen, reason
+from pearl.data.storage import is_address
 from pearl.documents.digest import file_sha256
 from pearl.dsl.fields import parse_fields
 from pearl.errors import PlanError, StoreError, UsageError
@@ -48,6 +49,12 @@ def _short_form(value: str) -> str:
         parse_fields(value)
     except PlanError as error:
         raise ValueError(error.diagnostics[0].message) from None
+    return value
+
+
+def _local(value: str) -> str:
+    if is_address(value):
+        raise ValueError("an address")
     return value
 
 
@@ -138,7 +145,8 @@ class ExecuteRequest(RunRequest):
     together: bool = False
     tasks: Text | None = None
     longest: PositiveInt | None = None
-    out: Text
+    # A run to an address is in no store: an untrusted one must not say where rows are sent.
+    out: Annotated[Text, AfterValidator(_local)]
     trace: Text | None = None
     rows_out: Text | None = None
     boxes: bool = False

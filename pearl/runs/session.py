@@ -28,7 +28,7 @@ from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pearl.documents.digest import DigestTable, digest, text_sha256
 from pearl.errors import BudgetError, PearlError, StoreError, UsageError
@@ -191,10 +191,22 @@ class SessionRun:
         return self.summary
 
 
+class RowStore(Protocol):
+    """Where the rows of a run are kept: a `Run` of the store, or the files of `pearl.runs.parts.Parts`."""
+
+    def has(self, key: bytes) -> bool:
+        """Whether there is a row with this key that need not be repeated."""
+
+    async def record(
+        self, key: bytes, seq: int, task_id: str, row: Mapping[str, Any], trace: str
+    ) -> None:
+        """Keep a row."""
+
+
 async def run_recorded(
     pearl: Pearl,
     units: Iterable[tuple[int, U]],
-    run: Run,
+    run: RowStore,
     *,
     execute: Execute = run_here,
     listener: Listener | None = None,
@@ -438,6 +450,7 @@ class Session:
         id: str | None = None,
         watcher: Watcher | None = None,
         redo: Callable[[Mapping[str, Any]], bool] | None = None,
+        into: RowStore | None = None,
     ) -> SessionRun:
         """Run the tasks without a row.
 
@@ -449,6 +462,7 @@ class Session:
             watcher: Callbacks of the run.
             redo: Selects rows to repeat though they are not failures; their stored replies are not
                 used.
+            into: Where the rows are kept, if the store keeps only replies.
 
         Returns:
             The run: iterate over it, or await it. It raises a `StoreError` if the store cannot be used,
@@ -456,7 +470,7 @@ class Session:
         """
         summary = Summary()
         tasks = self._repeatable(tasks, asked)
-        work = self._work(tasks, asked, id, watcher or Watcher(), summary, redo)
+        work = self._work(tasks, asked, id, watcher or Watcher(), summary, redo, into)
         return SessionRun(work, summary)
 
     def resume(
@@ -547,6 +561,7 @@ class Session:
         watcher: Watcher,
         summary: Summary,
         redo: Callable[[Mapping[str, Any]], bool] | None,
+        into: RowStore | None,
     ) -> AsyncGenerator[Outcome[Any], None]:
         with ExitStack() as stack:
             store = stack.enter_context(self._opened(watcher))
@@ -581,7 +596,10 @@ class Session:
                 stack.callback(spans.close)
             options: dict[str, Any] = {"listener": listener, "is_stopping": is_stopping}
             numbered = self._numbered(tasks)
-            if store is None or run is None:
+            if into is not None:
+                options["on_known"] = on_known
+                outcomes = run_recorded(pearl, numbered, into, execute=execute, **options)
+            elif store is None or run is None:
                 outcomes = execute(pearl, (task for _, task in numbered), **options)
             else:
                 options |= {"on_known": on_known, "has": _known(store, run.id, redo)}

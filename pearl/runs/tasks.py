@@ -39,7 +39,7 @@ from pearl.runs.store import RunInfo
 if TYPE_CHECKING:
     from pearl.retrieval.corpus.sources import SourceFile
 
-_PASSED_ON = ("options", "gold", "reference", "subsets")
+PASSED_ON = ("options", "gold", "reference", "subsets")
 
 
 class PlannedFor(BaseModel):
@@ -340,7 +340,7 @@ class StreamedTasks:
 
 
 def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: fields[name] for name in _PASSED_ON if fields.get(name) is not None}
+    return {name: fields[name] for name in PASSED_ON if fields.get(name) is not None}
 
 
 def _tasks(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, aclosing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,9 +33,13 @@ from pearl.cli.options import (
     executor_options,
     force_option,
     json_options,
+    model_opened,
+    new_pearl,
+    opened_folder,
     option,
     page_option,
     refuse,
+    report_refused,
     rows_option,
     run_options,
     setting_options,
@@ -44,6 +50,7 @@ from pearl.cli.writing import keep_inputs, keep_json_lines
 from pearl.documents.document import ROW_SUFFIXES
 from pearl.errors import DataError, PlanError, StoreError, UsageError
 from pearl.errors.escaping import counted
+from pearl.errors.privacy import is_private
 
 if TYPE_CHECKING:
     from pearl.cli.work import Finished
@@ -63,7 +70,11 @@ if TYPE_CHECKING:
 @option(
     "--longest", AT_LEAST_1, "Only the N longest documents of --data, by characters.", metavar="N"
 )
-@option("-o --out", PATH, "Write one JSON line per document to FILE.")
+@option(
+    "-o --out",
+    PATH,
+    "Write one JSON line per document to FILE, or Parquet files to a folder at an address (s3://...).",
+)
 @option("-v --verbose", bool, "Show the plan and every step, too.")
 @context_lines_option
 @page_option
@@ -92,10 +103,12 @@ def command(
     which the plan runs once: a step for which it is too long is shown the matching passages.
 
     The store keeps every reply, and with --out every row, too: the same command, or `pearl runs
-    resume`, resumes a run that was stopped.
+    resume`, resumes a run that was stopped. Rows at an address are resumed by the same command, on any machine.
     """
     from pearl.cli.work import report_left_out
+    from pearl.data.storage import address_of, is_address
     from pearl.runs.executors import DEFAULT
+    from pearl.runs.tasks import StreamedTasks
 
     data, is_printed = options["data"], out is None
     refuse(
@@ -107,6 +120,8 @@ def command(
          "--context-lines cannot be combined with --out", "leave out one of them"),
         (data is None and options["longest"] is not None,
          "--longest needs --data", "pearl execute why.plan --data FILE"),
+        (tasks is not None and not is_printed and is_address(str(out)),
+         "--out ADDRESS needs a plan", f"pearl execute why.plan --data FILE --out {out}"),
         (tasks is not None and data is not None, "--tasks and --data cannot be combined", "--data needs a plan"),
         (together and (tasks is not None or data is not None),
          "--together needs a plan and documents", "pearl execute why.plan reports --together"),
@@ -126,13 +141,23 @@ def command(
     plan, *named = plan_and_documents
     _refuse_other(plan, named)
     text = _checked(plan, options)
+    if data is not None and is_address(address_of(data)):
+        refuse(
+            (
+                options["longest"] is not None,
+                "--longest needs all documents at once",
+                "leave it out",
+            )
+        )
+        streamed = StreamedTasks(partial(open_samples, options), text)
+        return _run(streamed, out, options, text)
     if data is None:
         is_named = out is not None or options["as_lines"]
         work = document_tasks(named, together=together, plan=text, is_named=is_named, outs=outs)
-        return _run(work, out, options)
+        return _run(work, out, options, text)
     samples = _data_tasks(text, options)
     report_left_out(samples.left_out)
-    code = _run(samples, out, options)
+    code = _run(samples, out, options, text)
     return code or int(bool(samples.left_out))
 
 
@@ -225,12 +250,17 @@ def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
     return DocumentTasks(read, plan, options["longest"])
 
 
-def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int:
+def _run(
+    tasks: Iterable[Task], out: str | None, options: dict[str, Any], plan: str | None = None
+) -> int:
     """Run the tasks: with `--out` their rows are kept and written at the end, else they are printed."""
     from pearl.cli.work import Work, known_length, run_tasks, run_units, tasks_code
+    from pearl.data.storage import is_address
 
     if out is None:
         return run_tasks(tasks, options)
+    if plan is not None and is_address(out):
+        return _run_to_parts(tasks, plan, out, options)
     from pearl.runs.request import ExecuteRequest  # late: its checks take 30 ms to be built
 
     keep_json_lines(out, f"'pearl runs export RUN -o {out}' writes them as a table")
@@ -246,6 +276,73 @@ def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int
 
     work = Work(tasks, {}, inputs)
     return run_units("execute", lambda pearl: work, options, finish, outs=[out, trace, rows_out])
+
+
+def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str, Any]) -> int:
+    """Run the tasks that have no row in the folder at an address, and add their rows."""
+    from pearl.cli.progress import Reporter
+    from pearl.cli.work import (
+        Stopper,
+        known_length,
+        new_session,
+        reply_store,
+        report_spent,
+        show_forecast,
+        tasks_code,
+    )  # fmt: skip
+    from pearl.data.storage import OutputFolder
+    from pearl.runs.identity import fingerprint
+    from pearl.runs.parts import Parts
+    from pearl.runs.session import Watcher
+
+    refuse(
+        *((options[name], f"--{flag} cannot be combined with --out {out}", f"the rows have the {what}")
+          for name, flag, what in (("trace", "trace", "steps"), ("rows_out", "rows", "evidence"),
+                                   ("boxes", "boxes", "numbers of the pages"))),
+        (options["force"] or options["fresh"],
+         f"rows in {out} are never replaced", "name another folder, or delete this one"),
+        (is_private(), "a private run keeps its rows in an encrypted store only", "write to a local file"),
+    )  # fmt: skip
+    folder = OutputFolder(out)
+    if options["dry_run"]:
+        pearl, store = new_pearl(options, is_asked=False), opened_folder(options["store"])
+        return show_forecast(new_session(pearl, options, store, keeps_rows=False), tasks, options)
+    with ExitStack() as stack:
+        replies = stack.enter_context(reply_store(options["store"]))
+        pearl = new_pearl(options)
+        session = new_session(pearl, options, replies, keeps_rows=False)
+        parts = Parts(folder, plan, fingerprint(pearl), options["shard"] or "")
+        parts.open()
+        stack.callback(report_spent, session)
+        stopper, reporter = Stopper(), Reporter(known_length(tasks))
+        watcher = Watcher(
+            reporter,
+            is_stopping=lambda: stopper.is_stopping,
+            on_known=lambda key: reporter.advance(),
+            on_notice=notice,
+        )
+        run = session.run(tasks, watcher=watcher, into=parts)
+
+        async def go() -> None:
+            async with model_opened(pearl, options), aclosing(run):
+                try:
+                    with stopper, reporter:
+                        async for outcome in run:
+                            reporter.advance(is_failure=outcome.is_failed)
+                finally:
+                    parts.close()
+                    report_refused(run.summary.limits, pearl.client.settings.concurrency)
+
+        try:
+            asyncio.run(go())
+        except (DataError, KeyboardInterrupt):
+            click.echo(f"  rows written so far stay in {out}; the same command goes on", err=True)
+            raise
+        run.summary.statuses = dict(parts.statuses)
+        tell_kept(run.summary, out, options["max_errors"])
+        if stopper.is_stopping:
+            return 130
+        return tasks_code(session, run.summary, known_length(tasks), run.summary.n_rows)
 
 
 def _write(ran: Finished[Task], out: str, options: dict[str, Any]) -> None:
@@ -281,8 +378,9 @@ def tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
     from pearl.cli.work import report_max_errors, resume_command
 
     known, cut_off = summary.n_known, summary.n_unfinished
+    run = f"run {summary.id}: " if summary.id else ""
     notice(
-        f"run {summary.id}: {counted(summary.n_rows, 'row')} in {out}"
+        f"{run}{counted(summary.n_rows, 'row')} in {out}"
         + (f", {known:,} of them from earlier runs" if known else "")
         + (f", {cut_off:,} of them unfinished" if cut_off else "")
     )
@@ -296,4 +394,5 @@ def tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
             click.echo(f"  {counted(n, 'answer')} {told}", err=True)
     report_max_errors(summary, max_errors)
     if summary.status != "done":
-        click.echo(f"  resume it: {resume_command(summary.id)}", err=True)
+        command = resume_command(summary.id) if summary.id else "give the same command again"
+        click.echo(f"  resume it: {command}", err=True)
