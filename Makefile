@@ -119,7 +119,7 @@ $(VENV)-rlm/.installed: private WHAT := --editable ".[rlm]"
 $(VENV)-transformers/.installed: private WHAT := --editable ".[transformers]"
 $(VENV)-browser/.installed: private WHAT := --group browser
 $(VENV)-docs/.installed: private WHAT := --group docs
-$(VENV)-supply/.installed: private WHAT := --editable ".[data,duckdb,encrypted,faiss,llamacpp,lsp,ocr,office,pdf-tables,pictures]" --group supply
+$(VENV)-supply/.installed: private WHAT := --editable ".[cloud,data,duckdb,encrypted,faiss,llamacpp,lsp,ocr,office,pdf-tables,pictures]" --group supply
 ON_TOP := $(VENV)-all/.installed $(VENV)-ray/.installed $(VENV)-rlm/.installed $(VENV)-transformers/.installed $(VENV)-browser/.installed $(VENV)-docs/.installed $(VENV)-supply/.installed
 $(ON_TOP): $(VENV)/.installed
 	$(PYTHON) -m venv $(@D)
