@@ -15,7 +15,7 @@ import posixpath
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -249,6 +249,10 @@ class OutputFolder:
 
     def __init__(self, address: str) -> None:
         self.address = address.rstrip("/")
+        if self.address.startswith("hf:"):
+            raise UsageError(
+                "hf:// is for reading", help="--out s3://BUCKET/FOLDER, or file:///FOLDER"
+            )
         self._home, self._folder = _split(self.address)
         if not self._folder or _MAGIC.search(self._folder):
             raise UsageError(
@@ -378,64 +382,59 @@ class _Hub:
 
     def __init__(self, home: str) -> None:
         require_extra("data", "hf://", "huggingface_hub")
-        from huggingface_hub import HfApi, HfFileSystem
+        from huggingface_hub import HfApi
 
         self._home = home
         self._api = HfApi()
         self._id = home.removeprefix("hf://datasets/")
         with self._errors(home):
-            self._commit = str(self._api.dataset_info(self._id).sha)
-        self._files = HfFileSystem()
+            commit = self._api.dataset_info(self._id).sha
+        self._at: Any = {"repo_type": "dataset", "revision": commit}
 
     def head(self, key: str) -> StoredFile | None:
         with self._errors(f"{self._home}/{key}"):
-            found = self._api.get_paths_info(
-                self._id, key, repo_type="dataset", revision=self._commit
-            )
-            return next((self._file(each) for each in found if hasattr(each, "size")), None)
+            found = self._api.get_paths_info(self._id, key, **self._at)
+        return next(self._files(found), None)
 
     def list(self, folder: str) -> Iterator[StoredFile]:
-        with self._errors(f"{self._home}/{folder}"):
-            tree = self._api.list_repo_tree(
-                self._id, folder or None, recursive=True, repo_type="dataset", revision=self._commit
-            )
-            yield from (self._file(each) for each in tree if hasattr(each, "size"))
+        from huggingface_hub.errors import EntryNotFoundError
+
+        with self._errors(f"{self._home}/{folder}"), suppress(EntryNotFoundError):
+            tree = self._api.list_repo_tree(self._id, folder or None, recursive=True, **self._at)
+            yield from self._files(tree)
 
     def read(self, file: StoredFile, start: int, end: int) -> bytes:
-        path = f"{self._home.removeprefix('hf://')}@{self._commit}/{file.key}"
+        import huggingface_hub
+
+        utils: Any = huggingface_hub.utils
         with self._errors(str(file)):
-            data: bytes = self._files.cat_file(path, start=start, end=end)
-            return data
+            headers = {**utils.build_hf_headers(), "Range": f"bytes={start}-{end - 1}"}
+            url = huggingface_hub.hf_hub_url(self._id, file.key, **self._at)
+            response = utils.http_backoff("GET", url, headers=headers)
+            utils.hf_raise_for_status(response)
+            return bytes(response.content)
 
     def put(self, key: str, data: bytes) -> None:
-        with self._errors(f"{self._home}/{key}"):
-            self._api.upload_file(
-                path_or_fileobj=data, path_in_repo=key, repo_id=self._id, repo_type="dataset"
-            )
+        raise NotImplementedError  # `OutputFolder` refuses it
 
-    def delete(self, key: str) -> None:
-        with self._errors(f"{self._home}/{key}"):
-            self._api.delete_file(key, self._id, repo_type="dataset")
+    delete: Any = put
 
-    def _file(self, about: Any) -> StoredFile:
-        return StoredFile(self._home, about.path, about.size, about.blob_id)
+    def _files(self, found: Iterable[Any]) -> Iterator[StoredFile]:
+        for each in found:
+            if hasattr(each, "size"):  # no folder
+                yield StoredFile(self._home, each.path, each.size, each.blob_id)
 
     @contextmanager
     def _errors(self, address: str) -> Iterator[None]:
-        from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
+        from huggingface_hub.errors import RepositoryNotFoundError
 
         try:
             yield
-        except EntryNotFoundError:
-            raise _no_file(address) from None
-        except RepositoryNotFoundError:
-            raise DataError(
-                "the dataset does not exist, or HF_TOKEN may not read it",
-                path=address,
-                help="check its name",
-            ) from None
         except PearlError:
             raise
+        except RepositoryNotFoundError:
+            what = "the dataset does not exist, or HF_TOKEN may not read it"
+            raise DataError(what, path=address, help="check its name") from None
         except Exception as error:  # noqa: BLE001 - whatever its HTTP client raises
             raise _reason(error, address) or _unknown(error, address) from None
 
