@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from pearl import plugins
@@ -113,16 +113,22 @@ class Row:
             return None
         if "\0" in name:
             raise self.error(f"'{field}' is not a path: it contains a NUL character")
-        if self.home is not None:
-            return self._stored(self.home, field, name)
-        home = Path(self.path)
-        folder = home if home.is_dir() else home.parent
-        path = folder / name
-        if not self.allow_outside and not is_inside(path, folder):
+        stored = self.home
+        path: Path | StoredFile
+        if stored is not None and stored.home != "file://":
+            path, is_in = stored.beside(name)
+        else:
+            home = Path(self.path if stored is None else stored.key)
+            folder = home if home.is_dir() else home.parent
+            path = folder / name
+            is_in = is_inside(path, folder)
+        if not (self.allow_outside or is_in):  # never outside a bucket
             raise self.error(
                 f"{field} '{name}' is outside the folder of {self.path}",
                 help="--allow-outside permits it, if you trust the data",
             )
+        if isinstance(path, StoredFile):
+            return path
         try:
             mode = path.stat().st_mode
         except OSError:  # reported when it is read
@@ -131,18 +137,6 @@ class Row:
             what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
             raise self.error(f"{field} '{name}' is {what}, not a file")
         return path
-
-    def _stored(self, home: StoredFile, field: str, name: str) -> StoredFile:
-        """As `file`; outside the folder, but in the same bucket, with `allow_outside`."""
-        if name == str(home):
-            return home
-        file = home.beside(name)
-        if is_address(name) or not (self.allow_outside or file.is_in_folder_of(home)):
-            raise self.error(
-                f"{field} '{name}' is outside the folder of {self.path}",
-                help="--allow-outside permits other folders of the bucket, if you trust the data",
-            )
-        return file
 
     def document(self, field: str, name: str) -> Document:
         """The text of a field as a named document."""
@@ -221,7 +215,8 @@ def _read_address(address: str, allow_outside: bool) -> Iterator[Row | DataError
     for file in files(address):
         if file.suffix in documents:
             is_empty = False
-            yield Row({"id": str(file), "document_path": str(file)}, str(file), 1, home=file)
+            fields = {"id": str(file), "document_path": PurePosixPath(file.key).name}
+            yield Row(fields, str(file), 1, home=file)
         elif file.suffix in ROW_SUFFIXES:
             is_empty = False
             try:

@@ -7,7 +7,6 @@ Credentials come from the environment that the vendor's tools use. An address ne
 
 from __future__ import annotations
 
-import fnmatch
 import gzip
 import io
 import os
@@ -15,19 +14,21 @@ import posixpath
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from pearl.documents.document import Document, check_size, from_bytes, limit_bytes
 from pearl.errors import DataError, PearlError, UsageError
 from pearl.errors.escaping import redacted
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import require_extra
+from pearl.plugins.persistence import sync_folder
 
 RETRY: Any = {
     "max_retries": 8,
@@ -38,8 +39,6 @@ RETRY: Any = {
 
 _BUFFER = 4 * 2**20
 """Bytes of one request when a file is read from its beginning to its end."""
-_PAGE = 1_000
-"""Files of one page of a listing."""
 
 _ADDRESS = lazy_pattern(r"(s3|gs|az|hf|file)://([^/]*)/?(.*)", re.S)
 _MAGIC = lazy_pattern(r"[*?[]")
@@ -48,9 +47,12 @@ _CAUSES = (
     (r"NoSuchBucket|ContainerNotFound|specified bucket", "the bucket does not exist", "check its name"),
     (r"\b403\b|AccessDenied|Forbidden", "access is denied", "check the credentials and their rights"),
     (r"\b401\b|Unauthorized|InvalidAccessKey", "the credentials are not valid", "check the credentials"),
-    (r"credential|metadata endpoint", "no credentials could be had", "set those of the vendor in the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
-    (r"SlowDown|\b503\b|\b429\b|throttl", "the storage refuses more requests now (throttled)", "give the same command again later; --concurrency N asks less at once"),
-    (r"error sending request|connect|timed out|timeout|closed", "the storage cannot be reached", "give the same command again when it can"),
+    (r"credential|metadata endpoint", "no credentials could be had",
+     "set those of the vendor in the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+    (r"SlowDown|\b503\b|\b429\b|throttl", "the storage refuses more requests now (throttled)",
+     "give the same command again later; --concurrency N asks less at once"),
+    (r"error sending request|connect|timed out|timeout|closed", "the storage cannot be reached",
+     "give the same command again when it can"),
 )  # fmt: skip
 """Text of an error, what happened, and what to do."""
 
@@ -102,17 +104,12 @@ class StoredFile:
         """Its identity, the same on every machine."""
         return f"{self} {self.size} {self.version}"
 
-    def beside(self, name: str) -> StoredFile:
-        """The file that a row of this file names, relative to its folder."""
-        key = posixpath.normpath(posixpath.join(posixpath.dirname(self.key), name))
-        return StoredFile(self.home, key)
-
-    def is_in_folder_of(self, other: StoredFile) -> bool:
-        """Whether this file is in the folder of another or below it."""
-        folder = posixpath.dirname(other.key)
-        return not self.key.startswith("../") and self.key.startswith(
-            f"{folder}/" if folder else ""
-        )
+    def beside(self, name: str) -> tuple[StoredFile, bool]:
+        """The file that a row of this file names, and whether it is in the folder of this file."""
+        folder = posixpath.dirname(self.key)
+        key = posixpath.normpath(posixpath.join(folder, name))
+        is_inside = key.startswith(f"{folder}/") if folder else not key.startswith(("/", ".."))
+        return self if key == self.key else StoredFile(self.home, key), is_inside
 
     def ranges(self) -> io.RawIOBase:
         """The file opened for reading by ranges; nothing is read in advance."""
@@ -123,23 +120,20 @@ class StoredFile:
 
     def open(self, mode: str = "rb") -> IO[bytes]:
         """The file opened for reading from its beginning, decompressed."""
-        assert mode == "rb", mode
         whole = io.BufferedReader(self.ranges(), _BUFFER)
-        match PurePosixPath(self.key).suffix:
-            case ".gz":
-                return io.BufferedReader(gzip.GzipFile(fileobj=whole))
-            case ".zst":
-                require_extra("data", "reading .zst", "pyarrow")
-                import pyarrow
+        if self.key.endswith(".gz"):
+            return io.BufferedReader(gzip.GzipFile(fileobj=whole))
+        if self.key.endswith(".zst"):
+            require_extra("data", "reading .zst", "pyarrow")
+            import pyarrow
 
-                unpacked: Any = pyarrow.CompressedInputStream(
-                    pyarrow.PythonFile(whole, "r"), "zstd"
-                )
-                return io.BufferedReader(unpacked)
+            unpacked: Any = pyarrow.CompressedInputStream(pyarrow.PythonFile(whole, "r"), "zstd")
+            return io.BufferedReader(unpacked)
         return whole
 
     def read_bytes(self) -> bytes:
         """The whole file, within the limit of documents."""
+        check_size(self.size, "file is larger", str(self), "split it")
         with self.open() as file:
             data = file.read(limit_bytes() + 1)
         check_size(len(data), "file is larger", str(self), "split it")
@@ -147,7 +141,6 @@ class StoredFile:
 
     def load(self) -> Document:
         """The file as a document, read as `pearl.documents.document.load` reads a local one."""
-        check_size(self.size, "file is larger", str(self), "split it")
         return from_bytes(self.read_bytes(), str(self))
 
 
@@ -164,12 +157,11 @@ class _Ranges(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
-    def tell(self) -> int:
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = max(0, (0, self._at, self._file.size)[whence] + offset)
         return self._at
 
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
-        self._at = max(0, start + offset)
+    def tell(self) -> int:
         return self._at
 
     def readinto(self, buffer: Any) -> int:
@@ -182,27 +174,8 @@ class _Ranges(io.RawIOBase):
         return len(data)
 
 
-class _Storage(Protocol):
-    """One bucket."""
-
-    def head(self, key: str) -> StoredFile | None:
-        """The file with this key, if there is one."""
-
-    def list(self, folder: str) -> Iterator[StoredFile]:
-        """Every file in a folder and below it, read page by page."""
-
-    def read(self, file: StoredFile, start: int, end: int) -> bytes:
-        """A range of this version of a file."""
-
-    def put(self, key: str, data: bytes) -> None:
-        """Write a file, which appears when it is complete and permanent."""
-
-    def delete(self, key: str) -> None:
-        """Delete a file; it may be gone already."""
-
-
 def files(address: str) -> Iterator[StoredFile]:
-    """The files of an address, one by one, without hidden ones (`.name`, `_name`) of a folder.
+    """The files of an address, one by one, without hidden ones (`.name`, `_name`).
 
     Raises:
         DataError: There is no such file, or the storage cannot be read.
@@ -210,54 +183,43 @@ def files(address: str) -> Iterator[StoredFile]:
     """
     home, key = _split(address)
     storage = _storage(home)
-    file = storage.head(key) if key and not key.endswith("/") else None
-    if file is not None:
+    if key and not key.endswith("/") and (file := storage.head(key)):
         yield file
         return
-    parts = key.strip("/").split("/") if key.strip("/") else []
+    parts = key.rstrip("/").split("/")
     n_fixed = next((n for n, part in enumerate(parts) if _MAGIC.search(part)), len(parts))
-    root = "/" if key.startswith("/") else ""
-    folder = root + "/".join(parts[:n_fixed])
-    pattern = re.compile(root + _regex(parts)) if n_fixed < len(parts) else None
+    folder, pattern = "/".join(parts[:n_fixed]), parts[n_fixed:] or ["**"]
     is_empty = True
     for file in storage.list(folder):
-        inside = file.key.removeprefix(folder).strip("/").split("/")
-        if pattern is None and any(part.startswith((".", "_")) for part in inside):
-            continue
-        if pattern is None or pattern.fullmatch(file.key):
+        names = file.key.removeprefix(folder).strip("/").split("/")
+        if not any(name.startswith((".", "_")) for name in names) and _matches(names, pattern):
             is_empty = False
             yield file
     if is_empty:
         raise _no_file(address)
 
 
-def _regex(parts: list[str]) -> str:
-    """The regular expression of a pattern; only `**` crosses a slash."""
-    pieces = []
-    for n, part in enumerate(parts):
-        end = "" if n == len(parts) - 1 else "/"
-        if part == "**":
-            pieces.append("(?:[^/]+/)*" if end else ".*")
-        else:
-            one = fnmatch.translate(part).replace("(?s:.*", "(?s:[^/]*").replace(".*", "[^/]*")
-            pieces.append(one.removesuffix("\\Z").removesuffix("\\z") + end)
-    return "".join(pieces)
+def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    if not (names and pattern):
+        return not (names or pattern)
+    if pattern[0] == "**":
+        rest = pattern[1:]
+        return not rest or _matches(names, rest) or _matches(names[1:], pattern)
+    return fnmatchcase(names[0], pattern[0]) and _matches(names[1:], pattern[1:])
 
 
 class OutputFolder:
     """A folder at an address, to which files are added."""
 
     def __init__(self, address: str) -> None:
-        self.address = address.rstrip("/")
-        if self.address.startswith("hf:"):
+        if address.startswith("hf:"):
             raise UsageError(
-                "hf:// is for reading", help="--out s3://BUCKET/FOLDER, or file:///FOLDER"
+                "hf:// is only read", help="--out s3://BUCKET/FOLDER or file:///FOLDER"
             )
-        self._home, self._folder = _split(self.address)
+        self._home, folder = _split(address)
+        self._folder = folder.rstrip("/")
         if not self._folder or _MAGIC.search(self._folder):
-            raise UsageError(
-                f"'{address}' does not name a folder", help="name one: --out s3://BUCKET/FOLDER"
-            )
+            raise UsageError(f"'{address}' is no folder", help="name one: --out s3://BUCKET/FOLDER")
         self._storage = _storage(self._home)
 
     def files(self) -> Iterator[StoredFile]:
@@ -282,25 +244,25 @@ def _split(address: str) -> tuple[str, str]:
     scheme, bucket, key = said.groups()
     if scheme == "file":
         return "file://", f"/{key}"
-    if scheme == "hf":
-        owner, name, *rest = [*key.split("/", 2), "", ""][:3]
-        if bucket != "datasets" or not (owner and name):
-            raise UsageError(
-                f"'{address}' does not name a dataset", help="hf://datasets/OWNER/NAME/FOLDER"
-            )
-        return f"hf://datasets/{owner}/{name}", "".join(rest)
     if "@" in bucket or ":" in bucket:
         raise UsageError(
             f"'{redacted(address, '...')}' has credentials or a port",
             help="credentials and servers come from the environment: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL",
         )
+    if scheme == "hf":
+        dataset = re.fullmatch(r"([^/]+/[^/]+)/?(.*)", key, re.S)
+        if bucket != "datasets" or dataset is None:
+            raise UsageError(
+                f"'{address}' names no dataset", help="hf://datasets/OWNER/NAME/FOLDER"
+            )
+        return f"hf://datasets/{dataset[1]}", dataset[2]
     if not bucket:
         raise UsageError(f"'{address}' names no bucket", help=f"{scheme}://BUCKET/FOLDER")
     return f"{scheme}://{bucket}", key
 
 
 @cache
-def _storage(home: str) -> _Storage:
+def _storage(home: str) -> _Bucket | _Hub | _Local:
     if home == "file://":
         return _Local()
     return _Hub(home) if home.startswith("hf://") else _Bucket(home)
@@ -317,45 +279,33 @@ class _Bucket:
         is_plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http:")
         options: Any = {"client_options": {"allow_http": True}} if is_plain else {}
         with self._errors(home):
-            self._store = obstore.store.from_url(home, retry_config=RETRY, **options)
+            self._store: Any = obstore.store.from_url(home, retry_config=RETRY, **options)
 
     def head(self, key: str) -> StoredFile | None:
-        import obstore
-
-        try:
-            with self._errors(f"{self._home}/{key}"):
-                return self._file(obstore.head(self._store, key))
-        except FileNotFoundError:
-            return None
+        with suppress(FileNotFoundError), self._errors(f"{self._home}/{key}"):
+            return self._file(self._store.head(key))
+        return None
 
     def list(self, folder: str) -> Iterator[StoredFile]:
-        import obstore
-
         with self._errors(f"{self._home}/{folder}"):
-            for page in obstore.list(self._store, folder or None, chunk_size=_PAGE):
+            for page in self._store.list(folder or None, chunk_size=1_000):
                 yield from map(self._file, page)
 
     def read(self, file: StoredFile, start: int, end: int) -> bytes:
-        import obstore
-
-        options: Any = {"range": (start, end), "if_match": file.version or None}
+        options = {"range": (start, end), "if_match": file.version or None}
         try:
             with self._errors(str(file)):
-                return bytes(obstore.get(self._store, file.key, options=options).bytes())
+                return bytes(self._store.get(file.key, options=options).bytes())
         except FileNotFoundError:
             raise _changed(str(file)) from None
 
     def put(self, key: str, data: bytes) -> None:
-        import obstore
-
         with self._errors(f"{self._home}/{key}"):
-            obstore.put(self._store, key, data, use_multipart=False)
+            self._store.put(key, data, use_multipart=False)
 
     def delete(self, key: str) -> None:
-        import obstore
-
         with suppress(FileNotFoundError), self._errors(f"{self._home}/{key}"):
-            obstore.delete(self._store, key)
+            self._store.delete(key)
 
     def _file(self, about: Any) -> StoredFile:
         return StoredFile(self._home, about["path"], about["size"], about["e_tag"] or "")
@@ -371,10 +321,9 @@ class _Bucket:
         except PreconditionError:
             raise _changed(address) from None
         except (BaseError, OSError, ValueError) as error:
-            reason = _reason(error, address)
-            if reason is None and isinstance(error, FileNotFoundError):
+            if isinstance(error, FileNotFoundError) and "NoSuchBucket" not in str(error):
                 raise
-            raise reason or _unknown(error, address) from None
+            raise _explained(error, address) from None
 
 
 class _Hub:
@@ -384,22 +333,18 @@ class _Hub:
         require_extra("data", "hf://", "huggingface_hub")
         from huggingface_hub import HfApi
 
-        self._home = home
+        self._home, self._id = home, home.removeprefix("hf://datasets/")
         self._api = HfApi()
-        self._id = home.removeprefix("hf://datasets/")
         with self._errors(home):
             commit = self._api.dataset_info(self._id).sha
         self._at: Any = {"repo_type": "dataset", "revision": commit}
 
     def head(self, key: str) -> StoredFile | None:
         with self._errors(f"{self._home}/{key}"):
-            found = self._api.get_paths_info(self._id, key, **self._at)
-        return next(self._files(found), None)
+            return next(self._files(self._api.get_paths_info(self._id, key, **self._at)), None)
 
     def list(self, folder: str) -> Iterator[StoredFile]:
-        from huggingface_hub.errors import EntryNotFoundError
-
-        with self._errors(f"{self._home}/{folder}"), suppress(EntryNotFoundError):
+        with self._errors(f"{self._home}/{folder}"):
             tree = self._api.list_repo_tree(self._id, folder or None, recursive=True, **self._at)
             yield from self._files(tree)
 
@@ -415,7 +360,7 @@ class _Hub:
             return bytes(response.content)
 
     def put(self, key: str, data: bytes) -> None:
-        raise NotImplementedError  # `OutputFolder` refuses it
+        raise NotImplementedError("OutputFolder refuses hf://")
 
     delete: Any = put
 
@@ -426,17 +371,14 @@ class _Hub:
 
     @contextmanager
     def _errors(self, address: str) -> Iterator[None]:
-        from huggingface_hub.errors import RepositoryNotFoundError
+        from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
 
         try:
             yield
-        except PearlError:
-            raise
-        except RepositoryNotFoundError:
-            what = "the dataset does not exist, or HF_TOKEN may not read it"
-            raise DataError(what, path=address, help="check its name") from None
+        except (EntryNotFoundError, RepositoryNotFoundError):
+            raise _no_file(address) from None
         except Exception as error:  # noqa: BLE001 - whatever its HTTP client raises
-            raise _reason(error, address) or _unknown(error, address) from None
+            raise _explained(error, address) from None
 
 
 class _Local:
@@ -455,9 +397,9 @@ class _Local:
         with _os_errors(folder), os.scandir(folder or "/") as entries:
             for entry in entries:
                 if entry.is_dir():
-                    if not entry.is_symlink():  # a link may lead back
+                    if not entry.is_symlink():  # it may lead back
                         yield from self.list(entry.path)
-                elif (file := self.head(entry.path)) is not None:
+                elif file := self.head(entry.path):
                     yield file
 
     def read(self, file: StoredFile, start: int, end: int) -> bytes:
@@ -480,11 +422,7 @@ class _Local:
                 new.replace(path)
             finally:
                 new.unlink(missing_ok=True)
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(path.parent)
 
     def delete(self, key: str) -> None:
         with _os_errors(key):
@@ -499,11 +437,9 @@ def _local_file(key: str, found: os.stat_result) -> StoredFile:
 def _os_errors(path: str) -> Iterator[None]:
     try:
         yield
-    except FileNotFoundError:
-        raise DataError("no such file or folder", path=path, help="check the path") from None
     except OSError as error:
         raise DataError(
-            f"{error.strerror}", path=path, help="check the path and its rights"
+            str(error.strerror), path=path, help="check the path and its rights"
         ) from None
 
 
@@ -512,28 +448,19 @@ def _no_file(address: str) -> DataError:
 
 
 def _changed(address: str) -> DataError:
-    return DataError(
-        "the file has changed since it was listed",
-        path=address,
-        help="give the same command again, which reads the new one",
-    )
+    help = "give the same command again, which reads the new one"
+    return DataError("the file has changed since it was listed", path=address, help=help)
 
 
-def _reason(error: Exception, address: str) -> DataError | None:
+def _explained(error: Exception, address: str) -> PearlError:
     """What happened, by the first lines of an error: later ones have the settings of the client."""
+    if isinstance(error, PearlError):
+        return error
     text = str(error).partition("Debug source")[0]
-    is_missing = isinstance(error, FileNotFoundError)
-    for pattern, what, help in _CAUSES[: 1 if is_missing else None]:
+    for pattern, what, help in _CAUSES:
         if re.search(pattern, text, re.I):
             return DataError(what, path=address, help=help)
-    return None
-
-
-def _unknown(error: Exception, address: str) -> DataError:
     # The query of a request may have a signature.
-    text = re.sub(r"\?\S*", "", str(error).partition("\n")[0])[:200]
-    return DataError(
-        f"the storage answers with an error: {text}",
-        path=address,
-        help="check the address and the environment",
-    )
+    told = re.sub(r"\?\S*", "", text.partition("\n")[0])[:200]
+    what = f"the storage answers with an error: {told}"
+    return DataError(what, path=address, help="check the address and the environment")
