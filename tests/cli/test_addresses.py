@@ -159,11 +159,11 @@ def test_patterns_select_as_the_same_local_ones(
 
 
 def test_a_row_names_documents_of_its_folder_only(bucket: ObjectStorage, pearl: Terminal) -> None:
-    bucket.write("private.txt", story(0))
+    bucket.write("in-private.txt", story(0))
     paths = [
-        "../private.txt",
+        "../in-private.txt",
         "/etc/passwd",
-        "s3://reviews/private.txt",
+        "s3://reviews/in-private.txt",
         "file:///etc/passwd",
         str(Path("story.txt").absolute()),
     ]
@@ -173,7 +173,7 @@ def test_a_row_names_documents_of_its_folder_only(bucket: ObjectStorage, pearl: 
     )
     pearl("execute", "why.plan", "--data", IN, "--out", OUT, code=1)
     assert [row["status"] for row in table(bucket)] == ["failed"] * len(paths)
-    assert not [path for _, path in bucket.requests if path == "/reviews/private.txt"]
+    assert not [path for _, path in bucket.requests if path == "/reviews/in-private.txt"]
 
 
 CHILD = """
