@@ -16,6 +16,7 @@ import click
 from pearl import plugins
 from pearl.cli.options import AT_LEAST_1, PATH, grouped, option
 from pearl.cli.terminal import notice
+from pearl.data.storage import is_address
 from pearl.documents.document import ROW_SUFFIXES, read_bytes
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, Diagnostic, UsageError, suggest
@@ -113,9 +114,12 @@ def _documents(name: str) -> Iterator[str]:
             )
         yield name
     elif _ADDRESS.match(name):
+        stored = (
+            f"save a plan (pearl plan, pearl extract --show-plan): pearl execute PLAN --data {name}"
+        )
         raise UsageError(
             f"'{name}' is an address; documents are files",
-            help='curl -sL ADDRESS | pearl ask "..." -',
+            help=stored if is_address(name) else 'curl -sL ADDRESS | pearl ask "..." -',
         )
     elif path.is_dir() or (glob.has_magic(name) and not path.exists()):
         yield from _expanded(name, is_folder=path.is_dir())

@@ -129,7 +129,7 @@ def write_tables(
 def _tables(fields: Sequence[Field], rows: Rows, form: str) -> Iterator[Table]:
     """The table of the documents, then one for each list; each is read before the next."""
     documents = (
-        ((document_of(row),), _record(row), (row.get("status"), _why(row))) for row in rows()
+        ((document_of(row),), record_of(row), (row.get("status"), _why(row))) for row in rows()
     )
     yield _table("documents", {}, fields, {"status": str, "why": str}, documents, form)
     for field in fields:
@@ -144,7 +144,7 @@ _Row = tuple[tuple[Any, ...], Mapping[str, Any], tuple[Any, ...]]
 
 def _numbered(rows: Iterable[Mapping[str, Any]], name: str) -> Iterator[_Row]:
     for row in rows:
-        for number, entry in enumerate(_entries(_record(row).get(name)), start=1):
+        for number, entry in enumerate(_entries(record_of(row).get(name)), start=1):
             yield (document_of(row), number), entry, ()
 
 
@@ -153,19 +153,26 @@ def _table(
     form: str,
 ) -> Table:  # fmt: skip
     columns: dict[str, type] = {"document": str, **key}
-    for column, kind in (*(c for field in fields for c in _columns(field, form)), *last.items()):
+    for column, kind in (
+        *(c for field in fields for c in field_columns(field, form)),
+        *last.items(),
+    ):
         unused = column
         while unused in columns:  # a field may be called `status` or `age_source`
             unused += "_"
         columns[unused] = kind
     cells = (
-        (*first, *(c for f in fields for c in _cells(f, results.get(f.name, {}), form)), *others)
+        (
+            *first,
+            *(c for f in fields for c in field_cells(f, results.get(f.name, {}), form)),
+            *others,
+        )
         for first, results, others in rows
     )
     return name, columns, (dict(zip(columns, row, strict=True)) for row in cells)
 
 
-def _columns(field: Field, form: str) -> Iterator[tuple[str, type]]:
+def field_columns(field: Field, form: str) -> Iterator[tuple[str, type]]:
     """The columns of a field."""
     yield field.name, int if field.is_list else COLUMN_TYPES.get(field.type, str)
     if form == "parquet":
@@ -174,7 +181,7 @@ def _columns(field: Field, form: str) -> Iterator[tuple[str, type]]:
         yield f"{field.name}_source", str
 
 
-def _cells(field: Field, result: Mapping[str, Any], form: str) -> Iterator[Any]:
+def field_cells(field: Field, result: Mapping[str, Any], form: str) -> Iterator[Any]:
     """The cells of the columns of a field; empty ones if the document failed."""
     state, value = result.get("state"), result.get("value")
     if field.is_list and state == "found":
@@ -216,7 +223,8 @@ def _place(passage: Mapping[str, Any]) -> str:
     return ":".join(map(str, where))
 
 
-def _record(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def record_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The results of the fields of a row, by their names."""
     record = row.get("record")
     return record if isinstance(record, Mapping) else {}
 
@@ -245,7 +253,7 @@ def write_review(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
     lines = (
         (document_of(row), path, entry, result.get("why"), _candidates(result), "")
         for row in rows
-        for path, entry, result in _results(_record(row))
+        for path, entry, result in _results(record_of(row))
         if result["state"] == UNDECIDED
     )
     cells = (dict(zip(_REVIEWED, line, strict=True)) for line in lines)
@@ -408,7 +416,7 @@ class AnsweredRows:
             yield taken
 
     def _taken(self, row: Mapping[str, Any], answers: Sequence[PersonAnswer]) -> Mapping[str, Any]:
-        record = json.loads(json.dumps(_record(row)))
+        record = json.loads(json.dumps(record_of(row)))
         results = {path: (entry, result) for path, entry, result in _results(record)}
         for line, path, entry, given in answers:
             now, result = results.get(path, ("", None))

@@ -22,7 +22,8 @@ from pearl.data.storage import OutputFolder, StoredFile
 from pearl.documents.digest import text_sha256
 from pearl.dsl.parser import parse
 from pearl.errors import UsageError
-from pearl.runs.export import Cell, arrow_schema, check_format, column_types, columns_of
+from pearl.runs.export import Cell, arrow_type, check_format, column_types, columns_of
+from pearl.runs.extraction import field_cells, field_columns, fields_of_plan, record_of
 from pearl.runs.tasks import PASSED_ON
 
 MAX_ROWS = 1_000
@@ -46,14 +47,24 @@ class Parts:
         self, folder: OutputFolder, plan: str, settings: Mapping[str, object], shard: str = ""
     ) -> None:
         check_format("parquet")
+        import pyarrow
+
         self._folder = folder
         self._shard = f"{shard.replace('/', '-of-')}-" if shard else ""
         outputs = dict.fromkeys(step.output for step in parse(plan).steps)
         self._columns: dict[str, Cell] = columns_of(outputs, ("record", *PASSED_ON))
         work = json.dumps({**settings, "plan": text_sha256(plan)}, sort_keys=True)
         self._work = json.loads(work)
-        types = {"key": str, **column_types(self._columns)}
-        self._schema = arrow_schema(types).with_metadata({_MARK: work})
+        self._types = types = {"key": str, **column_types(self._columns)}
+        self._fields = fields_of_plan(plan)
+        for name, kind in (
+            each for field in self._fields for each in field_columns(field, "parquet")
+        ):
+            while name in types:  # a field may be called `status`
+                name += "_"
+            types[name] = kind
+        schema = pyarrow.schema([(name, arrow_type(kind)) for name, kind in types.items()])
+        self._schema = schema.with_metadata({_MARK: work})
         self.statuses: Counter[str] = Counter()
         self._keys = np.empty(0, _KEY)
         self._n_parts = 0
@@ -121,10 +132,23 @@ class Parts:
         if status == "unfinished":  # it has no result; the next run begins it again
             return
         self.statuses[status] += 1
-        texts = {name: cell(row) for name, cell in self._columns.items()}
-        self._rows[status == "failed"].append({"key": key[: _KEY.itemsize].hex(), **texts})
+        record = record_of(row)
+        cells = [
+            key[: _KEY.itemsize].hex(),
+            *(cell(row) for cell in self._columns.values()),
+            *(
+                cell
+                for f in self._fields
+                for cell in field_cells(f, record.get(f.name, {}), "parquet")
+            ),
+        ]
+        values = {
+            name: str(cell) if kind is str and cell is not None else cell
+            for (name, kind), cell in zip(self._types.items(), cells, strict=True)
+        }
+        self._rows[status == "failed"].append(values)
         self._n_rows += 1
-        self._n_characters += sum(len(text) for text in texts.values() if isinstance(text, str))
+        self._n_characters += sum(len(each) for each in values.values() if isinstance(each, str))
         is_full = self._n_rows >= MAX_ROWS or self._n_characters >= MAX_CHARACTERS
         if is_full or monotonic() - self._since >= MAX_S:
             rows = self._begin()

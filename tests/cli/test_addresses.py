@@ -122,6 +122,25 @@ def test_rows_and_documents_of_a_bucket_become_one_table(
     assert bucket.names("out") == names, "a second run adds nothing"
 
 
+def test_fields_have_typed_columns(bucket: ObjectStorage, pearl: Terminal) -> None:
+    letter = "Patient: Maria Keller\nAge: 54\nStatus: seen\n"
+    bucket.write(
+        "in/rows.jsonl",
+        lines({"id": "1", "document": letter}, {"id": "2", "document": "Patient: Jo Lund\n"}),
+    )
+    Path("fields.plan").write_text(
+        pearl("extract", "patient: str, age: int?, status: str?", "--show-plan")
+    )
+    pearl("execute", "fields.plan", "--data", IN, "--out", OUT, code=None)
+    rows = {row["id"]: row for row in table(bucket)}
+    assert (rows["1"]["patient"], rows["1"]["age"], rows["1"]["status_"]) == (
+        "Maria Keller",
+        54,
+        "seen",
+    )
+    assert (rows["2"]["patient"], rows["2"]["age"]) == ("Jo Lund", None)
+
+
 def test_a_folder_is_listed_no_further_than_it_is_read(
     bucket: ObjectStorage, pearl: Terminal
 ) -> None:
