@@ -334,9 +334,7 @@ class StreamedTasks:
             extra = _passed_on(sample.to_dict())
             load = sample.loader or sample.load
             kind = kind_by_name(sample.document_name)
-            yield Task(
-                sample.id, load, plan=self._plan, source=source, extra=extra, kind=kind
-            )
+            yield Task(sample.id, load, plan=self._plan, source=source, extra=extra, kind=kind)
 
 
 def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:
