@@ -102,7 +102,7 @@ class Sample:
             return None
         document = self.document
         if isinstance(document, StoredFile):
-            return document.load
+            return partial(StoredFile.load, document)
         return (
             partial(given, document) if isinstance(document, Document) else partial(load, document)
         )
