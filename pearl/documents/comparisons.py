@@ -7,7 +7,7 @@ which: `2023` is a year in a column of dates and a number in a column of numbers
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -196,7 +196,8 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
     """
     different = [value for value in dict.fromkeys(values) if value and value.strip()]
     keys: dict[str | None, Any] = {v: None if v is None or v.strip() else BLANK for v in values}
-    dates, numbers = read_dates(different), amounts_of(different)
+    dates, numbers = read_dates(different), _numbers(different)
+    # Numbers in other units count: a column of them is not sorted as texts.
     n_dates, n_numbers = (
         len(different) - each.count(None) for each in (dates.periods, [*numbers.values()])
     )
@@ -209,7 +210,7 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
         )
         notes += [dates.note] if dates.note else []
     else:
-        keys.update(numbers)
+        keys.update(_in_one_unit(numbers))
     unclear = [value for value in different if keys[value] is None]
     if unclear:
         kind = "dates" if n_dates > n_numbers else "numbers"
@@ -224,7 +225,10 @@ def amounts_of(values: Sequence[str]) -> dict[str, Decimal | None]:
 
     A number without a unit has that of most values, but it is not a percentage.
     """
-    read = _numbers(values)
+    return _in_one_unit(_numbers(values))
+
+
+def _in_one_unit(read: Mapping[str, _Number | None]) -> dict[str, Decimal | None]:
     units = Counter(number[1] for number in read.values() if number)
     if "%" not in units and len(units) > 1:
         del units[""]

@@ -14,7 +14,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -431,12 +430,8 @@ class Batches(ABC):
             raise await self._session.refused(error) from None
 
 
-def create(session: HttpSession, server: Server | None, folder: Path | None = None) -> Batches:
-    """The batches of one model: by files of a folder, else by the Batch API of its server."""
-    if folder is not None:
-        from pearl.llm.batches.files import FileBatches
-
-        return FileBatches(session, server, folder)
+def create(session: HttpSession, server: Server | None) -> Batches:
+    """The batches of one model by the Batch API of its server."""
     name = "openai" if server is None else server.batches
     made: Batches = import_module(f"{__name__}.{name}").VendorBatches(session, server)
     return made

@@ -199,8 +199,11 @@ class OpenAIModel:
     def batches(self, folder: Path | None = None) -> Batches:
         """The same model through the Batch API of its server, or through files of a folder."""
         from pearl.llm import batches
+        from pearl.llm.batches.files import FileBatches
 
-        return batches.create(self._session, self._server, folder)
+        if folder is not None:
+            return FileBatches(self._session, self._server, folder)
+        return batches.create(self._session, self._server)
 
     async def listing(self) -> list[Listed]:
         """The models that the server lists, free of charge; empty if it has no listing."""
