@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
@@ -323,6 +323,13 @@ class _Queue:
             self.waiters.popleft()
 
 
+@dataclass(slots=True)
+class Slot:
+    """The slot of a call that may be sent; `n_tokens` is None until it has a reply."""
+
+    n_tokens: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class LimiterStatus:
     """Current limits and state of a limiter."""
@@ -391,19 +398,26 @@ class Limited(Wrapper):
 
     async def send(self, model: Model, request: Request) -> Completion:
         """Send one request to a model of the same server when the limits allow it."""
+        cost = float(self._count_tokens(request)) if self._tokens else 0.0
+        async with self.slot(cost) as slot:
+            completion = await model.complete(request)
+            slot.n_tokens = completion.usage.n_tokens
+        return completion
+
+    @asynccontextmanager
+    async def slot(self, cost: float) -> AsyncIterator[Slot]:
+        """Context of one call, entered when the limits allow it; learns from its error."""
         queue = self._queue
         if queue is None or queue.loop is not asyncio.get_running_loop():
             queue = self._queue = _Queue(self)
-        cost = float(self._count_tokens(request)) if self._tokens else 0.0
         sent = await queue.turn(cost)
-        is_refused = is_success = False
+        slot = Slot()
+        is_refused = False
         try:
-            completion = await model.complete(request)
-            is_success = True
+            yield slot
             self.breaker.answered(self)
             if self._tokens:
-                self._tokens.spend(completion.usage.n_tokens - cost)
-            return completion
+                self._tokens.spend((slot.n_tokens or 0) - cost)
         except ModelError as error:
             is_refused = error.kind == "rate_limited"
             self._on_error(error, sent)
@@ -412,7 +426,7 @@ class Limited(Wrapper):
             # Any outcome but a rejection, even a cancelled call, shows that an outage is over.
             if not is_refused:
                 is_full = bool(queue.waiters) and queue.n_running >= self._learned.n_places
-                self._learned.reply(sent, is_full=is_success and is_full)
+                self._learned.reply(sent, is_full=slot.n_tokens is not None and is_full)
             queue.end()
 
     def enter(self, cost: float) -> Sent:
