@@ -19,7 +19,14 @@ from pearl.llm.backends import ModelSettings, create_model, own_key_variable
 from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
 from pearl.llm.messages import restored
 from pearl.llm.middleware.budget import Budget, Budgeted
-from pearl.llm.middleware.caching import CacheWriter, DedupCache, ItemCache, Measured, Replies
+from pearl.llm.middleware.caching import (
+    CacheWriter,
+    Claimed,
+    DedupCache,
+    ItemCache,
+    Measured,
+    Replies,
+)
 from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
 from pearl.llm.middleware.rate import Limited, LimitedBy
 from pearl.llm.middleware.retry import DEADLINE_S, CircuitBreaker, Retrying
@@ -126,6 +133,7 @@ class Client(Wrapper):
         collecting: Middleware that collects calls, as for batches, in place of the prefix warm-up.
         breaker: The circuit breaker of the run.
         limiter: The layer with the limits of another client of the same server, to share them.
+        claimed: Shares calls in flight with other processes.
 
     Attributes:
         settings: Its settings.
@@ -161,6 +169,7 @@ class Client(Wrapper):
         collecting: Layer | None = None,
         breaker: CircuitBreaker | None = None,
         limiter: Limited | None = None,
+        claimed: Claimed | None = None,
     ) -> None:
         self.settings = settings = settings or ClientSettings()
         self.model = model = model or settings.create_model()
@@ -192,7 +201,9 @@ class Client(Wrapper):
             self._retrying,  # a call that waits for a retry does not occupy a slot
             _sampling(settings.seed, settings.temperature),
             # Cache hits use neither a slot nor tokens.
-            partial(DedupCache, replies=replies) if reads and settings.is_shared else None,
+            partial(DedupCache, replies=replies, claimed=claimed)
+            if reads and settings.is_shared
+            else None,
             # Calls that wait for the server's cache, or for a batch, do not occupy a slot either.
             collecting or (warm_up if reads else None),
             partial(LimitedBy, limiter=limiter)

@@ -112,7 +112,7 @@ class Budget:
         self._spent_usd = self._counted_usd = 0.0
         self._held: set[Call] = set()
         self._held_tokens, self._held_usd = 0, 0.0  # their sums: a round of batches holds 50,000
-        self._stretch = 1.0
+        self.stretch = 1.0  # maximum ratio of the server's count of a prompt to ours so far
         self._lock = threading.Lock()
         self._changed: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -182,8 +182,8 @@ class Budget:
         return self._call(n, n, len(texts))
 
     def _call(self, n_least: int, n_most: int, n_texts: int) -> Call:
-        n_input = round(n_most * self._stretch) + 1 + FRAME_TOKENS * n_texts
-        return Call(n_input, 0, n_least, n_most, self._stretch)
+        n_input = round(n_most * self.stretch) + 1 + FRAME_TOKENS * n_texts
+        return Call(n_input, 0, n_least, n_most, self.stretch)
 
     def usage_of(self, request: Request, completion: Completion) -> Usage:
         """The reported usage, or our own count if it is missing or impossible."""
@@ -294,7 +294,7 @@ class Budget:
             if is_sure and call.n_input and took.n_input_tokens > call.n_input:
                 # Concurrent calls detect the same discrepancy; it is corrected once.
                 found = call.stretch * took.n_input_tokens / call.n_input
-                self._stretch = min(MAX_STRETCH, max(self._stretch, found))
+                self.stretch = min(MAX_STRETCH, max(self.stretch, found))
         if self._changed is not None:
             self._changed.set()
             self._changed = asyncio.Event()

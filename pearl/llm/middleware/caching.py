@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -33,6 +33,10 @@ class Replies(Protocol):
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
         """Store replies by key, all or none of them."""
         ...
+
+
+Claimed = Callable[[bytes], AbstractAsyncContextManager[Completion | None]]
+"""Context with the cached reply of a key, or None: then the caller asks for it, and nobody else does."""
 
 
 def request_key(request: Request, identity: str) -> bytes:
@@ -106,9 +110,12 @@ class DedupCache(Wrapper):
     Only for models that read `Request.messages`; others may give different replies to equal messages.
     """
 
-    def __init__(self, model: Model, replies: Replies | None = None) -> None:
+    def __init__(
+        self, model: Model, replies: Replies | None = None, claimed: Claimed | None = None
+    ) -> None:
         super().__init__(model)
         self._replies = replies
+        self._claimed = claimed or self._looked_up
         self._calls: SingleFlight[_Shared] = SingleFlight()
 
     async def complete(self, request: Request) -> Completion:
@@ -123,14 +130,18 @@ class DedupCache(Wrapper):
         return replace(shared.result, usage=Usage(), is_remembered=True, prefix=None)
 
     async def _ask(self, key: bytes, request: Request) -> _Shared:
-        known = None if self._replies is None else await self._replies.reply(key)
-        if known is not None:
-            with suppress(ModelError):  # stored by a version that accepted refusals
-                return _Shared(usable(known, request), is_paid=True)
-        try:
-            return _Shared(await self._model.complete(request), is_paid=False)
-        except ModelError as error:
-            return _Shared(error, is_paid=False)
+        async with self._claimed(key) as known:
+            if known is not None:
+                with suppress(ModelError):  # stored by a version that accepted refusals
+                    return _Shared(usable(known, request), is_paid=True)
+            try:
+                return _Shared(await self._model.complete(request), is_paid=False)
+            except ModelError as error:
+                return _Shared(error, is_paid=False)
+
+    @asynccontextmanager
+    async def _looked_up(self, key: bytes) -> AsyncIterator[Completion | None]:
+        yield None if self._replies is None else await self._replies.reply(key)
 
 
 class Measured(Wrapper):

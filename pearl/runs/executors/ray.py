@@ -1,8 +1,9 @@
 """A Ray cluster: one worker per node, many concurrent units in each; tolerates the loss of nodes.
 
 It uses actors of Ray Core only. A task whose worker is lost runs again on another worker; the first
-outcome of a task counts. The driver has no state to save: its caller stores the outcomes, and leaves out
-these tasks when it starts again.
+outcome of a task counts. Calls of all workers are within the driver's limits, and their replies are in
+its store (`ledger`). The driver's caller stores the outcomes, and leaves out these tasks when it starts
+again.
 """
 
 from __future__ import annotations
@@ -10,28 +11,35 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import pickle
 import platform
 import sys
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import aclosing, chdir, contextmanager, nullcontext
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing, chdir, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl.errors import PearlError, UsageError
-from pearl.llm.client import Client, ClientSettings
 from pearl.pipeline import Pearl
 from pearl.plugins.extras import require_extra
 from pearl.runs.executors import Listener, Outcome, Task, Unit
+from pearl.runs.executors.ledger import Account, Answer, Ledger, Line, Message, Terms, portable
 from pearl.runs.executors.local import AHEAD, UNDER_WAY, document_of, in_order, perform
 from pearl.runs.identity import version
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
 DESCRIPTION = "on a Ray cluster whose nodes come and go"
-KEEPS_LIMITS = False
+KEEPS_LIMITS = True
 UNITS = Unit
 
 U = TypeVar("U", bound=Unit)
@@ -87,8 +95,9 @@ async def run(
                 async with aclosing(outcomes):
                     async for outcome in outcomes:
                         yield outcome
+                await crew.settled()
         finally:
-            crew.end()
+            await crew.end()
 
 
 @contextmanager
@@ -140,49 +149,60 @@ def _divert() -> None:
 
 @dataclass(slots=True)
 class _Slot:
-    """A slot for a worker: its current actor and number of tasks."""
+    """A slot for a worker: its current actor, number of tasks, and account in the ledger."""
 
-    setup: tuple[Any, ...]
-    """Arguments of its `RayWorker`."""
     actor: Any
+    account: Account
     n_tasks: int = 0
+    serving: asyncio.Task[None] | None = None
     reviving: asyncio.Task[None] | None = None
     """The pending restart of the worker; None while it is alive."""
 
 
 class _Crew:
-    """The workers, each with an equal share of the limits."""
+    """The workers."""
 
     def __init__(self, pearl: Pearl, n_workers: int | None) -> None:
         nodes = _nodes()
-        settings = pearl.client.settings
-        n_places = settings.concurrency
+        n_places = pearl.client.settings.concurrency
         n = min(n_workers or len(nodes), n_places)
-        rate, tokens = settings.requests_per_minute, settings.tokens_per_minute
+        self._pearl = pearl
+        self._ledger = Ledger(pearl.client)
         self._most = UNDER_WAY * n_places  # running tasks; one worker may have to take all of them
         self._share = -(-self._most // n)
         self.workers: list[_Slot] = []
         for i in range(n):
-            # Each worker adapts its share to the server by itself: AIMD needs no coordinator.
-            own = replace(
-                settings,
-                concurrency=n_places // n + (i < n_places % n),
-                requests_per_minute=rate and rate / n,
-                tokens_per_minute=tokens and tokens / n,
-            )
-            setup = (pearl.settings, own, str(Path.cwd()))
-            self.workers.append(_Slot(setup, self._hired(setup, nodes[i % len(nodes)])))
+            slot = _Slot(self._hired(nodes[i % len(nodes)]), Account(self._ledger))
+            self._serve(slot)
+            self.workers.append(slot)
         self._document: Hashable = None
         self._last = self.workers[0]
 
-    def end(self) -> None:
+    async def settled(self) -> None:
+        """Wait for what the workers still have to tell after their last outcomes."""
+        await asyncio.gather(*(slot.account.settled() for slot in self.workers))
+
+    async def end(self) -> None:
         """Stop the workers and cancel their tasks."""
         import ray
 
+        tasks = [task for slot in self.workers for task in (slot.reviving, slot.serving) if task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         for slot in self.workers:
-            if slot.reviving is not None:
-                slot.reviving.cancel()
             ray.kill(slot.actor)
+
+    def _serve(self, slot: _Slot) -> None:
+        """Serve the requests of a worker until it is lost."""
+        from ray import exceptions
+
+        async def serve() -> None:
+            with suppress(exceptions.RayError):
+                await slot.account.serve(slot.actor.messages.remote, slot.actor.take.remote)
+            self._lose(slot)
+
+        slot.serving = asyncio.create_task(serve())
 
     async def run(self, unit: U) -> tuple[Outcome[U], PearlError | None]:
         """The outcome of a unit, and the error that halted its worker; a lost worker is replaced."""
@@ -227,20 +247,25 @@ class _Crew:
         import ray
         from ray import exceptions
 
+        if slot.serving is not None:  # it may not have noticed yet
+            slot.serving.cancel()
+            await asyncio.gather(slot.serving, return_exceptions=True)
         while True:
             try:
-                await slot.actor.is_there.remote()
+                await slot.actor.start_over.remote()
                 break
             except exceptions.ActorDiedError:
                 ray.kill(slot.actor)  # or there would be two, if Ray restarts it after all
-                slot.actor = self._hired(slot.setup, None)
+                slot.actor = self._hired(None)
             except exceptions.RayError:
                 await asyncio.sleep(REVIVE_S)
+        slot.account = Account(self._ledger)
+        self._serve(slot)
         slot.reviving = None
 
-    def _hired(self, setup: tuple[Any, ...], node: Mapping[str, Any] | None) -> Any:
-        worker = _actor(RayWorker, node, max_concurrency=self._most + 1)
-        return worker.remote(*setup)
+    def _hired(self, node: Mapping[str, Any] | None) -> Any:
+        worker = _actor(RayWorker, node, max_concurrency=self._most + 3)
+        return worker.remote(self._pearl.settings, Terms.of(self._pearl.client), str(Path.cwd()))
 
 
 def _nodes() -> list[Mapping[str, Any]]:
@@ -276,15 +301,29 @@ def _failed(unit: U, message: str) -> Outcome[U]:
 class RayWorker:
     """Executes many units on a node concurrently, like `local`, with its own `Pearl`."""
 
-    def __init__(self, settings: Mapping[str, Any], client: ClientSettings, folder: str) -> None:
+    def __init__(self, settings: Mapping[str, Any], terms: Terms, folder: str) -> None:
         # Nothing here may fail: Ray would not report why to the driver.
         self._settings = settings
-        self._client = client
+        self._terms = terms
         self._folder = folder
         self._resources: Resources | None = None
+        self._line = Line()
+        self._working: set[asyncio.Task[Any]] = set()
 
-    async def is_there(self) -> None:
-        """Return once the worker is ready."""
+    async def start_over(self) -> None:
+        """Drop all units: the driver had lost the worker, and has given them to others."""
+        for task in self._working:
+            task.cancel()
+        self._line = Line()
+        self._resources = None
+
+    async def messages(self) -> list[Message]:
+        """The messages for the ledger; waits for the first one."""
+        return await self._line.messages()
+
+    async def take(self, answers: Sequence[Answer]) -> None:
+        """Take answers of the ledger."""
+        self._line.take(answers)
 
     async def work(self, unit: Unit, driver: str) -> tuple[Outcome[Any] | None, Exception | None]:
         """The outcome without its unit, and the error that halted the model; or None, and why it cannot run."""
@@ -292,8 +331,14 @@ class RayWorker:
             resources = self._ready(driver)
         except PearlError as error:
             return None, error
-        outcome = await perform(unit, resources)
-        outcome = replace(outcome, unit=None, error=_portable(outcome.error))  # type: ignore[arg-type]
+        task = asyncio.current_task()
+        assert task is not None
+        self._working.add(task)
+        try:
+            outcome = await perform(unit, resources)
+        finally:
+            self._working.discard(task)
+        outcome = replace(outcome, unit=None, error=portable(outcome.error))  # type: ignore[arg-type]
         return outcome, resources.pearl.client.breaker.error
 
     def _ready(self, driver: str) -> Resources:
@@ -305,14 +350,5 @@ class RayWorker:
         if self._resources is None:
             if Path(self._folder).is_dir():
                 os.chdir(self._folder)
-            self._resources = Resources(Pearl(Client(self._client), **self._settings))
+            self._resources = Resources(Pearl(self._line.client(self._terms), **self._settings))
         return self._resources
-
-
-def _portable(error: Exception | None) -> Exception | None:
-    """The error; one with the same text if it cannot be pickled, as many classes cannot."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - whatever a class of another library does
-        return PearlError(f"{type(error).__name__}: {error}")
-    return error

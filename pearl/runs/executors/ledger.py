@@ -1,0 +1,403 @@
+"""The ledger of a run on a cluster: workers use the driver's budget, limits, breaker and replies.
+
+The ledger is in the driver's process, so that the store has one writer, and no state is lost that the
+driver does not lose. A worker has a `Line` to it: messages that are made while the last ones are on
+their way go together. The driver runs each request of a worker as a task in the same contexts as a
+call of its own (`Limited.slot`, `Budget.reserve`); if the worker is lost, its tasks are cancelled, as
+calls of the driver would be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from time import monotonic
+from typing import Any
+
+from pearl.errors import ModelError, PearlError
+from pearl.llm import Completion, Model
+from pearl.llm.client import Client, ClientSettings
+from pearl.llm.concurrency import gather
+from pearl.llm.middleware.budget import Budget, Call
+from pearl.llm.middleware.rate import Limited, Slot
+from pearl.llm.middleware.retry import CircuitBreaker
+
+COLLECT_S = 0.001
+"""Seconds in which a worker collects messages into one."""
+
+SETTLE_S = 10.0
+"""Maximum seconds to wait for the last messages of the workers at the end of a run."""
+
+Message = tuple[int, str, Any]
+"""Of a worker: the number of a request, its name or what becomes of it, and a value."""
+
+Answer = tuple[int, Any]
+"""Of the driver: the number of a request, and its result or its error; number 0 ends the run."""
+
+_CLOSE, _CANCEL = "close", "cancel"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a worker has to know of the driver's client."""
+
+    settings: ClientSettings
+    budget: Mapping[str, Any]
+    left_s: float | None
+    has_replies: bool
+
+    @classmethod
+    def of(cls, client: Client) -> Terms:
+        """The terms of a client."""
+        budget = client.budget
+        names = ("max_cost_usd", "max_tokens", "max_calls", "max_time_s", "price", "reply_tokens")
+        limits = {name: getattr(budget, name) for name in names}
+        return cls(client.settings, limits, budget.left_s, client.replies is not None)
+
+
+# --- in a worker
+
+
+class Line:
+    """A worker's line to the ledger."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self._messages: list[Message] = []
+        self._has_messages = asyncio.Event()
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._breaker: CircuitBreaker | None = None
+
+    def client(self, terms: Terms) -> Client:
+        """A client whose limits, budget and replies are those of the ledger."""
+        budget = _RemoteBudget(self, terms)
+        replies = _RemoteReplies(self, has_any=terms.has_replies)
+        self._breaker = CircuitBreaker()
+
+        def limited(model: Model, *args: Any, **options: Any) -> Limited:
+            return _RemoteLimited(self, model, *args, **options)
+
+        client = Client(
+            terms.settings, replies=replies, budget=budget, breaker=self._breaker,
+            limited=limited, claimed=replies.claimed,
+        )  # fmt: skip
+        if budget.counts_tokens:
+            budget.counter = client.counter
+        return client
+
+    def open(self, name: str, value: Any) -> int:
+        """Send a request; returns its number."""
+        number = next(self._numbers)
+        self._tell(number, name, value)
+        return number
+
+    def close(self, number: int, value: Any) -> None:
+        """Tell what became of a request that the ledger has granted."""
+        self._tell(number, _CLOSE, value)
+
+    async def answer(self, number: int) -> Any:
+        """The answer to a request."""
+        waiting = self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            self._tell(number, _CANCEL, None)
+            raise
+        finally:
+            del self._waiting[number]
+
+    async def ask(self, name: str, value: Any) -> Any:
+        """Send a request, and wait for its answer."""
+        return await self.answer(self.open(name, value))
+
+    async def messages(self) -> list[Message]:
+        """The messages since the last call; waits for the first one."""
+        await self._has_messages.wait()
+        await asyncio.sleep(COLLECT_S)
+        self._has_messages.clear()
+        messages, self._messages = self._messages, []
+        return messages
+
+    def take(self, answers: Sequence[Answer]) -> None:
+        """Give the answers to those who wait for them."""
+        for number, value in answers:
+            waiting = self._waiting.get(number)
+            if not number and self._breaker is not None:
+                self._breaker.throw(value)
+            elif waiting is None or waiting.done():
+                continue  # it was cancelled
+            elif isinstance(value, Exception):
+                waiting.set_exception(value)
+            else:
+                waiting.set_result(value)
+
+    def _tell(self, number: int, name: str, value: Any) -> None:
+        self._messages.append((number, name, value))
+        self._has_messages.set()
+
+
+class _RemoteLimited(Limited):
+    """Has the slots of the driver's limiter."""
+
+    def __init__(self, line: Line, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._line = line
+
+    @asynccontextmanager
+    async def slot(self, cost: float) -> AsyncIterator[Slot]:
+        """Context of one call."""
+        self.breaker.check()
+        number = self._line.open("slot", cost)
+        await self._line.answer(number)
+        slot = Slot()
+        result: int | ModelError | None = None
+        try:
+            yield slot
+            result = slot.n_tokens
+        except ModelError as error:
+            result = error
+            raise
+        finally:
+            self._line.close(number, portable(result))
+
+
+class _RemoteBudget(Budget):
+    """Reserves in the driver's budget, and counts nothing by itself."""
+
+    def __init__(self, line: Line, terms: Terms) -> None:
+        super().__init__(**terms.budget)
+        self._line = line
+        self._numbers: dict[Call, int] = {}
+        self._set_left(terms.left_s)
+
+    async def reserve(self, call: Call) -> Call:
+        """Wait until the driver's budget allows a call."""
+        number = self._line.open("spend", replace(call, request=None))
+        if self.is_limited:  # else nothing can be refused
+            self.stretch, left_s = await self._line.answer(number)
+            self._set_left(left_s)
+        self._numbers[call] = number
+        return call
+
+    def settle(self, call: Call, **how: bool) -> None:
+        """Tell the driver's budget the actual usage."""
+        reply = call.reply if self.counts_tokens else ""
+        result = (call.usage, reply, call.share, call.is_told, how)
+        self._line.close(self._numbers.pop(call), result)
+
+    def out_of_time(self) -> Any:
+        """The error of a call that was in progress at the deadline."""
+        self._line.open("late", None)
+        return super().out_of_time()
+
+    def _set_left(self, left_s: float | None) -> None:
+        # The clocks of machines differ, so the end is known by the time that is left.
+        if left_s is not None and self.max_time_s is not None:
+            self._began = monotonic() + left_s - self.max_time_s
+
+
+class _RemoteReplies:
+    """The replies of the driver."""
+
+    def __init__(self, line: Line, *, has_any: bool) -> None:
+        self._line = line
+        self._has_any = has_any
+
+    async def reply(self, key: bytes) -> Completion | None:
+        """The cached reply of a key, or None."""
+        known: Completion | None = await self._line.ask("reply", key) if self._has_any else None
+        return known
+
+    async def keep(self, key: bytes, completion: Completion) -> None:
+        """Store a reply; returns when it is on the driver's disk."""
+        await self.keep_all({key: completion})
+
+    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
+        """Store replies by key, all or none of them."""
+        await self._line.ask("keep", completions)
+
+    @asynccontextmanager
+    async def claimed(self, key: bytes) -> AsyncIterator[Completion | None]:
+        """The reply of a key; or None, and no other worker asks for it in this context."""
+        number = self._line.open("claim", key)
+        known = await self._line.answer(number)
+        try:
+            yield known
+        finally:
+            if known is None:
+                self._line.close(number, None)
+
+
+# --- in the driver
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A reply that one worker asks for; `landed` when it is known, or will not be."""
+
+    landed: asyncio.Event
+    completion: Completion | None = None
+
+
+@dataclass(slots=True)
+class _Request:
+    """A request of a worker; `result` is what becomes of it after it is granted."""
+
+    name: str
+    value: Any
+    answer: Callable[[Any], None]
+    result: asyncio.Future[Any]
+
+
+class Ledger:
+    """The budget, limits, breaker and replies of a client, for workers."""
+
+    def __init__(self, client: Client) -> None:
+        self.breaker = client.breaker
+        self._limiter = client.limiter
+        self._budget = client.budget
+        self._replies = client.replies
+        self._flights: dict[bytes, _Flight] = {}
+
+    async def perform(self, request: _Request) -> None:
+        """Perform a request of a worker."""
+        match request.name:
+            case "slot":
+                async with self._limiter.slot(request.value) as slot:
+                    request.answer(None)
+                    result = await request.result
+                    if isinstance(result, Exception):
+                        raise result
+                    slot.n_tokens = result
+            case "spend":
+                await self._spend(request)
+            case "late":
+                self._budget.out_of_time()
+            case "claim":
+                await self._claim(request)
+            case "reply":
+                request.answer(await self._reply(request.value))
+            case "keep":
+                if self._replies is not None:
+                    await self._replies.keep_all(request.value)
+                for key in self._flights.keys() & request.value.keys():
+                    self._flights[key].completion = request.value[key]
+                request.answer(None)
+
+    async def _reply(self, key: bytes) -> Completion | None:
+        return None if self._replies is None else await self._replies.reply(key)
+
+    async def _spend(self, request: _Request) -> None:
+        budget = self._budget
+        call = await budget.reserve(request.value)
+        how = {"is_sure": False, "is_usable": False}  # if the worker is lost
+        try:
+            if budget.is_limited:  # else nobody waits for it
+                request.answer((budget.stretch, budget.left_s))
+            call.usage, call.reply, call.share, call.is_told, how = await request.result
+        finally:
+            budget.settle(call, **how)
+
+    async def _claim(self, request: _Request) -> None:
+        key: bytes = request.value
+        while (flight := self._flights.get(key)) is not None:
+            await flight.landed.wait()
+            if flight.completion is not None:
+                request.answer(flight.completion)
+                return
+        flight = self._flights[key] = _Flight(asyncio.Event())
+        try:
+            flight.completion = await self._reply(key)
+            request.answer(flight.completion)
+            if flight.completion is None:
+                await request.result
+        finally:
+            del self._flights[key]
+            flight.landed.set()
+
+
+class Account:
+    """The requests of one worker."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._results: dict[int, asyncio.Future[Any]] = {}
+        self._answers: list[Answer] = []
+        self._has_answers = asyncio.Event()
+
+    async def serve(
+        self,
+        receive: Callable[[], Awaitable[list[Message]]],
+        send: Callable[[list[Answer]], Awaitable[None]],
+    ) -> None:
+        """Perform the requests of a worker until it is lost; `receive` and `send` then raise."""
+        try:
+            await gather([self._receive(receive), self._send(send), self._halt()])
+        finally:
+            tasks = list(self._tasks.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def settled(self) -> None:
+        """Wait until all requests are done, as they will be when no unit is running."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()), timeout=SETTLE_S)
+
+    async def _receive(self, receive: Callable[[], Awaitable[list[Message]]]) -> None:
+        while True:
+            for number, name, value in await receive():
+                if name == _CLOSE:
+                    if (result := self._results.get(number)) is not None and not result.done():
+                        result.set_result(value)
+                elif name == _CANCEL:
+                    if (task := self._tasks.get(number)) is not None:
+                        task.cancel()
+                else:
+                    self._results[number] = asyncio.get_running_loop().create_future()
+                    self._tasks[number] = asyncio.create_task(self._perform(number, name, value))
+
+    async def _send(self, send: Callable[[list[Answer]], Awaitable[None]]) -> None:
+        while True:
+            await self._has_answers.wait()
+            self._has_answers.clear()
+            answers, self._answers = self._answers, []
+            await send(answers)
+
+    async def _halt(self) -> None:
+        """Tell the worker the error that ends the run."""
+        breaker = self._ledger.breaker
+        try:
+            breaker.check()
+            await breaker.interruptible(asyncio.get_running_loop().create_future())
+        except PearlError as error:
+            self._answer(0, error)
+
+    async def _perform(self, number: int, name: str, value: Any) -> None:
+        request = _Request(name, value, partial(self._answer, number), self._results[number])
+        try:
+            await self._ledger.perform(request)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the worker may wait for an answer
+            self._answer(number, error)
+        finally:
+            del self._tasks[number], self._results[number]
+
+    def _answer(self, number: int, value: Any) -> None:
+        self._answers.append((number, portable(value)))
+        self._has_answers.set()
+
+
+def portable(value: Any) -> Any:
+    """The value; an error with the same text if it is one that cannot be pickled, as many are."""
+    if isinstance(value, Exception):
+        try:
+            pickle.loads(pickle.dumps(value))
+        except Exception:  # noqa: BLE001 - whatever a class of another library does
+            return PearlError(f"{type(value).__name__}: {value}")
+    return value
