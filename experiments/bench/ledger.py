@@ -5,7 +5,7 @@
 Documents of one call each, a server that answers after 50 ms, 1 and 4 workers of Ray on this machine,
 64 calls at once. Beside the ledger: workers that share nothing, each with its part of the concurrency,
 as they were before there was one. `limited` has a budget, so that every call is reserved before it is sent. The
-first calls, while workers start, are left out. Prints a table and one JSON line.
+first calls, while workers start, are left out. Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from serving import QUICK, table
+from serving import QUICK
 
 from pearl import Pearl
 from pearl.documents.document import from_text
@@ -44,6 +44,7 @@ class Worker(RayWorker):
     """One that tells its processor time."""
 
     async def cpu_s(self) -> float:
+        """Seconds of the processor so far."""
         return time.process_time()
 
 
@@ -66,7 +67,9 @@ def counted(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]
     return count
 
 
-async def measured(url: str, n_workers: int, kind: type[Worker], max_calls: int | None) -> dict[str, float]:
+async def measured(
+    url: str, n_workers: int, kind: type[Worker], max_calls: int | None
+) -> dict[str, float]:
     """The figures of one run."""
     on_ray.RayWorker = kind  # type: ignore[misc]
     terms_of = ledger.Terms.of
@@ -90,12 +93,22 @@ async def measured(url: str, n_workers: int, kind: type[Worker], max_calls: int 
         await serve(self, counted(receive), counted(send))
 
     ledger.Account.serve = serve_counted  # type: ignore[method-assign]
-    tasks = [Task(f"{i}", partial(from_text, f"Story {i}. The hero was Ada.", f"{i}"), plan=PLAN) for i in range(N)]
+    tasks = [
+        Task(f"{i}", partial(from_text, f"Story {i}. The hero was Ada.", f"{i}"), plan=PLAN)
+        for i in range(N)
+    ]
     n_first = 4 * AT_ONCE
     try:
         with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder)) as store:
             budget = Budget(max_calls=max_calls)
-            pearl = Pearl(f"openai:m", base_url=url, concurrency=AT_ONCE, budget=budget, replies=store, prefix="off")
+            pearl = Pearl(
+                "openai:m",
+                base_url=url,
+                concurrency=AT_ONCE,
+                budget=budget,
+                replies=store,
+                prefix="off",
+            )
             async with aclosing(on_ray.run(pearl, tasks, n_workers=n_workers)) as outcomes:
                 n_done = 0
                 async for outcome in outcomes:
@@ -121,7 +134,12 @@ async def measured(url: str, n_workers: int, kind: type[Worker], max_calls: int 
 
 @contextmanager
 def quick_server() -> Iterator[str]:
-    command = [sys.executable, str(Path(__file__).with_name("quick_server.py")), "--call-s", str(CALL_S)]
+    command = [
+        sys.executable,
+        str(Path(__file__).with_name("quick_server.py")),
+        "--call-s",
+        str(CALL_S),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         yield f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
@@ -136,14 +154,21 @@ def main() -> None:
     with quick_server() as url:
         ray.init(include_dashboard=False, log_to_driver=False, object_store_memory=100 * 2**20)
         for n_workers in (1, 4):
-            for name, kind, most in (("alone", Alone, None), ("ledger", Worker, None), ("limited", Worker, 10**9)):
+            for name, kind, most in (
+                ("alone", Alone, None),
+                ("ledger", Worker, None),
+                ("limited", Worker, 10**9),
+            ):
                 rows[f"{name}, {n_workers}"] = asyncio.run(measured(url, n_workers, kind, most))
-                print(name, n_workers, rows[f"{name}, {n_workers}"], flush=True)
         ray.shutdown()
     for n_workers in (1, 4):
-        ratio = rows[f"ledger, {n_workers}"]["calls_per_s"] / rows[f"alone, {n_workers}"]["calls_per_s"]
+        ratio = (
+            rows[f"ledger, {n_workers}"]["calls_per_s"] / rows[f"alone, {n_workers}"]["calls_per_s"]
+        )
         rows[f"ledger/alone, {n_workers}"] = round(ratio, 3)
-    print(json.dumps({"bench": "ledger", "quick": QUICK, "documents": N, "at_once": AT_ONCE, **rows}))
+    print(
+        json.dumps({"bench": "ledger", "quick": QUICK, "documents": N, "at_once": AT_ONCE, **rows})
+    )
 
 
 if __name__ == "__main__":
