@@ -210,10 +210,14 @@ class _Crew:
 
         for _ in range(ATTEMPTS):
             slot = await self._slot(unit)
+            account = slot.account
             slot.n_tasks += 1
             try:
                 outcome, halted = await slot.actor.work.remote(unit, version())
-            except (exceptions.RayTaskError, TypeError) as error:  # the unit cannot be pickled
+            except (exceptions.RayTaskError, TypeError) as error:
+                if slot.reviving is not None or slot.account is not account:
+                    continue  # the worker was lost, and has dropped the unit
+                # The unit cannot be pickled.
                 reason = str(getattr(error, "cause", error)).strip().partition("\n")[0]
                 return _failed(unit, f"it cannot be run on a cluster: {reason}"), None
             except exceptions.RayError:  # the worker or its node is lost

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from pearl.errors import BudgetError
-from pearl.llm import Request
 from pearl.llm.client import Client, ClientSettings
 from pearl.llm.middleware.budget import Budget
 from pearl.runs.executors.ledger import Account, Ledger, Line, Terms
@@ -156,19 +155,22 @@ def test_as_many_calls_are_allowed_as_by_a_budget_of_one_process(openai_server: 
     openai_server.answer = lambda seen: Canned({**completion("ok"), "usage": usage})
     limits = {"max_tokens": 4_000, "reply_tokens": 100}
 
-    async def calls(complete: Callable[[Request], Awaitable[Any]]) -> int:
-        for number in range(100):
-            try:
-                await complete(request(number))
-            except BudgetError:
-                return number
-        return 100
+    async def calls(client: Client) -> int:
+        try:
+            for number in range(100):
+                await client.complete(request(number))
+        except BudgetError:
+            pass
+        finally:
+            await client.aclose()
+        return len(openai_server.requests)
 
-    n_here = asyncio.run(calls(client_of(openai_server, Budget(**limits)).complete))
+    n_here = asyncio.run(calls(client_of(openai_server, Budget(**limits))))
+    openai_server.forget()
     n_there: list[int] = []
 
     async def work(worker: Worker) -> None:
-        n_there.append(await calls(worker.client.complete))
+        n_there.append(await calls(worker.client))
 
     driver = client_of(openai_server, Budget(**limits))
     working(driver, work, n=1)

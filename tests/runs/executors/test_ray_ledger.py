@@ -142,7 +142,9 @@ def test_limits_hold_for_all_workers_together(lab: Lab) -> None:
 
 def test_money_spent_by_all_workers_is_within_the_limit(lab: Lab) -> None:
     lab.server.delay_s = 0.02
-    code, told = lab.run("--max-cost", "0.8", "--price", "input=100,output=100")
+    code, told = lab.run(
+        "--max-cost", "0.8", "--price", "input=100,output=100", "--max-output-tokens", "300"
+    )
     cost_usd = sum(100 + len(reply(seen).split()) for seen in lab.server.requests) / 1e4
     assert code == 7, told
     assert 0 < cost_usd <= 0.8
