@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -176,19 +177,24 @@ class ItemCache:
 
     async def find(self, task: ItemsTask, texts: Sequence[str], document: str) -> dict[str, str]:
         """The cached replies, by text."""
-        found: dict[str, str] = {}
         instruction = self._instruction(task)
-        for text in texts:
-            for scope in (document, ""):
-                key = digest((instruction, scope, text))
-                known = self._known.get(key)
-                if known is None and self._replies is not None:
-                    kept = await self._replies.reply(key)
-                    known = None if kept is None else "" if kept.text == NOTHING else kept.text
-                if known is not None:
-                    found[text] = self._known[key] = known
-                    break
-        return found
+        # Together: on a cluster each is a question to the driver.
+        replies = await asyncio.gather(*(self._find(instruction, text, document) for text in texts))
+        return {
+            text: reply for text, reply in zip(texts, replies, strict=True) if reply is not None
+        }
+
+    async def _find(self, instruction: str, text: str, document: str) -> str | None:
+        for scope in (document, ""):
+            key = digest((instruction, scope, text))
+            known = self._known.get(key)
+            if known is None and self._replies is not None:
+                kept = await self._replies.reply(key)
+                known = None if kept is None else "" if kept.text == NOTHING else kept.text
+            if known is not None:
+                self._known[key] = known
+                return known
+        return None
 
     def of_batch(self, task: ItemsTask) -> dict[str, str]:
         """The replies of this process to an equal batch, by text."""
