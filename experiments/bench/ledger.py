@@ -29,7 +29,8 @@ from pearl import Pearl
 from pearl.documents.document import from_text
 from pearl.llm.client import Client
 from pearl.llm.middleware.budget import Budget
-from pearl.runs.executors import Task, ledger
+from pearl.runs import ledger
+from pearl.runs.executors import Task
 from pearl.runs.executors import ray as on_ray
 from pearl.runs.executors.ray import RayWorker
 from pearl.runs.resources import Resources

@@ -357,7 +357,7 @@ def test_limits_need_a_price_and_a_suitable_executor(asked: pearl.Pearl) -> None
     with pytest.raises(UsageError, match="the price of 'openai:test-model' is unknown"):
         pearl.Session(asked, max_cost_usd=1)
     with pytest.raises(UsageError, match="does not enforce limits; local does"):
-        pearl.run(pearl.Session(asked, max_calls=1, executor="ray").run([]))
+        pearl.run(pearl.Session(asked, max_calls=1, executor="batch").run([]))
     with pytest.raises(UsageError, match="does not exist"):
         pearl.Session(asked, shard="3/2")
 

@@ -13,7 +13,7 @@ import pytest
 from pearl.errors import BudgetError
 from pearl.llm.client import Client, ClientSettings
 from pearl.llm.middleware.budget import Budget
-from pearl.runs.executors.ledger import Account, Ledger, Line, Terms
+from pearl.runs.ledger import Account, Ledger, Line, Terms
 from pearl.runs.store import Store
 from tests.faults.calls import request
 from tests.server import Canned, Server, completion
