@@ -54,7 +54,9 @@ class Alone(Worker):
 
     def _ready(self, driver: str) -> Resources:
         if self._resources is None:
-            self._resources = Resources(Pearl(Client(self._terms.settings), **self._settings))
+            self._resources = Resources(
+                Pearl(Client(self._terms.clients["main"]), **self._settings)
+            )
         return self._resources
 
 
@@ -81,9 +83,10 @@ async def measured(
             crews.append(self)
             super().__init__(*args)
 
-    def own_terms(client: Client) -> ledger.Terms:
-        terms = terms_of(client)
-        return replace(terms, settings=replace(terms.settings, concurrency=AT_ONCE // n_workers))
+    def own_terms(clients: Any) -> ledger.Terms:
+        terms = terms_of(clients)
+        own = replace(terms.clients["main"], concurrency=AT_ONCE // n_workers)
+        return replace(terms, clients=dict.fromkeys(clients, own))
 
     run_crew, on_ray._Crew = on_ray._Crew, Crew  # type: ignore[misc]
     if kind is Alone:

@@ -15,13 +15,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import signature
 from itertools import count
 from time import monotonic
 from typing import Any
 
+from pearl.documents.tokens import Counter
 from pearl.errors import ModelError, PearlError
-from pearl.llm import Completion, Model
-from pearl.llm.client import Client, ClientSettings
+from pearl.llm import Completion
+from pearl.llm.client import Client, ClientSettings, Role
 from pearl.llm.concurrency import gather
 from pearl.llm.middleware.budget import Budget, Call
 from pearl.llm.middleware.rate import Limited, Slot
@@ -44,20 +46,23 @@ _CLOSE, _CANCEL = "close", "cancel"
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a worker has to know of the driver's client."""
+    """What a worker has to know of the driver's clients."""
 
-    settings: ClientSettings
+    clients: Mapping[Role, ClientSettings]
     budget: Mapping[str, Any]
     left_s: float | None
     has_replies: bool
 
     @classmethod
-    def of(cls, client: Client) -> Terms:
-        """The terms of a client."""
-        budget = client.budget
-        names = ("max_cost_usd", "max_tokens", "max_calls", "max_time_s", "price", "reply_tokens")
-        limits = {name: getattr(budget, name) for name in names}
-        return cls(client.settings, limits, budget.left_s, client.replies is not None)
+    def of(cls, clients: Mapping[Role, Client]) -> Terms:
+        """The terms of the clients of a run."""
+        settings = {role: client.settings for role, client in clients.items()}
+        budget = clients["main"].budget
+        limits = {name: getattr(budget, name) for name in _LIMITS}
+        return cls(settings, limits, budget.left_s, clients["main"].replies is not None)
+
+
+_LIMITS = [name for name in signature(Budget).parameters if name != "counter"]
 
 
 # --- in a worker
@@ -73,22 +78,22 @@ class Line:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._breaker: CircuitBreaker | None = None
 
-    def client(self, terms: Terms) -> Client:
-        """A client whose limits, budget and replies are those of the ledger."""
+    def clients(self, terms: Terms) -> dict[Role, Client]:
+        """The clients of a run, whose limits, budget and replies are those of the ledger."""
         budget = _RemoteBudget(self, terms)
         replies = _RemoteReplies(self, has_any=terms.has_replies)
-        self._breaker = CircuitBreaker()
-
-        def limited(model: Model, *args: Any, **options: Any) -> Limited:
-            return _RemoteLimited(self, model, *args, **options)
-
-        client = Client(
-            terms.settings, replies=replies, budget=budget, breaker=self._breaker,
-            limited=limited, claimed=replies.claimed,
-        )  # fmt: skip
+        breaker = self._breaker = CircuitBreaker()
+        made: dict[ClientSettings, Client] = {}
+        for role, settings in terms.clients.items():
+            if settings not in made:
+                limiter = _RemoteLimited(self, role, settings, breaker)
+                made[settings] = Client(
+                    settings, model=limiter.model, counter=limiter.counter, replies=replies,
+                    budget=budget, breaker=breaker, limiter=limiter, claimed=replies.claimed,
+                )  # fmt: skip
         if budget.counts_tokens:
-            budget.counter = client.counter
-        return client
+            budget.counter = made[terms.clients["main"]].counter
+        return {role: made[settings] for role, settings in terms.clients.items()}
 
     def open(self, name: str, value: Any) -> int:
         """Send a request; returns its number."""
@@ -142,17 +147,28 @@ class Line:
 
 
 class _RemoteLimited(Limited):
-    """Has the slots of the driver's limiter."""
+    """Has the slots of the limiter that the driver has for a role."""
 
-    def __init__(self, line: Line, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(
+        self, line: Line, role: Role, settings: ClientSettings, breaker: CircuitBreaker
+    ) -> None:
+        self.model = settings.create_model()
+        self.counter = Counter.for_model(self.model.name, getattr(self.model, "tokenizer", None))
+        super().__init__(
+            self.model,
+            settings.concurrency,
+            tokens_per_minute=settings.tokens_per_minute,
+            count_tokens=lambda request: self.counter.count(request.prompt),
+            breaker=breaker,
+        )
         self._line = line
+        self._role = role
 
     @asynccontextmanager
     async def slot(self, cost: float) -> AsyncIterator[Slot]:
         """Context of one call."""
         self.breaker.check()
-        number = self._line.open("slot", cost)
+        number = self._line.open("slot", (self._role, cost))
         await self._line.answer(number)
         slot = Slot()
         result: int | ModelError | None = None
@@ -255,20 +271,21 @@ class _Request:
 
 
 class Ledger:
-    """The budget, limits, breaker and replies of a client, for workers."""
+    """The budget, limits, breaker and replies of the clients of a run, for workers."""
 
-    def __init__(self, client: Client) -> None:
-        self.breaker = client.breaker
-        self._limiter = client.limiter
-        self._budget = client.budget
-        self._replies = client.replies
+    def __init__(self, clients: Mapping[Role, Client]) -> None:
+        self.breaker = clients["main"].breaker
+        self._limiters = {role: client.limiter for role, client in clients.items()}
+        self._budget = clients["main"].budget
+        self._replies = clients["main"].replies
         self._flights: dict[bytes, _Flight] = {}
 
     async def perform(self, request: _Request) -> None:
         """Perform a request of a worker."""
         match request.name:
             case "slot":
-                async with self._limiter.slot(request.value) as slot:
+                role, cost = request.value
+                async with self._limiters[role].slot(cost) as slot:
                     request.answer(None)
                     result = await request.result
                     if isinstance(result, Exception):

@@ -36,7 +36,8 @@ class Worker:
 
     def __init__(self, ledger: Ledger, driver: Client) -> None:
         self._line = Line()
-        self.client = self._line.client(pickle.loads(pickle.dumps(Terms.of(driver))))
+        terms = pickle.loads(pickle.dumps(Terms.of({"main": driver})))
+        self.client = self._line.clients(terms)["main"]
         self.account = Account(ledger)
         self._asked: list[asyncio.Task[Any]] = []
         self._serving = asyncio.create_task(self.account.serve(self._receive, self._send))
@@ -64,7 +65,7 @@ def working(driver: Client, work: Callable[..., Awaitable[None]], n: int = 2) ->
     """Do something with so many workers of a driver."""
 
     async def main() -> None:
-        ledger = Ledger(driver)
+        ledger = Ledger({"main": driver})
         workers = [Worker(ledger, driver) for _ in range(n)]
         try:
             await work(*workers)

@@ -167,7 +167,7 @@ class _Crew:
         n_places = pearl.client.settings.concurrency
         n = min(n_workers or len(nodes), n_places)
         self._pearl = pearl
-        self._ledger = Ledger(pearl.client)
+        self._ledger = Ledger(pearl.clients)
         self._most = UNDER_WAY * n_places  # running tasks; one worker may have to take all of them
         self._share = -(-self._most // n)
         self.workers: list[_Slot] = []
@@ -269,7 +269,7 @@ class _Crew:
 
     def _hired(self, node: Mapping[str, Any] | None) -> Any:
         worker = _actor(RayWorker, node, max_concurrency=self._most + 3)
-        return worker.remote(self._pearl.settings, Terms.of(self._pearl.client), str(Path.cwd()))
+        return worker.remote(self._pearl.settings, Terms.of(self._pearl.clients), str(Path.cwd()))
 
 
 def _nodes() -> list[Mapping[str, Any]]:
@@ -354,5 +354,5 @@ class RayWorker:
         if self._resources is None:
             if Path(self._folder).is_dir():
                 os.chdir(self._folder)
-            self._resources = Resources(Pearl(self._line.client(self._terms), **self._settings))
+            self._resources = Resources(Pearl(self._line.clients(self._terms), **self._settings))
         return self._resources

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import sys
 
-from ray.cluster_utils import Cluster
-
 from tests.runs.executors.clustered import SOON, STORE_BYTES
 
 
 def main() -> None:
+    from ray.cluster_utils import Cluster
+
     small = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args={**small, "_system_config": SOON})
     for _ in range(int(sys.argv[1]) - 1):
