@@ -307,7 +307,7 @@ class Session:
         telemetry: As it was given.
         price: Price of tokens, if known.
         budget: Spending so far; None before the first run, and if nothing is counted. The executor
-            `local` counts if a limit is set or the price is known.
+            `local` and `ray` count if a limit is set or the price is known.
 
     Raises:
         UsageError: The cost is limited and the price is unknown, a limit is not a number from 0, or the
