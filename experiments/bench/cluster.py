@@ -3,7 +3,7 @@
     python experiments/bench/cluster.py [--documents N] [--nodes N]
 
 2,000 documents, each read in 20 ms, a plan of two steps each, scripted replies, on a head and two more
-nodes: in this process; on the cluster; with two workers, the limiter, a node, and two drivers killed.
+nodes: in this process; on the cluster; with two workers, a node, and two drivers killed.
 Prints one JSON line; fails where an outcome is lost, is there twice, or is not that of this process.
 The nodes share this machine: the seconds say what a cluster costs, not what it gains.
 """

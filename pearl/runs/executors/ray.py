@@ -45,7 +45,7 @@ UNITS = Unit
 U = TypeVar("U", bound=Unit)
 
 ATTEMPTS = 4
-"""Maximum workers lost with one task before the task fails."""
+"""Maximum workers lost with one task before the task fails, and starts of a worker before the run does."""
 
 REVIVE_S = 0.5
 """Polling interval for a restarted worker in seconds."""
@@ -233,6 +233,7 @@ class _Crew:
     async def _slot(self, unit: Unit) -> _Slot:
         """The slot with units over the same document, else the least loaded one."""
         while not (there := [slot for slot in self.workers if slot.reviving is None]):
+            self._ledger.breaker.check()
             lost = [slot.reviving for slot in self.workers if slot.reviving is not None]
             await asyncio.wait(lost, return_when=asyncio.FIRST_COMPLETED)
         document = document_of(unit)
@@ -254,11 +255,21 @@ class _Crew:
         if slot.serving is not None:  # it may not have noticed yet
             slot.serving.cancel()
             await asyncio.gather(slot.serving, return_exceptions=True)
+        n_died = 0
         while True:
             try:
                 await slot.actor.start_over.remote()
                 break
-            except exceptions.ActorDiedError:
+            except exceptions.ActorDiedError as error:
+                n_died += 1
+                if n_died == ATTEMPTS:
+                    reason = str(error).strip().rpartition("\n")[2]
+                    why = UsageError(
+                        f"no worker starts on the cluster: {reason}",
+                        help="install the same as here on every node of the cluster",
+                    )
+                    self._ledger.breaker.throw(why)
+                    return
                 ray.kill(slot.actor)  # or there would be two, if Ray restarts it after all
                 slot.actor = self._hired(None)
             except exceptions.RayError:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from pearl import Document, Pearl
@@ -156,6 +157,7 @@ def every_thing(folder: Path, n: int, n_nodes: int) -> Row:
         ray_run("worker_killed", tasks_of(folder, n, killing=frozenset({n // 4, n // 2})))
         found["worker_killed"]["kills"] = len(list(folder.glob("killed-*")))
         found["skew"] = skewed(folder)
+        found["missing"] = missing(folder)
         found["driver_killed"] = driver_killed(folder, n, expected)
 
         def kill_node(n_rows: int) -> None:
@@ -178,6 +180,21 @@ def skewed(folder: Path) -> str:
         return str(error)
     finally:
         on_ray.version = here
+    return ""
+
+
+def missing(folder: Path) -> str:
+    """What is said where a module of the driver is missing on the nodes."""
+    here, away = on_ray.RayWorker, ModuleType("nowhere")
+    sys.modules["nowhere"] = away
+    on_ray.RayWorker = type("RayWorker", (here,), {"__module__": "nowhere"})  # type: ignore[misc]
+    away.RayWorker = on_ray.RayWorker  # type: ignore[attr-defined]
+    try:
+        asyncio.run(rows_of(on_ray.run, pearl_in(folder), tasks_of(folder, 1)))
+    except UsageError as error:
+        return str(error)
+    finally:
+        on_ray.RayWorker = here  # type: ignore[misc]
     return ""
 
 

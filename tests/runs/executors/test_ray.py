@@ -77,6 +77,12 @@ def test_a_worker_of_another_version_is_refused(clustered: dict[str, Any]) -> No
     assert clustered["skew"].count("\n") < 3
 
 
+@needs_ray
+@pytest.mark.slow
+def test_nodes_without_pearl_end_the_run(clustered: dict[str, Any]) -> None:
+    assert "no worker starts on the cluster: ModuleNotFoundError" in clustered["missing"]
+
+
 def test_a_model_that_is_an_object_is_refused() -> None:
     pearl = Pearl(Scripted(str))
 
