@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pearl.errors import BudgetError
+from pearl.errors import BudgetError, ModelError
 from pearl.llm.client import Client, ClientSettings
 from pearl.llm.middleware.budget import Budget
 from pearl.runs.ledger import Account, Ledger, Line, Terms
 from pearl.runs.store import Store
 from tests.faults.calls import request
-from tests.server import Canned, Server, completion
+from tests.server import FAULTS, Canned, Server, completion
 
 
 def client_of(server: Server, budget: Budget | None = None, **settings: Any) -> Client:
@@ -150,31 +151,39 @@ def test_the_time_of_the_run_ends_calls_of_workers(openai_server: Server) -> Non
     assert driver.budget.spent.n_unsure_calls == 1
 
 
+def test_an_error_that_ends_the_run_ends_the_waits_of_all_workers(openai_server: Server) -> None:
+    openai_server.answer = lambda seen: FAULTS["500" if seen.prompt == "1" else "401"]
+    driver = client_of(openai_server, attempts=4, first_wait_s=600.0)
+
+    async def work(first: Worker, second: Worker) -> None:
+        waiting = first.ask(1)  # ten minutes for the next attempt
+        await until(
+            lambda: (driver.limiter.limits.n_sent, driver.limiter.limits.n_running) == (1, 0)
+        )
+        for asked in (second.ask(2), waiting):
+            with pytest.raises(ModelError, match="answered 401"):
+                await asked
+
+    working(driver, work)
+
+
 def test_as_many_calls_are_allowed_as_by_a_budget_of_one_process(openai_server: Server) -> None:
-    """The server counts ten times the tokens of a prompt, which the budget learns from its replies."""
+    """The server counts more tokens than we do, which the budget learns from its replies."""
     usage = {"prompt_tokens": 500, "completion_tokens": 1}
     openai_server.answer = lambda seen: Canned({**completion("ok"), "usage": usage})
-    limits = {"max_tokens": 4_000, "reply_tokens": 100}
+    n_calls = []
 
-    async def calls(client: Client) -> int:
-        try:
+    async def spend_all(asked: Client | Worker) -> None:
+        client = asked.client if isinstance(asked, Worker) else asked
+        openai_server.forget()
+        with suppress(BudgetError):
             for number in range(100):
                 await client.complete(request(number))
-        except BudgetError:
-            pass
-        finally:
-            await client.aclose()
-        return len(openai_server.requests)
+        n_calls.append(len(openai_server.requests))
+        await client.aclose()
 
-    n_here = asyncio.run(calls(client_of(openai_server, Budget(**limits))))
-    openai_server.forget()
-    n_there: list[int] = []
-
-    async def work(worker: Worker) -> None:
-        n_there.append(await calls(worker.client))
-
-    driver = client_of(openai_server, Budget(**limits))
-    working(driver, work, n=1)
-    assert 0 < n_here < 100
-    assert n_there == [n_here]
-    assert driver.budget.spent.usage.n_input_tokens == 500 * n_here
+    drivers = [client_of(openai_server, Budget(max_tokens=4_000, reply_tokens=100)) for _ in "ab"]
+    asyncio.run(spend_all(drivers[0]))
+    working(drivers[1], spend_all, n=1)
+    assert 0 < n_calls[0] == n_calls[1] < 100
+    assert drivers[0].budget.spent == drivers[1].budget.spent

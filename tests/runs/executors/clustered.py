@@ -9,6 +9,10 @@ as a cluster changes the process that starts it.
 
 Does the work on the cluster of $RAY_ADDRESS and records it in a store; prints a line an outcome, and
 goes on when a line comes back.
+
+    python tests/runs/executors/clustered.py nodes N_NODES
+
+A cluster until stdin ends; prints its address.
 """
 
 from __future__ import annotations
@@ -127,15 +131,10 @@ def figures(rows: list[Row], expected: list[Row], began: float) -> Row:
     }
 
 
-def every_thing(folder: Path, n: int, n_nodes: int) -> Row:
-    began = time.monotonic()
-    expected = asyncio.run(rows_of(local.run, pearl_in(folder), tasks_of(folder, n)))
-    found: Row = {"documents": n, "nodes": n_nodes, "local": figures(expected, expected, began)}
-
-    import ray
+def cluster_of(n_nodes: int) -> tuple[Any, list[Any]]:
+    """A cluster of this machine, and its nodes but for the head."""
     from ray.cluster_utils import Cluster
 
-    began = time.monotonic()
     small = {"object_store_memory": STORE_BYTES, "include_dashboard": False}
     cluster = Cluster(
         initialize_head=True, head_node_args={**small, "num_cpus": 1, "_system_config": SOON}
@@ -144,6 +143,18 @@ def every_thing(folder: Path, n: int, n_nodes: int) -> Row:
         cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES) for _ in range(n_nodes - 1)
     ]
     cluster.wait_for_nodes()
+    return cluster, nodes
+
+
+def every_thing(folder: Path, n: int, n_nodes: int) -> Row:
+    began = time.monotonic()
+    expected = asyncio.run(rows_of(local.run, pearl_in(folder), tasks_of(folder, n)))
+    found: Row = {"documents": n, "nodes": n_nodes, "local": figures(expected, expected, began)}
+
+    import ray
+
+    began = time.monotonic()
+    cluster, nodes = cluster_of(n_nodes)
     os.environ["RAY_ADDRESS"] = cluster.address
     found["cluster_s"] = round(time.monotonic() - began, 2)
 
@@ -245,5 +256,11 @@ if __name__ == "__main__":
     what, where, *numbers = sys.argv[1:]
     if what == "drive":
         asyncio.run(driven(Path(where), int(numbers[0])))
+    elif what == "nodes":
+        cluster, _ = cluster_of(int(where))
+        sys.stdout.write(f"address {cluster.address}\n")
+        sys.stdout.flush()
+        sys.stdin.read()
+        cluster.shutdown()
     else:
         sys.stdout.write(json.dumps(every_thing(Path(where), *map(int, numbers))) + "\n")
