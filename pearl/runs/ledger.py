@@ -41,8 +41,6 @@ Message = tuple[int, str, Any]
 Answer = tuple[int, Any]
 """Of the driver: the number of a request, and its result or its error; number 0 ends the run."""
 
-_CLOSE, _CANCEL = "close", "cancel"
-
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -50,19 +48,16 @@ class Terms:
 
     clients: Mapping[Role, ClientSettings]
     budget: Mapping[str, Any]
-    left_s: float | None
     has_replies: bool
 
     @classmethod
     def of(cls, clients: Mapping[Role, Client]) -> Terms:
         """The terms of the clients of a run."""
         settings = {role: client.settings for role, client in clients.items()}
-        budget = clients["main"].budget
-        limits = {name: getattr(budget, name) for name in _LIMITS}
-        return cls(settings, limits, budget.left_s, clients["main"].replies is not None)
-
-
-_LIMITS = [name for name in signature(Budget).parameters if name != "counter"]
+        main = clients["main"]
+        limits = [name for name in signature(Budget).parameters if name != "counter"]
+        budget = {name: getattr(main.budget, name) for name in limits}
+        return cls(settings, budget, main.replies is not None)
 
 
 # --- in a worker
@@ -97,13 +92,13 @@ class Line:
 
     def open(self, name: str, value: Any) -> int:
         """Send a request; returns its number."""
-        number = next(self._numbers)
-        self._tell(number, name, value)
-        return number
+        return self.tell(next(self._numbers), name, value)
 
-    def close(self, number: int, value: Any) -> None:
-        """Tell what became of a request that the ledger has granted."""
-        self._tell(number, _CLOSE, value)
+    def tell(self, number: int, name: str, value: Any = None) -> int:
+        """Send a message about a request: `close` with what became of it, or `cancel`."""
+        self._messages.append((number, name, value))
+        self._has_messages.set()
+        return number
 
     async def answer(self, number: int) -> Any:
         """The answer to a request."""
@@ -111,14 +106,10 @@ class Line:
         try:
             return await waiting
         except asyncio.CancelledError:
-            self._tell(number, _CANCEL, None)
+            self.tell(number, "cancel")
             raise
         finally:
             del self._waiting[number]
-
-    async def ask(self, name: str, value: Any) -> Any:
-        """Send a request, and wait for its answer."""
-        return await self.answer(self.open(name, value))
 
     async def messages(self) -> list[Message]:
         """The messages since the last call; waits for the first one."""
@@ -140,10 +131,6 @@ class Line:
                 waiting.set_exception(value)
             else:
                 waiting.set_result(value)
-
-    def _tell(self, number: int, name: str, value: Any) -> None:
-        self._messages.append((number, name, value))
-        self._has_messages.set()
 
 
 class _RemoteLimited(Limited):
@@ -179,7 +166,7 @@ class _RemoteLimited(Limited):
             result = error
             raise
         finally:
-            self._line.close(number, portable(result))
+            self._line.tell(number, "close", portable(result))
 
 
 class _RemoteBudget(Budget):
@@ -189,14 +176,14 @@ class _RemoteBudget(Budget):
         super().__init__(**terms.budget)
         self._line = line
         self._numbers: dict[Call, int] = {}
-        self._set_left(terms.left_s)
 
     async def reserve(self, call: Call) -> Call:
         """Wait until the driver's budget allows a call."""
         number = self._line.open("spend", replace(call, request=None))
         if self.is_limited:  # else nothing can be refused
             self.stretch, left_s = await self._line.answer(number)
-            self._set_left(left_s)
+            if left_s is not None:  # and not the time of the end: clocks of machines differ
+                self._began = monotonic() + left_s - (self.max_time_s or 0.0)
         self._numbers[call] = number
         return call
 
@@ -204,17 +191,12 @@ class _RemoteBudget(Budget):
         """Tell the driver's budget the actual usage."""
         reply = call.reply if self.counts_tokens else ""
         result = (call.usage, reply, call.share, call.is_told, how)
-        self._line.close(self._numbers.pop(call), result)
+        self._line.tell(self._numbers.pop(call), "close", result)
 
     def out_of_time(self) -> Any:
         """The error of a call that was in progress at the deadline."""
         self._line.open("late", None)
         return super().out_of_time()
-
-    def _set_left(self, left_s: float | None) -> None:
-        # The clocks of machines differ, so the end is known by the time that is left.
-        if left_s is not None and self.max_time_s is not None:
-            self._began = monotonic() + left_s - self.max_time_s
 
 
 class _RemoteReplies:
@@ -226,7 +208,9 @@ class _RemoteReplies:
 
     async def reply(self, key: bytes) -> Completion | None:
         """The cached reply of a key, or None."""
-        known: Completion | None = await self._line.ask("reply", key) if self._has_any else None
+        if not self._has_any:
+            return None
+        known: Completion | None = await self._line.answer(self._line.open("reply", key))
         return known
 
     async def keep(self, key: bytes, completion: Completion) -> None:
@@ -235,7 +219,7 @@ class _RemoteReplies:
 
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
         """Store replies by key, all or none of them."""
-        await self._line.ask("keep", completions)
+        await self._line.answer(self._line.open("keep", completions))
 
     @asynccontextmanager
     async def claimed(self, key: bytes) -> AsyncIterator[Completion | None]:
@@ -246,7 +230,7 @@ class _RemoteReplies:
             yield known
         finally:
             if known is None:
-                self._line.close(number, None)
+                self._line.tell(number, "close")
 
 
 # --- in the driver
@@ -343,8 +327,7 @@ class Account:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._results: dict[int, asyncio.Future[Any]] = {}
+        self._running: dict[int, tuple[_Request, asyncio.Task[None]]] = {}
         self._answers: list[Answer] = []
         self._has_answers = asyncio.Event()
 
@@ -357,28 +340,32 @@ class Account:
         try:
             await gather([self._receive(receive), self._send(send), self._halt()])
         finally:
-            tasks = list(self._tasks.values())
+            tasks = [task for _, task in self._running.values()]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def settled(self) -> None:
         """Wait until all requests are done, as they will be when no unit is running."""
-        if self._tasks:
-            await asyncio.wait(list(self._tasks.values()), timeout=SETTLE_S)
+        if tasks := [task for _, task in self._running.values()]:
+            await asyncio.wait(tasks, timeout=SETTLE_S)
 
     async def _receive(self, receive: Callable[[], Awaitable[list[Message]]]) -> None:
+        loop = asyncio.get_running_loop()
         while True:
             for number, name, value in await receive():
-                if name == _CLOSE:
-                    if (result := self._results.get(number)) is not None and not result.done():
-                        result.set_result(value)
-                elif name == _CANCEL:
-                    if (task := self._tasks.get(number)) is not None:
+                if name not in ("close", "cancel"):
+                    answer = partial(self._answer, number)
+                    request = _Request(name, value, answer, loop.create_future())
+                    task = asyncio.create_task(self._perform(request))
+                    self._running[number] = request, task
+                    task.add_done_callback(lambda _, n=number: self._running.pop(n))
+                elif number in self._running:
+                    request, task = self._running[number]
+                    if name == "cancel":
                         task.cancel()
-                else:
-                    self._results[number] = asyncio.get_running_loop().create_future()
-                    self._tasks[number] = asyncio.create_task(self._perform(number, name, value))
+                    elif not request.result.done():
+                        request.result.set_result(value)
 
     async def _send(self, send: Callable[[list[Answer]], Awaitable[None]]) -> None:
         while True:
@@ -396,14 +383,11 @@ class Account:
         except PearlError as error:
             self._answer(0, error)
 
-    async def _perform(self, number: int, name: str, value: Any) -> None:
-        request = _Request(name, value, partial(self._answer, number), self._results[number])
+    async def _perform(self, request: _Request) -> None:
         try:
             await self._ledger.perform(request)
         except Exception as error:  # noqa: BLE001 - whatever it is, the worker may wait for an answer
-            self._answer(number, error)
-        finally:
-            del self._tasks[number], self._results[number]
+            request.answer(error)
 
     def _answer(self, number: int, value: Any) -> None:
         self._answers.append((number, portable(value)))

@@ -92,6 +92,7 @@ def test_what_a_lost_worker_has_is_given_to_others_and_counts(openai_server: Ser
         lost.ask(1)
         await until(lambda: len(openai_server.requests) == 1)
         asked = other.ask(1)  # waits for the same reply, then for the one slot
+        await until(lambda: bool(other.account._running))
         await lost.lose()
         openai_server.hold_after = None
         assert (await asked).text == "ok"
@@ -102,19 +103,20 @@ def test_what_a_lost_worker_has_is_given_to_others_and_counts(openai_server: Ser
     assert driver.limiter.limits.n_running == 0
 
 
-def test_a_call_that_waits_and_is_cancelled_leaves_nothing(openai_server: Server) -> None:
+def test_a_call_is_shared_and_one_that_is_cancelled_leaves_nothing(openai_server: Server) -> None:
     driver = client_of(openai_server, Budget(max_calls=2), concurrency=1)
 
     async def work(first: Worker, second: Worker) -> None:
         openai_server.hold_after = 0
         one = first.ask(1)
         await until(lambda: len(openai_server.requests) == 1)
-        two = second.ask(2)
+        again, two = second.ask(1), second.ask(2)
         await until(lambda: driver.limiter.limits.n_waiting == 1)
         two.cancel()
         three = second.ask(3)
         openai_server.hold_after = None
         await asyncio.gather(one, three)
+        assert (await again).is_remembered
         assert two.cancelled()
 
     working(driver, work)
@@ -178,7 +180,7 @@ def test_as_many_calls_are_allowed_as_by_a_budget_of_one_process(openai_server: 
         openai_server.forget()
         with suppress(BudgetError):
             for number in range(100):
-                await client.complete(request(number))
+                await client.complete(request(10**300 + number))
         n_calls.append(len(openai_server.requests))
         await client.aclose()
 
