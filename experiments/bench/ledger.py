@@ -1,4 +1,4 @@
-"""What the ledger of a cluster costs: calls per second, messages and processor time per call.
+"""What the ledger of a cluster costs: calls per second, messages and the driver's processor time.
 
     .venv-ray/bin/python experiments/bench/ledger.py [--quick]
 
@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, chdir, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -43,98 +43,59 @@ PLAN = '1. why = FIND(CTX, "the hero") : Who'
 n_messages = 0
 
 
-class Worker(RayWorker):
-    """One that tells its processor time."""
-
-    async def cpu_s(self) -> float:
-        """Seconds of the processor so far."""
-        return time.process_time()
-
-
-class Alone(Worker):
-    """One without a ledger."""
+class Alone(RayWorker):
+    """A worker without a ledger, with a part of the concurrency."""
 
     def _ready(self, driver: str) -> Resources:
         if self._resources is None:
-            self._resources = Resources(
-                Pearl(Client(self._terms.clients["main"]), **self._settings)
-            )
+            n = AT_ONCE // int(Path(self._folder).name)
+            settings = replace(self._terms.clients["main"], concurrency=n)
+            self._resources = Resources(Pearl(Client(settings), **self._settings))
         return self._resources
 
 
 def counted(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     async def count(*values: Any) -> Any:
         global n_messages
-        result = await call(*values)
         n_messages += 1
-        return result
+        return await call(*values)
 
     return count
 
 
+class Counting(ledger.Account):
+    """Counts the messages of all accounts."""
+
+    async def serve(self, receive: Any, send: Any) -> None:
+        await super().serve(counted(receive), counted(send))
+
+
 async def measured(
-    url: str, n_workers: int, kind: type[Worker], max_calls: int | None
+    url: str, n_workers: int, kind: type[RayWorker], max_calls: int | None
 ) -> dict[str, float]:
     """The figures of one run."""
-    on_ray.RayWorker = kind  # type: ignore[misc]
-    terms_of = ledger.Terms.of
-    crews: list[Any] = []
-
-    class Crew(on_ray._Crew):
-        def __init__(self, *args: Any) -> None:
-            crews.append(self)
-            super().__init__(*args)
-
-    def own_terms(clients: Any) -> ledger.Terms:
-        terms = terms_of(clients)
-        own = replace(terms.clients["main"], concurrency=AT_ONCE // n_workers)
-        return replace(terms, clients=dict.fromkeys(clients, own))
-
-    run_crew, on_ray._Crew = on_ray._Crew, Crew  # type: ignore[misc]
-    if kind is Alone:
-        ledger.Terms.of = own_terms  # type: ignore[method-assign, assignment]
-    serve = ledger.Account.serve
-
-    async def serve_counted(self: Any, receive: Any, send: Any) -> None:
-        await serve(self, counted(receive), counted(send))
-
-    ledger.Account.serve = serve_counted  # type: ignore[method-assign]
-    tasks = [
-        Task(f"{i}", partial(from_text, f"Story {i}. The hero was Ada.", f"{i}"), plan=PLAN)
-        for i in range(N)
-    ]
-    n_first = 4 * AT_ONCE
-    try:
-        with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder)) as store:
-            budget = Budget(max_calls=max_calls)
-            pearl = Pearl(
-                "openai:m",
-                base_url=url,
-                concurrency=AT_ONCE,
-                budget=budget,
-                replies=store,
-                prefix="off",
-            )
+    on_ray.RayWorker, on_ray.Account = kind, Counting  # type: ignore[misc]
+    load = [partial(from_text, f"Story {i}. The hero was Ada.", f"{i}") for i in range(N)]
+    tasks = [Task(f"{i}", load[i], plan=PLAN) for i in range(N)]
+    n_first, n_done, marks = 4 * AT_ONCE, 0, []
+    with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder)) as store:
+        pearl = Pearl(
+            "openai:m", base_url=url, concurrency=AT_ONCE, prefix="off", replies=store,
+            budget=Budget(max_calls=max_calls),
+        )  # fmt: skip
+        (Path(folder) / str(n_workers)).mkdir()
+        with chdir(Path(folder) / str(n_workers)):  # which tells the workers how many they are
             async with aclosing(on_ray.run(pearl, tasks, n_workers=n_workers)) as outcomes:
-                n_done = 0
                 async for outcome in outcomes:
-                    if outcome.error:
-                        raise outcome.error
+                    assert outcome.error is None, outcome.error
                     n_done += 1
-                    if n_done == n_first:
-                        cpu_s = [await slot.actor.cpu_s.remote() for slot in crews[0].workers]
-                        began, own_s, n_before = time.monotonic(), time.process_time(), n_messages
-                    elif n_done == N:
-                        took_s, own_s = time.monotonic() - began, time.process_time() - own_s
-                        now_s = [await slot.actor.cpu_s.remote() for slot in crews[0].workers]
-    finally:
-        on_ray._Crew, ledger.Terms.of, ledger.Account.serve = run_crew, terms_of, serve  # type: ignore
-    n = N - n_first
+                    if n_done in (n_first, N):
+                        marks.append((time.monotonic(), n_messages, time.process_time()))
+    took_s, n, own_s = (end - begin for begin, end in zip(*marks, strict=True))
     return {
-        "calls_per_s": round(n / took_s, 1),
-        "messages_per_call": round((n_messages - n_before) / n, 2),
-        "driver_ms_per_call": round(own_s / n * 1e3, 2),
-        "workers_ms_per_call": round((sum(now_s) - sum(cpu_s)) / n * 1e3, 2),
+        "calls_per_s": round((N - n_first) / took_s, 1),
+        "messages_per_call": round(n / (N - n_first), 2),
+        "driver_ms_per_call": round(own_s / (N - n_first) * 1e3, 2),
     }
 
 
@@ -156,7 +117,7 @@ def main() -> None:
     """Measure all kinds with 1 and 4 workers, in turns: other work on the machine is that of all of them."""
     import ray
 
-    kinds = {"alone": (Alone, None), "ledger": (Worker, None), "limited": (Worker, 10**9)}
+    kinds = {"alone": (Alone, None), "ledger": (RayWorker, None), "limited": (RayWorker, 10**9)}
     runs: dict[str, list[dict[str, float]]] = {}
     with quick_server() as url:
         ray.init(include_dashboard=False, log_to_driver=False, object_store_memory=100 * 2**20)

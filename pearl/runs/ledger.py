@@ -20,7 +20,6 @@ from itertools import count
 from time import monotonic
 from typing import Any
 
-from pearl.documents.tokens import Counter
 from pearl.errors import ModelError, PearlError
 from pearl.llm import Completion
 from pearl.llm.client import Client, ClientSettings, Role
@@ -81,10 +80,10 @@ class Line:
         made: dict[ClientSettings, Client] = {}
         for role, settings in terms.clients.items():
             if settings not in made:
-                limiter = _RemoteLimited(self, role, settings, breaker)
+                bare = Client(settings, breaker=breaker)
                 made[settings] = Client(
-                    settings, model=limiter.model, counter=limiter.counter, replies=replies,
-                    budget=budget, breaker=breaker, limiter=limiter, claimed=replies.claimed,
+                    settings, model=bare.model, counter=bare.counter, replies=replies, budget=budget,
+                    breaker=breaker, limiter=_RemoteLimited(self, role, bare), claimed=replies.claimed,
                 )  # fmt: skip
         if budget.counts_tokens:
             budget.counter = made[terms.clients["main"]].counter
@@ -136,20 +135,13 @@ class Line:
 class _RemoteLimited(Limited):
     """Has the slots of the limiter that the driver has for a role."""
 
-    def __init__(
-        self, line: Line, role: Role, settings: ClientSettings, breaker: CircuitBreaker
-    ) -> None:
-        self.model = settings.create_model()
-        self.counter = Counter.for_model(self.model.name, getattr(self.model, "tokenizer", None))
+    def __init__(self, line: Line, role: Role, client: Client) -> None:
+        settings, count = client.settings, client.counter.count
         super().__init__(
-            self.model,
-            settings.concurrency,
-            tokens_per_minute=settings.tokens_per_minute,
-            count_tokens=lambda request: self.counter.count(request.prompt),
-            breaker=breaker,
-        )
-        self._line = line
-        self._role = role
+            client.model, settings.concurrency, tokens_per_minute=settings.tokens_per_minute,
+            count_tokens=lambda request: count(request.prompt), breaker=client.breaker,
+        )  # fmt: skip
+        self._line, self._role = line, role
 
     @asynccontextmanager
     async def slot(self, cost: float) -> AsyncIterator[Slot]:
@@ -158,15 +150,15 @@ class _RemoteLimited(Limited):
         number = self._line.open("slot", (self._role, cost))
         await self._line.answer(number)
         slot = Slot()
-        result: int | ModelError | None = None
+        result: Any = None
         try:
             yield slot
             result = slot.n_tokens
         except ModelError as error:
-            result = error
+            result = portable(error)
             raise
         finally:
-            self._line.tell(number, "close", portable(result))
+            self._line.tell(number, "cancel" if result is None else "close", result)
 
 
 class _RemoteBudget(Budget):
@@ -237,14 +229,6 @@ class _RemoteReplies:
 
 
 @dataclass(slots=True)
-class _Flight:
-    """A reply that one worker asks for; `landed` when it is known, or will not be."""
-
-    landed: asyncio.Event
-    completion: Completion | None = None
-
-
-@dataclass(slots=True)
 class _Request:
     """A request of a worker; `result` is what becomes of it after it is granted."""
 
@@ -262,7 +246,7 @@ class Ledger:
         self._limiters = {role: client.limiter for role, client in clients.items()}
         self._budget = clients["main"].budget
         self._replies = clients["main"].replies
-        self._flights: dict[bytes, _Flight] = {}
+        self._flights: dict[bytes, asyncio.Future[Completion | None]] = {}
 
     async def perform(self, request: _Request) -> None:
         """Perform a request of a worker."""
@@ -287,7 +271,7 @@ class Ledger:
                 if self._replies is not None:
                     await self._replies.keep_all(request.value)
                 for key in self._flights.keys() & request.value.keys():
-                    self._flights[key].completion = request.value[key]
+                    self._flights[key].set_result(request.value[key])
                 request.answer(None)
 
     async def _reply(self, key: bytes) -> Completion | None:
@@ -307,19 +291,20 @@ class Ledger:
     async def _claim(self, request: _Request) -> None:
         key: bytes = request.value
         while (flight := self._flights.get(key)) is not None:
-            await flight.landed.wait()
-            if flight.completion is not None:
-                request.answer(flight.completion)
+            if (known := await asyncio.shield(flight)) is not None:
+                request.answer(known)
                 return
-        flight = self._flights[key] = _Flight(asyncio.Event())
+        flight = self._flights[key] = asyncio.get_running_loop().create_future()
+        known = None
         try:
-            flight.completion = await self._reply(key)
-            request.answer(flight.completion)
-            if flight.completion is None:
+            known = await self._reply(key)
+            request.answer(known)
+            if known is None:
                 await request.result
         finally:
             del self._flights[key]
-            flight.landed.set()
+            if not flight.done():
+                flight.set_result(known)
 
 
 class Account:
