@@ -28,9 +28,6 @@ from pearl.llm.middleware.budget import Budget, Call
 from pearl.llm.middleware.rate import Limited, Slot
 from pearl.llm.middleware.retry import CircuitBreaker
 
-COLLECT_S = 0.001
-"""Seconds in which a worker collects messages into one."""
-
 SETTLE_S = 10.0
 """Maximum seconds to wait for the last messages of the workers at the end of a run."""
 
@@ -113,7 +110,6 @@ class Line:
     async def messages(self) -> list[Message]:
         """The messages since the last call; waits for the first one."""
         await self._has_messages.wait()
-        await asyncio.sleep(COLLECT_S)
         self._has_messages.clear()
         messages, self._messages = self._messages, []
         return messages
