@@ -5,7 +5,7 @@
 Documents of one call each, a server that answers after 250 ms, 1 and 4 workers of Ray on this machine,
 64 calls at once. Beside the ledger: workers that share nothing, each with its part of the concurrency,
 as they were before there was one. `limited` has a budget, so that every call is reserved before it is sent. The
-first calls, while workers start, are left out; medians of 5 rounds. Prints one JSON line.
+first calls, while workers start, are left out; medians of 3 rounds. Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pearl.runs.executors.ray import RayWorker
 from pearl.runs.resources import Resources
 from pearl.runs.store import Store
 
-N, N_ROUNDS = (600, 1) if QUICK else (2_000, 5)
+N, N_ROUNDS = (600, 1) if QUICK else (1_200, 3)
 AT_ONCE, CALL_S = 64, 0.25
 PLAN = '1. why = FIND(CTX, "the hero") : Who'
 n_messages = 0
@@ -67,6 +67,7 @@ class Counting(ledger.Account):
     """Counts the messages of all accounts."""
 
     async def serve(self, receive: Any, send: Any) -> None:
+        """Serve as usual."""
         await super().serve(counted(receive), counted(send))
 
 
