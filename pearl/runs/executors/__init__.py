@@ -1,7 +1,7 @@
 """Executors, and the units of work that they run.
 
 Every other module of this folder is one executor, with `DESCRIPTION` (one line), `KEEPS_LIMITS` (whether
-the model of the given `pearl` makes every call, so that the limits of the run hold), `UNITS` (the kind of
+the limits of the given `pearl` hold for all calls), `UNITS` (the kind of
 units that it runs: `Unit` for all kinds, or `Task`) and
 
     run(pearl, units, *, listener=None, is_stopping=...) -> AsyncGenerator[Outcome, None]
