@@ -34,6 +34,9 @@ SETTLE_S = 10.0
 Message = tuple[int, str, Any]
 """Of a worker: the number of a request, its name or what becomes of it, and a value."""
 
+_OUTCOME = ("usage", "reply", "share", "is_told", "may_write")
+"""What a call is known to have come to, of the fields of `Call`."""
+
 Answer = tuple[int, Any]
 """Of the driver: the number of a request, and its result or its error; number 0 ends the run."""
 
@@ -177,8 +180,9 @@ class _RemoteBudget(Budget):
 
     def settle(self, call: Call, **how: bool) -> None:
         """Tell the driver's budget the actual usage."""
-        reply = call.reply if self.counts_tokens else ""
-        result = (call.usage, reply, call.share, call.is_told, how)
+        if not self.counts_tokens:
+            call.reply = ""  # nobody counts it
+        result = [getattr(call, name) for name in _OUTCOME], how
         self._line.tell(self._numbers.pop(call), "close", result)
 
     def out_of_time(self) -> Any:
@@ -280,7 +284,9 @@ class Ledger:
         try:
             if budget.is_limited:  # else nobody waits for it
                 request.answer((budget.stretch, budget.left_s))
-            call.usage, call.reply, call.share, call.is_told, how = await request.result
+            outcome, how = await request.result
+            for name, value in zip(_OUTCOME, outcome, strict=True):
+                setattr(call, name, value)
         finally:
             budget.settle(call, **how)
 

@@ -306,8 +306,8 @@ class Session:
     Attributes:
         telemetry: As it was given.
         price: Price of tokens, if known.
-        budget: Spending so far; None before the first run, and if nothing is counted. The executor
-            `local` and `ray` count if a limit is set or the price is known.
+        budget: Spending so far; None before the first run, and if nothing is counted: calls are
+            counted if a limit is set or the price is known.
 
     Raises:
         UsageError: The cost is limited and the price is unknown, a limit is not a number from 0, or the

@@ -14,6 +14,7 @@ import pytest
 from pearl.errors import BudgetError, ModelError
 from pearl.llm.client import Client, ClientSettings
 from pearl.llm.middleware.budget import Budget
+from pearl.llm.prices import Price
 from pearl.runs.ledger import Account, Ledger, Line, Terms
 from pearl.runs.store import Store
 from tests.faults.calls import request
@@ -184,8 +185,11 @@ def test_as_many_calls_are_allowed_as_by_a_budget_of_one_process(openai_server: 
         n_calls.append(len(openai_server.requests))
         await client.aclose()
 
-    drivers = [client_of(openai_server, Budget(max_tokens=4_000, reply_tokens=100)) for _ in "ab"]
+    price = Price.read("input=2,cached=1,write=3,output=10")
+    budgets = [Budget(max_tokens=4_000, reply_tokens=100, price=price) for _ in "ab"]
+    drivers = [client_of(openai_server, budget) for budget in budgets]
     asyncio.run(spend_all(drivers[0]))
     working(drivers[1], spend_all, n=1)
     assert 0 < n_calls[0] == n_calls[1] < 100
-    assert drivers[0].budget.spent == drivers[1].budget.spent
+    assert budgets[0].spent == budgets[1].spent
+    assert budgets[0].cost_usd == budgets[1].cost_usd

@@ -365,5 +365,9 @@ class RayWorker:
         if self._resources is None:
             if Path(self._folder).is_dir():
                 os.chdir(self._folder)
-            self._resources = Resources(Pearl(self._line.clients(self._terms), **self._settings))
+            clients = self._line.clients(self._terms)
+            named = [role for role in clients if self._settings.get(f"{role}_model")]
+            roles = {f"{role}_model": clients[role] for role in named}
+            pearl = Pearl(clients["main"], **{**self._settings, **roles})
+            self._resources = Resources(pearl)
         return self._resources
