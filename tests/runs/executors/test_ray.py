@@ -177,8 +177,13 @@ def test_an_error_that_cannot_be_pickled_keeps_its_text() -> None:
 
 
 def test_calls_of_a_worker_pass_the_same_middleware_as_calls_of_python() -> None:
-    own = Pearl("openai:m", base_url="http://127.0.0.1:9/v1", concurrency=3)
-    client = RayWorker({}, Terms.of(own.clients), ".")._ready(version()).pearl.client
+    settings = {"base_url": "http://127.0.0.1:9/v1", "planner_model": "openai:p"}
+    own = Pearl("openai:m", concurrency=3, **settings)
+    worker = RayWorker(own.settings, Terms.of(own.clients), ".")._ready(version()).pearl
+    assert {role: c.name for role, c in worker.clients.items()} == {
+        role: c.name for role, c in own.clients.items()
+    }
+    client = worker.client
     # The ledger keeps replies, maybe for other workers only; it has the limits.
     here = Client(own.client.settings, replies=client.replies, limiter=client.limiter)
     assert [type(layer) for layer in client.layers] == [type(layer) for layer in here.layers]
