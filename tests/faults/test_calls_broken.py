@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -140,9 +141,9 @@ def mangled(draw: random.Random, form: str) -> bytes:
         if change == 0:
             del parent[key]
         elif change == 1 and isinstance(parent, list):
-            parent.insert(key, draw.choice(ODD))
+            parent.insert(key, deepcopy(draw.choice(ODD)))
         else:
-            parent[key] = draw.choice(ODD)
+            parent[key] = deepcopy(draw.choice(ODD))
         if not data:
             break
     if draw.random() < 0.05:
