@@ -17,8 +17,8 @@ HEAD = """\
 # Reliability: the rows of the suites
 
 `make docs` makes this page from the figures that the suites recorded. A row is one fault (R) or attack (S), produced for real: a
-server on loopback that misbehaves, a killed process, a full disk. "Promised" is the bound that the suite enforces; a figure without one is
-only reported. What the rows mean for the security of documents: [the security case](security_case.md).
+server on loopback that misbehaves, a killed process, a full disk. "Promised" is the bound that the suite enforces: all figures
+below keep theirs. A figure without a bound is only reported. What the rows mean for the security of documents: [the security case](security_case.md).
 
 - `make faults`, `make attacks`: all rows at the size of the gate; `ROWS=R15,S3` selects some; `SIZE=nightly` or `release` is larger.
 - `SEED=7` repeats the random numbers of a run.
@@ -75,6 +75,29 @@ def variant(record: Mapping[str, Any]) -> str:
     return match[1] if match else "figure"
 
 
+def anchor(title: str) -> str:
+    """The name of a heading in links, as MkDocs and GitHub make it."""
+    return re.sub(r"[^a-z0-9 _-]", "", title.lower()).strip().replace(" ", "-")
+
+
+def overview(rows: Iterable[list[Mapping[str, Any]]]) -> str:
+    """One line for each row, with what was tried: the first figure of its tests."""
+    lines = [["row", "fault or attack", "tried", "size"]]
+    for group in rows:
+        row, title = group[0]["row"], group[0]["title"]
+        entries = [record["figures"][0] for record in group]
+        n_tried = sum(entry["value"] for entry in entries)
+        is_count = entries[0]["at_most"] is None and float(n_tried).is_integer()
+        tried = (
+            f"{n_tried:,} {entries[0]['name']}"
+            if is_count
+            else f"{len(group)} case{'s' if len(group) > 1 else ''}"
+        )
+        sizes = ", ".join(sorted({record["size"] for record in group}))
+        lines.append([f"[{row}](#{anchor(f'{row} {title}')})", title, tried, sizes])
+    return table(lines)
+
+
 def table(lines: Iterable[Iterable[str]]) -> str:
     """Lines of cells as Markdown; the first are the heads."""
     head, *rest = [list(line) for line in lines]
@@ -91,7 +114,7 @@ def section(group: list[Mapping[str, Any]]) -> str:
     ]
     lines = [["", *map(variant, group), "promised"]]
     lines += [
-        [name, *(each.get(name, "") for each in values), bound(entry)]
+        [name, *(figures.get(name, "") for figures in values), bound(entry)]
         for name, entry in entries.items()
     ]
     first = group[0]
@@ -171,7 +194,7 @@ def main() -> None:
     faults = [record for record in records if record["row"].startswith("R")]
     attacks = [record for record in records if record["row"].startswith("S")]
     parts = [
-        f"## {title}\n\n" + "\n".join(map(section, groups(part)))
+        f"## {title}\n\n{overview(groups(part))}\n" + "\n".join(map(section, groups(part)))
         for title, part in (("Faults", faults), ("Attacks", attacks))
     ]
     PAGE.write_text("\n".join([HEAD, *parts, NOT_TESTED]), encoding="utf-8")

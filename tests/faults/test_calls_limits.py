@@ -85,7 +85,7 @@ def told(draw: random.Random, honest: dict[str, int]) -> Any:
 @pytest.mark.row(
     "R36", "a budget of calls, tokens and money, with servers that report what they like"
 )
-@pytest.mark.parametrize("is_honest", [True, False])
+@pytest.mark.parametrize("is_honest", [True, False], ids=["true usage", "false usage"])
 def test_budgets(is_honest: bool, trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     n_runs = trial.n(ci=60, nightly=1_000, release=20_000)
     over = {"calls": 0.0, "tokens": 0.0, "US dollars": 0.0}

@@ -71,7 +71,16 @@ def durations(value: object) -> Iterator[float]:
 @pytest.mark.row(
     "R24", "the clock jumps during a run, between a kill and its resumption, and during waits"
 )
-@pytest.mark.parametrize("jump", [3_600, -3_600, 10 * YEAR_S, -10 * YEAR_S, None])
+@pytest.mark.parametrize(
+    "jump",
+    [
+        pytest.param(3_600, id="1 h on"),
+        pytest.param(-3_600, id="1 h back"),
+        pytest.param(10 * YEAR_S, id="10 years on"),
+        pytest.param(-10 * YEAR_S, id="10 years back"),
+        pytest.param(None, id="end of summer time"),
+    ],
+)
 def test_clock_that_jumps(trial: Trial, lab: Lab, clock: Path, jump: int | None) -> None:
     """None: to the end of summer time in Berlin, where an hour of the clock comes twice."""
     wrong_by = str(AUTUMN_S - time.time() if jump is None else jump)

@@ -59,8 +59,8 @@ def test_every_reader_reads_or_refuses(trial: Trial) -> None:
         rows.append({"reader": name.replace("_", " "), "inputs": n, "accepted": n_accepted})
         problems += other
     trial.table("readers", rows)
-    trial.figure("readers", len(rows))
     trial.figure("inputs", sum(int(row["inputs"]) for row in rows))
+    trial.figure("readers", len(rows))
     report(trial, problems)
 
 
@@ -74,8 +74,8 @@ def test_no_body_is_taken_for_a_reply(trial: Trial) -> None:
 
 
 @pytest.mark.row("R13", "broken plans")
-@pytest.mark.parametrize("shard", range(2))
-def test_a_broken_plan_is_a_plan_error_with_its_place(trial: Trial, shard: int) -> None:
+@pytest.mark.parametrize("half", [1, 2], ids="half {}".format)
+def test_a_broken_plan_is_a_plan_error_with_its_place(trial: Trial, half: int) -> None:
     n = trial.n(ci=10_000, nightly=500_000, release=5_000_000)
     n_accepted, problems = tried(trial, "plans", n)
     trial.figure("plans", n)

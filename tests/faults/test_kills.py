@@ -106,8 +106,8 @@ def test_killed_at_system_calls(trial: Trial, lab: Lab, name: str) -> None:
         n["lost"] += len(keys - kept_keys(folder))
         n["different"] += lab.result(work, folder, program) != expected
         n["extra"] += max(0, lab.n_calls - n_expected - AT_ONCE)
-    trial.figure("system calls of a run that change files", len(points))
     trial.figure("kills", n["kills"], at_least=1)
+    trial.figure("system calls of a run that change files", len(points))
     trial.figure("replies, rows and vectors lost", n["lost"], at_most=0)
     trial.figure("different results", n["different"], at_most=0)
     trial.figure("half-written files", n["halves"], at_most=0)

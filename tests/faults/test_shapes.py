@@ -40,11 +40,11 @@ def corpus(name: str) -> dict[str, Any]:
 
 
 def report(
-    trial: Trial, kind: str, n_shapes: int, wrong: list[str], at_once: list[bool], share: float
+    trial: Trial, n_shapes: int, wrong: list[str], at_once: list[bool], share: float
 ) -> None:
     """The shapes that are read wrongly are shown where the test fails."""
     print(*wrong, sep="\n")  # noqa: T201
-    trial.figure(f"shapes of {kind}", n_shapes)
+    trial.figure("shapes", n_shapes)
     trial.figure("wrong values accepted", len(wrong), at_most=0)
     if at_once:
         trial.figure("values read at once", round(sum(at_once) / len(at_once), 3), at_least=share)
@@ -132,7 +132,7 @@ def test_no_reply_is_read_wrongly(trial: Trial, kind: str) -> None:
             wrong.append(f"{family}: {reply!r} is read as {got!r}, not as {wanted!r}")
         if wanted not in NO_VALUE:
             at_once.append(got == wanted and is_first)
-    report(trial, kind, len(shapes), wrong, at_once, STEPS[kind][2])
+    report(trial, len(shapes), wrong, at_once, STEPS[kind][2])
 
 
 @pytest.mark.row("R38", TITLE + "numbers that native actions compute with")
@@ -155,7 +155,7 @@ def test_every_native_action_takes_the_same_number(trial: Trial) -> None:
         number = Decimal(value if value not in NO_VALUE else "NaN")
         if read not in ([], [2 * number, 2 * number, number]):
             wrong.append(f"{reply!r}: {[step.text for step in (x, y, z)]}")
-    report(trial, "numbers", len(shapes), wrong, [], 0)
+    report(trial, len(shapes), wrong, [], 0)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def test_no_item_takes_a_wrong_value(trial: Trial, kind: str) -> None:
             wrong.append(f"{name}: {got}")
         if group == "at once":
             at_once.append(n_calls == 1)
-    report(trial, f"numbered items, {kind}", len(shapes), wrong, at_once, 1)
+    report(trial, len(shapes), wrong, at_once, 1)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -323,4 +323,4 @@ def test_no_structure_is_read_wrongly(trial: Trial, kind: str) -> None:
             wrong.append(f"{family}: {shape['reply']!r} is read as {value}")
         if shape["reads"] not in ("again", "refused"):
             at_once.append(value == right and is_first)
-    report(trial, kind, len(shapes), wrong, at_once, STRUCTURES[kind][2])
+    report(trial, len(shapes), wrong, at_once, STRUCTURES[kind][2])
