@@ -42,6 +42,7 @@ GROUPS = {
         "compare",
         "grammar",
         "lsp",
+        "mcp",
     ),
     "Look after it": ("doctor", "models", "config", "completion"),
 }
