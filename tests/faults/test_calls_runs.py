@@ -121,7 +121,7 @@ def test_runs_pause(trial: Trial, openai_server: Server, tmp_path: Path) -> None
         trial.figure(name, value, at_most=0)
 
 
-@pytest.mark.row("R4", "30 % of the answers are errors of the server (500, 502, 503, 504, 529)")
+@pytest.mark.row("R4", "three in ten answers are errors of the server (500, 502, 503, 504, 529)")
 def test_server_errors(trial: Trial, openai_server: Server, tmp_path: Path) -> None:
     n_documents = trial.n(ci=500, nightly=5_000, release=50_000)
     work, attempts, n_places = tasks(n_documents), 4, 32
