@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pearl.dsl.decoding.constraint import Constraint, closed_object
 from pearl.errors import ModelError
+from pearl.errors.escaping import json_bytes
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request, Usage
 from pearl.llm.backends.openai import faults, replies, servers
@@ -211,7 +212,7 @@ class Batches(ABC):
                     return batch
                 if not batch.is_over:
                     unsure = batch
-                elif (await self.results(batch, {}) or {}).keys() & submission.keys:
+                elif (await self.results(batch, {}, ()) or {}).keys() & submission.keys:
                     return replace(batch, is_sure=True)
             if not following:
                 break
@@ -253,26 +254,32 @@ class Batches(ABC):
             body = self._kind.held(body, request.constraint, "json-schema")
         elif self._kind.with_nothing is not None:
             body = self._kind.with_nothing(body)
-        return json.dumps(self._line(key.hex(), request, body), ensure_ascii=False).encode()
+        return json_bytes(self._line(key.hex(), request, body))
 
     async def results(
-        self, batch: Batch, asked: Mapping[bytes, Request]
+        self, batch: Batch, asked: Mapping[bytes, Request], keys: Iterable[bytes]
     ) -> dict[bytes, Completion | ModelError] | None:
         """The results of a batch that is over, by key; None if the server does not have them.
 
         Unreadable lines and requests without a line are missing. Of several lines for a request,
         the first usable one counts; different replies to one request are an error.
+
+        Args:
+            batch: The batch.
+            asked: Those of its requests that are awaited.
+            keys: Of all its requests.
         """
         if batch.state == "completed" and not batch.places:
             return None
         results: dict[bytes, Completion | ModelError] = {}
         ambiguous: set[bytes] = set()
+        marks = frozenset(map(_mark, keys))
         for place in batch.places:
             data = await self._call(self._download(place), TRANSFER_TIMEOUT_S)
             if data is None:
                 return None
             # In a thread: a file of 50,000 lines would block the event loop for seconds.
-            for key, result in await asyncio.to_thread(lambda d: list(self._read(d, asked)), data):
+            for key, result in await asyncio.to_thread(self._read, data, asked, marks):
                 before = results.get(key)
                 if not isinstance(before, Completion):
                     results[key] = result
@@ -282,9 +289,9 @@ class Batches(ABC):
         return results | {key: ModelError(message, kind="malformed") for key in ambiguous}
 
     def _read(
-        self, data: bytes, asked: Mapping[bytes, Request]
-    ) -> Iterator[tuple[bytes, Completion | ModelError]]:
-        marks = frozenset(map(_mark, asked))
+        self, data: bytes, asked: Mapping[bytes, Request], marks: frozenset[str]
+    ) -> list[tuple[bytes, Completion | ModelError]]:
+        results: list[tuple[bytes, Completion | ModelError]] = []
         for line in data.split(b"\n"):
             try:
                 row = json.loads(line)
@@ -298,12 +305,13 @@ class Batches(ABC):
                     completion = self._unmarked(_mark(key), marks, completion, request)
                 if request is not None:
                     completion = replies.within(completion, request, self._endpoint)
-                yield key, usable(completion, request)
+                results.append((key, usable(completion, request)))
             except ModelError as error:
                 error.reply = _MARK_LINE.sub("", error.reply)
                 if error.usage and request is not None:
                     error.usage = replies.plausible(error.usage, request)
-                yield key, trimmed(error, self._endpoint.model)
+                results.append((key, trimmed(error, self._endpoint.model)))
+        return results
 
     def _unmarked(
         self, mark: str, marks: frozenset[str], completion: Completion, request: Request | None
@@ -337,7 +345,7 @@ class Batches(ABC):
                 raise
         if isinstance(value, dict):
             said = value.pop(_FIELD, mark)
-            if said != mark and said in marks:
+            if isinstance(said, str) and said != mark and said in marks:
                 raise self._misplaced()
         reasoning = completion.reasoning or split.reasoning
         completion = replace(completion, text=json.dumps(value), reasoning=reasoning)
@@ -348,7 +356,7 @@ class Batches(ABC):
 
     def _read_body(self, body: Any, request: Request | None) -> Completion:
         """The completion in a body as of a direct call."""
-        data = json.dumps(body).encode()
+        data = json_bytes(body)
         is_own = request is not None and request.constraint is not None
         if is_own or self._kind.with_nothing is not None:
             return self._kind.read_json(data, self._endpoint)
@@ -372,12 +380,13 @@ class Batches(ABC):
 
     def _expired(self) -> ModelError:
         message = f"the batch expired at {self.server} before it processed this request"
-        return ModelError(message, kind="deadline", usage=Usage())
+        return ModelError(message, kind="deadline", is_sent=False)
 
     def _cancelled(self) -> ModelError:
         return ModelError(
             f"the batch was cancelled at {self.server}",
             kind="bad_request",
+            is_sent=False,
             help="run the same command again to submit the remaining requests",
         )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AliasPath, BaseModel, Field
 
+from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Request, Usage
 from pearl.llm.backends.openai import replies
 from pearl.llm.backends.openai.endpoint import Endpoint
@@ -198,8 +199,6 @@ class VendorBatches(Batches):
                 raise self._cancelled()
             known = _STATUSES.get(code, 500) if isinstance(code, int) and code < 100 else code
             raise self._refused(known if isinstance(known, int) else 500, error, request)
-        from pearl.errors.escaping import json_bytes
-
         reply = replies.read_as(_Reply, json_bytes(row.get("response")), self._endpoint, "reply")
         usage = _usage(reply.usage)
         choices = [_choice(candidate) for candidate in reply.candidates]

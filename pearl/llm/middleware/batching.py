@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
@@ -326,17 +327,24 @@ class Batched(Wrapper):
         progress = BatchProgress(self._n_rounds, len(requests), len(found))
         try:
             async with asyncio.TaskGroup() as group:
+                waited_for = []
                 for record in records:
                     asked = {key: requests[key] for key in record.keys & requests.keys()}
                     for key, request in asked.items():
                         self._hold(key, request, is_sent=True)
-                    group.create_task(self._see_through(asked, record, progress, is_new=False))
+                    reading = self._see_through(asked, record, progress, is_new=False)
+                    waited_for.append(group.create_task(reading))
                 rest = {key: request for key, request in requests.items() if key not in found}
                 if len(rest) < self._threshold:
                     rest = await self._sent_directly(rest, progress)
                 n_probe = self._batches.n_probe
-                if not self._is_probed and not records and 0 < n_probe < len(rest):
-                    rest = await self._probed(rest, n_probe, progress)
+                if rest and not self._is_probed and 0 < n_probe < len(requests):
+                    if not records:
+                        probe = dict(islice(rest.items(), n_probe))
+                        rest = await self._rest_after(probe, self._answered(probe, progress), rest)
+                    elif all(len(record.keys) <= n_probe for record in records):
+                        # An earlier process has submitted no more than its first requests.
+                        rest = await self._rest_after(found, asyncio.wait(waited_for), rest)
                 self._is_probed = True
                 await self._sent(rest, progress, group)
         except asyncio.CancelledError:
@@ -365,16 +373,21 @@ class Batched(Wrapper):
         await asyncio.gather(*(send(key, request) for key, request in requests.items()))
         return left
 
-    async def _probed(
-        self, requests: Mapping[bytes, Request], n: int, progress: BatchProgress
-    ) -> dict[bytes, Request]:
-        """Try the first requests; returns the others, none of them if all of those failed."""
-        keys = list(requests)
-        rest = {key: requests[key] for key in keys[n:]}
-        probe = {key: requests[key] for key in keys[:n]}
-        waiting = [self._futures[key] for key in probe if key in self._futures]
+    async def _answered(self, requests: Mapping[bytes, Request], progress: BatchProgress) -> None:
+        """Submit requests, and wait until each has its reply or error."""
         async with asyncio.TaskGroup() as group:
-            await self._sent(probe, progress, group)
+            await self._sent(requests, progress, group)
+
+    async def _rest_after(
+        self,
+        probe: Collection[bytes],
+        answered: Awaitable[object],
+        requests: Mapping[bytes, Request],
+    ) -> dict[bytes, Request]:
+        """The requests beside those of a probe, when these are answered; none if all of them failed."""
+        waiting = [self._futures[key] for key in probe if key in self._futures]
+        await answered
+        rest = {key: request for key, request in requests.items() if key not in probe}
         errors = [future.exception() for future in waiting if future.done()]
         if not errors or None in errors or len(errors) < len(waiting):
             return rest
@@ -480,13 +493,12 @@ class Batched(Wrapper):
 
             batch = await self._patiently(create)
         except Exception:
-            if is_doubtful and record is not None:
+            for key in asked:
+                self._settle(key, is_sure=not is_doubtful, is_sent=is_doubtful)
+            if record is not None and is_doubtful:
                 self._records.put_back(record)
-            else:
-                for key in asked:  # nothing was created
-                    self._settle(key, is_sent=False)
-                if record is not None:
-                    record.remove()
+            elif record is not None:  # nothing was created
+                record.remove()
             raise
         try:
             if batch.is_sure:
@@ -544,6 +556,8 @@ class Batched(Wrapper):
             await self._read(asked, record, batch)
         except Exception as error:  # noqa: BLE001 - delivered to the callers
             self._records.put_back(record)
+            for key in asked:  # the server may bill the batch, whatever the error says
+                self._settle(key, is_sure=False)
             self._fail(asked, error)
         finally:
             for key in joinable:
@@ -647,7 +661,7 @@ class Batched(Wrapper):
             record.remove()
             self._fail(asked, batch.problem)
             return
-        results = await self._patiently(lambda: self._batches.results(batch, asked))
+        results = await self._patiently(lambda: self._batches.results(batch, asked, record.keys))
         if results is None:
             again = f"remove {record.path}" if record.path else "run the same command again"
             raise ModelError(
@@ -658,10 +672,11 @@ class Batched(Wrapper):
         # The form of a constrained reply is known to its request only.
         unread = frozenset(record.constrained - asked.keys())
         if self._replies is not None:
+            keys = (record.keys - unread) & results.keys()
             keeping = [
                 self._replies.keep(key, result)
-                for key, result in results.items()
-                if key in record.keys - unread and isinstance(result, Completion)
+                for key in keys
+                if isinstance(result := results[key], Completion)
             ]
             for start in range(0, len(keeping), KEPT_AT_ONCE):
                 await asyncio.gather(*keeping[start : start + KEPT_AT_ONCE])
@@ -773,7 +788,7 @@ class Batched(Wrapper):
         if isinstance(result, ModelError):
             is_free = result.kind in UNBILLED or not result.is_sent
             usage = Usage() if result.usage is None and is_free else result.usage
-            self._settle(key, usage=usage, is_sure=usage is not None)
+            self._settle(key, usage=usage, is_sure=usage is not None, is_sent=result.is_sent)
         else:
             self._settle(key, is_sure=False)
         self.stir()

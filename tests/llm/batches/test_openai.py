@@ -49,7 +49,7 @@ async def carried_out(
     batch = await batches.create(submission(await batches.upload(lines)), lines)
     while not batch.is_over:
         batch = await batches.retrieve(batch.id) or batch
-    return await batches.results(batch, asked) or {}
+    return await batches.results(batch, asked, asked) or {}
 
 
 def test_a_line_holds_a_request_and_its_mark(server: BatchServer) -> None:
@@ -124,7 +124,7 @@ CALLS: dict[str, Callable[[Batches], Awaitable[Any]]] = {
     "GET /batches/": lambda batches: batches.retrieve("batch_0"),
     "GET /batches": lambda batches: batches.find(submission("file-0")),
     "GET /files/": lambda batches: batches.results(
-        Batch("batch_0", "completed", "completed", places=("file-0",)), {}
+        Batch("batch_0", "completed", "completed", places=("file-0",)), {}, ()
     ),
 }
 UNREADABLE = ("half JSON", "page as JSON", "null", "list", "number", "deep", "no body", "error")

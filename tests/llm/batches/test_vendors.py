@@ -87,9 +87,12 @@ def test_answers_come_in_one_batch_a_level(server: BatchServer, execute: Any) ->
     assert (usage.n_input_tokens, usage.n_cached_tokens > 0) == (200, True)
 
 
-def test_the_form_of_a_reply_is_constrained_in_the_batch(server: BatchServer, execute: Any) -> None:
+@pytest.mark.parametrize("own", ["", '"pearl_ref": [5], '])
+def test_the_form_of_a_reply_is_constrained_in_the_batch(
+    server: BatchServer, execute: Any, own: str
+) -> None:
     server._rules.clear()
-    server.on(".", '{"value": ["one", "two"], "passages": []}')
+    server.on(".", f'{{{own}"value": ["one", "two"], "passages": []}}')
     tasks = [Task(t.id, t.document, plan=LIST) for t in tasks_of(4, 1)]
     assert texts(execute(tasks)) == ["2"] * 4
     assert [len(job.rows) for job in server.jobs] == [4]
@@ -177,17 +180,34 @@ def test_replies_of_other_requests_are_asked_for_again(
     assert [len(job.rows) for job in server.jobs] == [4, 2]
 
 
+def test_replies_that_nobody_awaits_are_those_of_their_requests(
+    server: BatchServer, execute: Any, tmp_path: Path
+) -> None:
+    server._rules.clear()
+    server.on(".", "Ada.")
+    server.edit, server.is_held = swapped(server.ID), True
+    with Store.open(tmp_path) as store:
+        options: dict[str, Any] = {"replies": store, "folder": tmp_path}
+        execute(tasks_of(4, 1), is_stopping=lambda: bool(server.jobs), **options)
+        server.is_held = False
+        assert texts(execute(tasks_of(4, 1)[3:], **options)) == ["Ada."]
+        assert texts(execute(tasks_of(4, 1), **options)) == ["Ada."] * 4
+    assert [len(job.rows) for job in server.jobs] == [4, 2]
+
+
 @pytest.mark.parametrize("end", ["expired", "cancelled"])
 def test_results_of_a_batch_that_ended_early_are_kept(
     server: BatchServer, execute: Any, tmp_path: Path, end: str
 ) -> None:
     server.ends.append(end)
     server.n_served = 5
+    budget = Budget(max_calls=8)
     with Store.open(tmp_path) as store:
-        found = execute(tasks_of(8, 1), replies=store, folder=tmp_path)
+        found = execute(tasks_of(8, 1), replies=store, folder=tmp_path, budget=budget)
         if end == "cancelled":
             assert [o.error is None for o in found] == [True] * 5 + [False] * 3
             assert len(server.jobs) == 1
+            assert budget.spent.n_calls == 5
             found = execute(tasks_of(8, 1), replies=store, folder=tmp_path)
     assert all(o.result for o in found)
     assert [len(job.rows) for job in server.jobs] == [8, 3]
@@ -316,13 +336,17 @@ def test_the_worst_case_at_the_price_of_batches_is_reserved(
 
 
 def test_the_rest_waits_for_a_first_batch_that_succeeds(
-    server: BatchServer, execute: Any, vendor: str
+    server: BatchServer, execute: Any, vendor: str, tmp_path: Path
 ) -> None:
     assert all(o.result for o in execute(tasks_of(130, 2)))
-    assert [len(job.rows) for job in server.jobs] == [100, 30, 130]
+    first, rest, *others = [len(job.rows) for job in server.jobs]
+    assert (first, rest, sum(others)) == (100, 30, 130)
     server.jobs.clear()
-    server.line = lambda row: BAD[vendor]
-    found = execute(tasks_of(130, 1))
+    server.line, server.is_held = lambda row: BAD[vendor], True
+    options: dict[str, Any] = {"folder": tmp_path}
+    execute(tasks_of(130, 1), is_stopping=lambda: bool(server.jobs), **options)
+    server.is_held = False
+    found = execute(tasks_of(130, 1), **options)
     assert not any(o.result for o in found)
     assert [len(job.rows) for job in server.jobs] == [100]
     assert "the other 30 of this round were not submitted" in str(found[0].error) + str(

@@ -43,10 +43,10 @@ def pearl_of(server: BatchServer, **options: Any) -> Pearl:
 
 
 def outcomes(
-    server: BatchServer, tasks: list[Task], *, strict: bool = False, **options: Any
+    server: BatchServer, tasks: list[Task], *, budget: Budget | None = None, **options: Any
 ) -> list[Outcome[Task]]:
     async def main() -> list[Outcome[Task]]:
-        async with pearl_of(server, strict=strict) as pearl:
+        async with pearl_of(server, budget=budget) as pearl:
             return [
                 o
                 async for o in run(pearl, tasks, **{"pace": PACE, "batch_threshold": 0, **options})
@@ -206,9 +206,11 @@ def test_batch_without_results_is_kept_and_not_submitted_again(
 ) -> None:
     server.fail(call, *[answer] * 1_000)
     pace = Pace(quiet_s=0.05, poll_s=0.01, longest_poll_s=0.02, patience_s=0.2)
-    found = outcomes(server, tasks_of(3, 1), folder=tmp_path, pace=pace)
+    budget = Budget()
+    found = outcomes(server, tasks_of(3, 1), folder=tmp_path, pace=pace, budget=budget)
     assert {cause(outcome).kind for outcome in found} == {"bad_request"}
     assert "batch batch_0" in cause(found[0]).message
+    assert budget.spent.n_unsure_calls == 3, "the server bills it"
     server.faults.clear()
     assert all(o.result for o in outcomes(server, tasks_of(3, 1), folder=tmp_path))
     assert len(server.jobs) == 1
