@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from pydantic import Field, ValidationError
@@ -345,7 +345,9 @@ class Batched(Wrapper):
                     elif all(len(record.keys) <= n_probe for record in records):
                         # An earlier process has submitted no more than its first requests.
                         rest = await self._rest_after(found, asyncio.wait(waited_for), rest)
-                self._is_probed = True
+                    self._is_probed = bool(rest)
+                else:
+                    self._is_probed = True
                 await self._sent(rest, progress, group)
         except asyncio.CancelledError:
             is_left = progress.n_batches > 0 and not self._batches.is_by_hand
@@ -384,15 +386,18 @@ class Batched(Wrapper):
         answered: Awaitable[object],
         requests: Mapping[bytes, Request],
     ) -> dict[bytes, Request]:
-        """The requests beside those of a probe, when these are answered; none if all of them failed."""
+        """The requests beside those of a probe, when these are answered.
+
+        None if all of those failed: then the run ends, or all requests form the next round.
+        """
         waiting = [self._futures[key] for key in probe if key in self._futures]
         await answered
         rest = {key: request for key, request in requests.items() if key not in probe}
-        errors = [future.exception() for future in waiting if future.done()]
+        errors: list[Any] = [future.exception() for future in waiting if future.done()]
         if not errors or None in errors or len(errors) < len(waiting):
             return rest
-        error = errors[0]
-        if isinstance(error, ModelError) and error.kind != "unconstrained":
+        error = next(filter(_is_repeated, errors), errors[0])
+        if isinstance(error, ModelError) and not _is_repeated(error):
             self.breaker.throw(
                 ModelError(
                     f"the first {len(errors):,} requests failed, so the other {len(rest):,} of "
@@ -401,8 +406,9 @@ class Batched(Wrapper):
                     help=error.help,
                 )
             )
-        for key in rest:
-            self._deliver(key, error if isinstance(error, Exception) else RuntimeError())
+        else:
+            for key in rest:
+                self._deliver(key, error)
         return {}
 
     async def _sent(
@@ -809,3 +815,8 @@ class Batched(Wrapper):
             if key in self._collected:
                 del self._collected[key]
                 self._futures.pop(key).cancel()
+
+
+def _is_repeated(error: Exception) -> bool:
+    """Whether a request is tried again after an error."""
+    return isinstance(error, ModelError) and (error.is_retryable or error.kind == "unconstrained")

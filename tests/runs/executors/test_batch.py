@@ -268,6 +268,9 @@ TROUBLES: dict[str, tuple[Callable[[BatchServer], object], int, int, list[int]]]
         len(PASSING), 1, [len(PASSING)] * 2,
     ),
     "no temperature": (lambda s: setattr(s, "line", without_temperature), 3, 2, [3, 3, 3]),
+    "no temperature in a trial": (
+        lambda s: setattr(s, "line", without_temperature), 130, 1, [100, 100, 30],
+    ),
     "a status in capitals": (lambda s: s.ends.append("COMPLETED"), 1, 1, [1]),
     "faults while polling": (
         lambda s: [
