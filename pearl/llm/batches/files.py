@@ -104,12 +104,12 @@ class FileBatches(VendorBatches):
         """The results in a file."""
         results = await super().results(batch, asked, keys) or {}
         (place,) = batch.places
-        self._failed[place] = "it has the results of other requests"
-        for result in filter(None, map(results.get, keys)):
-            if isinstance(result, Completion):
-                del self._failed[place]
-                break
-            self._failed[place] = result.message
+        own = [results[key] for key in keys if key in results]
+        errors = [result.message for result in own if isinstance(result, ModelError)]
+        if len(errors) < len(own):
+            self._failed.pop(place, None)
+        else:
+            self._failed[place] = next(iter(errors), "it has the results of other requests")
         return results
 
     async def end(self, batch: Batch) -> None:

@@ -25,7 +25,7 @@ from pearl.runs.store import Store
 from tests.llm.batches.openai_server import BatchServer, Job, answered
 from tests.llm.batches.other_servers import VENDORS, settings_of
 from tests.runs.executors.batch_tasks import PACE, tasks_of
-from tests.server import error
+from tests.server import Canned, error
 
 LIST = '1. a = FIND(CTX, "the boats") : find\n2. n = COUNT(a) : count'
 
@@ -260,6 +260,31 @@ def test_no_batch_is_submitted_twice_whose_answer_got_lost(
     found = execute(tasks_of(3, 1), folder=tmp_path)
     assert all(o.result for o in found), texts(found)
     assert len([job for job in server.jobs if job.id != "theirs"]) == 1
+
+
+PAGES: dict[str, tuple[dict[str, Any], str]] = {
+    "openai": ({"data": [{"id": "x", "status": "failed"}], "has_more": True}, "limit=100&after=x"),
+    "anthropic": ({"data": [], "has_more": True, "last_id": "x"}, "limit=100&after_id=x"),
+    "gemini": ({"nextPageToken": "x"}, "pageSize=100&pageToken=x"),
+}
+
+
+def test_a_batch_is_looked_for_on_all_pages(
+    server: BatchServer, execute: Any, vendor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, query = PAGES[vendor]
+    answer, paths = server._answer, []
+
+    async def noting(seen: Any, writer: Any) -> None:
+        paths.append(seen.path)
+        await answer(seen, writer)
+
+    monkeypatch.setattr(server, "_answer", noting)
+    server.drops_answers = 1
+    server.fail("GET /batches", Canned(page))
+    assert all(o.result for o in execute(tasks_of(3, 1)))
+    assert len(server.jobs) == 1
+    assert [path.partition("?")[2] for path in paths].count(query) == 1
 
 
 def test_the_same_command_reads_what_a_stopped_run_submitted(
