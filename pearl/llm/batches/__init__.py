@@ -113,6 +113,7 @@ class Batches(ABC):
         max_bytes: Maximum bytes of its requests.
         n_probe: Requests that are tried before the others; 0 for none.
         is_by_hand: Whether a batch is carried out by the user.
+        id_name: The name of the id of a request.
         page_size: The name of the size of a page in the query of a listing.
         server: Its address, for messages and records.
     """
@@ -121,6 +122,7 @@ class Batches(ABC):
     max_bytes: ClassVar[int]
     n_probe: ClassVar[int] = 100
     is_by_hand: ClassVar[bool] = False
+    id_name: ClassVar[str] = "custom_id"
     page_size: ClassVar[str] = "limit"
 
     def __init__(self, session: HttpSession, server: Server | None) -> None:
@@ -167,9 +169,6 @@ class Batches(ABC):
         Raises:
             ModelError: The line has no usable reply.
         """
-
-    def _id(self, row: Row) -> Any:
-        return row["custom_id"]
 
     def group(self, request: Request) -> str:
         """What all requests of one batch have in common."""
@@ -295,7 +294,7 @@ class Batches(ABC):
         for line in data.split(b"\n"):
             try:
                 row = json.loads(line)
-                key = bytes.fromhex(self._id(row))
+                key = bytes.fromhex(row[self.id_name])
             except (ValueError, KeyError, TypeError, RecursionError):
                 continue  # reported as a missing line
             request = asked.get(key)

@@ -99,6 +99,7 @@ class VendorBatches(Batches):
     # Google has no limit of requests, and one of 2 GB: these keep the memory of a round small.
     max_requests = 100_000
     max_bytes = 256_000_000
+    id_name = "key"
     page_size = "pageSize"
 
     def __init__(self, session: HttpSession, server: Server | None) -> None:
@@ -133,9 +134,6 @@ class VendorBatches(Batches):
             asked["systemInstruction"] = {"parts": [{"text": "\n\n".join(told)}]}
         return {"key": id, "request": asked}
 
-    def _id(self, row: Row) -> Any:
-        return row["key"]
-
     async def upload(self, lines: Sequence[bytes]) -> str:
         """Upload a file of requests; returns the server's name of it."""
         data = b"\n".join([*lines, b""])
@@ -148,13 +146,9 @@ class VendorBatches(Batches):
         """Create a batch from a file, which starts billing."""
         model = self._endpoint.model.removeprefix("models/")
         source = {"fileName": submission.file_id}
-        body = await self._call(
-            self._wire().post(
-                f"{VERSION}/models/{model}:batchGenerateContent",
-                {"batch": {"displayName": submission.id, "inputConfig": source}},
-            )
-        )
-        return self._batch(body)
+        path = f"{VERSION}/models/{model}:batchGenerateContent"
+        asked = {"batch": {"displayName": submission.id, "inputConfig": source}}
+        return self._batch(await self._call(self._wire().post(path, asked)))
 
     def _path(self, id: str = "batches") -> str:
         return f"{VERSION}/{id}"

@@ -135,14 +135,12 @@ class PendingBatches:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Timing and size limits."""
+    """Waits in seconds."""
 
     quiet_s: float = 2.0
     poll_s: float = 5.0
     longest_poll_s: float = 60.0
     patience_s: float = 3600.0
-    max_requests: int | None = None
-    max_bytes: int | None = None
 
 
 DEFAULT_PACE = Pace()
@@ -443,8 +441,7 @@ class Batched(Wrapper):
         self, requests: Mapping[bytes, Request]
     ) -> Iterator[tuple[str, dict[bytes, Request], list[bytes]]]:
         """The requests as files within the limits, one at a time: each may be large."""
-        most = self._pace.max_requests or self._batches.max_requests
-        most_bytes = self._pace.max_bytes or self._batches.max_bytes
+        most, most_bytes = self._batches.max_requests, self._batches.max_bytes
         path, n_bytes = "", 0
         part: dict[bytes, Request] = {}
         lines: list[bytes] = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from pearl import Pearl
 from pearl.errors import PausedError
+from pearl.llm.batches.files import FileBatches
 from pearl.runs.executors import Outcome, Task
 from pearl.runs.executors.batch import run
 from tests.llm.batches.openai_server import check_line, lines_of
@@ -106,8 +106,11 @@ def test_results_without_a_usable_reply_are_set_aside(
     assert all(o.result for o in execute(tasks, tmp_path)[0])
 
 
-def test_several_files_are_carried_out_by_one_line(tmp_path: Path) -> None:
-    _, told = execute(tasks_of(5, 1), tmp_path, pace=replace(PACE, max_requests=2))
+def test_several_files_are_carried_out_by_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FileBatches, "max_requests", 2)
+    _, told = execute(tasks_of(5, 1), tmp_path)
     names = sorted(path.name.partition(".")[0] for path in tmp_path.iterdir())
     assert len(names) == 3
     assert f"(cd {tmp_path} && for f in {' '.join(names)}; do vllm run-batch -i $f.requests" in told

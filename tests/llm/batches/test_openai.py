@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -96,16 +95,6 @@ def test_a_reply_with_the_mark_of_another_request_is_refused(
     assert (result.text if isinstance(result, Completion) else None) == read
 
 
-@pytest.mark.parametrize(("other", "kind"), [("Ada", None), ("Ben", "malformed")])
-def test_two_different_replies_to_one_request_are_an_error(
-    server: BatchServer, other: str, kind: str | None
-) -> None:
-    server.line = lambda row: answered(completion("Ada"))
-    server.edit = lambda rows: [*rows, json.dumps(rows[0]).replace("Ada", other).encode() + b"\n"]
-    result = using(server, lambda batches: carried_out(batches, KEY))[KEY]
-    assert getattr(result, "kind", None) == kind
-
-
 def test_refused_line_that_quotes_its_request_keeps_the_temperature(server: BatchServer) -> None:
     refused = error("the prompt is too long", input={"temperature": 0.0})
     server.line = lambda row: answered(refused, 400)
@@ -173,23 +162,6 @@ def test_a_file_of_junk_has_no_lines(server: BatchServer) -> None:
         return [await CALLS["GET /files/"](batches) for _ in range(len(UNREADABLE) + 1)]
 
     assert not any(using(server, work))
-
-
-def test_an_unknown_batch_is_none(server: BatchServer) -> None:
-    assert using(server, CALLS["GET /batches/"]) is None
-    assert using(server, CALLS["GET /batches"]) is None
-
-
-def test_a_batch_is_found_by_its_file(server: BatchServer) -> None:
-    async def work(batches: Batches) -> list[str | None]:
-        rows = [[batches.line(bytes([i] * 32), REQUEST)] for i in range(3)]
-        sent = [submission(await batches.upload(lines)) for lines in rows]
-        made = [await batches.create(each, []) for each in sent]
-        found = [await batches.find(each) for each in sent]
-        assert [batch.id for batch in made] == [batch.id for batch in found if batch]
-        return [batch and batch.id for batch in found]
-
-    assert len(set(using(server, work))) == 3
 
 
 @pytest.mark.slow

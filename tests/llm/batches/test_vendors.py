@@ -251,15 +251,15 @@ def test_a_refused_request_fails_and_a_busy_one_is_repeated(
 def test_no_batch_is_submitted_twice_whose_answer_got_lost(
     server: BatchServer, execute: Any, tmp_path: Path, vendor: str
 ) -> None:
-    """Anthropic has no name for a batch: one of another user of the key has as many requests."""
-    other = [{server.ID: f"other-{i}", "params": {}} for i in range(3)]
-    if vendor == "anthropic":
-        server.line = lambda row: BAD[vendor] if row["custom_id"].startswith("other") else None
-        server.jobs.append(Job("theirs", "", other, "completed"))
+    """A batch of another user of the key has as many requests."""
+    other = [{server.ID: f"other-{i}", "url": "", "params": {}} for i in range(3)]
+    server.line = lambda row: BAD[vendor] if row[server.ID].startswith("other") else None
+    id = "batches/theirs" if vendor == "gemini" else "theirs"
+    server.jobs.append(Job(id, "theirs", other, "completed"))
     server.drops_answers = 1
     found = execute(tasks_of(3, 1), folder=tmp_path)
     assert all(o.result for o in found), texts(found)
-    assert len([job for job in server.jobs if job.id != "theirs"]) == 1
+    assert len(server.jobs) == 2
 
 
 PAGES: dict[str, tuple[dict[str, Any], str]] = {

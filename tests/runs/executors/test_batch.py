@@ -15,6 +15,7 @@ import pytest
 from pearl import Document, Pearl
 from pearl.errors import ModelError, PearlError, UsageError
 from pearl.llm.backends.scripted import Scripted
+from pearl.llm.batches.openai import VendorBatches
 from pearl.llm.middleware.batching import FOLDER
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
@@ -113,15 +114,17 @@ def test_identical_requests_are_submitted_once(server: BatchServer) -> None:
     assert sorted(usages) == [0, 0, 0, 0, 100]
 
 
-def test_large_round_is_several_batches(server: BatchServer) -> None:
+def test_large_round_is_several_batches(
+    server: BatchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tasks = tasks_of(10, 1)
-    by_number = Pace(quiet_s=0.05, poll_s=0.01, max_requests=4)
-    assert all(o.result for o in outcomes(server, tasks, pace=by_number))
+    monkeypatch.setattr(VendorBatches, "max_requests", 4)
+    assert all(o.result for o in outcomes(server, tasks))
     assert [len(job.rows) for job in server.jobs] == [4, 4, 2]
     size = max(map(len, next(iter(server.files.values())).splitlines()))
-    by_size = Pace(quiet_s=0.05, poll_s=0.01, max_bytes=3 * size + 10)
+    monkeypatch.setattr(VendorBatches, "max_bytes", 3 * size + 10)
     server.jobs.clear()
-    assert all(o.result for o in outcomes(server, tasks, pace=by_size))
+    assert all(o.result for o in outcomes(server, tasks))
     assert [len(job.rows) for job in server.jobs] == [3, 3, 3, 1]
 
 
