@@ -244,8 +244,9 @@ class Batched(Wrapper):
     async def complete(self, request: Request) -> Completion:
         """Send one request, with the others of its round."""
         self.breaker.check()
-        is_json = request.constrain_by == "json" and request.constraint is not None
-        if request.candidates or not (request.constraint is None or is_json):
+        constraint = request.constraint
+        is_form = request.constrain_by == "json" and constraint and constraint.json_form
+        if request.candidates or not (constraint is None or is_form):
             return await self._complete_directly(request)
         key = request_key(request, self.identity)
         if key not in self._futures:
@@ -447,7 +448,7 @@ class Batched(Wrapper):
         lines: list[bytes] = []
         grouped = {key: self._batches.group(request) for key, request in requests.items()}
         for key in sorted(requests, key=lambda key: grouped[key]):
-            line = self._line(key, requests[key])
+            line = self._batches.line(key, self._marked(key, requests[key]))
             is_full = len(part) == most or n_bytes + len(line) + 1 > most_bytes
             if part and (is_full or grouped[key] != path):
                 yield path, part, lines
@@ -458,26 +459,13 @@ class Batched(Wrapper):
         if part:
             yield path, part, lines
 
-    def _line(self, key: bytes, request: Request) -> bytes:
-        return self._batches.line(key, self._marked(key, request))
-
     def _marked(self, key: bytes, request: Request) -> Request:
         return self._batches.marked(key, self._budget.limited(request))
 
     async def _submitted(
         self, asked: Mapping[bytes, Request], path: str, lines: Sequence[bytes]
     ) -> PendingBatch | None:
-        """Submit requests; None if it failed, with the error delivered."""
-        try:
-            return await self._submit(asked, path, lines)
-        except Exception as error:  # noqa: BLE001 - delivered to the callers
-            self._fail(asked, error)
-            return None
-
-    async def _submit(
-        self, asked: Mapping[bytes, Request], path: str, lines: Sequence[bytes]
-    ) -> PendingBatch:
-        """Upload requests, record them and create their batch."""
+        """Upload requests, record them and create their batch; None after an error, which is delivered."""
         is_doubtful, record = False, None
         try:
             file_id = await self._patiently(lambda: self._batches.upload(lines))
@@ -495,21 +483,19 @@ class Batched(Wrapper):
                     raise
 
             batch = await self._patiently(create)
-        except Exception:
+            is_doubtful = True  # until its id is on disk
+            if batch.is_sure:
+                record.batch_id = batch.id
+            record.save()
+        except Exception as error:  # noqa: BLE001 - delivered to the callers
             for key in asked:
                 self._settle(key, is_sure=not is_doubtful, is_sent=is_doubtful)
             if record is not None and is_doubtful:
                 self._records.put_back(record)
             elif record is not None:  # nothing was created
                 record.remove()
-            raise
-        try:
-            if batch.is_sure:
-                record.batch_id = batch.id
-            record.save()
-        except StoreError:
-            self._records.put_back(record)
-            raise
+            self._fail(asked, error)
+            return None
         return record
 
     async def _find(self, record: PendingBatch) -> Batch | None:
@@ -548,9 +534,11 @@ class Batched(Wrapper):
         self._joinable |= joinable
         batch = None
         try:
-            batch = await self._ended(record, progress, is_new=is_new)
-            for key in joinable:
-                self._joinable.pop(key, None)
+            try:
+                batch = await self._ended(record, progress, is_new=is_new)
+            finally:
+                for key in joinable:
+                    self._joinable.pop(key, None)
             for key in asked.keys() - self._calls.keys():  # that have joined
                 self._hold(key, asked[key], is_sent=True)
             if batch is None or batch.is_too_much:
@@ -563,8 +551,6 @@ class Batched(Wrapper):
                 self._settle(key, is_sure=False)
             self._fail(asked, error)
         finally:
-            for key in joinable:
-                self._joinable.pop(key, None)
             self._waited_for.remove(record)
             self._blocked.discard(record.id)
             self._batch_ended.set()
@@ -607,6 +593,11 @@ class Batched(Wrapper):
         """The batch of a record when it is over; None if the server has none."""
         while record.batch_id is None:
             found = await self._patiently(lambda: self._find(record))
+            if (
+                found is None
+            ):  # a new one may not be listed yet, and another submission is paid again
+                await asyncio.sleep(self._pace.poll_s)
+                found = await self._patiently(lambda: self._find(record))
             if found is None:
                 return None
             if found.is_sure:

@@ -306,6 +306,22 @@ def test_the_same_command_reads_what_a_stopped_run_submitted(
     assert [len(job.rows) for job in server.jobs] == [6]
 
 
+def test_a_batch_that_is_listed_late_is_not_submitted_twice(
+    server: BatchServer, execute: Any, vendor: str, tmp_path: Path
+) -> None:
+    """The record is that of a process which was killed during the creation."""
+    server.is_held = True
+    execute(tasks_of(3, 1), folder=tmp_path, is_stopping=lambda: bool(server.jobs))
+    (record,) = (tmp_path / FOLDER).iterdir()
+    record.write_text(json.dumps({**json.loads(record.read_text()), "batch_id": None}))
+    server.is_held = False
+    server.fail(
+        "GET /batches", Canned({**PAGES[vendor][0], "has_more": False, "nextPageToken": ""})
+    )
+    assert all(o.result for o in execute(tasks_of(3, 1), folder=tmp_path))
+    assert len(server.jobs) == 1
+
+
 def test_constrained_replies_that_nobody_awaits_are_read_later(
     server: BatchServer, execute: Any, tmp_path: Path
 ) -> None:
