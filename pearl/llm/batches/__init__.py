@@ -47,6 +47,7 @@ _ASKED_IN_JSON = f'\n\nThe field "{_FIELD}" of your reply is "{{}}".'
 _MARK_TOKENS = 16  # Maximum tokens of the mark in a reply
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
+# `waiting` will change, `unknown` may; the others are final, and all but `failed` may have results.
 State = Literal["waiting", "completed", "failed", "expired", "cancelled", "unknown"]
 
 Result = TypeVar("Result")
@@ -55,49 +56,32 @@ Query = dict[str, str | int]
 
 
 class Submission(BaseModel):
-    """What is recorded of a batch before it is created, so that a later process finds it.
-
-    Attributes:
-        id: Our own id of it, new for each submission.
-        file_id: The server's id of the uploaded file; "" without one.
-        group: See `Batches.group`.
-        constrained: Those of the keys whose replies are JSON of a schema.
-        created_at: Seconds since 1970.
-    """
+    """What is recorded of a batch before it is created, so that a later process finds it."""
 
     model_config = ConfigDict(ser_json_bytes="hex", val_json_bytes="hex")
 
-    id: str = ""
-    file_id: str = ""
-    group: str = ""
+    id: str = ""  # our own, new for each submission
+    file_id: str = ""  # the server's id of the uploaded file; "" without one
+    group: str = ""  # see `Batches.group`
     keys: frozenset[bytes]
-    constrained: frozenset[bytes] = frozenset()
-    created_at: float = 0.0
+    constrained: frozenset[bytes] = frozenset()  # those whose replies are JSON of a schema
+    created_at: float = 0.0  # seconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch as its server describes it.
-
-    Attributes:
-        status: Its status in the words of the server.
-        state: `waiting` will change; `unknown` may change; the others are final, and all but `failed`
-            may have results.
-        n_done: Requests that are answered, usable or not.
-        places: Where its results are: ids of files.
-        problem: Why the server refused it as a whole.
-        is_too_much: Whether it refused it because too many tokens wait in all batches.
-        is_sure: Whether it is the batch that was looked for; else that shows only when it is over.
-    """
+    """A batch as its server describes it."""
 
     id: str
-    status: str
+    status: str  # in the words of the server
     state: State
-    n_done: int = 0
-    places: tuple[str, ...] = ()
-    problem: ModelError | None = None
-    is_too_much: bool = False
-    is_sure: bool = True
+    n_done: int = 0  # requests with a result, usable or not
+    places: tuple[str, ...] = ()  # ids of the files with its results
+    problem: ModelError | None = None  # why the server refused it as a whole
+    is_too_much: bool = False  # refused because too many tokens wait in all batches
+    is_sure: bool = (
+        True  # False if only its results can show that it is the one that was looked for
+    )
 
     @property
     def is_over(self) -> bool:
@@ -106,31 +90,21 @@ class Batch:
 
 
 class Batches(ABC):
-    """The batches of one model at one server.
+    """The batches of one model at one server."""
 
-    Attributes:
-        max_requests: Maximum requests of a batch.
-        max_bytes: Maximum bytes of its requests.
-        n_probe: Requests that are tried before the others; 0 for none.
-        is_by_hand: Whether a batch is carried out by the user.
-        id_name: The name of the id of a request.
-        page_size: The name of the size of a page in the query of a listing.
-        server: Its address, for messages and records.
-    """
-
-    max_requests: ClassVar[int]
+    max_requests: ClassVar[int]  # of a batch
     max_bytes: ClassVar[int]
-    n_probe: ClassVar[int] = 100
-    is_by_hand: ClassVar[bool] = False
-    id_name: ClassVar[str] = "custom_id"
-    page_size: ClassVar[str] = "limit"
+    n_probe: ClassVar[int] = 100  # requests that are tried before the others; 0 for none
+    is_by_hand: ClassVar[bool] = False  # whether the user carries out a batch
+    id_name: ClassVar[str] = "custom_id"  # of a request
+    page_size: ClassVar[str] = "limit"  # in the query of a listing
 
     def __init__(self, session: HttpSession, server: Server | None) -> None:
         self._session = session
         self._endpoint = session.endpoint
         self._kind = server or servers.load(servers.UNKNOWN)
         self._constraining = Constraining(session, server)
-        self.server = session.endpoint.shown
+        self.server = session.endpoint.shown  # for messages and records
 
     # --- the interface of one vendor
 
@@ -164,11 +138,7 @@ class Batches(ABC):
 
     @abstractmethod
     def _reply(self, row: Row, request: Request | None) -> Completion:
-        """The reply in a line of them; of a `request` of None, only that it is unconstrained is known.
-
-        Raises:
-            ModelError: The line has no usable reply.
-        """
+        """The reply in a line of them, or its `ModelError`; a `request` of None is unconstrained."""
 
     def group(self, request: Request) -> str:
         """What all requests of one batch have in common."""
@@ -261,12 +231,8 @@ class Batches(ABC):
         """The results of a batch that is over, by key; None if the server does not have them.
 
         Unreadable lines and requests without a line are missing. Of several lines for a request,
-        the first usable one counts; different replies to one request are an error.
-
-        Args:
-            batch: The batch.
-            asked: Those of its requests that are awaited.
-            keys: Of all its requests.
+        the first usable one counts; different replies to one request are an error. `asked` has the
+        requests that are awaited, `keys` those of the whole batch.
         """
         if batch.state == "completed" and not batch.places:
             return None

@@ -263,9 +263,6 @@ def without_temperature(row: dict[str, Any]) -> dict[str, Any] | None:
 
 
 TROUBLES: dict[str, tuple[Callable[[BatchServer], object], int, int, list[int]]] = {
-    "a missing line": (
-        lambda s: setattr(s, "edit", lambda rows: rows[1:] if len(rows) > 1 else rows), 8, 1, [8, 1],
-    ),
     "passing errors": (
         lambda s: setattr(s, "line", lambda row: PASSING[number(row)] if len(s.jobs) == 1 else None),
         len(PASSING), 1, [len(PASSING)] * 2,
@@ -358,9 +355,3 @@ def test_damaged_record_of_a_batch_is_an_error(server: BatchServer, tmp_path: Pa
     (tmp_path / FOLDER / "x.json").write_text("{")
     with pytest.raises(PearlError, match="not a record of a batch"):
         outcomes(server, tasks_of(1, 1), folder=tmp_path)
-
-
-def test_failed_task_does_not_affect_others(server: BatchServer) -> None:
-    bad = Task("bad", partial(Document, "A text.", "bad"), plan="1. nonsense")
-    found = outcomes(server, [bad, *tasks_of(2, 1)])
-    assert [o.error is None for o in found] == [False, True, True]
