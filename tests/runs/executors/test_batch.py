@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pearl import Document, Pearl
+from pearl import Pearl
 from pearl.errors import ModelError, PearlError, UsageError
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.batches.openai import VendorBatches
