@@ -14,9 +14,11 @@ from urllib.parse import quote
 from pydantic import AwareDatetime, BaseModel, Field
 
 from pearl.errors import ModelError
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request
 from pearl.llm.backends.openai import replies
-from pearl.llm.backends.openai.servers import Body
+from pearl.llm.backends.openai.servers import Body, Server
+from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.batches import (
     TRANSFER_TIMEOUT_S,
     Batch,
@@ -32,6 +34,8 @@ CLOCKS_S = 3600.0  # Maximum difference between the clocks of this machine and o
 _STATES: dict[str, State] = {
     "in_progress": "waiting", "canceling": "waiting", "ended": "completed",
 }  # fmt: skip
+# Models since Opus 4.7 refuse a temperature; in batches that would take a round to find out.
+_IS_WITHOUT_TEMPERATURE = lazy_pattern(r"claude-(?:opus-4-[7-9]|[a-z]+-(?:[5-9]|\d\d))(?!\d)")
 # Types of errors → statuses of HTTP; others are those of the server.
 _STATUSES = {
     "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402,
@@ -57,6 +61,11 @@ class VendorBatches(Batches):
 
     max_requests = 100_000
     max_bytes = 256_000_000
+
+    def __init__(self, session: HttpSession, server: Server | None) -> None:
+        super().__init__(session, server)
+        if _IS_WITHOUT_TEMPERATURE.match(session.endpoint.model):
+            session.parameters.takes_temperature = False
 
     def _line(self, id: str, request: Request, body: Body) -> Row:
         return {"custom_id": id, "params": body}

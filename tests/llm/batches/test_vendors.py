@@ -16,12 +16,14 @@ import pytest
 
 from pearl import Pearl
 from pearl.errors import BudgetError, ModelError
+from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.middleware.batching import FOLDER
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
 from pearl.runs.executors import Outcome, Task
 from pearl.runs.executors.batch import BatchProgress, run
 from pearl.runs.store import Store
+from tests.llm.backends import asking
 from tests.llm.batches.openai_server import BatchServer, Job, answered
 from tests.llm.batches.other_servers import VENDORS, settings_of
 from tests.runs.executors.batch_tasks import PACE, tasks_of
@@ -121,6 +123,24 @@ def test_a_server_that_ignores_the_form_is_asked_without_it(
     assert texts(execute(tasks)) == ["3"] * 3
     assert [len(job.rows) for job in server.jobs] == [3, 3]
     assert "pearl_ref" not in str(server.jobs[1].rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "takes"),
+    [
+        ("claude-opus-4-6", True),
+        ("claude-opus-4-20250514", True),
+        ("claude-3-5-haiku-20241022", True),
+        ("claude-opus-4-7", False),
+        ("claude-sonnet-5-5", False),
+        ("claude-fable-5", False),
+    ],
+)
+def test_a_temperature_is_sent_to_models_that_take_one(name: str, takes: bool) -> None:
+    model: Any = create_model(f"anthropic:{name}", ModelSettings("http://127.0.0.1:9/v1"))
+    batches = model.batches()
+    line = json.loads(batches.line(bytes(32), asking.REQUEST))
+    assert ("temperature" in line["params"]) == takes
 
 
 def mixed(name: str) -> Callable[[list[Any]], list[Any]]:
