@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pearl.documents.digest import digest
@@ -38,8 +39,7 @@ class FileBatches(VendorBatches):
         self._folder = folder.absolute()
         self._prefix = re.sub(r"[^\w.]+", "-", session.endpoint.model)[-60:] + "-"
         self.server = str(self._folder)
-        self._failed: dict[str, str] = {}  # why a file of results has no usable reply
-        self._told: dict[str, str] = {}  # what is wrong with a file of results
+        self._flaws: dict[str, str] = {}  # what is wrong with a file of results
 
     async def upload(self, lines: Sequence[bytes]) -> str:
         """Write a file of requests, unless it has its results; returns its name without the ending."""
@@ -88,15 +88,19 @@ class FileBatches(VendorBatches):
         except OSError as error:
             raise StoreError(error.strerror or str(error), path=results) from None
         is_over = n_lines >= n
-        self._told[name] = f"{name}{RESULTS} has {n_lines:,} of {n:,} results"
+        if is_over:
+            self._flaws.pop(name, None)
+        else:
+            self._flaws[name] = f"{name}{RESULTS} has {n_lines:,} of {n:,} results"
         state: State = "completed" if is_over else "waiting"
         return Batch(id, f"{n_lines} of {n} results", state, n_lines, (name,) if is_over else ())
 
     async def _download(self, place: str) -> bytes | None:
+        path = self._folder / (place + RESULTS)
         try:
-            return await asyncio.to_thread((self._folder / (place + RESULTS)).read_bytes)
+            return await asyncio.to_thread(path.read_bytes)
         except OSError as error:
-            raise StoreError(error.strerror or str(error), path=self._folder / place) from None
+            raise StoreError(error.strerror or str(error), path=path) from None
 
     async def results(
         self, batch: Batch, asked: Mapping[bytes, Request], keys: Iterable[bytes]
@@ -106,10 +110,9 @@ class FileBatches(VendorBatches):
         (place,) = batch.places
         own = [results[key] for key in keys if key in results]
         errors = [result.message for result in own if isinstance(result, ModelError)]
-        if len(errors) < len(own):
-            self._failed.pop(place, None)
-        else:
-            self._failed[place] = next(iter(errors), "it has the results of other requests")
+        if len(errors) == len(own):
+            why = errors[0] if errors else "it has the results of other requests"
+            self._flaws[place] = f"{place}{FAILED} has no usable reply: {why}"
         return results
 
     async def end(self, batch: Batch) -> None:
@@ -117,11 +120,11 @@ class FileBatches(VendorBatches):
 
         Results without a usable reply get another name, or each attempt would read them again.
         """
-        for place in batch.places:
-            (self._folder / (place + REQUESTS)).unlink(missing_ok=True)
-            if place in self._failed:
+        (place,) = batch.places
+        with suppress(OSError):
+            if place in self._flaws:
                 (self._folder / (place + RESULTS)).replace(self._folder / (place + FAILED))
-                self._told[place] = f"{place}{FAILED} has no usable reply: {self._failed[place]}"
+            (self._folder / (place + REQUESTS)).unlink()
 
     def pause(self, submissions: Sequence[Submission]) -> tuple[str, str]:
         """The command that carries out the files of requests."""
@@ -129,7 +132,7 @@ class FileBatches(VendorBatches):
         n = len(names)
         model = shlex.quote(self._endpoint.model)
         folder = shlex.quote(str(self._folder))
-        told = next((f"; {self._told[name]}" for name in names if name in self._told), "")
+        flaw = next((f"; {self._flaws[name]}" for name in names if name in self._flaws), "")
         if n == 1:
             file = f"{folder}/{names[0]}"
             run = f"vllm run-batch -i {file}{REQUESTS} -o {file}{RESULTS} --model {model}"
@@ -139,7 +142,7 @@ class FileBatches(VendorBatches):
                 f"-o $f{RESULTS} --model {model}; done)"
             )
         files = f"{n:,} file{'' if n == 1 else 's'} of requests"
-        return f"{files} in {folder} wait for results{told}", f"{run}; then the same command again"
+        return f"{files} in {folder} wait for results{flaw}", f"{run}; then the same command again"
 
 
 def _id(submission: Submission) -> str:

@@ -155,15 +155,6 @@ def test_an_invalid_description_is_malformed(server: BatchServer, call: str) -> 
     assert using(server, work) == {"malformed"}
 
 
-def test_a_file_of_junk_has_no_lines(server: BatchServer) -> None:
-    server.fail("GET /files/", *UNREADABLE, "404")
-
-    async def work(batches: Batches) -> list[Any]:
-        return [await CALLS["GET /files/"](batches) for _ in range(len(UNREADABLE) + 1)]
-
-    assert not any(using(server, work))
-
-
 @pytest.mark.slow
 def test_a_large_output_is_read(server: BatchServer) -> None:
     text = " ".join(f"reply {i * i}" for i in range(5_000))
