@@ -9,6 +9,7 @@ batch (paid), store the replies, remove the record. A restart finds the record, 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -706,6 +707,11 @@ class Batched(Wrapper):
             share=self._share,
             sure_share=self._share,
         )
+        constraint = marked.constraint
+        if constraint is not None and constraint.json_form is not None:
+            # Vendors bill the schema as input.
+            worst.n_input += self._budget.count(json.dumps(constraint.json_form.schema))
+            worst.request = None  # or a second count would leave it out
         call = self._budget.hold(worst, is_sent=is_sent)
         if call is not None:
             self._calls[key] = call

@@ -396,6 +396,18 @@ def test_the_worst_case_at_the_price_of_batches_is_reserved(
     assert {type(cause(o)) for o in refused} <= {BudgetError}
 
 
+def test_the_schema_of_a_reply_is_reserved_too(
+    server: BatchServer, execute: Any, tmp_path: Path
+) -> None:
+    """Vendors bill it as input."""
+    server.is_held = True
+    tasks = [Task(t.id, t.document, plan=LIST) for t in tasks_of(3, 1)]
+    budget = Budget(max_tokens=100_000)
+    execute(tasks, budget=budget, is_stopping=lambda: bool(server.jobs), folder=tmp_path)
+    n_sent = len(json.dumps(server.jobs[0].rows))
+    assert 1 < 4 * budget.spent.usage.n_input_tokens / n_sent < 1.5
+
+
 def test_the_rest_waits_for_a_first_batch_that_succeeds(
     server: BatchServer, execute: Any, vendor: str, tmp_path: Path
 ) -> None:
