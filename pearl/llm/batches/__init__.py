@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pearl.dsl.decoding.constraint import Constraint, closed_object
 from pearl.errors import ModelError
+from pearl.errors.escaping import json_bytes
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request, Usage
 from pearl.llm.backends.openai import faults, replies, servers
@@ -46,6 +47,7 @@ _ASKED_IN_JSON = f'\n\nThe field "{_FIELD}" of your reply is "{{}}".'
 _MARK_TOKENS = 16  # Maximum tokens of the mark in a reply
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
+# `waiting` will change, `unknown` may; the others are final, and all but `failed` may have results.
 State = Literal["waiting", "completed", "failed", "expired", "cancelled", "unknown"]
 
 Result = TypeVar("Result")
@@ -54,49 +56,32 @@ Query = dict[str, str | int]
 
 
 class Submission(BaseModel):
-    """What is recorded of a batch before it is created, so that a later process finds it.
-
-    Attributes:
-        id: Our own id of it, new for each submission.
-        file_id: The server's id of the uploaded file; "" without one.
-        group: See `Batches.group`.
-        constrained: Those of the keys whose replies are JSON of a schema.
-        created_at: Seconds since 1970.
-    """
+    """What is recorded of a batch before it is created, so that a later process finds it."""
 
     model_config = ConfigDict(ser_json_bytes="hex", val_json_bytes="hex")
 
-    id: str = ""
-    file_id: str = ""
-    group: str = ""
+    id: str = ""  # our own, new for each submission
+    file_id: str = ""  # the server's id of the uploaded file; "" without one
+    group: str = ""  # see `Batches.group`
     keys: frozenset[bytes]
-    constrained: frozenset[bytes] = frozenset()
-    created_at: float = 0.0
+    constrained: frozenset[bytes] = frozenset()  # those whose replies are JSON of a schema
+    created_at: float = 0.0  # seconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch as its server describes it.
-
-    Attributes:
-        status: Its status in the words of the server.
-        state: `waiting` will change; `unknown` may change; the others are final, and all but `failed`
-            may have results.
-        n_done: Requests that are answered, usable or not.
-        places: Where its results are: ids of files.
-        problem: Why the server refused it as a whole.
-        is_too_much: Whether it refused it because too many tokens wait in all batches.
-        is_sure: Whether it is the batch that was looked for; else that shows only when it is over.
-    """
+    """A batch as its server describes it."""
 
     id: str
-    status: str
+    status: str  # in the words of the server
     state: State
-    n_done: int = 0
-    places: tuple[str, ...] = ()
-    problem: ModelError | None = None
-    is_too_much: bool = False
-    is_sure: bool = True
+    n_done: int = 0  # requests with a result, usable or not
+    places: tuple[str, ...] = ()  # ids of the files with its results
+    problem: ModelError | None = None  # why the server refused it as a whole
+    is_too_much: bool = False  # refused because too many tokens wait in all batches
+    is_sure: bool = (
+        True  # False if only its results can show that it is the one that was looked for
+    )
 
     @property
     def is_over(self) -> bool:
@@ -105,29 +90,21 @@ class Batch:
 
 
 class Batches(ABC):
-    """The batches of one model at one server.
+    """The batches of one model at one server."""
 
-    Attributes:
-        max_requests: Maximum requests of a batch.
-        max_bytes: Maximum bytes of its requests.
-        n_probe: Requests that are tried before the others; 0 for none.
-        is_by_hand: Whether a batch is carried out by the user.
-        page_size: The name of the size of a page in the query of a listing.
-        server: Its address, for messages and records.
-    """
-
-    max_requests: ClassVar[int]
+    max_requests: ClassVar[int]  # of a batch
     max_bytes: ClassVar[int]
-    n_probe: ClassVar[int] = 100
-    is_by_hand: ClassVar[bool] = False
-    page_size: ClassVar[str] = "limit"
+    n_probe: ClassVar[int] = 100  # requests that are tried before the others; 0 for none
+    is_by_hand: ClassVar[bool] = False  # whether the user carries out a batch
+    id_name: ClassVar[str] = "custom_id"  # of a request
+    page_size: ClassVar[str] = "limit"  # in the query of a listing
 
     def __init__(self, session: HttpSession, server: Server | None) -> None:
         self._session = session
         self._endpoint = session.endpoint
         self._kind = server or servers.load(servers.UNKNOWN)
         self._constraining = Constraining(session, server)
-        self.server = session.endpoint.shown
+        self.server = session.endpoint.shown  # for messages and records
 
     # --- the interface of one vendor
 
@@ -161,14 +138,7 @@ class Batches(ABC):
 
     @abstractmethod
     def _reply(self, row: Row, request: Request | None) -> Completion:
-        """The reply in a line of them; of a `request` of None, only that it is unconstrained is known.
-
-        Raises:
-            ModelError: The line has no usable reply.
-        """
-
-    def _id(self, row: Row) -> Any:
-        return row["custom_id"]
+        """The reply in a line of them, or its `ModelError`; a `request` of None is unconstrained."""
 
     def group(self, request: Request) -> str:
         """What all requests of one batch have in common."""
@@ -211,7 +181,7 @@ class Batches(ABC):
                     return batch
                 if not batch.is_over:
                     unsure = batch
-                elif (await self.results(batch, {}) or {}).keys() & submission.keys:
+                elif (await self.results(batch, {}, ()) or {}).keys() & submission.keys:
                     return replace(batch, is_sure=True)
             if not following:
                 break
@@ -253,26 +223,28 @@ class Batches(ABC):
             body = self._kind.held(body, request.constraint, "json-schema")
         elif self._kind.with_nothing is not None:
             body = self._kind.with_nothing(body)
-        return json.dumps(self._line(key.hex(), request, body), ensure_ascii=False).encode()
+        return json_bytes(self._line(key.hex(), request, body))
 
     async def results(
-        self, batch: Batch, asked: Mapping[bytes, Request]
+        self, batch: Batch, asked: Mapping[bytes, Request], keys: Iterable[bytes]
     ) -> dict[bytes, Completion | ModelError] | None:
         """The results of a batch that is over, by key; None if the server does not have them.
 
         Unreadable lines and requests without a line are missing. Of several lines for a request,
-        the first usable one counts; different replies to one request are an error.
+        the first usable one counts; different replies to one request are an error. `asked` has the
+        requests that are awaited, `keys` those of the whole batch.
         """
         if batch.state == "completed" and not batch.places:
             return None
         results: dict[bytes, Completion | ModelError] = {}
         ambiguous: set[bytes] = set()
+        marks = frozenset(map(_mark, keys))
         for place in batch.places:
             data = await self._call(self._download(place), TRANSFER_TIMEOUT_S)
             if data is None:
                 return None
             # In a thread: a file of 50,000 lines would block the event loop for seconds.
-            for key, result in await asyncio.to_thread(lambda d: list(self._read(d, asked)), data):
+            for key, result in await asyncio.to_thread(self._read, data, asked, marks):
                 before = results.get(key)
                 if not isinstance(before, Completion):
                     results[key] = result
@@ -282,13 +254,13 @@ class Batches(ABC):
         return results | {key: ModelError(message, kind="malformed") for key in ambiguous}
 
     def _read(
-        self, data: bytes, asked: Mapping[bytes, Request]
-    ) -> Iterator[tuple[bytes, Completion | ModelError]]:
-        marks = frozenset(map(_mark, asked))
+        self, data: bytes, asked: Mapping[bytes, Request], marks: frozenset[str]
+    ) -> list[tuple[bytes, Completion | ModelError]]:
+        results: list[tuple[bytes, Completion | ModelError]] = []
         for line in data.split(b"\n"):
             try:
                 row = json.loads(line)
-                key = bytes.fromhex(self._id(row))
+                key = bytes.fromhex(row[self.id_name])
             except (ValueError, KeyError, TypeError, RecursionError):
                 continue  # reported as a missing line
             request = asked.get(key)
@@ -298,12 +270,13 @@ class Batches(ABC):
                     completion = self._unmarked(_mark(key), marks, completion, request)
                 if request is not None:
                     completion = replies.within(completion, request, self._endpoint)
-                yield key, usable(completion, request)
+                results.append((key, usable(completion, request)))
             except ModelError as error:
                 error.reply = _MARK_LINE.sub("", error.reply)
                 if error.usage and request is not None:
                     error.usage = replies.plausible(error.usage, request)
-                yield key, trimmed(error, self._endpoint.model)
+                results.append((key, trimmed(error, self._endpoint.model)))
+        return results
 
     def _unmarked(
         self, mark: str, marks: frozenset[str], completion: Completion, request: Request | None
@@ -337,7 +310,7 @@ class Batches(ABC):
                 raise
         if isinstance(value, dict):
             said = value.pop(_FIELD, mark)
-            if said != mark and said in marks:
+            if isinstance(said, str) and said != mark and said in marks:
                 raise self._misplaced()
         reasoning = completion.reasoning or split.reasoning
         completion = replace(completion, text=json.dumps(value), reasoning=reasoning)
@@ -348,7 +321,7 @@ class Batches(ABC):
 
     def _read_body(self, body: Any, request: Request | None) -> Completion:
         """The completion in a body as of a direct call."""
-        data = json.dumps(body).encode()
+        data = json_bytes(body)
         is_own = request is not None and request.constraint is not None
         if is_own or self._kind.with_nothing is not None:
             return self._kind.read_json(data, self._endpoint)
@@ -372,12 +345,13 @@ class Batches(ABC):
 
     def _expired(self) -> ModelError:
         message = f"the batch expired at {self.server} before it processed this request"
-        return ModelError(message, kind="deadline", usage=Usage())
+        return ModelError(message, kind="deadline", is_sent=False)
 
     def _cancelled(self) -> ModelError:
         return ModelError(
             f"the batch was cancelled at {self.server}",
             kind="bad_request",
+            is_sent=False,
             help="run the same command again to submit the remaining requests",
         )
 

@@ -14,40 +14,40 @@ from urllib.parse import quote
 from pydantic import AwareDatetime, BaseModel, Field
 
 from pearl.errors import ModelError
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request
 from pearl.llm.backends.openai import replies
-from pearl.llm.backends.openai.servers import Body
+from pearl.llm.backends.openai.servers import Body, Server
+from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.batches import (
     TRANSFER_TIMEOUT_S,
     Batch,
     Batches,
     Query,
     Row,
+    State,
     Submission,
 )
 
 PATH = "/messages/batches"
 CLOCKS_S = 3600.0  # Maximum difference between the clocks of this machine and of the server
+_STATES: dict[str, State] = {
+    "in_progress": "waiting", "canceling": "waiting", "ended": "completed",
+}  # fmt: skip
+# Models since Opus 4.7 refuse a temperature; in batches that would take a round to find out.
+_IS_WITHOUT_TEMPERATURE = lazy_pattern(r"claude-(?:opus-4-[7-9]|[a-z]+-(?:[5-9]|\d\d))(?!\d)")
+# Types of errors → statuses of HTTP; others are those of the server.
 _STATUSES = {
     "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402,
-    "permission_error": 403, "not_found_error": 404, "request_too_large": 413,
-    "rate_limit_error": 429, "timeout_error": 504, "overloaded_error": 529,
+    "permission_error": 403, "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429,
 }  # fmt: skip
-
-
-class _Counts(BaseModel):
-    processing: int = 0
-    succeeded: int = 0
-    errored: int = 0
-    canceled: int = 0
-    expired: int = 0
 
 
 class _Told(BaseModel):
     id: Annotated[str, Field(min_length=1)]
     processing_status: str
     created_at: AwareDatetime | None = None
-    request_counts: _Counts = _Counts()
+    request_counts: dict[str, int] = {}  # by state; `processing` until the batch has ended
 
 
 class _Page(BaseModel):
@@ -62,6 +62,11 @@ class VendorBatches(Batches):
     max_requests = 100_000
     max_bytes = 256_000_000
 
+    def __init__(self, session: HttpSession, server: Server | None) -> None:
+        super().__init__(session, server)
+        if _IS_WITHOUT_TEMPERATURE.match(session.endpoint.model):
+            session.parameters.takes_temperature = False
+
     def _line(self, id: str, request: Request, body: Body) -> Row:
         return {"custom_id": id, "params": body}
 
@@ -72,7 +77,7 @@ class VendorBatches(Batches):
     async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:
         """Create a batch, which starts billing."""
         data = b'{"requests":[%b]}' % b",".join(lines)
-        body = await self._call(self._session.connect().post(PATH, data), TRANSFER_TIMEOUT_S)
+        body = await self._call(self._wire().post(PATH, data), TRANSFER_TIMEOUT_S)
         return self._batch(body)
 
     def _path(self, id: str = "") -> str:
@@ -108,23 +113,18 @@ class VendorBatches(Batches):
 
 def _described(told: _Told, *, is_sure: bool = True) -> Batch:
     counts, status = told.request_counts, told.processing_status.lower()
-    is_over = status == "ended"
+    state = _STATES.get(status, "unknown")
     return Batch(
         told.id,
         status,
-        "completed"
-        if is_over
-        else "waiting"
-        if status in ("in_progress", "canceling")
-        else "unknown",
-        counts.succeeded + counts.errored + counts.canceled + counts.expired,
-        (told.id,) if is_over else (),
+        state,
+        sum(counts.values()) - counts.get("processing", 0),
+        (told.id,) if state == "completed" else (),
         is_sure=is_sure,
     )
 
 
 def _may_be(told: _Told, submission: Submission) -> bool:
-    counts = told.request_counts
-    n = sum(counts.model_dump().values())
     at = datetime.timestamp(told.created_at) if told.created_at else submission.created_at
-    return n == len(submission.keys) and at >= submission.created_at - CLOCKS_S
+    is_as_large = sum(told.request_counts.values()) == len(submission.keys)
+    return is_as_large and at >= submission.created_at - CLOCKS_S

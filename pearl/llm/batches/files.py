@@ -10,11 +10,13 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pearl.documents.digest import digest
 from pearl.errors import ModelError, StoreError
+from pearl.llm import Completion, Request
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.batches import MAX_RESULT_BYTES, Batch, State, Submission
@@ -22,6 +24,7 @@ from pearl.llm.batches.openai import VendorBatches
 
 REQUESTS = ".requests.jsonl"
 RESULTS = ".results.jsonl"
+FAILED = ".failed.jsonl"  # Results without a usable reply
 
 
 class FileBatches(VendorBatches):
@@ -36,6 +39,7 @@ class FileBatches(VendorBatches):
         self._folder = folder.absolute()
         self._prefix = re.sub(r"[^\w.]+", "-", session.endpoint.model)[-60:] + "-"
         self.server = str(self._folder)
+        self._flaws: dict[str, str] = {}  # what is wrong with a file of results
 
     async def upload(self, lines: Sequence[bytes]) -> str:
         """Write a file of requests, unless it has its results; returns its name without the ending."""
@@ -47,7 +51,7 @@ class FileBatches(VendorBatches):
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if not (self._folder / (name + RESULTS)).exists() and not path.exists():
-                part = path.with_suffix(".part")
+                part = path.with_suffix(f".{os.getpid()}.part")
                 with part.open("wb") as file:
                     file.write(data)
                     file.flush()
@@ -58,14 +62,12 @@ class FileBatches(VendorBatches):
         return name
 
     async def create(self, submission: Submission, lines: Sequence[bytes]) -> Batch:
-        """The batch of a file, which the user's program has carried out or has not."""
-        found = await self.find(submission)
-        assert found is not None
-        return found
+        """The batch of a file, which the user's program carries out."""
+        return Batch(_id(submission), "no results yet", "waiting")
 
     async def find(self, submission: Submission) -> Batch | None:
         """The batch of a file of requests; its id has the number of requests."""
-        return await self.retrieve(f"{submission.file_id}-{len(submission.keys)}")
+        return await self.retrieve(_id(submission))
 
     async def retrieve(self, id: str) -> Batch | None:
         """Whether all results of a file of requests are there; None if neither file is."""
@@ -86,19 +88,43 @@ class FileBatches(VendorBatches):
         except OSError as error:
             raise StoreError(error.strerror or str(error), path=results) from None
         is_over = n_lines >= n
+        if is_over:
+            self._flaws.pop(name, None)
+        else:
+            self._flaws[name] = f"{name}{RESULTS} has {n_lines:,} of {n:,} results"
         state: State = "completed" if is_over else "waiting"
         return Batch(id, f"{n_lines} of {n} results", state, n_lines, (name,) if is_over else ())
 
     async def _download(self, place: str) -> bytes | None:
+        path = self._folder / (place + RESULTS)
         try:
-            return await asyncio.to_thread((self._folder / (place + RESULTS)).read_bytes)
+            return await asyncio.to_thread(path.read_bytes)
         except OSError as error:
-            raise StoreError(error.strerror or str(error), path=self._folder / place) from None
+            raise StoreError(error.strerror or str(error), path=path) from None
+
+    async def results(
+        self, batch: Batch, asked: Mapping[bytes, Request], keys: Iterable[bytes]
+    ) -> dict[bytes, Completion | ModelError] | None:
+        """The results in a file."""
+        results = await super().results(batch, asked, keys) or {}
+        (place,) = batch.places
+        own = [results[key] for key in keys if key in results]
+        errors = [result.message for result in own if isinstance(result, ModelError)]
+        if len(errors) == len(own):
+            why = errors[0] if errors else "it has the results of other requests"
+            self._flaws[place] = f"{place}{FAILED} has no usable reply: {why}"
+        return results
 
     async def end(self, batch: Batch) -> None:
-        """Remove the file of requests; the results are the user's."""
-        for place in batch.places:
-            (self._folder / (place + REQUESTS)).unlink(missing_ok=True)
+        """Remove the file of requests; the results are the user's.
+
+        Results without a usable reply get another name, or each attempt would read them again.
+        """
+        (place,) = batch.places
+        with suppress(OSError):
+            if place in self._flaws:
+                (self._folder / (place + RESULTS)).replace(self._folder / (place + FAILED))
+            (self._folder / (place + REQUESTS)).unlink()
 
     def pause(self, submissions: Sequence[Submission]) -> tuple[str, str]:
         """The command that carries out the files of requests."""
@@ -106,16 +132,22 @@ class FileBatches(VendorBatches):
         n = len(names)
         model = shlex.quote(self._endpoint.model)
         folder = shlex.quote(str(self._folder))
+        flaw = next((f"; {self._flaws[name]}" for name in names if name in self._flaws), "")
         if n == 1:
-            one = f"{folder}/{names[0]}"
-            run = f"vllm run-batch -i {one}{REQUESTS} -o {one}{RESULTS} --model {model}"
+            file = f"{folder}/{names[0]}"
+            run = f"vllm run-batch -i {file}{REQUESTS} -o {file}{RESULTS} --model {model}"
         else:
             run = (
-                f'for f in {folder}/{self._prefix}*{REQUESTS}; do vllm run-batch -i "$f" '
-                f'-o "${{f%{REQUESTS}}}{RESULTS}" --model {model}; done'
+                f"(cd {folder} && for f in {' '.join(names)}; do vllm run-batch -i $f{REQUESTS} "
+                f"-o $f{RESULTS} --model {model}; done)"
             )
         files = f"{n:,} file{'' if n == 1 else 's'} of requests"
-        return f"{files} in {folder} wait for results", f"{run}; then the same command again"
+        return f"{files} in {folder} wait for results{flaw}", f"{run}; then the same command again"
+
+
+def _id(submission: Submission) -> str:
+    """The name of a file with the number of its requests."""
+    return f"{submission.file_id}-{len(submission.keys)}"
 
 
 def _is_whole(line: bytes) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AliasPath, BaseModel, Field
 
+from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Request, Usage
 from pearl.llm.backends.openai import replies
 from pearl.llm.backends.openai.endpoint import Endpoint
@@ -98,6 +99,7 @@ class VendorBatches(Batches):
     # Google has no limit of requests, and one of 2 GB: these keep the memory of a round small.
     max_requests = 100_000
     max_bytes = 256_000_000
+    id_name = "key"
     page_size = "pageSize"
 
     def __init__(self, session: HttpSession, server: Server | None) -> None:
@@ -132,9 +134,6 @@ class VendorBatches(Batches):
             asked["systemInstruction"] = {"parts": [{"text": "\n\n".join(told)}]}
         return {"key": id, "request": asked}
 
-    def _id(self, row: Row) -> Any:
-        return row["key"]
-
     async def upload(self, lines: Sequence[bytes]) -> str:
         """Upload a file of requests; returns the server's name of it."""
         data = b"\n".join([*lines, b""])
@@ -147,13 +146,9 @@ class VendorBatches(Batches):
         """Create a batch from a file, which starts billing."""
         model = self._endpoint.model.removeprefix("models/")
         source = {"fileName": submission.file_id}
-        body = await self._call(
-            self._wire().post(
-                f"{VERSION}/models/{model}:batchGenerateContent",
-                {"batch": {"displayName": submission.id, "inputConfig": source}},
-            )
-        )
-        return self._batch(body)
+        path = f"{VERSION}/models/{model}:batchGenerateContent"
+        asked = {"batch": {"displayName": submission.id, "inputConfig": source}}
+        return self._batch(await self._call(self._wire().post(path, asked)))
 
     def _path(self, id: str = "batches") -> str:
         return f"{VERSION}/{id}"
@@ -198,8 +193,6 @@ class VendorBatches(Batches):
                 raise self._cancelled()
             known = _STATUSES.get(code, 500) if isinstance(code, int) and code < 100 else code
             raise self._refused(known if isinstance(known, int) else 500, error, request)
-        from pearl.errors.escaping import json_bytes
-
         reply = replies.read_as(_Reply, json_bytes(row.get("response")), self._endpoint, "reply")
         usage = _usage(reply.usage)
         choices = [_choice(candidate) for candidate in reply.candidates]

@@ -70,8 +70,8 @@ class VendorBatches(Batches):
 
     async def upload(self, lines: Sequence[bytes]) -> str:
         """Upload a file of requests; returns the server's id."""
-        wire, data = self._session.connect(), b"\n".join([*lines, b""])
-        sent = wire.upload("/files", "requests.jsonl", data, {"purpose": "batch"})
+        data = b"\n".join([*lines, b""])
+        sent = self._wire().upload("/files", "requests.jsonl", data, {"purpose": "batch"})
         body = await self._call(sent, TRANSFER_TIMEOUT_S)
         return replies.read_as(_File, body, self._endpoint, "file").id
 
@@ -82,8 +82,7 @@ class VendorBatches(Batches):
             "endpoint": submission.group,
             "completion_window": "24h",
         }
-        body = await self._call(self._session.connect().post("/batches", asked))
-        return self._batch(body)
+        return self._batch(await self._call(self._wire().post("/batches", asked)))
 
     def _path(self, id: str = "") -> str:
         return f"/batches/{quote(id, safe='')}" if id else "/batches"

@@ -9,13 +9,15 @@ batch (paid), store the replies, remove the record. A restart finds the record, 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from pydantic import Field, ValidationError
@@ -134,14 +136,12 @@ class PendingBatches:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Timing and size limits."""
+    """Waits in seconds."""
 
     quiet_s: float = 2.0
     poll_s: float = 5.0
     longest_poll_s: float = 60.0
     patience_s: float = 3600.0
-    max_requests: int | None = None
-    max_bytes: int | None = None
 
 
 DEFAULT_PACE = Pace()
@@ -245,8 +245,9 @@ class Batched(Wrapper):
     async def complete(self, request: Request) -> Completion:
         """Send one request, with the others of its round."""
         self.breaker.check()
-        is_json = request.constrain_by == "json" and request.constraint is not None
-        if request.candidates or not (request.constraint is None or is_json):
+        constraint = request.constraint
+        is_form = request.constrain_by == "json" and constraint and constraint.json_form
+        if request.candidates or not (constraint is None or is_form):
             return await self._complete_directly(request)
         key = request_key(request, self.identity)
         if key not in self._futures:
@@ -326,18 +327,27 @@ class Batched(Wrapper):
         progress = BatchProgress(self._n_rounds, len(requests), len(found))
         try:
             async with asyncio.TaskGroup() as group:
+                waited_for = []
                 for record in records:
                     asked = {key: requests[key] for key in record.keys & requests.keys()}
                     for key, request in asked.items():
                         self._hold(key, request, is_sent=True)
-                    group.create_task(self._see_through(asked, record, progress, is_new=False))
+                    reading = self._see_through(asked, record, progress, is_new=False)
+                    waited_for.append(group.create_task(reading))
                 rest = {key: request for key, request in requests.items() if key not in found}
                 if len(rest) < self._threshold:
                     rest = await self._sent_directly(rest, progress)
                 n_probe = self._batches.n_probe
-                if not self._is_probed and not records and 0 < n_probe < len(rest):
-                    rest = await self._probed(rest, n_probe, progress)
-                self._is_probed = True
+                if rest and not self._is_probed and 0 < n_probe < len(requests):
+                    if not records:
+                        probe = dict(islice(rest.items(), n_probe))
+                        rest = await self._rest_after(probe, self._answered(probe, progress), rest)
+                    elif all(len(record.keys) <= n_probe for record in records):
+                        # An earlier process has submitted no more than its first requests.
+                        rest = await self._rest_after(found, asyncio.wait(waited_for), rest)
+                    self._is_probed = bool(rest)
+                else:
+                    self._is_probed = True
                 await self._sent(rest, progress, group)
         except asyncio.CancelledError:
             is_left = progress.n_batches > 0 and not self._batches.is_by_hand
@@ -365,21 +375,29 @@ class Batched(Wrapper):
         await asyncio.gather(*(send(key, request) for key, request in requests.items()))
         return left
 
-    async def _probed(
-        self, requests: Mapping[bytes, Request], n: int, progress: BatchProgress
-    ) -> dict[bytes, Request]:
-        """Try the first requests; returns the others, none of them if all of those failed."""
-        keys = list(requests)
-        rest = {key: requests[key] for key in keys[n:]}
-        probe = {key: requests[key] for key in keys[:n]}
-        waiting = [self._futures[key] for key in probe if key in self._futures]
+    async def _answered(self, requests: Mapping[bytes, Request], progress: BatchProgress) -> None:
+        """Submit requests, and wait until each has its reply or error."""
         async with asyncio.TaskGroup() as group:
-            await self._sent(probe, progress, group)
-        errors = [future.exception() for future in waiting if future.done()]
+            await self._sent(requests, progress, group)
+
+    async def _rest_after(
+        self,
+        probe: Collection[bytes],
+        answered: Awaitable[object],
+        requests: Mapping[bytes, Request],
+    ) -> dict[bytes, Request]:
+        """The requests beside those of a probe, when these are answered.
+
+        None if all of those failed: then the run ends, or all requests form the next round.
+        """
+        waiting = [self._futures[key] for key in probe if key in self._futures]
+        await answered
+        rest = {key: request for key, request in requests.items() if key not in probe}
+        errors: list[Any] = [future.exception() for future in waiting if future.done()]
         if not errors or None in errors or len(errors) < len(waiting):
             return rest
-        error = errors[0]
-        if isinstance(error, ModelError) and error.kind != "unconstrained":
+        error = next(filter(_is_repeated, errors), errors[0])
+        if isinstance(error, ModelError) and not _is_repeated(error):
             self.breaker.throw(
                 ModelError(
                     f"the first {len(errors):,} requests failed, so the other {len(rest):,} of "
@@ -388,8 +406,9 @@ class Batched(Wrapper):
                     help=error.help,
                 )
             )
-        for key in rest:
-            self._deliver(key, error if isinstance(error, Exception) else RuntimeError())
+        else:
+            for key in rest:
+                self._deliver(key, error)
         return {}
 
     async def _sent(
@@ -424,14 +443,13 @@ class Batched(Wrapper):
         self, requests: Mapping[bytes, Request]
     ) -> Iterator[tuple[str, dict[bytes, Request], list[bytes]]]:
         """The requests as files within the limits, one at a time: each may be large."""
-        most = self._pace.max_requests or self._batches.max_requests
-        most_bytes = self._pace.max_bytes or self._batches.max_bytes
+        most, most_bytes = self._batches.max_requests, self._batches.max_bytes
         path, n_bytes = "", 0
         part: dict[bytes, Request] = {}
         lines: list[bytes] = []
         grouped = {key: self._batches.group(request) for key, request in requests.items()}
         for key in sorted(requests, key=lambda key: grouped[key]):
-            line = self._line(key, requests[key])
+            line = self._batches.line(key, self._marked(key, requests[key]))
             is_full = len(part) == most or n_bytes + len(line) + 1 > most_bytes
             if part and (is_full or grouped[key] != path):
                 yield path, part, lines
@@ -442,26 +460,13 @@ class Batched(Wrapper):
         if part:
             yield path, part, lines
 
-    def _line(self, key: bytes, request: Request) -> bytes:
-        return self._batches.line(key, self._marked(key, request))
-
     def _marked(self, key: bytes, request: Request) -> Request:
         return self._batches.marked(key, self._budget.limited(request))
 
     async def _submitted(
         self, asked: Mapping[bytes, Request], path: str, lines: Sequence[bytes]
     ) -> PendingBatch | None:
-        """Submit requests; None if it failed, with the error delivered."""
-        try:
-            return await self._submit(asked, path, lines)
-        except Exception as error:  # noqa: BLE001 - delivered to the callers
-            self._fail(asked, error)
-            return None
-
-    async def _submit(
-        self, asked: Mapping[bytes, Request], path: str, lines: Sequence[bytes]
-    ) -> PendingBatch:
-        """Upload requests, record them and create their batch."""
+        """Upload requests, record them and create their batch; None after an error, which is delivered."""
         is_doubtful, record = False, None
         try:
             file_id = await self._patiently(lambda: self._batches.upload(lines))
@@ -479,22 +484,19 @@ class Batched(Wrapper):
                     raise
 
             batch = await self._patiently(create)
-        except Exception:
-            if is_doubtful and record is not None:
-                self._records.put_back(record)
-            else:
-                for key in asked:  # nothing was created
-                    self._settle(key, is_sent=False)
-                if record is not None:
-                    record.remove()
-            raise
-        try:
+            is_doubtful = True  # until its id is on disk
             if batch.is_sure:
                 record.batch_id = batch.id
             record.save()
-        except StoreError:
-            self._records.put_back(record)
-            raise
+        except Exception as error:  # noqa: BLE001 - delivered to the callers
+            for key in asked:
+                self._settle(key, is_sure=not is_doubtful, is_sent=is_doubtful)
+            if record is not None and is_doubtful:
+                self._records.put_back(record)
+            elif record is not None:  # nothing was created
+                record.remove()
+            self._fail(asked, error)
+            return None
         return record
 
     async def _find(self, record: PendingBatch) -> Batch | None:
@@ -533,9 +535,11 @@ class Batched(Wrapper):
         self._joinable |= joinable
         batch = None
         try:
-            batch = await self._ended(record, progress, is_new=is_new)
-            for key in joinable:
-                self._joinable.pop(key, None)
+            try:
+                batch = await self._ended(record, progress, is_new=is_new)
+            finally:
+                for key in joinable:
+                    self._joinable.pop(key, None)
             for key in asked.keys() - self._calls.keys():  # that have joined
                 self._hold(key, asked[key], is_sent=True)
             if batch is None or batch.is_too_much:
@@ -544,10 +548,10 @@ class Batched(Wrapper):
             await self._read(asked, record, batch)
         except Exception as error:  # noqa: BLE001 - delivered to the callers
             self._records.put_back(record)
+            for key in asked:  # the server may bill the batch, whatever the error says
+                self._settle(key, is_sure=False)
             self._fail(asked, error)
         finally:
-            for key in joinable:
-                self._joinable.pop(key, None)
             self._waited_for.remove(record)
             self._blocked.discard(record.id)
             self._batch_ended.set()
@@ -590,6 +594,11 @@ class Batched(Wrapper):
         """The batch of a record when it is over; None if the server has none."""
         while record.batch_id is None:
             found = await self._patiently(lambda: self._find(record))
+            if (
+                found is None
+            ):  # a new one may not be listed yet, and another submission is paid again
+                await asyncio.sleep(self._pace.poll_s)
+                found = await self._patiently(lambda: self._find(record))
             if found is None:
                 return None
             if found.is_sure:
@@ -647,7 +656,7 @@ class Batched(Wrapper):
             record.remove()
             self._fail(asked, batch.problem)
             return
-        results = await self._patiently(lambda: self._batches.results(batch, asked))
+        results = await self._patiently(lambda: self._batches.results(batch, asked, record.keys))
         if results is None:
             again = f"remove {record.path}" if record.path else "run the same command again"
             raise ModelError(
@@ -658,10 +667,11 @@ class Batched(Wrapper):
         # The form of a constrained reply is known to its request only.
         unread = frozenset(record.constrained - asked.keys())
         if self._replies is not None:
+            keys = (record.keys - unread) & results.keys()
             keeping = [
                 self._replies.keep(key, result)
-                for key, result in results.items()
-                if key in record.keys - unread and isinstance(result, Completion)
+                for key in keys
+                if isinstance(result := results[key], Completion)
             ]
             for start in range(0, len(keeping), KEPT_AT_ONCE):
                 await asyncio.gather(*keeping[start : start + KEPT_AT_ONCE])
@@ -697,6 +707,11 @@ class Batched(Wrapper):
             share=self._share,
             sure_share=self._share,
         )
+        constraint = marked.constraint
+        if constraint is not None and constraint.json_form is not None:
+            # Vendors bill the schema as input.
+            worst.n_input += self._budget.count(json.dumps(constraint.json_form.schema))
+            worst.request = None  # or a second count would leave it out
         call = self._budget.hold(worst, is_sent=is_sent)
         if call is not None:
             self._calls[key] = call
@@ -773,7 +788,7 @@ class Batched(Wrapper):
         if isinstance(result, ModelError):
             is_free = result.kind in UNBILLED or not result.is_sent
             usage = Usage() if result.usage is None and is_free else result.usage
-            self._settle(key, usage=usage, is_sure=usage is not None)
+            self._settle(key, usage=usage, is_sure=usage is not None, is_sent=result.is_sent)
         else:
             self._settle(key, is_sure=False)
         self.stir()
@@ -794,3 +809,8 @@ class Batched(Wrapper):
             if key in self._collected:
                 del self._collected[key]
                 self._futures.pop(key).cancel()
+
+
+def _is_repeated(error: Exception) -> bool:
+    """Whether a request is tried again after an error."""
+    return isinstance(error, ModelError) and (error.is_retryable or error.kind == "unconstrained")

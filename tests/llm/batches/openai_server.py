@@ -66,52 +66,40 @@ def check_line(row: Row) -> None:
 
 @dataclass
 class Job:
-    """A batch as the server has it.
-
-    Attributes:
-        rows: Its requests, as they came.
-        end: What becomes of it: `completed`, `expired`, `failed` or `cancelled`.
-        n_looks: How often it was asked for.
-    """
+    """A batch as the server has it."""
 
     id: str
     file: str
-    rows: list[Row]
-    end: str
+    rows: list[Row]  # its requests
+    end: str  # completed, expired, failed or cancelled
     problem: Row | None = None
-    n_looks: int = 0
+    n_looks: int = 0  # how often it was asked for
     files: dict[str, str] = field(default_factory=dict)
 
 
 class BatchServer(Server):
-    """Carries out batches as soon as they have been looked at often enough.
+    """Carries out batches as soon as they have been looked at often enough."""
 
-    Attributes:
-        jobs: Every batch so far.
-        files: Every file, by its id.
-        n_looks: Looks at a batch until it is over.
-        is_held: Whether no batch gets on.
-        ends: What becomes of the next batches, each `completed` afterwards.
-        n_served: Requests of an expired batch that have their turn.
-        most: Requests that may wait in one batch; one with more fails.
-        edit: Makes the lines of an output of the rows of it.
-        line: Makes the row for a request; None for a reply by the rules.
-        faults: What to answer next, by `POST /batches` and the like.
-    """
+    LIMITS = (50_000, 200_000_000)  # maximum requests and bytes of a batch
+    ID = "custom_id"
 
     def __init__(self) -> None:
         super().__init__()
         self.jobs: list[Job] = []
-        self.files: dict[str, bytes] = {}
-        self.n_looks = 2
-        self.is_held = False
-        self.ends: deque[str] = deque()
-        self.n_served = 1
-        self.most: int | None = None
-        self.edit: Callable[[list[Row]], list[Any]] = list
-        self.line: Callable[[Row], Row | None] = lambda row: None
-        self.faults: dict[str, deque[Canned]] = {}
-        self.drops_answers = 0
+        self.files: dict[str, bytes] = {}  # by id
+        self.n_looks = 2  # looks at a batch until it is over
+        self.is_held = False  # no batch gets on
+        self.ends: deque[str] = deque()  # of the next batches; `completed` afterwards
+        self.n_served = 1  # requests of a batch with another end that have a reply
+        self.most: int | None = None  # requests that may wait in one batch; one with more fails
+        self.edit: Callable[[list[Row]], list[Any]] = list  # rows of an output → its lines
+        self.line: Callable[[Row], Row | None] = lambda row: (
+            None
+        )  # row of a request, by the rules if None
+        self.faults: dict[
+            str, deque[Canned]
+        ] = {}  # what to answer next, by `POST /batches` and the like
+        self.drops_answers = 0  # creations whose answer gets lost
 
     @property
     def submitted(self) -> list[str]:
@@ -122,11 +110,6 @@ class BatchServer(Server):
         """Give these answers to the next calls of a kind, as `POST /batches` or `GET /batches/`."""
         queue = self.faults.setdefault(call, deque())
         queue += [FAULTS[a] if isinstance(a, str) else a for a in answers]
-
-    LIMITS = (50_000, 200_000_000)
-    """Maximum requests and bytes of a batch."""
-
-    ID = "custom_id"
 
     def checked(self, data: bytes, check_line: Callable[[Row], None]) -> list[Row]:
         """The requests of a file; raises `ValueError` for those that the vendor refuses."""
@@ -143,33 +126,40 @@ class BatchServer(Server):
         return rows
 
     async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
-        found = re.search(r"/(files|batches)(/[^/?]*)?(/content)?(?:\?|$)", seen.path)
-        if found is None:
+        kind, id = self._asked(seen)
+        call = f"{seen.method} {kind}"
+        if not kind:
             await super()._answer(seen, writer)
-            return
-        kind, id, content = found.groups()
-        call = f"{seen.method} /{kind}{'/' if id else ''}"
-        if queue := self.faults.get(call):
+        elif queue := self.faults.get(call):
             await send(queue.popleft(), writer)
-            return
+        else:
+            answer = self._answered(call, id, seen)
+            if call == "POST /batches" and self.drops_answers:
+                self.drops_answers -= 1
+                answer = FAULTS["reset"]
+            await send(answer, writer)
+
+    def _asked(self, seen: Seen) -> tuple[str, str]:
+        """What a call asks for (`/batches`, `/files/`), and its id; "" if for neither."""
+        match = re.search(r"(/(?:files|batches)/?)([^/?]*)(/content)?(?:\?|$)", seen.path)
+        return (match[1], match[2]) if match else ("", "")
+
+    def _answered(self, call: str, id: str, seen: Seen) -> Canned:
         match call:
             case "POST /files":
-                answer = self._upload(seen)
-            case "GET /files/" if content:
-                answer = self._content(id[1:])
+                return self._upload(seen)
+            case "GET /files/":
+                return self._content(id)
             case "POST /batches":
-                answer = self._create(seen.body)
-                if self.drops_answers:
-                    self.drops_answers -= 1
-                    answer = FAULTS["reset"]
+                return self._create(seen)
             case "GET /batches":
-                rows = [self._described(job) for job in reversed(self.jobs)]
-                answer = Canned({"object": "list", "data": rows, "has_more": False})
+                return Canned(self._listed([self._described(job) for job in reversed(self.jobs)]))
             case "GET /batches/":
-                answer = self._look(id[1:])
-            case _:
-                answer = FAULTS["404"]
-        await send(answer, writer)
+                return self._look(id)
+        return FAULTS["404"]
+
+    def _listed(self, rows: list[Row]) -> Row:
+        return {"object": "list", "data": rows, "has_more": False}
 
     def _upload(self, seen: Seen) -> Canned:
         boundary = seen.headers["content-type"].partition("boundary=")[2].encode()
@@ -188,7 +178,8 @@ class BatchServer(Server):
             return Canned(error("No such File object"), 404)
         return Canned(self.files[id], content_type="application/octet-stream")
 
-    def _create(self, body: Row) -> Canned:
+    def _create(self, seen: Seen) -> Canned:
+        body = seen.body
         try:
             window = re.compile("24h")
             check(body, {"input_file_id": ID, "endpoint": TEXT, "completion_window": window})
@@ -221,10 +212,15 @@ class BatchServer(Server):
         job.n_looks += not self.is_held
         return Canned(self._described(job))
 
-    def _described(self, job: Job) -> Row:
+    def _is_over(self, job: Job) -> bool:
         is_over = job.n_looks >= self.n_looks
-        if is_over and not job.files:
-            self._finish(job)
+        if is_over and not job.files and job.end != "failed":
+            n = len(job.rows) if job.end == "completed" else self.n_served
+            self._finish(job, [self._row(row) for row in job.rows[:n]], job.rows[n:])
+        return is_over
+
+    def _described(self, job: Job) -> Row:
+        is_over = self._is_over(job)
         return {
             "id": job.id,
             "object": "batch",
@@ -243,18 +239,11 @@ class BatchServer(Server):
             },
         }
 
-    def _finish(self, job: Job) -> None:
-        if job.end == "failed":
-            return
-        n = len(job.rows) if job.end == "completed" else self.n_served
-        rows = [self._row(row) for row in job.rows[:n]]
+    def _finish(self, job: Job, rows: list[Row], left: list[Row]) -> None:
         late = {"code": "batch_expired", "message": "This request could not be executed in time."}
         failed = [row for row in rows if "'status_code': 200" not in str(row["response"])]
         if job.end == "expired":
-            failed += [
-                {"custom_id": row["custom_id"], "response": None, "error": late}
-                for row in job.rows[n:]
-            ]
+            failed += [{"custom_id": r["custom_id"], "response": None, "error": late} for r in left]
         done = [row for row in rows if row not in failed]
         job.files["output"] = self._file(lines_of(self.edit(done)))
         if failed:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from typing import Any
 
 from tests.llm.batches.openai_server import (
     ID,
@@ -17,7 +15,7 @@ from tests.llm.batches.openai_server import (
     check,
     lines_of,
 )
-from tests.server import FAULTS, Canned, Seen, error, send
+from tests.server import Canned, Seen, error
 
 ANTHROPIC = {
     "custom_id": ID,
@@ -47,40 +45,26 @@ class AnthropicServer(BatchServer):
 
     LIMITS = (100_000, 256_000_000)
 
-    async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
-        match = re.search(r"/v1/messages/batches(?:/([^/?]+))?(/results)?(?:\?|$)", seen.path)
-        if match is None:
-            await super()._answer(seen, writer)
-            return
+    def _asked(self, seen: Seen) -> tuple[str, str]:
+        pattern = r"/v1/messages/batches(?:/([^/?]+))?(/results)?(?:\?|$)"
+        if (match := re.search(pattern, seen.path)) is None:
+            return "", ""
         assert seen.headers["anthropic-version"] == "2023-06-01"
         id, results = match.groups()
-        call = f"{seen.method} /batches{'/' if id else ''}{'results' if results else ''}"
-        if queue := self.faults.get(call):
-            await send(queue.popleft(), writer)
-            return
-        match call:
-            case "POST /batches":
-                answer = self._create(seen.data)
-                if self.drops_answers:
-                    self.drops_answers -= 1
-                    answer = FAULTS["reset"]
-            case "GET /batches":
-                told = [self._described(job) for job in reversed(self.jobs)]
-                answer = Canned(
-                    {"data": told, "has_more": False, "first_id": None, "last_id": None}
-                )
-            case "GET /batches/":
-                answer = self._look(id)
-            case "GET /batches/results":
-                job = next(job for job in self.jobs if job.id == id)
-                answer = Canned(self.files[job.files["output"]], content_type="application/binary")
-            case _:
-                answer = FAULTS["404"]
-        await send(answer, writer)
+        return f"/batches{'/' if id else ''}{'results' if results else ''}", id or ""
 
-    def _create(self, data: Any) -> Canned:
+    def _answered(self, call: str, id: str, seen: Seen) -> Canned:
+        if call != "GET /batches/results":
+            return super()._answered(call, id, seen)
+        job = next(job for job in self.jobs if job.id == id)
+        return Canned(self.files[job.files["output"]], content_type="application/binary")
+
+    def _listed(self, rows: list[Row]) -> Row:
+        return {"data": rows, "has_more": False, "first_id": None, "last_id": None}
+
+    def _create(self, seen: Seen) -> Canned:
         try:
-            asked = json.loads(data)
+            asked = json.loads(seen.data)
             check(asked, {"requests": [dict]})
             rows = self.checked(lines_of(asked["requests"]), lambda row: check(row, ANTHROPIC))
         except ValueError as wrong:
@@ -88,10 +72,7 @@ class AnthropicServer(BatchServer):
         return Canned(self._described(self._new_job("", rows)))
 
     def _described(self, job: Job) -> Row:
-        is_over = job.n_looks >= self.n_looks
-        if is_over and not job.files:
-            self._finish(job)
-        n = len(job.rows)
+        is_over, n = self._is_over(job), len(job.rows)
         done = {"succeeded": n if is_over else 0, "processing": 0 if is_over else n}
         return {
             "id": job.id,
@@ -106,11 +87,9 @@ class AnthropicServer(BatchServer):
             "results_url": f"https://elsewhere.invalid/{job.id}" if is_over else None,
         }
 
-    def _finish(self, job: Job) -> None:
-        n = len(job.rows) if job.end == "completed" else self.n_served
-        left = {"type": "canceled" if job.end == "cancelled" else "expired"}
-        rows = [self._row(row) for row in job.rows[:n]]
-        rows += [{"custom_id": row["custom_id"], "result": left} for row in job.rows[n:]]
+    def _finish(self, job: Job, rows: list[Row], left: list[Row]) -> None:
+        result = {"type": "canceled" if job.end == "cancelled" else "expired"}
+        rows += [{"custom_id": row["custom_id"], "result": result} for row in left]
         job.files["output"] = self._file(lines_of(self.edit(rows)))
 
     def _row(self, row: Row) -> Row:
@@ -137,40 +116,25 @@ class GeminiServer(BatchServer):
     LIMITS = (10**9, 2_000_000_000)
     ID = "key"
 
-    async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
+    def _asked(self, seen: Seen) -> tuple[str, str]:
         path, _, query = seen.path.partition("?")
         if path.startswith("/v1beta/openai"):
-            await super()._answer(seen, writer)
-            return
+            return "", ""
         assert seen.headers["x-goog-api-key"] == "none-1"
-        job = re.fullmatch(r"/v1beta/(batches(?:/[^/?:]+)?)", path)
-        call = f"{seen.method} /batches{'/' if job and '/' in job[1] else ''}" if job else ""
         if path.endswith(":batchGenerateContent"):
-            call = "POST /batches"
-        if queue := self.faults.get(call):
-            await send(queue.popleft(), writer)
-            return
+            return "/batches", ""
         if path == "/upload/v1beta/files":
-            await send(self._upload_step(seen, query), writer)
-        elif call == "POST /batches":
-            answer = self._create(seen.body)
-            if self.drops_answers:
-                self.drops_answers -= 1
-                answer = FAULTS["reset"]
-            await send(answer, writer)
-        elif call == "GET /batches/" and job:
-            await send(self._look(job[1]), writer)
-        elif call == "GET /batches":
-            told = [self._described(job) for job in reversed(self.jobs)]
-            await send(Canned({"operations": told} if told else {}), writer)
-        elif (
-            match := re.fullmatch(r"/v1beta/(files/[\w-]+):download", path)
-        ) and query == "alt=media":
-            await send(Canned(self.files[match[1]], content_type="text/plain"), writer)
-        else:
-            await send(FAULTS["404"], writer)
+            return "/files", ""
+        match = re.fullmatch(r"/v1beta/(batches|files)(/[\w-]+)?(:download)?", path)
+        assert match
+        assert bool(match[3]) == (query == "alt=media")
+        return f"/{match[1]}{'/' if match[2] else ''}", match[1] + (match[2] or "")
 
-    def _upload_step(self, seen: Seen, query: str) -> Canned:
+    def _listed(self, rows: list[Row]) -> Row:
+        return {"operations": rows} if rows else {}
+
+    def _upload(self, seen: Seen) -> Canned:
+        query = seen.path.partition("?")[2]
         head = {name.removeprefix("x-goog-upload-"): text for name, text in seen.headers.items()}
         if head["command"] == "start":
             assert head["protocol"] == "resumable"
@@ -189,7 +153,8 @@ class GeminiServer(BatchServer):
         self.files[id] = data
         return id
 
-    def _create(self, body: Row) -> Canned:
+    def _create(self, seen: Seen) -> Canned:
+        body = seen.body
         try:
             source = {"fileName": TEXT}
             check(body, {"batch": {"displayName": ID, "inputConfig": source}})
@@ -202,9 +167,7 @@ class GeminiServer(BatchServer):
         return Canned(self._described(job))
 
     def _described(self, job: Job) -> Row:
-        is_over = job.n_looks >= self.n_looks
-        if is_over and not job.files:
-            self._finish(job)
+        is_over = self._is_over(job)
         state = {"completed": "SUCCEEDED"}.get(job.end, job.end.upper()) if is_over else "RUNNING"
         output = {"responsesFile": job.files["output"]} if job.files else None
         told: Row = {
@@ -226,11 +189,7 @@ class GeminiServer(BatchServer):
                 told["error"] = {"code": 3, "message": problem.get("message")}
         return told
 
-    def _finish(self, job: Job) -> None:
-        if job.end == "failed":
-            return
-        n = len(job.rows) if job.end == "completed" else self.n_served
-        rows = [self._row(row) for row in job.rows[:n]]
+    def _finish(self, job: Job, rows: list[Row], left: list[Row]) -> None:
         job.files["output"] = self._file(lines_of(self.edit(rows)))
 
     def _row(self, row: Row) -> Row:

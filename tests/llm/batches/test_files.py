@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pearl import Pearl
 from pearl.errors import PausedError
+from pearl.llm.batches.files import FileBatches
 from pearl.runs.executors import Outcome, Task
 from pearl.runs.executors.batch import run
-from tests.llm.batches.openai_server import check_line
+from tests.llm.batches.openai_server import check_line, lines_of
 from tests.runs.executors.batch_tasks import PACE, tasks_of
-from tests.server import completion
+from tests.server import completion, error
 
 NOWHERE = "http://127.0.0.1:9/v1"
 
@@ -73,12 +75,42 @@ def test_a_file_that_is_still_written_is_not_read(tmp_path: Path) -> None:
         file.write('{"custom_id": "half')
     found, told = execute(tasks, tmp_path)
     assert not any(o.result for o in found)
-    assert "wait" in told
+    assert f"wait for results; {results.name} has 3 of 5 results\n" in told
     carry_out(requests, results)
     assert all(o.result for o in execute(tasks, tmp_path)[0])
 
 
-def test_several_files_are_carried_out_by_one_line(tmp_path: Path) -> None:
-    _, told = execute(tasks_of(5, 1), tmp_path, pace=replace(PACE, max_requests=2))
-    assert f"for f in {tmp_path}/test-model-*.requests.jsonl; do vllm run-batch" in told
-    assert len(list(tmp_path.iterdir())) == 3
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"response": {"status_code": 503, "body": error("busy")}}, "answered 503: busy"),
+        ({"custom_id": "00" * 32}, "it has the results of other requests"),
+    ],
+)
+def test_results_without_a_usable_reply_are_set_aside(
+    tmp_path: Path, change: dict[str, Any], why: str
+) -> None:
+    tasks = tasks_of(2, 1)
+    execute(tasks, tmp_path)
+    (requests,) = tmp_path.iterdir()
+    results = tmp_path / requests.name.replace("requests", "results")
+    carry_out(requests, results)
+    rows = [{**json.loads(line), **change} for line in results.read_text().splitlines()]
+    results.write_bytes(lines_of(rows))
+    _, told = execute(tasks, tmp_path)
+    failed = results.name.replace("results", "failed")
+    assert f"; {failed} has no usable reply: " in told
+    assert why in told
+    assert {path.name for path in tmp_path.iterdir()} == {requests.name, failed}
+    carry_out(requests, results)
+    assert all(o.result for o in execute(tasks, tmp_path)[0])
+
+
+def test_several_files_are_carried_out_by_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FileBatches, "max_requests", 2)
+    _, told = execute(tasks_of(5, 1), tmp_path)
+    names = sorted(path.name.partition(".")[0] for path in tmp_path.iterdir())
+    assert len(names) == 3
+    assert f"(cd {tmp_path} && for f in {' '.join(names)}; do vllm run-batch -i $f.requests" in told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -49,7 +48,7 @@ async def carried_out(
     batch = await batches.create(submission(await batches.upload(lines)), lines)
     while not batch.is_over:
         batch = await batches.retrieve(batch.id) or batch
-    return await batches.results(batch, asked) or {}
+    return await batches.results(batch, asked, asked) or {}
 
 
 def test_a_line_holds_a_request_and_its_mark(server: BatchServer) -> None:
@@ -96,16 +95,6 @@ def test_a_reply_with_the_mark_of_another_request_is_refused(
     assert (result.text if isinstance(result, Completion) else None) == read
 
 
-@pytest.mark.parametrize(("other", "kind"), [("Ada", None), ("Ben", "malformed")])
-def test_two_different_replies_to_one_request_are_an_error(
-    server: BatchServer, other: str, kind: str | None
-) -> None:
-    server.line = lambda row: answered(completion("Ada"))
-    server.edit = lambda rows: [*rows, json.dumps(rows[0]).replace("Ada", other).encode() + b"\n"]
-    result = using(server, lambda batches: carried_out(batches, KEY))[KEY]
-    assert getattr(result, "kind", None) == kind
-
-
 def test_refused_line_that_quotes_its_request_keeps_the_temperature(server: BatchServer) -> None:
     refused = error("the prompt is too long", input={"temperature": 0.0})
     server.line = lambda row: answered(refused, 400)
@@ -124,7 +113,7 @@ CALLS: dict[str, Callable[[Batches], Awaitable[Any]]] = {
     "GET /batches/": lambda batches: batches.retrieve("batch_0"),
     "GET /batches": lambda batches: batches.find(submission("file-0")),
     "GET /files/": lambda batches: batches.results(
-        Batch("batch_0", "completed", "completed", places=("file-0",)), {}
+        Batch("batch_0", "completed", "completed", places=("file-0",)), {}, ()
     ),
 }
 UNREADABLE = ("half JSON", "page as JSON", "null", "list", "number", "deep", "no body", "error")
@@ -164,32 +153,6 @@ def test_an_invalid_description_is_malformed(server: BatchServer, call: str) -> 
         return {(await failure(batches, call)).kind for _ in UNREADABLE}
 
     assert using(server, work) == {"malformed"}
-
-
-def test_a_file_of_junk_has_no_lines(server: BatchServer) -> None:
-    server.fail("GET /files/", *UNREADABLE, "404")
-
-    async def work(batches: Batches) -> list[Any]:
-        return [await CALLS["GET /files/"](batches) for _ in range(len(UNREADABLE) + 1)]
-
-    assert not any(using(server, work))
-
-
-def test_an_unknown_batch_is_none(server: BatchServer) -> None:
-    assert using(server, CALLS["GET /batches/"]) is None
-    assert using(server, CALLS["GET /batches"]) is None
-
-
-def test_a_batch_is_found_by_its_file(server: BatchServer) -> None:
-    async def work(batches: Batches) -> list[str | None]:
-        rows = [[batches.line(bytes([i] * 32), REQUEST)] for i in range(3)]
-        sent = [submission(await batches.upload(lines)) for lines in rows]
-        made = [await batches.create(each, []) for each in sent]
-        found = [await batches.find(each) for each in sent]
-        assert [batch.id for batch in made] == [batch.id for batch in found if batch]
-        return [batch and batch.id for batch in found]
-
-    assert len(set(using(server, work))) == 3
 
 
 @pytest.mark.slow

@@ -16,16 +16,18 @@ import pytest
 
 from pearl import Pearl
 from pearl.errors import BudgetError, ModelError
+from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.middleware.batching import FOLDER
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
 from pearl.runs.executors import Outcome, Task
 from pearl.runs.executors.batch import BatchProgress, run
 from pearl.runs.store import Store
+from tests.llm.backends import asking
 from tests.llm.batches.openai_server import BatchServer, Job, answered
 from tests.llm.batches.other_servers import VENDORS, settings_of
 from tests.runs.executors.batch_tasks import PACE, tasks_of
-from tests.server import error
+from tests.server import Canned, error
 
 LIST = '1. a = FIND(CTX, "the boats") : find\n2. n = COUNT(a) : count'
 
@@ -87,9 +89,12 @@ def test_answers_come_in_one_batch_a_level(server: BatchServer, execute: Any) ->
     assert (usage.n_input_tokens, usage.n_cached_tokens > 0) == (200, True)
 
 
-def test_the_form_of_a_reply_is_constrained_in_the_batch(server: BatchServer, execute: Any) -> None:
+@pytest.mark.parametrize("own", ["", '"pearl_ref": [5], '])
+def test_the_form_of_a_reply_is_constrained_in_the_batch(
+    server: BatchServer, execute: Any, own: str
+) -> None:
     server._rules.clear()
-    server.on(".", '{"value": ["one", "two"], "passages": []}')
+    server.on(".", f'{{{own}"value": ["one", "two"], "passages": []}}')
     tasks = [Task(t.id, t.document, plan=LIST) for t in tasks_of(4, 1)]
     assert texts(execute(tasks)) == ["2"] * 4
     assert [len(job.rows) for job in server.jobs] == [4]
@@ -118,6 +123,16 @@ def test_a_server_that_ignores_the_form_is_asked_without_it(
     assert texts(execute(tasks)) == ["3"] * 3
     assert [len(job.rows) for job in server.jobs] == [3, 3]
     assert "pearl_ref" not in str(server.jobs[1].rows)
+
+
+def test_claude_since_opus_4_7_gets_no_temperature() -> None:
+    def is_sent(name: str) -> bool:
+        model: Any = create_model(f"anthropic:{name}", ModelSettings("http://127.0.0.1:9/v1"))
+        return b'"temperature"' in model.batches().line(bytes(32), asking.REQUEST)
+
+    before = ("claude-opus-4-6", "claude-opus-4-20250514", "claude-3-5-haiku-20241022")
+    assert all(map(is_sent, before))
+    assert not any(map(is_sent, ("claude-opus-4-7", "claude-sonnet-5-5", "claude-fable-5")))
 
 
 def mixed(name: str) -> Callable[[list[Any]], list[Any]]:
@@ -177,17 +192,34 @@ def test_replies_of_other_requests_are_asked_for_again(
     assert [len(job.rows) for job in server.jobs] == [4, 2]
 
 
+def test_replies_that_nobody_awaits_are_those_of_their_requests(
+    server: BatchServer, execute: Any, tmp_path: Path
+) -> None:
+    server._rules.clear()
+    server.on(".", "Ada.")
+    server.edit, server.is_held = swapped(server.ID), True
+    with Store.open(tmp_path) as store:
+        options: dict[str, Any] = {"replies": store, "folder": tmp_path}
+        execute(tasks_of(4, 1), is_stopping=lambda: bool(server.jobs), **options)
+        server.is_held = False
+        assert texts(execute(tasks_of(4, 1)[3:], **options)) == ["Ada."]
+        assert texts(execute(tasks_of(4, 1), **options)) == ["Ada."] * 4
+    assert [len(job.rows) for job in server.jobs] == [4, 2]
+
+
 @pytest.mark.parametrize("end", ["expired", "cancelled"])
 def test_results_of_a_batch_that_ended_early_are_kept(
     server: BatchServer, execute: Any, tmp_path: Path, end: str
 ) -> None:
     server.ends.append(end)
     server.n_served = 5
+    budget = Budget(max_calls=8)
     with Store.open(tmp_path) as store:
-        found = execute(tasks_of(8, 1), replies=store, folder=tmp_path)
+        found = execute(tasks_of(8, 1), replies=store, folder=tmp_path, budget=budget)
         if end == "cancelled":
             assert [o.error is None for o in found] == [True] * 5 + [False] * 3
             assert len(server.jobs) == 1
+            assert budget.spent.n_calls == 5
             found = execute(tasks_of(8, 1), replies=store, folder=tmp_path)
     assert all(o.result for o in found)
     assert [len(job.rows) for job in server.jobs] == [8, 3]
@@ -231,15 +263,40 @@ def test_a_refused_request_fails_and_a_busy_one_is_repeated(
 def test_no_batch_is_submitted_twice_whose_answer_got_lost(
     server: BatchServer, execute: Any, tmp_path: Path, vendor: str
 ) -> None:
-    """Anthropic has no name for a batch: one of another user of the key has as many requests."""
-    other = [{server.ID: f"other-{i}", "params": {}} for i in range(3)]
-    if vendor == "anthropic":
-        server.line = lambda row: BAD[vendor] if row["custom_id"].startswith("other") else None
-        server.jobs.append(Job("theirs", "", other, "completed"))
+    """A batch of another user of the key has as many requests."""
+    other = [{server.ID: f"other-{i}", "url": "", "params": {}} for i in range(3)]
+    server.line = lambda row: BAD[vendor] if row[server.ID].startswith("other") else None
+    id = "batches/theirs" if vendor == "gemini" else "theirs"
+    server.jobs.append(Job(id, "theirs", other, "completed"))
     server.drops_answers = 1
     found = execute(tasks_of(3, 1), folder=tmp_path)
     assert all(o.result for o in found), texts(found)
-    assert len([job for job in server.jobs if job.id != "theirs"]) == 1
+    assert len(server.jobs) == 2
+
+
+PAGES: dict[str, tuple[dict[str, Any], str]] = {
+    "openai": ({"data": [{"id": "x", "status": "failed"}], "has_more": True}, "limit=100&after=x"),
+    "anthropic": ({"data": [], "has_more": True, "last_id": "x"}, "limit=100&after_id=x"),
+    "gemini": ({"nextPageToken": "x"}, "pageSize=100&pageToken=x"),
+}
+
+
+def test_a_batch_is_looked_for_on_all_pages(
+    server: BatchServer, execute: Any, vendor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, query = PAGES[vendor]
+    answer, paths = server._answer, []
+
+    async def noting(seen: Any, writer: Any) -> None:
+        paths.append(seen.path)
+        await answer(seen, writer)
+
+    monkeypatch.setattr(server, "_answer", noting)
+    server.drops_answers = 1
+    server.fail("GET /batches", Canned(page))
+    assert all(o.result for o in execute(tasks_of(3, 1)))
+    assert len(server.jobs) == 1
+    assert [path.partition("?")[2] for path in paths].count(query) == 1
 
 
 def test_the_same_command_reads_what_a_stopped_run_submitted(
@@ -259,6 +316,22 @@ def test_the_same_command_reads_what_a_stopped_run_submitted(
         assert all(o.result for o in execute(tasks_of(6, 1), **options))
         assert not list((tmp_path / FOLDER).iterdir())
     assert [len(job.rows) for job in server.jobs] == [6]
+
+
+def test_a_batch_that_is_listed_late_is_not_submitted_twice(
+    server: BatchServer, execute: Any, vendor: str, tmp_path: Path
+) -> None:
+    """The record is that of a process which was killed during the creation."""
+    server.is_held = True
+    execute(tasks_of(3, 1), folder=tmp_path, is_stopping=lambda: bool(server.jobs))
+    (record,) = (tmp_path / FOLDER).iterdir()
+    record.write_text(json.dumps({**json.loads(record.read_text()), "batch_id": None}))
+    server.is_held = False
+    server.fail(
+        "GET /batches", Canned({**PAGES[vendor][0], "has_more": False, "nextPageToken": ""})
+    )
+    assert all(o.result for o in execute(tasks_of(3, 1), folder=tmp_path))
+    assert len(server.jobs) == 1
 
 
 def test_constrained_replies_that_nobody_awaits_are_read_later(
@@ -315,14 +388,30 @@ def test_the_worst_case_at_the_price_of_batches_is_reserved(
     assert {type(cause(o)) for o in refused} <= {BudgetError}
 
 
+def test_the_schema_of_a_reply_is_reserved_too(
+    server: BatchServer, execute: Any, tmp_path: Path
+) -> None:
+    """Vendors bill it as input."""
+    server.is_held = True
+    tasks = [Task(t.id, t.document, plan=LIST) for t in tasks_of(3, 1)]
+    budget = Budget(max_tokens=100_000)
+    execute(tasks, budget=budget, is_stopping=lambda: bool(server.jobs), folder=tmp_path)
+    n_sent = len(json.dumps(server.jobs[0].rows))
+    assert 1 < 4 * budget.spent.usage.n_input_tokens / n_sent < 1.5
+
+
 def test_the_rest_waits_for_a_first_batch_that_succeeds(
-    server: BatchServer, execute: Any, vendor: str
+    server: BatchServer, execute: Any, vendor: str, tmp_path: Path
 ) -> None:
     assert all(o.result for o in execute(tasks_of(130, 2)))
-    assert [len(job.rows) for job in server.jobs] == [100, 30, 130]
+    first, rest, *others = [len(job.rows) for job in server.jobs]
+    assert (first, rest, sum(others)) == (100, 30, 130)
     server.jobs.clear()
-    server.line = lambda row: BAD[vendor]
-    found = execute(tasks_of(130, 1))
+    server.line, server.is_held = lambda row: BAD[vendor], True
+    options: dict[str, Any] = {"folder": tmp_path}
+    execute(tasks_of(130, 1), is_stopping=lambda: bool(server.jobs), **options)
+    server.is_held = False
+    found = execute(tasks_of(130, 1), **options)
     assert not any(o.result for o in found)
     assert [len(job.rows) for job in server.jobs] == [100]
     assert "the other 30 of this round were not submitted" in str(found[0].error) + str(

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pearl import Document, Pearl
+from pearl import Pearl
 from pearl.errors import ModelError, PearlError, UsageError
 from pearl.llm.backends.scripted import Scripted
+from pearl.llm.batches.openai import VendorBatches
 from pearl.llm.middleware.batching import FOLDER
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
@@ -43,10 +43,10 @@ def pearl_of(server: BatchServer, **options: Any) -> Pearl:
 
 
 def outcomes(
-    server: BatchServer, tasks: list[Task], *, strict: bool = False, **options: Any
+    server: BatchServer, tasks: list[Task], *, budget: Budget | None = None, **options: Any
 ) -> list[Outcome[Task]]:
     async def main() -> list[Outcome[Task]]:
-        async with pearl_of(server, strict=strict) as pearl:
+        async with pearl_of(server, budget=budget) as pearl:
             return [
                 o
                 async for o in run(pearl, tasks, **{"pace": PACE, "batch_threshold": 0, **options})
@@ -113,15 +113,17 @@ def test_identical_requests_are_submitted_once(server: BatchServer) -> None:
     assert sorted(usages) == [0, 0, 0, 0, 100]
 
 
-def test_large_round_is_several_batches(server: BatchServer) -> None:
+def test_large_round_is_several_batches(
+    server: BatchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tasks = tasks_of(10, 1)
-    by_number = Pace(quiet_s=0.05, poll_s=0.01, max_requests=4)
-    assert all(o.result for o in outcomes(server, tasks, pace=by_number))
+    monkeypatch.setattr(VendorBatches, "max_requests", 4)
+    assert all(o.result for o in outcomes(server, tasks))
     assert [len(job.rows) for job in server.jobs] == [4, 4, 2]
     size = max(map(len, next(iter(server.files.values())).splitlines()))
-    by_size = Pace(quiet_s=0.05, poll_s=0.01, max_bytes=3 * size + 10)
+    monkeypatch.setattr(VendorBatches, "max_bytes", 3 * size + 10)
     server.jobs.clear()
-    assert all(o.result for o in outcomes(server, tasks, pace=by_size))
+    assert all(o.result for o in outcomes(server, tasks))
     assert [len(job.rows) for job in server.jobs] == [3, 3, 3, 1]
 
 
@@ -206,9 +208,11 @@ def test_batch_without_results_is_kept_and_not_submitted_again(
 ) -> None:
     server.fail(call, *[answer] * 1_000)
     pace = Pace(quiet_s=0.05, poll_s=0.01, longest_poll_s=0.02, patience_s=0.2)
-    found = outcomes(server, tasks_of(3, 1), folder=tmp_path, pace=pace)
+    budget = Budget()
+    found = outcomes(server, tasks_of(3, 1), folder=tmp_path, pace=pace, budget=budget)
     assert {cause(outcome).kind for outcome in found} == {"bad_request"}
     assert "batch batch_0" in cause(found[0]).message
+    assert budget.spent.n_unsure_calls == 3, "the server bills it"
     server.faults.clear()
     assert all(o.result for o in outcomes(server, tasks_of(3, 1), folder=tmp_path))
     assert len(server.jobs) == 1
@@ -258,14 +262,14 @@ def without_temperature(row: dict[str, Any]) -> dict[str, Any] | None:
 
 
 TROUBLES: dict[str, tuple[Callable[[BatchServer], object], int, int, list[int]]] = {
-    "a missing line": (
-        lambda s: setattr(s, "edit", lambda rows: rows[1:] if len(rows) > 1 else rows), 8, 1, [8, 1],
-    ),
     "passing errors": (
         lambda s: setattr(s, "line", lambda row: PASSING[number(row)] if len(s.jobs) == 1 else None),
         len(PASSING), 1, [len(PASSING)] * 2,
     ),
     "no temperature": (lambda s: setattr(s, "line", without_temperature), 3, 2, [3, 3, 3]),
+    "no temperature in a trial": (
+        lambda s: setattr(s, "line", without_temperature), 130, 1, [100, 100, 30],
+    ),
     "a status in capitals": (lambda s: s.ends.append("COMPLETED"), 1, 1, [1]),
     "faults while polling": (
         lambda s: [
@@ -350,9 +354,3 @@ def test_damaged_record_of_a_batch_is_an_error(server: BatchServer, tmp_path: Pa
     (tmp_path / FOLDER / "x.json").write_text("{")
     with pytest.raises(PearlError, match="not a record of a batch"):
         outcomes(server, tasks_of(1, 1), folder=tmp_path)
-
-
-def test_failed_task_does_not_affect_others(server: BatchServer) -> None:
-    bad = Task("bad", partial(Document, "A text.", "bad"), plan="1. nonsense")
-    found = outcomes(server, [bad, *tasks_of(2, 1)])
-    assert [o.error is None for o in found] == [False, True, True]
