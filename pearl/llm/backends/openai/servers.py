@@ -294,6 +294,8 @@ def _as_chat(body: bytes, endpoint: Endpoint, *, is_by_tool: bool) -> Completion
 
 # --- Anthropic's Messages API
 
+# Not 2026-10-21, which rejects `temperature` for all models: those up to 4.6 use it. `Parameters` learns
+# which others reject it. All other fields are the same in both versions.
 ANTHROPIC_VERSION = "2023-06-01"
 MESSAGES_TOKENS = 8_192  # a limit is required
 
@@ -326,8 +328,30 @@ def _messages_body(body: Body, **more: Any) -> Body:
     return {**kept, **told, "max_tokens": limit, "messages": turns, **more}
 
 
+# Keywords that structured outputs reject
+_REJECTED = frozenset({"maxItems", "minItems", "maxLength", "pattern", "minimum", "maximum"})
+
+
+def _in_short(schema: Schema) -> dict[str, Any]:
+    """A schema with its rejected keywords in the description, where the official client puts them."""
+    kept = {name: value for name, value in schema.items() if name not in _REJECTED}
+    for name in kept.keys() & {"properties", "$defs"}:
+        kept[name] = {key: _in_short(part) for key, part in kept[name].items()}
+    if "items" in kept:
+        kept["items"] = _in_short(kept["items"])
+    if "anyOf" in kept:
+        kept["anyOf"] = [_in_short(part) for part in kept["anyOf"]]
+    rejected = {name: value for name, value in schema.items() if name in _REJECTED}
+    if rejected.get("minItems") in (0, 1):
+        kept["minItems"] = rejected.pop("minItems")
+    if rejected:
+        told = ", ".join(f"{name}: {value}" for name, value in rejected.items())
+        kept["description"] = f"{{{told}}}"
+    return kept
+
+
 def _with_output_config(body: Body, schema: Schema) -> Body:
-    form = {"type": "json_schema", "schema": schema}
+    form = {"type": "json_schema", "schema": _in_short(schema)}
     return _messages_body(body, output_config={"format": form})
 
 

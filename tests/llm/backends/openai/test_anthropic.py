@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pearl.dsl.decoding.constraint import Constraint, JsonForm
+from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object
 from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion, Model, Usage
 from pearl.llm.backends import ModelSettings, create_model
@@ -109,6 +109,48 @@ def test_json_of_a_schema(model: Model, openai_server: Server) -> None:
     }
 
 
+REJECTED = ("maxItems", "maxLength", "pattern", "minimum", "maximum")
+
+
+def test_a_schema_has_no_keyword_that_structured_outputs_reject(
+    model: Model, openai_server: Server
+) -> None:
+    """Those are in its description, as by `anthropic.transform_schema` of the official client 2.13.0."""
+
+    def refuses(seen: Seen) -> Canned:
+        told = json.dumps(seen.body["output_config"])
+        name = next((name for name in REJECTED if f'"{name}":' in told), None)
+        if name is None:
+            return message(
+                json.dumps(
+                    {"sentence": sentence(seen)} if "Who" not in seen.prompt else {"names": ["Ada"]}
+                )
+            )
+        error = f"output_config.format.schema: property '{name}' is not supported"
+        return Canned(
+            {"type": "error", "error": {"type": "invalid_request_error", "message": error}}, 400
+        )
+
+    name = {"type": "string", "pattern": "^[A-Z]", "maxLength": 9}
+    number = {"type": "number", "minimum": 0, "maximum": 9}
+    names = {"type": "array", "items": {"anyOf": [name, number]}, "minItems": 1, "maxItems": 3}
+    schema = closed_object({"names": names})
+    constraint = Constraint(
+        "names", "start: /.+/\n", json_form=JsonForm(schema, lambda data: data["names"][0], hint="")
+    )
+    openai_server.answer = refuses
+    assert complete(model, replace(JSON, constraint=constraint)).text == "Ada"
+    assert openai_server.requests[-1].body["output_config"]["format"]["schema"] == closed_object({
+        "names": {
+            "type": "array", "minItems": 1, "description": "{maxItems: 3}",
+            "items": {"anyOf": [
+                {"type": "string", "description": "{pattern: ^[A-Z], maxLength: 9}"},
+                {"type": "number", "description": "{minimum: 0, maximum: 9}"},
+            ]},
+        }
+    })  # fmt: skip
+
+
 def sentence(seen: Seen) -> str:
     return str(
         seen.body["output_config"]["format"]["schema"]["properties"]["sentence"].get("enum", [""])[
@@ -130,6 +172,8 @@ def sentence(seen: Seen) -> str:
         (message(content="Ada."), "malformed"),
         (Canned({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, 529), "transport"),
         (Canned({"type": "error", "error": {"type": "rate_limit_error", "message": "Slow"}}, 429), "rate_limited"),
+        (Canned({"type": "error", "error": {"type": "rate_limit_error", "message": "Spent",
+            "details": {"error_code": "enforced_spend_limit_reached"}}}, 429), "quota"),
         (Canned({"type": "error", "error": {"type": "authentication_error", "message": "key"}}, 401), "auth"),
         (Canned({"type": "error", "error": {"type": "billing_error", "message": "credit"}}, 402), "quota"),
         (Canned({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}), "transport"),
@@ -164,6 +208,31 @@ def test_a_rejected_temperature_is_left_out_from_then_on(
     complete(model)
     complete(model)
     assert ["temperature" in seen.body for seen in openai_server.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("said", "limits"),
+    [
+        ("input length and `max_tokens` exceed context limit: 190000 + 8000 > 192000", [8_000, 4_000, 8_000]),
+        ("max_tokens: 8000 > 4096, which is the maximum allowed number of output tokens", [8_000, 4_000, 4_000]),
+    ],
+)  # fmt: skip
+def test_a_limit_that_is_too_large_is_halved(
+    model: Model, openai_server: Server, said: str, limits: list[int]
+) -> None:
+    """For all later requests, unless it is too large together with this prompt only."""
+    error = {"type": "invalid_request_error", "message": said}
+    openai_server.next(Canned({"type": "error", "error": error}, 400), message(), message())
+    for _ in range(2):
+        complete(model, replace(REQUEST, max_output_tokens=8_000))
+    assert [seen.body["max_tokens"] for seen in openai_server.requests] == limits
+
+
+def test_a_prompt_that_is_too_long_has_advice(model: Model, openai_server: Server) -> None:
+    said = "prompt is too long: 212345 tokens > 200000 maximum"
+    error = {"type": "invalid_request_error", "message": said}
+    openai_server.next(Canned({"type": "error", "error": error}, 400))
+    assert "--window" in str(failure(model, "bad_request").help)
 
 
 def test_a_gateway_that_speaks_openais_api_is_named(
