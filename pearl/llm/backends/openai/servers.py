@@ -70,6 +70,7 @@ class Server:
         with_nothing: Body of Chat Completions → body of an unconstrained request to `path`, whose reply
             `read_json` reads; None if unconstrained requests are Chat Completions.
         key_headers: The headers that carry the key.
+        page: Query of a listing of its models, for a server that otherwise lists only some.
         caching: Name of a model → how requests control its prefix cache; None if they cannot.
         likelihoods: Computes the log-likelihoods of candidates; None where the server cannot.
         tokenizes: Name of the text in a request to `/tokenize`; "" without that path.
@@ -90,6 +91,7 @@ class Server:
     path: str = "/chat/completions"
     with_nothing: Callable[[Body], Body] | None = None
     key_headers: KeyHeaders = bearer
+    page: Mapping[str, int] | None = None
     caching: Callable[[str], PrefixCaching | None] = _no_caching
     likelihoods: Likelihoods | None = None
     tokenizes: Literal["", "prompt", "content"] = ""
@@ -440,6 +442,7 @@ PLUGINS = {
         path="/messages",
         with_nothing=_messages_body,
         key_headers=lambda key: {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION},
+        page={"limit": 1_000},
         caching=_anthropic_caching,
         batches="anthropic",
     ),

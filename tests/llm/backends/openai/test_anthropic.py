@@ -12,7 +12,8 @@ from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object
 from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion, Model, Usage
 from pearl.llm.backends import ModelSettings, create_model
-from tests.llm.backends.asking import READ, REQUEST, complete, failure
+from pearl.llm.backends.openai import OpenAIModel
+from tests.llm.backends.asking import READ, REQUEST, complete, failure, used
 from tests.server import Canned, Seen, Server
 
 KEY = "sk-ant-very-secret-0123456789"
@@ -226,6 +227,24 @@ def test_a_limit_that_is_too_large_is_halved(
     for _ in range(2):
         complete(model, replace(REQUEST, max_output_tokens=8_000))
     assert [seen.body["max_tokens"] for seen in openai_server.requests] == limits
+
+
+def test_the_whole_listing_is_read_with_windows_and_short_names(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a limit, Anthropic lists 20 models."""
+    monkeypatch.setenv("MY_KEY", KEY)
+    old = {"id": "claude-old-20251001", "type": "model", "max_input_tokens": 30_000}
+    openai_server.answer = lambda seen: Canned(
+        {"data": [old] if seen.path.endswith("/models?limit=1000") else [], "has_more": False}
+    )
+    model = create_model(
+        "anthropic:claude-old-20251001",
+        ModelSettings(openai_server.url, 20.0, api_key_env="MY_KEY"),
+    )
+    assert isinstance(model, OpenAIModel)
+    assert model.window == 30_000
+    assert "claude-old" in used(model, lambda model: model.served())
 
 
 def test_a_prompt_that_is_too_long_has_advice(model: Model, openai_server: Server) -> None:
