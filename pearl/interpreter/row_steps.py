@@ -313,8 +313,8 @@ class RowReader:
                 f"{n:,} of {len(rows):,} rows are undecided{unstated}", step=self._step.output,
                 help="use --items-per-call 1 to ask about each row separately, or omit --strict-items to continue without these rows",
             )  # fmt: skip
-        if unstated or self._why:
-            n, why = replies.count(None), f": {self._why}" if self._why else ""
+        if (n := replies.count(None)) and (unstated or self._why):
+            why = f": {self._why}" if self._why else ""
             result = result.noting(f"{self._step.output}: {n:,} undecided{unstated}{why}")
         scored: dict[object, str] = {}
         if account is not None:
