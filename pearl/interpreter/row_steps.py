@@ -551,9 +551,9 @@ class RowReader:
         self._n_calls += 1
         completion: Completion | None = None
         try:
-            n_later = max(0, self._n_batches - 1)
+            n_between = self._n_batches - 1
             requests = [
-                replace(self._requests.request(asked), n_later=n_later, n_between=n_later)
+                replace(self._requests.request(asked), n_later=self._n_later, n_between=n_between)
                 for asked in (held, unheld)
             ]
             completion = await self._asker.ask(
@@ -581,6 +581,10 @@ class RowReader:
             read = {text: v for text, v in zip(task.items, values, strict=True) if v is not None}
             await self._cache.keep(task, read, self._document, completion.model)
         return replace(replies, values=values)
+
+    def _n_later(self) -> int:
+        """The number of batches besides this one that are not finished."""
+        return max(0, self._n_batches - 1)
 
     async def _recheck(self, found: Mapping[str, str]) -> str:
         """Request replies about some values again, one per call, and return a note on how many replies agree."""
