@@ -375,7 +375,7 @@ class RowReader:
         left = [text for text, reply in found.items() if self._is_open(reply)]
         async with self._escalating() as reader:
             if reader is not None and left:
-                for text, reply in (await reader.each(left)).items():
+                for text, reply in (await reader.read(left)).items():
                     if not self._is_open(reply):
                         found[text] = reply
                         self._by_other.add(text)
@@ -430,9 +430,9 @@ class RowReader:
 
     async def _decided(self, texts: Sequence[str]) -> dict[str, str | None]:
         """The reply about each of some values, by the escalation model where this one is undecided."""
-        return await self._escalated(await self.each(texts))
+        return await self._escalated(await self.read(texts))
 
-    async def each(self, texts: Sequence[str]) -> dict[str, str | None]:
+    async def read(self, texts: Sequence[str]) -> dict[str, str | None]:
         """The reply about each of some values; None if it is undecided."""
         if texts:
             self._asker.outputs.add(self._step.output)
