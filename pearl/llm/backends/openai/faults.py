@@ -23,6 +23,7 @@ _STATUSES: Mapping[int, ModelErrorKind] = {
     409: "transport",
     425: "transport",
     429: "rate_limited",
+    529: "rate_limited",  # Anthropic is overloaded
 }
 
 _CODES: Mapping[str, ModelErrorKind] = {
@@ -31,7 +32,7 @@ _CODES: Mapping[str, ModelErrorKind] = {
     "billing_error": "quota",
     "contract_spend_limit_reached": "quota",
     "enforced_spend_limit_reached": "quota",
-    "overloaded_error": "transport",
+    "overloaded_error": "rate_limited",
     "content_filter": "filtered",
     "content_policy_violation": "filtered",
 }

@@ -13,6 +13,9 @@ from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion, Model, Usage
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.openai import OpenAIModel
+from pearl.llm.client import Client
+from pearl.llm.middleware.budget import Budget
+from pearl.llm.prices import Price
 from tests.llm.backends.asking import READ, REQUEST, complete, failure, used
 from tests.server import Canned, Seen, Server
 
@@ -171,13 +174,14 @@ def sentence(seen: Seen) -> str:
         (message("  "), "empty"),
         (message(content=[]), "empty"),
         (message(content="Ada."), "malformed"),
-        (Canned({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, 529), "transport"),
+        (Canned({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, 529), "rate_limited"),
         (Canned({"type": "error", "error": {"type": "rate_limit_error", "message": "Slow"}}, 429), "rate_limited"),
         (Canned({"type": "error", "error": {"type": "rate_limit_error", "message": "Spent",
             "details": {"error_code": "enforced_spend_limit_reached"}}}, 429), "quota"),
         (Canned({"type": "error", "error": {"type": "authentication_error", "message": "key"}}, 401), "auth"),
         (Canned({"type": "error", "error": {"type": "billing_error", "message": "credit"}}, 402), "quota"),
-        (Canned({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}), "transport"),
+        (Canned({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}), "rate_limited"),
+        (Canned("<html>Overloaded</html>", 529), "rate_limited"),
     ],
 )  # fmt: skip
 def test_what_is_no_reply(
@@ -196,6 +200,16 @@ def test_a_usage_that_says_nothing_costs_no_reply(
 ) -> None:
     openai_server.next(message(usage=usage))
     assert complete(model).text == "Ada."
+
+
+@pytest.mark.usefixtures("_no_waits")
+def test_an_overloaded_server_has_billed_nothing(model: Model, openai_server: Server) -> None:
+    error = {"type": "overloaded_error", "message": "Overloaded"}
+    openai_server.next(Canned({"type": "error", "error": error}, 529), message())
+    budget = Budget(price=Price(input_usd=0, output_usd=10), max_cost_usd=1.0)
+    client = Client(model=model, budget=budget)
+    assert complete(client, replace(REQUEST, max_output_tokens=70_000)).text == "Ada."
+    assert (budget.spent.n_failed_calls, budget.spent.n_unsure_calls) == (1, 0)
 
 
 def test_a_rejected_temperature_is_left_out_from_then_on(
@@ -235,8 +249,8 @@ def test_the_whole_listing_is_read_with_windows_and_short_names(
     """Without a limit, Anthropic lists 20 models."""
     monkeypatch.setenv("MY_KEY", KEY)
     old = {"id": "claude-old-20251001", "type": "model", "max_input_tokens": 30_000}
-    openai_server.answer = lambda seen: Canned(
-        {"data": [old] if seen.path.endswith("/models?limit=1000") else [], "has_more": False}
+    openai_server.listing = lambda seen: Canned(
+        {"data": [old] if seen.path.endswith("?limit=1000") else [], "has_more": False}
     )
     model = create_model(
         "anthropic:claude-old-20251001",
