@@ -80,7 +80,8 @@ def run(model: Model, plan: str, document: Document, **settings: Any) -> Answer:
 @pytest.mark.parametrize("profile", bench.PROFILES)
 def test_the_guarantee_holds(profile: str) -> None:
     figures = bench.simulate(profile, 1_200, 0.9, range(60))
-    assert figures["held"] > 1 - 8 / 60  # 8 of 60: a probability of 1 % at a risk of 5 %
+    # 8 of 60: a probability of 1 % at a risk of 5 %
+    assert min(figures["held"], figures["bound"]) > 1 - 8 / 60
     if profile in ("well separated", "labels", "all positive"):
         assert figures["strong"] < 0.4
     if profile in ("none positive", "labels, random"):
