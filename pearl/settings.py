@@ -53,12 +53,12 @@ class Setting:
         return core_schema.no_info_after_validator_function(self.checked, handler(source))
 
     def checked(self, value: Any) -> Any:
-        """The value, if it is within the limits; else a `ValueError`."""
-        if value is not None and self.least is not None and value < self.least:
+        """The value, if it is within the limits; else a `ValueError`. NaN is within none."""
+        if value is not None and self.least is not None and not value >= self.least:
             raise ValueError(f"must be at least {self.least:g}")
-        if value is not None and self.above is not None and value <= self.above:
+        if value is not None and self.above is not None and not value > self.above:
             raise ValueError(f"must be above {self.above:g}")
-        if value is not None and self.most is not None and value > self.most:
+        if value is not None and self.most is not None and not value <= self.most:
             raise ValueError(f"must be at most {self.most:g}")
         return value
 

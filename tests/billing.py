@@ -233,7 +233,7 @@ def document(name: str, n_tokens: int) -> Document:
 
 def billed(
     vendor: Vendor, reads: Iterable[tuple[Document, str]], *, delay_s: float = 20.0,
-    concurrency: int = 8, **settings: Any,
+    concurrency: int = 8, port: int = 0, **settings: Any,
 ) -> tuple[BillingServer, Budget]:  # fmt: skip
     """Run a plan over each document against a server on a computed clock."""
     budget = Budget(price=vendor.price)
@@ -243,6 +243,7 @@ def billed(
 
     async def main() -> BillingServer:
         server = BillingServer(vendor, delay_s)
+        server._port = port
         async with server.within_loop():
             kind = "openai" if vendor.model.startswith("openai:") else None
             asked = ModelSettings(server.url, 3e4, 200_000, kind, "KEY")

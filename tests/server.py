@@ -232,7 +232,7 @@ class Server:
         requests: Every request for a completion or embeddings so far.
         models: Names that `/models` lists; None to answer 404 there.
         owned_by: Whose the listed models are; None where the listing does not say.
-        listing: What to answer there in place of those names; None for them.
+        listing: What to answer there in place of those names, also by the request; None for them.
         n_listings: How often `/models` was asked for.
         sees_probes: Whether probes for constraints are requests like others; else it does not obey and does not keep them.
         answer: What to answer in place of the rules, once the answers given first are used up.
@@ -248,7 +248,7 @@ class Server:
         self.requests: list[Seen] = []
         self.models: list[str] | None = ["test-model"]
         self.owned_by: str | None = None
-        self.listing: Canned | None = None
+        self.listing: Canned | Callable[[Seen], Canned] | None = None
         self.n_listings = 0
         self.sees_probes = False
         self.answer: Callable[[Seen], Canned] | None = None
@@ -326,13 +326,14 @@ class Server:
             writer.transport.abort()
 
     async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
-        if seen.path.endswith("/models"):
+        if seen.path.partition("?")[0].endswith("/models"):
             self.n_listings += 1
             names = self.models
             owned = {} if self.owned_by is None else {"owned_by": self.owned_by}
             listing = {"object": "list", "data": [{"id": name, **owned} for name in names or ()]}
             of_names = FAULTS["404"] if names is None else Canned(listing)
-            await send(self.listing or of_names, writer)
+            told = self.listing(seen) if callable(self.listing) else self.listing
+            await send(told or of_names, writer)
             return
         if not self.sees_probes and b'"Please say hello."' in seen.data:
             await send(Canned(completion("Hello!")), writer)

@@ -189,9 +189,10 @@ def test_each_model_has_its_own_price(openai_server: Server, max_cost: float, st
     assert session.spec(tasks).key != Session(models.pearl()).spec(tasks).key
 
 
-def test_a_cost_limit_names_the_model_without_a_price(openai_server: Server) -> None:
-    asker = Models(openai_server).pearl(rows="small")
-    with pytest.raises(UsageError, match="'openai:small' is unknown") as error:
+def test_a_cost_limit_names_all_models_without_a_price(openai_server: Server) -> None:
+    asker = Models(openai_server).pearl(rows="small", escalate="big")
+    with pytest.raises(UsageError, match="'openai:small', 'openai:big' is unknown") as error:
         Session(asker, price=FREE, max_cost_usd=1)
     assert error.value.help is not None
     assert '"small" = { input = ' in error.value.help
+    assert '"big" = { input = ' in error.value.help

@@ -242,7 +242,7 @@ class RequestBuilder:
             messages = combine_messages(task, task.parts)
         return Request(
             messages, task, max_output_tokens=self.limits.reply_tokens,
-            n_later=self._n_later(task) if n_pieces else 0, n_between=n_pieces,
+            n_later=partial(self._n_later, task) if n_pieces else int, n_between=n_pieces,
         )  # fmt: skip
 
     def _action_messages(self, task: ActionTask) -> tuple[Message, ...]:

@@ -313,8 +313,8 @@ class RowReader:
                 f"{n:,} of {len(rows):,} rows are undecided{unstated}", step=self._step.output,
                 help="use --items-per-call 1 to ask about each row separately, or omit --strict-items to continue without these rows",
             )  # fmt: skip
-        if unstated or self._why:
-            n, why = replies.count(None), f": {self._why}" if self._why else ""
+        if (n := replies.count(None)) and (unstated or self._why):
+            why = f": {self._why}" if self._why else ""
             result = result.noting(f"{self._step.output}: {n:,} undecided{unstated}{why}")
         scored: dict[object, str] = {}
         if account is not None:
@@ -375,7 +375,7 @@ class RowReader:
         left = [text for text, reply in found.items() if self._is_open(reply)]
         async with self._escalating() as reader:
             if reader is not None and left:
-                for text, reply in (await reader.each(left)).items():
+                for text, reply in (await reader.read(left)).items():
                     if not self._is_open(reply):
                         found[text] = reply
                         self._by_other.add(text)
@@ -430,9 +430,9 @@ class RowReader:
 
     async def _decided(self, texts: Sequence[str]) -> dict[str, str | None]:
         """The reply about each of some values, by the escalation model where this one is undecided."""
-        return await self._escalated(await self.each(texts))
+        return await self._escalated(await self.read(texts))
 
-    async def each(self, texts: Sequence[str]) -> dict[str, str | None]:
+    async def read(self, texts: Sequence[str]) -> dict[str, str | None]:
         """The reply about each of some values; None if it is undecided."""
         if texts:
             self._asker.outputs.add(self._step.output)
@@ -551,9 +551,9 @@ class RowReader:
         self._n_calls += 1
         completion: Completion | None = None
         try:
-            n_later = max(0, self._n_batches - 1)
+            n_between = self._n_batches - 1
             requests = [
-                replace(self._requests.request(asked), n_later=n_later, n_between=n_later)
+                replace(self._requests.request(asked), n_later=self._n_later, n_between=n_between)
                 for asked in (held, unheld)
             ]
             completion = await self._asker.ask(
@@ -581,6 +581,10 @@ class RowReader:
             read = {text: v for text, v in zip(task.items, values, strict=True) if v is not None}
             await self._cache.keep(task, read, self._document, completion.model)
         return replace(replies, values=values)
+
+    def _n_later(self) -> int:
+        """The number of batches besides this one that are not finished."""
+        return max(0, self._n_batches - 1)
 
     async def _recheck(self, found: Mapping[str, str]) -> str:
         """Request replies about some values again, one per call, and return a note on how many replies agree."""

@@ -63,7 +63,7 @@ class Scorer:
         # Cached replies would agree with themselves.
         for cache, texts in ((asker.items, self._texts), (None, self._texts[::-1])):
             reader = RowReader(self._step, self._row_step, requests, asker, cache)
-            replies.append(await reader.each(texts))
+            replies.append(await reader.read(texts))
             n_calls, usage = reader.spent
             self.n_calls += n_calls
             self.usage += usage

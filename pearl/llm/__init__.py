@@ -243,7 +243,8 @@ class Request:
         constrain_by: Its form; a JSON reply is converted to a sentence of the language.
         candidates: Beginnings of a reply whose log-likelihoods are requested instead of a reply
             (`pearl.llm.messages`); only for models that compute them.
-        n_later: Expected later requests with the same prefix (`pearl.llm.messages.prefix_end`).
+        n_later: Counts the later requests that are expected by now, with the same prefix
+            (`pearl.llm.messages.prefix_end`).
         n_between: Requests that are expected to be sent before the next of them.
         kept_s: Seconds for which the server should keep the prefix in its cache; 0 not to write it.
     """
@@ -257,7 +258,7 @@ class Request:
     constrain_by: ConstrainBy = "grammar"
     candidates: tuple[str, ...] = ()
     # The reply depends on none of these.
-    n_later: int = field(default=0, compare=False)
+    n_later: Callable[[], int] = field(default=int, compare=False)
     n_between: int = field(default=0, compare=False)
     kept_s: float = field(default=0.0, compare=False)
     _digest: str = field(default="", init=False, repr=False, compare=False)

@@ -358,12 +358,15 @@ class Session:
             name: table.of(name) if client.reads_prompts else Price(input_usd=0, output_usd=0)
             for name, client in others.items()
         }
-        for name, known in ((pearl.client.name, self.price), *self._prices.items()):
-            if max_cost_usd is not None and known is None:
-                raise UsageError(
-                    f"a cost limit needs a price, and the price of '{name}' is unknown",
-                    help=table_help(name) if name in self._prices else PRICE_HELP,
-                )
+        of_all = {pearl.client.name: self.price, **self._prices}
+        unknown = [name for name, known in of_all.items() if known is None]
+        if max_cost_usd is not None and unknown:
+            raise UsageError(
+                f"a cost limit needs a price, and the price of {', '.join(map(repr, unknown))} is unknown",
+                help="; ".join(
+                    table_help(name) if name in self._prices else PRICE_HELP for name in unknown
+                ),
+            )
         self._pearl = pearl
         self._store = Path(store) if isinstance(store, str) else store
         self._keeps_rows = keeps_rows and store is not None

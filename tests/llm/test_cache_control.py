@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.billing import VENDORS, BillingServer, billed, document, plan
+from tests.models import MemoryReplies
 
 N_TOKENS = 17_000  # Steps over a single shorter document do not wait for each other
 
@@ -64,6 +65,15 @@ def test_a_lost_entry_is_not_written_again_for_one_read() -> None:
     chain += '\n3. s3 = COMPARE(CTX, s2, "boats") : Compare'
     server, _ = billed(VENDORS["Anthropic"], [(BOATS[0], chain)], delay_s=400.0)
     assert marks(server) == ["5m"]
+
+
+def test_a_step_whose_reply_is_stored_is_no_later_read() -> None:
+    replies, before = MemoryReplies(), plan(5)
+    server, _ = billed(VENDORS["Anthropic"], [(boat, before) for boat in BOATS], replies=replies)
+    edited = [(boat, before.replace('"boat 1"', '"a ship"')) for boat in BOATS]
+    again, _ = billed(VENDORS["Anthropic"], edited, replies=replies, port=server._port)
+    assert len(again.calls) == len(BOATS)
+    assert not marks(again)
 
 
 @pytest.mark.parametrize("name", ["Anthropic", "OpenAI, writes billed"])

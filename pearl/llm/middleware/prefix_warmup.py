@@ -34,6 +34,7 @@ MIN_SAVED = 0.2  # Minimum share of a call's time that the cache has to save
 MAX_AGAIN_TOKENS = 16_384  # Tokens of a document that are sent uncached instead of waiting
 MAX_AGAIN_USD = 0.02  # The same in money, if the price is known
 SURE = 0.9  # Share of its lifetime in which a prefix is taken to be in the server's cache
+SETTLE_S = 0.1  # Seconds in which steps with stored replies end
 CALL_S = 10.0  # Seconds that a call is expected to take before the first has ended
 # Usual ratios of the prices of hosted caches, for a model whose price is unknown
 _USUAL_PRICE = Price(input_usd=1, cached_usd=0.1, write_usd=1.25, write_long_usd=2, output_usd=0)
@@ -102,6 +103,7 @@ class PrefixWarmup(Wrapper):
         self._n_under_way = 0
         self._n_missed = 0
         self._is_proven = False
+        self._call_s: deque[float] = deque(maxlen=SAMPLES)
         self._first_s: deque[float] = deque(maxlen=SAMPLES)
         self._later_s: deque[float] = deque(maxlen=SAMPLES)
         self._n_tokens, self._n_characters = 1, 4  # English, until usage is reported
@@ -129,7 +131,7 @@ class PrefixWarmup(Wrapper):
         if self._caching is not None:
             if prefix.is_primed and not self._off:
                 request = replace(request, kept_s=prefix.kept_s)
-            elif prefix.priming is None and (kept_s := self._lifetime_s(request, n_tokens)):
+            elif kept_s := await self._paid_s(request, prefix, n_tokens):
                 request, prefix.kept_s = replace(request, kept_s=kept_s), kept_s
             else:
                 why = self._off or "no later call pays for a write to the cache"
@@ -146,11 +148,28 @@ class PrefixWarmup(Wrapper):
         prefix.used_at_s = now  # a server may count from its first token
         return await self._prime(request, prefix, use)
 
+    async def _paid_s(self, request: Request, prefix: _Prefix, n_tokens: int) -> float:
+        """`_lifetime_s`, once steps whose replies are stored have ended: they read nothing."""
+        if prefix.priming is not None or not self._lifetime_s(request, n_tokens):
+            return 0.0
+        settled = prefix.priming = asyncio.Event()
+        try:
+            n_later, n_before = request.n_later(), 0
+            while n_later not in (0, n_before):
+                n_before = n_later
+                await asyncio.sleep(SETTLE_S)
+                n_later = request.n_later()
+        finally:
+            prefix.priming = None
+            settled.set()
+        return self._lifetime_s(request, n_tokens)
+
     def _lifetime_s(self, request: Request, n_tokens: int) -> float:
         """For how long a prefix should be kept that the cache does not have; 0 if no write pays."""
-        if self._caching is None or self._off or not request.n_later:
+        n_later = request.n_later()
+        if self._caching is None or self._off or not n_later:
             return 0.0
-        call_s = median([*self._first_s, *self._later_s] or [CALL_S])
+        call_s = median(self._call_s or [CALL_S])
         n_rounds = max(request.n_between, self._n_under_way) / (self._n_places or 1)
         price, n = self._price or _USUAL_PRICE, n_tokens
         for i, lifetime_s in enumerate(self._caching.lifetimes_s):
@@ -158,7 +177,7 @@ class PrefixWarmup(Wrapper):
                 continue
             fresh, read = price.cost_usd(Usage(n)), price.cost_usd(Usage(n, 0, n))
             written = price.cost_usd(Usage(n, 0, 0, 0, n, n if i else 0))
-            return lifetime_s if written - fresh < request.n_later * (fresh - read) else 0.0
+            return lifetime_s if written - fresh < n_later * (fresh - read) else 0.0
         return 0.0
 
     def _in_vain(self, prefix: _Prefix, n_tokens: int) -> str:
@@ -195,10 +214,13 @@ class PrefixWarmup(Wrapper):
             completion = await self._model.complete(request)
         finally:
             self._n_under_way -= 1
-        if has_place and use.role == "first":
-            self._first_s.append(monotonic() - began)
-        elif has_place and use.n_expected_cached_tokens:
-            self._later_s.append(monotonic() - began)
+        if has_place:
+            took_s = monotonic() - began
+            self._call_s.append(took_s)
+            if use.role == "first":
+                self._first_s.append(took_s)
+            elif use.n_expected_cached_tokens:
+                self._later_s.append(took_s)
         if completion.usage.n_input_tokens:
             self._n_tokens += completion.usage.n_input_tokens
             self._n_characters += sum(len(message.content) for message in request.messages)

@@ -27,7 +27,7 @@ READ = Request(
         Message("user", "<text>\nAda\ud83d\ude00 sold it.\n</text>\n\nWho?"),
     ),
     replace(answer_task("Who?", ""), document="Ada\ud83d\ude00 sold it."),
-    n_later=1,
+    n_later=lambda: 1,
 )
 """A request whose prefix is a document."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pearl.documents.tokens import DEFAULT_WINDOW, known_window
 from pearl.errors import ModelError, UsageError
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.openai import faults, replies, servers
@@ -59,6 +60,7 @@ DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of 
 ABILITIES = Abilities("NAME", None, key=KEY_VARIABLE, tokenizes=None)
 ADDRESS_VARIABLE = "OPENAI_BASE_URL"
 OWN_URL = "https://api.openai.com/v1"
+_SHORT = lazy_pattern(r"^models/|:latest$|-20\d{6}$")
 
 
 def create(name: str, settings: ModelSettings) -> OpenAIModel:
@@ -143,6 +145,7 @@ class OpenAIModel:
         self._session = HttpSession(
             endpoint, timeout_s, backend, wire, is_streamed=is_streamed, caching=self.caching,
             key_headers=bearer if server is None else server.key_headers,
+            page=None if server is None else server.page,
         )  # fmt: skip
         self._constraining = Constraining(self._session, server)
 
@@ -221,15 +224,15 @@ class OpenAIModel:
     async def served(self) -> list[str]:
         """Names of the models that the server lists.
 
-        Including accepted short forms (`model` for Ollama's `model:latest` and Google's
-        `models/model`); empty if the server lists none, or accepts any name for its only model.
+        Including accepted short forms (`model` for Ollama's `model:latest`, Google's `models/model` and
+        Anthropic's `model-20251001`); empty if the server lists none, or accepts any name for its only model.
         """
         listed = await self.listing()
         kind = servers.by_listing(listed, self._endpoint.model)
         if len(listed) == 1 and kind is not None and kind.is_of_any_name:
             return []
         names = [model.id for model in listed]
-        short = (name.removeprefix("models/").removesuffix(":latest") for name in names)
+        short = (_SHORT.sub("", name) for name in names)
         return list(dict.fromkeys([*names, *short]))
 
     async def aclose(self) -> None:

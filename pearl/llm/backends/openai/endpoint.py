@@ -184,7 +184,7 @@ _IS_TOO_LARGE = lazy_pattern(
     r"too (?:large|high|long|big)|at most|exceed|maximum|less than|no more than|valid range",
     re.IGNORECASE,
 )
-_IS_OF_WINDOW = lazy_pattern(r"context[ _]length|input tokens|prompt", re.IGNORECASE)
+_IS_OF_WINDOW = lazy_pattern(r"context[ _](?:length|limit)|input tokens|prompt", re.IGNORECASE)
 _IS_OF_CACHE = lazy_pattern(r"prompt_cache|cache_control")
 _IS_UNKNOWN = lazy_pattern(r"unsupported|not supported|instead", re.IGNORECASE)
 

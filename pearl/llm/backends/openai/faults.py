@@ -23,13 +23,16 @@ _STATUSES: Mapping[int, ModelErrorKind] = {
     409: "transport",
     425: "transport",
     429: "rate_limited",
+    529: "rate_limited",  # Anthropic is overloaded
 }
 
 _CODES: Mapping[str, ModelErrorKind] = {
     "insufficient_quota": "quota",
     "billing_hard_limit_reached": "quota",
     "billing_error": "quota",
-    "overloaded_error": "transport",
+    "contract_spend_limit_reached": "quota",
+    "enforced_spend_limit_reached": "quota",
+    "overloaded_error": "rate_limited",
     "content_filter": "filtered",
     "content_policy_violation": "filtered",
 }
@@ -67,7 +70,9 @@ def refused(error: StatusError, endpoint: Endpoint) -> ModelError:
     else:
         kind = _STATUSES.get(status, "bad_request" if 300 <= status < 500 else "transport")
     if isinstance(body, dict):
-        for code in (body.get("code"), body.get("type")):
+        details = body.get("details")
+        detail = details.get("error_code") if isinstance(details, dict) else None
+        for code in (body.get("code"), body.get("type"), detail):
             kind = _CODES.get(str(code), kind)
     # Messages with 401 may contain parts of the key.
     said = "" if status == 401 else endpoint.quote(_message(body))
@@ -81,6 +86,9 @@ def refused(error: StatusError, endpoint: Endpoint) -> ModelError:
     )
 
 
+_IS_OF_WINDOW = lazy_pattern(r"context|prompt is too long")
+
+
 def _advice(
     kind: ModelErrorKind, status: int, said: str, wait_s: float | None, endpoint: Endpoint
 ) -> str | None:
@@ -89,7 +97,7 @@ def _advice(
             f"check the address, which usually ends in /v1, and the model '{endpoint.model}': "
             f"{endpoint.shown}/models lists the models"
         )
-    if status == 413 or (kind == "bad_request" and "context" in said):
+    if status == 413 or (kind == "bad_request" and _IS_OF_WINDOW.search(said)):
         return "if the request exceeds the model's context window, set its size with --window"
     later = f"in {math.ceil(wait_s)} s" if wait_s else "later"
     advice: Mapping[ModelErrorKind, str] = {

@@ -70,6 +70,7 @@ class Server:
         with_nothing: Body of Chat Completions → body of an unconstrained request to `path`, whose reply
             `read_json` reads; None if unconstrained requests are Chat Completions.
         key_headers: The headers that carry the key.
+        page: Query of a listing of its models, for a server that otherwise lists only some.
         caching: Name of a model → how requests control its prefix cache; None if they cannot.
         likelihoods: Computes the log-likelihoods of candidates; None where the server cannot.
         tokenizes: Name of the text in a request to `/tokenize`; "" without that path.
@@ -90,6 +91,7 @@ class Server:
     path: str = "/chat/completions"
     with_nothing: Callable[[Body], Body] | None = None
     key_headers: KeyHeaders = bearer
+    page: Mapping[str, int] | None = None
     caching: Callable[[str], PrefixCaching | None] = _no_caching
     likelihoods: Likelihoods | None = None
     tokenizes: Literal["", "prompt", "content"] = ""
@@ -294,6 +296,8 @@ def _as_chat(body: bytes, endpoint: Endpoint, *, is_by_tool: bool) -> Completion
 
 # --- Anthropic's Messages API
 
+# Not 2026-10-21, which rejects `temperature` for all models: those up to 4.6 use it. `Parameters` learns
+# which others reject it. All other fields are the same in both versions.
 ANTHROPIC_VERSION = "2023-06-01"
 MESSAGES_TOKENS = 8_192  # a limit is required
 
@@ -326,8 +330,30 @@ def _messages_body(body: Body, **more: Any) -> Body:
     return {**kept, **told, "max_tokens": limit, "messages": turns, **more}
 
 
+# Keywords that structured outputs reject
+_REJECTED = frozenset({"maxItems", "minItems", "maxLength", "pattern", "minimum", "maximum"})
+
+
+def _in_short(schema: Schema) -> dict[str, Any]:
+    """A schema with its rejected keywords in the description, where the official client puts them."""
+    kept = {name: value for name, value in schema.items() if name not in _REJECTED}
+    for name in kept.keys() & {"properties", "$defs"}:
+        kept[name] = {key: _in_short(part) for key, part in kept[name].items()}
+    if "items" in kept:
+        kept["items"] = _in_short(kept["items"])
+    if "anyOf" in kept:
+        kept["anyOf"] = [_in_short(part) for part in kept["anyOf"]]
+    rejected = {name: value for name, value in schema.items() if name in _REJECTED}
+    if rejected.get("minItems") in (0, 1):
+        kept["minItems"] = rejected.pop("minItems")
+    if rejected:
+        told = ", ".join(f"{name}: {value}" for name, value in rejected.items())
+        kept["description"] = f"{{{told}}}"
+    return kept
+
+
 def _with_output_config(body: Body, schema: Schema) -> Body:
-    form = {"type": "json_schema", "schema": schema}
+    form = {"type": "json_schema", "schema": _in_short(schema)}
     return _messages_body(body, output_config={"format": form})
 
 
@@ -416,6 +442,7 @@ PLUGINS = {
         path="/messages",
         with_nothing=_messages_body,
         key_headers=lambda key: {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION},
+        page={"limit": 1_000},
         caching=_anthropic_caching,
         batches="anthropic",
     ),

@@ -60,6 +60,7 @@ class HttpSession:
         *,
         is_streamed: bool = False,
         key_headers: KeyHeaders = bearer,
+        page: Mapping[str, int] | None = None,
         caching: PrefixCaching | None = None,
     ) -> None:
         self.endpoint = endpoint
@@ -69,6 +70,7 @@ class HttpSession:
         self._official = official
         self._is_streamed = is_streamed
         self._key_headers = key_headers
+        self._page = page
         self._wire: Wire | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -140,7 +142,7 @@ class HttpSession:
         """
         wire = self.connect()  # its import of aiohttp must not count towards the timeout
         async with asyncio.timeout(TIMEOUT_S):
-            return replies.read_models(await wire.get("/models"))
+            return replies.read_models(await wire.get("/models", self._page))
 
     async def listed_if_possible(self) -> list[Listed]:
         """The models that the server lists; empty if it does not."""
@@ -155,6 +157,7 @@ _WINDOWS = (
     "context_length",  # OpenRouter, Together AI, Fireworks AI
     "context_window",  # Groq
     "max_context_length",  # Mistral AI
+    "max_input_tokens",  # Anthropic
 )
 LEAST, MOST = 256, 10**8  # Tokens that a window may have
 
@@ -170,8 +173,9 @@ def listed_window(model: Listed) -> int | None:
 async def find_window(endpoint: Endpoint, server: Server | None) -> int | None:
     """The window in tokens that a server reports for a model; None if unknown."""
     session = HttpSession(
-        endpoint, TIMEOUT_S, key_headers=bearer if server is None else server.key_headers
-    )
+        endpoint, TIMEOUT_S, key_headers=bearer if server is None else server.key_headers,
+        page=None if server is None else server.page,
+    )  # fmt: skip
     try:
         listed = await session.listed_if_possible()
         entries = [model for model in listed if model.id == endpoint.model]

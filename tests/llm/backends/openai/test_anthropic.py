@@ -8,27 +8,18 @@ from typing import Any
 
 import pytest
 
-from pearl.dsl.decoding.constraint import Constraint, JsonForm
-from pearl.errors import ModelError, ModelErrorKind
+from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object
+from pearl.errors import ModelErrorKind
 from pearl.llm import Completion, Model, Usage
 from pearl.llm.backends import ModelSettings, create_model
-from tests.llm.backends.asking import READ, REQUEST, complete, failure
+from pearl.llm.backends.openai import OpenAIModel
+from pearl.llm.client import Client
+from pearl.llm.middleware.budget import Budget
+from pearl.llm.prices import Price
+from tests.llm.backends.asking import READ, REQUEST, complete, failure, used
 from tests.server import Canned, Seen, Server
 
 KEY = "sk-ant-very-secret-0123456789"
-SCHEMA = {
-    "type": "object",
-    "properties": {"text": {"type": "string"}},
-    "required": ["text"],
-    "additionalProperties": False,
-}
-JSON = replace(
-    REQUEST,
-    constraint=Constraint(
-        "text", "start: /.+/\n", json_form=JsonForm(SCHEMA, lambda data: str(data["text"]), hint="")
-    ),
-    constrain_by="json",
-)
 
 
 @pytest.fixture
@@ -86,35 +77,39 @@ def test_a_prefix_to_be_cached_is_a_text_with_a_mark(
     assert marked == [{"role": "user", "content": [head, {"type": "text", "text": "\n\nWho?"}]}]
 
 
-def test_json_of_a_schema(model: Model, openai_server: Server) -> None:
+def test_a_reply_is_held_to_json_of_a_schema(model: Model, openai_server: Server) -> None:
+    """Rejected keywords are in its description, as by `transform_schema` of the official client 2.13.0."""
+    name = {"type": "string", "pattern": "^[A-Z]", "maxLength": 9}
+    number = {"type": "number", "minimum": 0, "maximum": 9}
+    names = {"type": "array", "items": {"anyOf": [name, number]}, "minItems": 1, "maxItems": 3}
+    form = JsonForm(closed_object({"names": names}), lambda data: data["names"][0], hint="")
+    rejected = ("maxItems", "maxLength", "pattern", "minimum", "maximum")
+
     def answer(seen: Seen) -> Canned:
-        schema = seen.body["output_config"]["format"]["schema"]
-        (name,) = schema["properties"]
-        return message(json.dumps({name: "Hello!" if name == "sentence" else "Ada."}))
+        output = seen.body["output_config"]
+        if any(f'"{name}":' in json.dumps(output) for name in rejected):
+            error = "output_config.format.schema: property 'pattern' is not supported"
+            return Canned({"error": {"type": "invalid_request_error", "message": error}}, 400)
+        if "Who" in seen.prompt:
+            return message('{"names": ["Ada"]}')
+        (sentence,) = output["format"]["schema"]["properties"]["sentence"]["enum"]
+        return message(json.dumps({"sentence": sentence}))
 
     openai_server.answer = answer
-    with pytest.raises(ModelError):  # a server that does not obey the probe is not trusted
-        complete(model, JSON)
-    openai_server.answer = lambda seen: (
-        message('{"text": "Ada."}')
-        if "Who" in seen.prompt
-        else message(json.dumps({"sentence": sentence(seen)}))
-    )
-    fresh = create_model(
-        "anthropic:claude", ModelSettings(openai_server.url, 20.0, api_key_env="MY_KEY")
-    )
-    assert complete(fresh, JSON).text == "Ada."
-    assert openai_server.requests[-1].body["output_config"] == {
-        "format": {"type": "json_schema", "schema": SCHEMA}
-    }
-
-
-def sentence(seen: Seen) -> str:
-    return str(
-        seen.body["output_config"]["format"]["schema"]["properties"]["sentence"].get("enum", [""])[
-            0
-        ]
-    )
+    constraint = Constraint("names", "start: /.+/\n", json_form=form)
+    request = replace(REQUEST, constraint=constraint, constrain_by="json")
+    assert complete(model, request).text == "Ada"
+    schema = closed_object({
+        "names": {
+            "type": "array", "minItems": 1, "description": "{maxItems: 3}",
+            "items": {"anyOf": [
+                {"type": "string", "description": "{pattern: ^[A-Z], maxLength: 9}"},
+                {"type": "number", "description": "{minimum: 0, maximum: 9}"},
+            ]},
+        }
+    })  # fmt: skip
+    output = openai_server.requests[-1].body["output_config"]
+    assert output == {"format": {"type": "json_schema", "schema": schema}}
 
 
 @pytest.mark.parametrize(
@@ -128,11 +123,14 @@ def sentence(seen: Seen) -> str:
         (message("  "), "empty"),
         (message(content=[]), "empty"),
         (message(content="Ada."), "malformed"),
-        (Canned({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, 529), "transport"),
+        (Canned({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, 529), "rate_limited"),
         (Canned({"type": "error", "error": {"type": "rate_limit_error", "message": "Slow"}}, 429), "rate_limited"),
+        (Canned({"type": "error", "error": {"type": "rate_limit_error", "message": "Spent",
+            "details": {"error_code": "enforced_spend_limit_reached"}}}, 429), "quota"),
         (Canned({"type": "error", "error": {"type": "authentication_error", "message": "key"}}, 401), "auth"),
         (Canned({"type": "error", "error": {"type": "billing_error", "message": "credit"}}, 402), "quota"),
-        (Canned({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}), "transport"),
+        (Canned({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}), "rate_limited"),
+        (Canned("<html>Overloaded</html>", 529), "rate_limited"),
     ],
 )  # fmt: skip
 def test_what_is_no_reply(
@@ -153,6 +151,16 @@ def test_a_usage_that_says_nothing_costs_no_reply(
     assert complete(model).text == "Ada."
 
 
+@pytest.mark.usefixtures("_no_waits")
+def test_an_overloaded_server_has_billed_nothing(model: Model, openai_server: Server) -> None:
+    error = {"type": "overloaded_error", "message": "Overloaded"}
+    openai_server.next(Canned({"type": "error", "error": error}, 529), message())
+    budget = Budget(price=Price(input_usd=0, output_usd=10), max_cost_usd=1.0)
+    client = Client(model=model, budget=budget)
+    assert complete(client, replace(REQUEST, max_output_tokens=70_000)).text == "Ada."
+    assert (budget.spent.n_failed_calls, budget.spent.n_unsure_calls) == (1, 0)
+
+
 def test_a_rejected_temperature_is_left_out_from_then_on(
     model: Model, openai_server: Server
 ) -> None:
@@ -164,6 +172,49 @@ def test_a_rejected_temperature_is_left_out_from_then_on(
     complete(model)
     complete(model)
     assert ["temperature" in seen.body for seen in openai_server.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("said", "limits"),
+    [
+        ("input length and `max_tokens` exceed context limit: 190000 + 8000 > 192000", [8_000, 4_000, 8_000]),
+        ("max_tokens: 8000 > 4096, which is the maximum allowed number of output tokens", [8_000, 4_000, 4_000]),
+    ],
+)  # fmt: skip
+def test_a_limit_that_is_too_large_is_halved(
+    model: Model, openai_server: Server, said: str, limits: list[int]
+) -> None:
+    """For all later requests, unless it is too large together with this prompt only."""
+    error = {"type": "invalid_request_error", "message": said}
+    openai_server.next(Canned({"type": "error", "error": error}, 400), message(), message())
+    for _ in range(2):
+        complete(model, replace(REQUEST, max_output_tokens=8_000))
+    assert [seen.body["max_tokens"] for seen in openai_server.requests] == limits
+
+
+def test_the_whole_listing_is_read_with_windows_and_short_names(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a limit, Anthropic lists 20 models."""
+    monkeypatch.setenv("MY_KEY", KEY)
+    old = {"id": "claude-old-20251001", "type": "model", "max_input_tokens": 30_000}
+    openai_server.listing = lambda seen: Canned(
+        {"data": [old] if seen.path.endswith("?limit=1000") else [], "has_more": False}
+    )
+    model = create_model(
+        "anthropic:claude-old-20251001",
+        ModelSettings(openai_server.url, 20.0, api_key_env="MY_KEY"),
+    )
+    assert isinstance(model, OpenAIModel)
+    assert model.window == 30_000
+    assert "claude-old" in used(model, lambda model: model.served())
+
+
+def test_a_prompt_that_is_too_long_has_advice(model: Model, openai_server: Server) -> None:
+    said = "prompt is too long: 212345 tokens > 200000 maximum"
+    error = {"type": "invalid_request_error", "message": said}
+    openai_server.next(Canned({"type": "error", "error": error}, 400))
+    assert "--window" in str(failure(model, "bad_request").help)
 
 
 def test_a_gateway_that_speaks_openais_api_is_named(
