@@ -46,7 +46,9 @@ def _by(rows: Rows, key: str, field: str, name: str, figure: Figure) -> Rows:
     Rows with an empty cell are left out, with a note. Of an undecided group, a note has the figure of its decided rows.
     """
     keys, cells = read_column(rows, key), read_column(rows, field, "number")
-    amounts = amounts_of([cell for cell in dict.fromkeys(cells.values) if cell and cell.strip()])
+    amounts, unit = amounts_of(
+        [cell for cell in dict.fromkeys(cells.values) if cell and cell.strip()]
+    )
     if amounts and not any(amount is not None for amount in amounts.values()):
         raise UnclearNumberError(f"no value of '{cells.name}' is a number that can be read")
     numbers: dict[int, Fraction | None] = {}  # of the rows with a cell, by their identity
@@ -57,7 +59,7 @@ def _by(rows: Rows, key: str, field: str, name: str, figure: Figure) -> Rows:
     groups = group(rows, keys)
     of_any = [row for each in groups.doubtful if each.value is None for row in each.possible]
     heading = unused_name(name, (groups.column,))
-    notes = [*cells.notes]
+    notes = [*cells.notes, *([f"numbers of {cells.name} are in: {unit}"] if unit else [])]
 
     def computed(each: Row, *, is_sure: bool) -> Row:
         own = [numbers[id(row)] for row in each.members if id(row) in numbers]

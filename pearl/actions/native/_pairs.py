@@ -11,7 +11,7 @@ from pearl.actions.columns import Column, read_column
 from pearl.actions.groups import spelling_note
 from pearl.actions.native import Family
 from pearl.actions.values import Value
-from pearl.documents.comparisons import amounts_of, are_mostly
+from pearl.documents.comparisons import are_mostly, plain_numbers
 from pearl.documents.numbers import read_number, whole_number
 from pearl.documents.passages import terms
 from pearl.documents.rows import Row, Rows, without_duplicates
@@ -140,7 +140,7 @@ def _in_order(keys: Iterable[str]) -> list[str]:
 def join(a: Rows, b: Rows, name: str) -> Value:
     """Join on a field; empty values match nothing. Rows of one collection are not their own match.
 
-    In two columns of numbers, values are compared as numbers. Notes count the rows without a value, the rows
+    In two columns of numbers, numbers without a unit are compared as numbers. Notes count the rows without a value, the rows
     without a match, and the values that join several rows with several.
     """
     left, right = read_column(a, name), read_column(b, name)
@@ -182,11 +182,9 @@ def _join_keys(
     is_numeric = not any(map(_CODE.fullmatch, every)) and all(
         are_mostly("number", values) for values in (left, right)
     )
-    amounts = amounts_of(every) if is_numeric else {}
+    numbers = plain_numbers(every) if is_numeric else {}
     keys: dict[str | None, object | None] = dict.fromkeys((*left, *right))
-    for value in every:
-        amount = amounts.get(value)
-        keys[value] = " ".join(value.split()) if amount is None else amount
+    keys.update({value: numbers.get(value, " ".join(value.split())) for value in every})
     return keys
 
 

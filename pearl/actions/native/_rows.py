@@ -115,8 +115,22 @@ def limit(rows: Rows, n: int | float) -> Value:
         sure, doubtful = first_of(judged[: len(rows)], len(rows.doubtful), size)
         doubtful = (*doubtful, *rows.doubtful)
     result = replace(rows, rows=sure, doubtful=doubtful, sample=None)
-    note = f"the first {size:,} of {len(rows.every):,} rows"
-    return result if rows.n_unread else result.noting(note)
+    if not rows.n_unread:
+        result = result.noting(f"the first {size:,} of {len(rows.every):,} rows")
+    if n_equal := _n_equal_after(rows, size):
+        result = result.noting(
+            f"rows with the same {rows.sorted_by} as the last one, which are left out: {n_equal:,}"
+        )
+    return result
+
+
+def _n_equal_after(rows: Rows, size: int) -> int:
+    """The number of sorted rows after the first ones with the same value as the last of these."""
+    if not rows.sorted_by or len(rows) <= size:
+        return 0
+    values = read_column(rows, rows.sorted_by).values[: len(rows)]
+    keys, _ = sort_keys(values, rows.sorted_by)
+    return sum(keys[value] == keys[values[size - 1]] for value in values[size:])
 
 
 ORDERS = ("ascending", "descending")
@@ -146,7 +160,7 @@ def sort(rows: Rows, name: str, order: str) -> Value:
     n_blank = sum(key == BLANK for _, key, _ in keyed)
     if n_blank:
         notes.append(f"rows without {column.name}, which are last: {n_blank:,}")
-    result = replace(rows, rows=sure, doubtful=doubtful, is_in_order=False)
+    result = replace(rows, rows=sure, doubtful=doubtful, is_in_order=False, sorted_by=name)
     return result.noting(*column.notes, *notes)
 
 
@@ -192,9 +206,15 @@ def show(*columns: Rows) -> Value:
     first_rows: dict[object, Row] = {}
     sure: set[object] = set()
     for rows in columns:
-        name = unused_name(rows.column, cells)
+        if rows.columns and all(
+            row.is_figure for row in rows
+        ):  # a figure is shown beside its group
+            cells.setdefault(rows.columns[0], {}).update({row.key: row.text for row in rows})
         keyed = [(row.key, row) for row in rows]
-        cells[name] = {key: row.value for key, row in keyed}
+        name, own = rows.column, {key: row.value for key, row in keyed}
+        if cells.get(name) != own:
+            name = unused_name(name, cells)
+            cells[name] = own
         if rows.shows_possible:
             sizes = {key: str(len(row.members)) for key, row in keyed if row.members}
             cells[unused_name("count", cells)] = dict(sizes)
