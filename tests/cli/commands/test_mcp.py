@@ -212,7 +212,7 @@ def test_calls_end_when_the_agent_cancels(folder: Path, openai_server: Server) -
     async def then(client: Any) -> None:
         asked = client.call_tool("execute", {"plan": PLAN, "documents": ["."]})
         running = asyncio.create_task(asked)
-        while len(openai_server.requests) < 10:
+        while len(openai_server.requests) < 10:  # noqa: ASYNC110 - the server is in another thread
             await asyncio.sleep(0.05)
         running.cancel()
         await asyncio.wait([running])
