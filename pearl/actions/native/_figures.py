@@ -51,7 +51,10 @@ def _by(rows: Rows, key: str, field: str, name: str, figure: Figure) -> Rows:
     groups = group(rows, keys)
     of_any = [row for each in groups.doubtful if each.value is None for row in each.possible]
     heading = unused_name(name, (groups.column,))
-    notes = [*cells.notes, *([f"numbers of {cells.name} are in: {unit}"] if unit else [])]
+    notes = [
+        *cells.notes,
+        *([f"numbers of {cells.name} are in: {shortened(unit, 40)}"] if unit else []),
+    ]
 
     def computed(each: Row, *, is_sure: bool) -> Row:
         own = [numbers[id(row)] for row in each.members if id(row) in numbers]
