@@ -287,6 +287,46 @@ def test_limit_says_what_is_equal_to_the_last_row() -> None:
     assert rows_of("LIMIT", rows, 1).notes == ("the first 1 of 4 rows",)
 
 
+@pytest.mark.parametrize(
+    ("sure", "unsure", "first"),
+    [
+        ("aab", "bbbbb", []),  # b may be larger than a
+        ("aaaaab", "bb", ["a"]),
+        ("aab", "ccc", []),
+        ("aaaab", "ccc", ["a"]),
+        ("aab", "???", []),
+        ("aaaab", "??", ["a"]),
+    ],
+)
+def test_the_first_groups_are_undecided_if_undecided_rows_may_change_them(
+    sure: str, unsure: str, first: list[str]
+) -> None:
+    rows = [Row(f"{i}", {"k": None if key == "?" else key}, (Span(i, i + 1),), f"{i}")
+            for i, key in enumerate(sure + unsure)]  # fmt: skip
+    n = len(sure)
+    counts = rows_of("COUNT_BY", Rows(tuple(rows[:n]), doubtful=tuple(rows[n:])), "k")
+    for ordered in (run("RANKED", counts), run("SORT", counts, "Count", "descending")):
+        found = rows_of("LIMIT", ordered, 1)
+        assert (found.values, not found.undecided) == (first, bool(first))
+
+
+def test_an_undecided_key_of_a_join_may_change_what_is_computed_from_the_pairs() -> None:
+    orders = table_of("k,amount; x,10; y,5; ?,25")
+    orders = replace(
+        orders, rows=(*orders[:2], orders[2].with_fields({"k": None})), is_answered=True
+    )
+    pairs = rows_of("JOIN", orders, table_of("k,name,amount; x,Ann,10; y,Ben,6", "n"), "k")
+    assert [row.fields["amount (2)"] for row in pairs] == ["10", "6"], "also if they are equal"
+    assert "k (2)" not in pairs.names
+    sums = rows_of("SUM_BY", pairs, "name", "amount")
+    assert [(row.fields["name"], row.fields["sum"]) for row in sums] == [
+        ("Ann", None),
+        ("Ben", None),
+    ]
+    ann = rows_of("WHERE", pairs, "name", "is", "Ann")
+    assert (len(ann), len(ann.doubtful)) == (1, 1)
+
+
 def test_figures_are_shown_beside_their_groups_and_counts() -> None:
     rows = table_of("film,score; a,4; b,2; a,5")
     mean, count = rows_of("MEAN_BY", rows, "film", "score"), rows_of("COUNT_BY", rows, "film")
