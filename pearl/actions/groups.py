@@ -28,7 +28,9 @@ def group(rows: Rows, column: Column) -> Rows:
         if key is None:
             unread.append(row)
         else:
-            (members if i < len(rows) else possible).setdefault(key.strip(), []).append(row)
+            (members if i < len(rows) else possible).setdefault(" ".join(key.split()), []).append(
+                row
+            )
     name = column.name
     sure = (
         Row(key, {name: key}, members=tuple(each), possible=tuple(possible.get(key, ())))

@@ -30,7 +30,7 @@ __all__ = ["group", "main", "run"]
 COMMANDS = "pearl.cli.commands"
 
 GROUPS = {
-    "Ask": ("ask", "chat", "search", "demo"),
+    "Ask": ("ask", "chat", "search", "mcp", "demo"),
     "Many documents": ("extract", "execute", "plan", "index", "view", "runs"),
     "Build your own": (
         "init",
@@ -52,7 +52,7 @@ EPILOG = """\
 Settings come from flags, then PEARL_... variables (PEARL_MODEL, PEARL_BASE_URL, ...), then TOML:
 the file of --config or $PEARL_CONFIG, else ./pearl.toml, then pearl/pearl.toml in $XDG_CONFIG_HOME
 or ~/.config. ./pearl.toml may set servers, models and files only in a folder that you trust:
-`pearl config`. Keys: $PEARL_API_KEY, else $OPENAI_API_KEY.
+`pearl config`. Keys: $PEARL_API_KEY, else the vendor's: $OPENAI_API_KEY, $ANTHROPIC_API_KEY, ...
 
 \b
 Exit codes: 0 done; 1 something was found, some rows failed, or an answer is

@@ -6,6 +6,8 @@ which: `2023` is a year in a column of dates and a number in a column of numbers
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +15,8 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from pearl.documents.dates import Period, read_dates, read_period
-from pearl.documents.numbers import find_quantity, quantity
+from pearl.documents.english import singular
+from pearl.documents.numbers import FOREIGN_SCALES, SCALE_WORDS, find_quantity, quantity
 from pearl.documents.table.quantities import read_quantities, read_quantity
 from pearl.errors.patterns import lazy_pattern
 
@@ -32,6 +35,9 @@ MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is 
 
 _WORD = lazy_pattern(r"[^\W_]*[^\W\d_][^\W_]*")
 _YEAR = lazy_pattern(r"\s*\d{4}\s*")
+_LETTERS = lazy_pattern(r"[^\W\d_]+")
+_RATE = lazy_pattern(r"/\s*[^\W\d_]|\bper\b", re.I)
+_BEGINS_WITH_DIGIT = lazy_pattern(r"\W*\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,20 +203,29 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
     different = [value for value in dict.fromkeys(values) if value and value.strip()]
     keys: dict[str | None, Any] = {v: None if v is None or v.strip() else BLANK for v in values}
     dates, numbers = read_dates(different), _numbers(different)
-    # Numbers in other units count: a column of them is not sorted as texts.
-    n_dates, n_numbers = (
-        len(different) - each.count(None) for each in (dates.periods, [*numbers.values()])
+    amounts, _ = _in_one_unit(numbers)
+    begin_with_digit = {value for value in different if _BEGINS_WITH_DIGIT.match(value)}
+    n_dates = len(different) - dates.periods.count(None)
+    # Numbers in other units count: a column of them is not sorted as texts. Names with a number do not.
+    n_numbers = sum(
+        number is not None
+        and (bool(number[1]) or value in begin_with_digit or amounts[value] is not None)
+        for value, number in numbers.items()
     )
     notes: list[str] = []
     if 2 * max(n_dates, n_numbers) <= len(different):
         keys.update({value: (key_of(value), value) for value in different})
+        if 2 * len(begin_with_digit) >= len(different) > 0:
+            notes.append(
+                f"{name}: sorted as texts, because most values are not clear numbers or dates"
+            )
     elif n_dates > n_numbers:  # years alone are both
         keys.update(
             {v: p and (p.first, p.last) for v, p in zip(different, dates.periods, strict=True)}
         )
         notes += [dates.note] if dates.note else []
     else:
-        keys.update(_in_one_unit(numbers))
+        keys.update(amounts)
     unclear = [value for value in different if keys[value] is None]
     if unclear:
         kind = "dates" if n_dates > n_numbers else "numbers"
@@ -220,21 +235,48 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
     return keys, notes
 
 
-def amounts_of(values: Sequence[str]) -> dict[str, Decimal | None]:
-    """The number of each value; None for one without a number, or in another unit than most.
+def amounts_of(values: Sequence[str]) -> tuple[dict[str, Decimal | None], str]:
+    """The number of each value, and their unit; None for one without a number, or in another unit than most.
 
     A number without a unit has that of most values, but it is not a percentage.
     """
     return _in_one_unit(_numbers(values))
 
 
-def _in_one_unit(read: Mapping[str, _Number | None]) -> dict[str, Decimal | None]:
-    units = Counter(number[1] for number in read.values() if number)
+def plain_numbers(values: Sequence[str]) -> dict[str, Decimal]:
+    """The numbers of the values that are a number alone, without a unit or a word."""
+    return {
+        value: number[0]
+        for value, number in _numbers(values).items()
+        if number and not _unit_beside(value, number[1])
+    }
+
+
+def _in_one_unit(read: Mapping[str, _Number | None]) -> tuple[dict[str, Decimal | None], str]:
+    unit_of = {value: _unit_beside(value, number[1]) for value, number in read.items() if number}
+    units = Counter(unit_of.values())
     if "%" not in units and len(units) > 1:
         del units[""]
     unit = max(units, key=units.__getitem__, default="")
     alike = {unit} if unit == "%" or "%" in units else {"", unit}
-    return {v: number[0] if number and number[1] in alike else None for v, number in read.items()}
+    amounts = {
+        v: number[0] if number and unit_of[v] in alike else None for v, number in read.items()
+    }
+    return amounts, unit
+
+
+def _unit_beside(value: str, unit: str) -> str:
+    """The unit of a number; if PEARL does not know it, or it is a rate, the words and signs beside the number.
+
+    Example:
+        >>> _unit_beside("5 GB", ""), _unit_beside("₹ 5", ""), _unit_beside("5 km/h", "km"), _unit_beside("5 m", "m")
+        ('gb', '₹', 'h km', 'm')
+    """
+    if unit and not _RATE.search(value):
+        return unit
+    words = {*_LETTERS.findall(value.casefold())} - SCALE_WORDS.keys() - FOREIGN_SCALES.keys()
+    signs = {sign for sign in value if unicodedata.category(sign) == "Sc"}
+    return " ".join(sorted({*map(singular, words), *signs, *filter(None, [unit])}))
 
 
 _Periods = dict[str, Period | None]

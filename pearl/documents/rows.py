@@ -36,11 +36,17 @@ class Row(NamedTuple):
         """The identity of the row, whatever its value: place and text, or the key of a group."""
         if self.spans:
             return self.spans[0].start, self.spans[-1].end, self.text
-        if self.text and self.members:  # rows of different places may have the same text
+        if self.text and self.members and not self.is_figure:  # pairs may have the same text
             return self.text, self.members[0].key, self.members[-1].key
         if self.text:
             return self.text
         return next(iter(self.fields.values()), self.value)
+
+    @property
+    def is_figure(self) -> bool:
+        """Whether the value is computed from a group, whose key is the text."""
+        is_group = bool(self.members or self.possible)
+        return is_group and next(iter(self.fields.values()), None) == self.text
 
     def with_fields(self, more: Mapping[str, str | None]) -> Row:
         """The row with more fields."""
@@ -62,7 +68,7 @@ class Rows(Sequence[Row]):
     """A collection of rows.
 
     Rows that are `is_in_order` are in the order of the document, so that the places of doubtful rows among them
-    are known; None says that undecided rows may change the order of the others. `n_unread` is the number of rows that no model was asked about, because the plan needed no more.
+    are known; None says that undecided rows may change the order of the others. `sorted_by` names the field that gave the order. `n_unread` is the number of rows that no model was asked about, because the plan needed no more.
     """
 
     rows: tuple[Row, ...]
@@ -73,6 +79,7 @@ class Rows(Sequence[Row]):
     shows_possible: bool = False
     sample: tuple[int, int] | None = None
     is_in_order: bool | None = False
+    sorted_by: str = ""
     n_unread: int = 0
     columns: tuple[str, ...] = ()
     pages: tuple[tuple[str, int], ...] = ()

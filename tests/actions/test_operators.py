@@ -148,6 +148,7 @@ def test_groups_that_differ_in_case_are_different_and_noted(entries: Rows) -> No
     assert users.notes == ("User: keys that differ only in case are counted separately: Bob, bob",)
     assert [row.fields["count"] for row in users] == ["2", "1", "1", "1"]
     assert [member.spans for member in users[0].members] == [entries[0].spans, entries[2].spans]
+    assert rows_of("COUNT_BY", table_of("k,n; a  b,1; a\u00a0b ,2"), "k").lines() == ["a b: 2"]
 
 
 def test_months(entries: Rows) -> None:
@@ -246,6 +247,10 @@ def table_of(text: str, name: str = "t") -> Rows:
          ["2023-12-24", "Jan 30, 2024", "2024-05-01"], 1),
         (["1990", "950", "2001"], "ascending", ["950", "1990", "2001"], 0),
         (["b", "A", "10", "9"], "descending", ["b", "A", "9", "10"], 0),
+        (["5 GB", "500 MB", "2 GB"], "descending", ["5 GB", "2 GB"], 1),  # units that PEARL does not know
+        (["₹5", "$3", "₹4"], "ascending", ["₹4", "₹5"], 1),
+        (["5 km/h", "3 km", "7 km/h"], "ascending", ["5 km/h", "7 km/h"], 1),
+        (["Apollo 11", "Skylab 4", "Mir 2"], "ascending", ["Apollo 11", "Mir 2", "Skylab 4"], 0),
         (["b", "", "a", ""], "ascending", ["a", "b", "", ""], 0),
         (["b", "", "a"], "descending", ["b", "a", ""], 0),
         ([], "ascending", [], 0),
@@ -264,6 +269,78 @@ def test_equal_values_keep_their_order_in_both_directions() -> None:
         run("SORT", rows, "k", "down")
 
 
+def test_the_order_of_unclear_numbers_has_a_note() -> None:
+    said = ("text: sorted as texts, because most values are not clear numbers or dates",)
+    assert rows_of("SORT", ["9,5", "10,5"], "text", "ascending").notes == said
+    assert rows_of("SORT", ["10:30", "9:15"], "text", "ascending").notes == said
+    assert rows_of("SORT", ["Ben", "Ann 2"], "text", "ascending").notes == ()
+
+
+def test_limit_says_what_is_equal_to_the_last_row() -> None:
+    rows = table_of("film,score; a,4; b,2; c,4; d,4.0")
+    left = "rows with the same {} as the last one, which are left out: {}"
+    by_score = rows_of("SORT", rows, "score", "descending")
+    assert left.format("score", 2) in rows_of("LIMIT", by_score, 1).notes
+    assert rows_of("LIMIT", by_score, 3).notes == ("the first 3 of 4 rows",)
+    counts = rows_of("RANKED", rows_of("COUNT_BY", rows, "film"))
+    assert left.format("count", 3) in rows_of("LIMIT", counts, 1).notes
+    assert rows_of("LIMIT", rows, 1).notes == ("the first 1 of 4 rows",)
+
+
+@pytest.mark.parametrize(
+    ("sure", "unsure", "first"),
+    [
+        ("aab", "bbbbb", []),  # b may be larger than a
+        ("aaaaab", "bb", ["a"]),
+        ("aab", "ccc", []),
+        ("aaaab", "ccc", ["a"]),
+        ("aab", "???", []),
+        ("aaaab", "??", ["a"]),
+    ],
+)
+def test_the_first_groups_are_undecided_if_undecided_rows_may_change_them(
+    sure: str, unsure: str, first: list[str]
+) -> None:
+    rows = [Row(f"{i}", {"k": None if key == "?" else key}, (Span(i, i + 1),), f"{i}")
+            for i, key in enumerate(sure + unsure)]  # fmt: skip
+    n = len(sure)
+    counts = rows_of("COUNT_BY", Rows(tuple(rows[:n]), doubtful=tuple(rows[n:])), "k")
+    for ordered in (run("RANKED", counts), run("SORT", counts, "Count", "descending")):
+        found = rows_of("LIMIT", ordered, 1)
+        assert (found.values, not found.undecided) == (first, bool(first))
+
+
+def test_an_undecided_key_of_a_join_may_change_what_is_computed_from_the_pairs() -> None:
+    orders = table_of("k,amount; x,10; y,5; ?,25")
+    orders = replace(
+        orders, rows=(*orders[:2], orders[2].with_fields({"k": None})), is_answered=True
+    )
+    pairs = rows_of("JOIN", orders, table_of("k,name,amount; x,Ann,10; y,Ben,6", "n"), "k")
+    assert [row.fields["amount (2)"] for row in pairs] == ["10", "6"], "also if they are equal"
+    assert "k (2)" not in pairs.names
+    sums = rows_of("SUM_BY", pairs, "name", "amount")
+    assert [(row.fields["name"], row.fields["sum"]) for row in sums] == [
+        ("Ann", None),
+        ("Ben", None),
+    ]
+    ann = rows_of("WHERE", pairs, "name", "is", "Ann")
+    assert (len(ann), len(ann.doubtful)) == (1, 1)
+
+
+def test_figures_are_shown_beside_their_groups_and_counts() -> None:
+    rows = table_of("film,score; a,4; b,2; a,5")
+    mean, count = rows_of("MEAN_BY", rows, "film", "score"), rows_of("COUNT_BY", rows, "film")
+    for columns in ((mean, count), (count, mean), (run("FIELD", mean, "film"), mean, count)):
+        table = rows_of("SHOW", *columns)
+        shown = [{name: row.fields[name] for name in table.columns} for row in table]
+        assert shown == [
+            {"film": "a", "mean": "4.5", "count": "2"},
+            {"film": "b", "mean": "2", "count": "1"},
+        ]
+    with pytest.raises(ValueError, match="the rows are the mean of groups"):
+        run("COUNT_OF", mean, "a")
+
+
 @pytest.mark.parametrize(
     ("cells", "figures"),
     [
@@ -276,6 +353,11 @@ def test_equal_values_keep_their_order_in_both_directions() -> None:
         (["7", "7.0", "7"], {"MAX_BY": "7", "MIN_BY": "7"}),
         (["12345678901234567890.5", "1"], {"SUM_BY": "12345678901234567891.5"}),
         (["$3.2 million", "$1"], {"SUM_BY": "3200001"}),
+        (["500 mg", "2 tablets"], {"SUM_BY": None, "MAX_BY": None}),
+        (["5 cents", "$5"], {"SUM_BY": None}),
+        (["CAD 5", "USD 5"], {"SUM_BY": None}),
+        (["$5 per day", "$9"], {"SUM_BY": None}),
+        (["5 stars", "3 star", "1"], {"SUM_BY": "9"}),
     ],
 )  # fmt: skip
 def test_figures_of_groups(cells: list[str], figures: dict[str, str | None]) -> None:
@@ -320,6 +402,9 @@ def test_a_join_does_not_guess_that_keys_are_equal() -> None:
     codes, names = table_of("k,a; 007,x; 8,y; B1,z"), table_of("k,b; 7,u; 8,v; b1,w", "n")
     pairs = rows_of("JOIN", codes, names, "k")
     assert [row.fields["a"] for row in pairs] == ["y"]
+    ships = table_of("k,a; Apollo 11,x; 5 March,y; 12 Oak Street,z; 5 kg,u; 7,v")
+    others = table_of("k,b; Gemini 11,x; 5 April,y; 12 Main Street,z; 5,u; 7.0,v", "n")
+    assert [row.fields["a"] for row in rows_of("JOIN", ships, others, "k")] == ["v"]
     assert "k: keys that differ only in case do not match: B1, b1" in pairs.notes
     many = table_of("k,a; x,1; x,2; x,3")
     assert (

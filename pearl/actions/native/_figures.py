@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from decimal import Decimal, localcontext
+from decimal import Decimal, Inexact, localcontext
 from fractions import Fraction
 
 from pearl.actions.columns import MAX_SHOWN, read_column
@@ -19,14 +19,6 @@ from pearl.dsl.signatures import Parameter, ValueType
 PLUGINS = Family()
 
 Figure = Callable[[Sequence[Fraction]], Fraction]
-
-
-def _mean(numbers: Sequence[Fraction]) -> Fraction:
-    return sum(numbers, Fraction()) / len(numbers)
-
-
-def _sum(numbers: Sequence[Fraction]) -> Fraction:
-    return sum(numbers, Fraction())
 
 
 def _add(name: str, definition: str, figure: Figure) -> None:
@@ -46,7 +38,9 @@ def _by(rows: Rows, key: str, field: str, name: str, figure: Figure) -> Rows:
     Rows with an empty cell are left out, with a note. Of an undecided group, a note has the figure of its decided rows.
     """
     keys, cells = read_column(rows, key), read_column(rows, field, "number")
-    amounts = amounts_of([cell for cell in dict.fromkeys(cells.values) if cell and cell.strip()])
+    amounts, unit = amounts_of(
+        [cell for cell in dict.fromkeys(cells.values) if cell and cell.strip()]
+    )
     if amounts and not any(amount is not None for amount in amounts.values()):
         raise UnclearNumberError(f"no value of '{cells.name}' is a number that can be read")
     numbers: dict[int, Fraction | None] = {}  # of the rows with a cell, by their identity
@@ -57,7 +51,10 @@ def _by(rows: Rows, key: str, field: str, name: str, figure: Figure) -> Rows:
     groups = group(rows, keys)
     of_any = [row for each in groups.doubtful if each.value is None for row in each.possible]
     heading = unused_name(name, (groups.column,))
-    notes = [*cells.notes]
+    notes = [
+        *cells.notes,
+        *([f"numbers of {cells.name} are in: {shortened(unit, 40)}"] if unit else []),
+    ]
 
     def computed(each: Row, *, is_sure: bool) -> Row:
         own = [numbers[id(row)] for row in each.members if id(row) in numbers]
@@ -90,20 +87,15 @@ def _by(rows: Rows, key: str, field: str, name: str, figure: Figure) -> Rows:
 
 def _written(number: Fraction) -> str:
     """A number in digits: exactly if it has an end, else rounded as floats are."""
-    left = number.denominator
-    for prime in (2, 5):
-        while left % prime == 0:
-            left //= prime
-    if left > 1:
-        return as_text(float(number))
-    places = 4 * len(str(number.denominator))  # the denominator divides this power of ten
-    scaled = int(number * 10**places)
-    with localcontext(prec=len(str(scaled)) + places):
-        return as_text(written_out(Decimal(scaled).scaleb(-places).normalize()))
+    # A decimal with an end has less than four digits for each digit of the denominator.
+    digits = len(str(number.numerator)) + 4 * len(str(number.denominator))
+    with localcontext(prec=digits) as context:
+        exact = Decimal(number.numerator) / number.denominator
+        return as_text(float(number) if context.flags[Inexact] else written_out(exact.normalize()))
 
 
 _add("mean", "Return one row for each value of the field NAME in ROWS, with the mean of their numbers in "
-     "FIELD as the field mean", _mean)  # fmt: skip
-_add("sum", "As MEAN_BY, with the sum as the field sum", _sum)
+     "FIELD as the field mean", lambda numbers: sum(numbers, Fraction()) / len(numbers))  # fmt: skip
+_add("sum", "As MEAN_BY, with the sum as the field sum", lambda numbers: sum(numbers, Fraction()))
 _add("min", "As MEAN_BY, with the smallest number as the field min", min)
 _add("max", "As MEAN_BY, with the largest number as the field max", max)

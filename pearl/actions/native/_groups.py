@@ -51,6 +51,10 @@ def count_of(rows: Rows, key: Value) -> Value:
 
     Of several keys, the sum.
     """
+    if len(rows) and rows.columns and all(row.is_figure for row in rows):
+        raise ValueError(
+            f"the rows are the {rows.column} of groups; count the rows or the result of COUNT_BY"
+        )
     wanted = wanted_by(key, is_list=False)
     sure = {key_of(text) for text in wanted.sure}
     possible = {key_of(text) for text in wanted.possible}
@@ -159,7 +163,9 @@ def in_order(rows: Rows) -> Value:
     ranked = tuple(entry.row for entry in order)
     unread = (row for row in groups if row.value is None) if len(ranked) < len(groups) else ()
     result = replace(groups, rows=(*ranked, *unread), is_in_order=False)
-    return result if groups is rows else counted(result)
+    result = result if groups is rows else counted(result)
+    by = result.column if result.is_answered else "count"
+    return replace(result, sorted_by=by if by in result.names else "")
 
 
 @PLUGINS.action(

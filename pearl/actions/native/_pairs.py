@@ -11,7 +11,7 @@ from pearl.actions.columns import Column, read_column
 from pearl.actions.groups import spelling_note
 from pearl.actions.native import Family
 from pearl.actions.values import Value
-from pearl.documents.comparisons import amounts_of, are_mostly
+from pearl.documents.comparisons import are_mostly, plain_numbers
 from pearl.documents.numbers import read_number, whole_number
 from pearl.documents.passages import terms
 from pearl.documents.rows import Row, Rows, without_duplicates
@@ -23,45 +23,73 @@ PLUGINS = Family()
 MAX_PAIRS = 1_000_000  # maximum pairs: more would fill the memory
 
 
-def pair(a: Row, b: Row) -> Row:
-    """Two rows as one: their values on separate lines, and the fields of both."""
-    is_read = a.value is not None and b.value is not None
-    text = f"A: {a.value}\nB: {b.value}" if is_read else None
-    fields = dict(a.fields)
-    for name, value in b.fields.items():
-        if name in fields and fields[name] != value:
-            name = f"{name} (2)"
-        fields[name] = value
-    return Row(text, fields, text=text or "", members=(a, b))
-
-
 def identity(row: Row) -> object:
     """A key that is equal only for the same row of the document."""
     return row.key if row.spans else id(row)
 
 
 class _Pairs:
-    """The pairs of rows of two collections, each once, no row with itself."""
+    """The pairs of rows of two collections, each once, no row with itself.
 
-    def __init__(self, a: Rows, b: Rows) -> None:
+    A pair has the fields of both rows; a field that both collections have is called `name (2)` in the second row.
+    Of the field `key`, which has the same value in both rows, there is one.
+    """
+
+    def __init__(self, a: Rows, b: Rows, key: str = "") -> None:
         self.a, self.b = a, b
         self.sure: list[Row] = []
         self.unsure: list[Row] = []
+        self._key = key
+        self._names_a, self._names_b = a.names, b.names
+        self._shared = frozenset(self._names_a).intersection(self._names_b)
         self._seen: set[tuple[object, object]] = set()
 
     def add(self, row: Row, other: Row, *, is_sure: bool) -> None:
-        """Add a pair."""
+        """Add a pair: the values on separate lines, and the fields of both."""
         one, two = identity(row), identity(other)
         if one != two and (two, one) not in self._seen:
             self._seen.add((one, two))
-            (self.sure if is_sure else self.unsure).append(pair(row, other))
+            is_read = row.value is not None and other.value is not None
+            text = f"A: {row.value}\nB: {other.value}" if is_read else None
+            fields = self._fields(row.fields, other.fields)
+            pair = Row(text, fields, text=text or "", members=(row, other))
+            (self.sure if is_sure else self.unsure).append(pair)
+
+    def _fields(
+        self, a: Mapping[str, str | None], b: Mapping[str, str | None]
+    ) -> dict[str, str | None]:
+        fields = dict(a)
+        for name, value in b.items():
+            if name not in self._shared:
+                fields[name] = value
+            elif name != self._key or fields.get(name) != value:
+                fields[f"{name} (2)"] = value
+        return fields
 
     def rows(self, unread_a: Sequence[Row], unread_b: Sequence[Row], *notes: str) -> Rows:
-        """The result; a row whose value is not known may be paired with any of the others."""
+        """The result; a row whose value is not known may be paired with any of the others, whose fields are undecided."""
+        unknown_a, unknown_b = (dict.fromkeys(each) for each in (self._names_a, self._names_b))
         unread = [
-            Row(None, row.fields, row.spans, row.text, possible=others)
-            for rows, others in ((unread_a, self.b.every), (unread_b, self.a.every))
-            for row in rows
+            *(
+                Row(
+                    None,
+                    self._fields(row.fields, unknown_b),
+                    row.spans,
+                    row.text,
+                    possible=self.b.every,
+                )
+                for row in unread_a
+            ),
+            *(
+                Row(
+                    None,
+                    self._fields(unknown_a, row.fields),
+                    row.spans,
+                    row.text,
+                    possible=self.a.every,
+                )
+                for row in unread_b
+            ),
         ]
         result = Rows(tuple(self.sure), "pair", (*self.unsure, *unread))
         return result.noting(*self.a.notes, *self.b.notes, *notes)
@@ -140,7 +168,7 @@ def _in_order(keys: Iterable[str]) -> list[str]:
 def join(a: Rows, b: Rows, name: str) -> Value:
     """Join on a field; empty values match nothing. Rows of one collection are not their own match.
 
-    In two columns of numbers, values are compared as numbers. Notes count the rows without a value, the rows
+    In two columns of numbers, numbers without a unit are compared as numbers. Notes count the rows without a value, the rows
     without a match, and the values that join several rows with several.
     """
     left, right = read_column(a, name), read_column(b, name)
@@ -155,7 +183,7 @@ def join(a: Rows, b: Rows, name: str) -> Value:
         if (key := keys[value]) in partners
     ]
     check_n_pairs(sum(len(partners[key]) for _, key, _ in keyed))
-    result = _Pairs(a, b)
+    result = _Pairs(a, b, left.name if left.name == right.name else "")
     for row, key, is_sure in keyed:
         for other, is_other_sure in partners[key]:
             result.add(row, other, is_sure=is_sure and is_other_sure)
@@ -182,11 +210,9 @@ def _join_keys(
     is_numeric = not any(map(_CODE.fullmatch, every)) and all(
         are_mostly("number", values) for values in (left, right)
     )
-    amounts = amounts_of(every) if is_numeric else {}
+    numbers = plain_numbers(every) if is_numeric else {}
     keys: dict[str | None, object | None] = dict.fromkeys((*left, *right))
-    for value in every:
-        amount = amounts.get(value)
-        keys[value] = " ".join(value.split()) if amount is None else amount
+    keys.update({value: numbers.get(value, " ".join(value.split())) for value in every})
     return keys
 
 

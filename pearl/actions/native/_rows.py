@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from pearl.actions.columns import judge, read_column
-from pearl.actions.groups import are_groups, first_of
+from pearl.actions.groups import are_groups, first_of, n_of_any, size_range
 from pearl.actions.native import Family
 from pearl.actions.native._groups import having
 from pearl.actions.values import (
@@ -106,7 +106,9 @@ def limit(rows: Rows, n: int | float) -> Value:
     if size >= len(rows.every):
         return rows
     judged = [(row, i < len(rows)) for i, row in enumerate(rows.every)]
-    if rows.is_in_order:
+    if rows.shows_possible and rows.sorted_by == "count":
+        sure, doubtful = (rows.rows[:size], ()) if _is_settled(rows, size) else ((), rows.every)
+    elif rows.is_in_order:
         judged.sort(key=lambda one: (one[0].spans[0], one[1]))
         sure, doubtful = first_of(judged, 0, size)
     elif rows.is_in_order is None:
@@ -115,8 +117,36 @@ def limit(rows: Rows, n: int | float) -> Value:
         sure, doubtful = first_of(judged[: len(rows)], len(rows.doubtful), size)
         doubtful = (*doubtful, *rows.doubtful)
     result = replace(rows, rows=sure, doubtful=doubtful, sample=None)
-    note = f"the first {size:,} of {len(rows.every):,} rows"
-    return result if rows.n_unread else result.noting(note)
+    if not rows.n_unread:
+        result = result.noting(f"the first {size:,} of {len(rows.every):,} rows")
+    if n_equal := _n_equal_after(rows, size):
+        result = result.noting(
+            f"rows with the same {rows.sorted_by} as the last one, which are left out: {n_equal:,}"
+        )
+    return result
+
+
+def _is_settled(groups: Rows, size: int) -> bool:
+    """Whether no undecided row can change which groups come first by their sizes."""
+    n_any = n_of_any(groups)
+    sizes = [size_range(row, n_any) for row in groups.every if row.value is not None]
+    first, rest = sizes[:size], sizes[size:]
+    rest += [(0, n_any)] * (n_any > 0)  # the rows without a key may be a group of their own
+    if not rest or len(groups) < size:
+        return not groups.doubtful
+    (least, most), (least_left, most_left) = (
+        (min(low for low, _ in some), max(high for _, high in some)) for some in (first, rest)
+    )
+    return least >= most_left or most <= least_left
+
+
+def _n_equal_after(rows: Rows, size: int) -> int:
+    """The number of sorted rows after the first ones with the same value as the last of these."""
+    if not rows.sorted_by or len(rows) <= size:
+        return 0
+    values = read_column(rows, rows.sorted_by).values[: len(rows)]
+    keys, _ = sort_keys(values, rows.sorted_by)
+    return sum(keys[value] == keys[values[size - 1]] for value in values[size:])
 
 
 ORDERS = ("ascending", "descending")
@@ -146,7 +176,7 @@ def sort(rows: Rows, name: str, order: str) -> Value:
     n_blank = sum(key == BLANK for _, key, _ in keyed)
     if n_blank:
         notes.append(f"rows without {column.name}, which are last: {n_blank:,}")
-    result = replace(rows, rows=sure, doubtful=doubtful, is_in_order=False)
+    result = replace(rows, rows=sure, doubtful=doubtful, is_in_order=False, sorted_by=column.name)
     return result.noting(*column.notes, *notes)
 
 
@@ -192,9 +222,15 @@ def show(*columns: Rows) -> Value:
     first_rows: dict[object, Row] = {}
     sure: set[object] = set()
     for rows in columns:
-        name = unused_name(rows.column, cells)
+        if rows.columns and all(
+            row.is_figure for row in rows
+        ):  # a figure is shown beside its group
+            cells.setdefault(rows.columns[0], {}).update({row.key: row.text for row in rows})
         keyed = [(row.key, row) for row in rows]
-        cells[name] = {key: row.value for key, row in keyed}
+        name, own = rows.column, {key: row.value for key, row in keyed}
+        if cells.get(name) != own:
+            name = unused_name(name, cells)
+            cells[name] = own
         if rows.shows_possible:
             sizes = {key: str(len(row.members)) for key, row in keyed if row.members}
             cells[unused_name("count", cells)] = dict(sizes)

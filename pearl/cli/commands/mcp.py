@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import aclosing, contextmanager, redirect_stdout
+from contextlib import aclosing, contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,6 +38,11 @@ MAX_DOCUMENTS = 100
 """Maximum documents of one call: its result has to fit the window of an agent."""
 DEFAULT_CALLS, DEFAULT_USD = 500, 1.0
 """Limits of a server that is started without a limit."""
+
+MAX_ENTRIES, MAX_CHARACTERS = 50, 10_000
+"""Limits of each list and each text of an answer, for the same reason."""
+_NOT_SENT = frozenset({"markdown", "parts", "plan", "steps", "provenance"})
+"""Fields of a row that repeat others, or that the agent has sent."""
 
 INSTRUCTIONS = """\
 PEARL answers questions about long documents by plans. First `plan` writes a plan for a question, without reading a
@@ -78,6 +84,8 @@ def command(folders: tuple[str, ...], **options: Any) -> int:
     for folder in folders:
         if not Path(folder).is_dir():
             raise DataError(f"{folder} is not a folder", help="pearl mcp FOLDER...")
+    # A thread waits for stdin, and an interrupted event loop for that thread: Ctrl-C ends the process.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     with reply_store(options["store"]) as store:
         asyncio.run(_serve(_tools(folders, options, store), options))
     return 0
@@ -129,6 +137,30 @@ def _told() -> Iterator[None]:
         raise ToolError(str(error)) from error
 
 
+def _shortened(value: Any) -> Any:
+    """Data with lists and texts cut to the limits; what is left out is counted at their end.
+
+    Example:
+        >>> len(_shortened(list(range(99)))), _shortened({"rows": ["x"] * 99})["rows"][-1]
+        (51, '... and 49 more')
+    """
+    match value:
+        case dict():
+            return {name: _shortened(each) for name, each in value.items()}
+        case list() if len(value) > MAX_ENTRIES:
+            return [
+                *map(_shortened, value[:MAX_ENTRIES]),
+                f"... and {len(value) - MAX_ENTRIES:,} more",
+            ]
+        case list():
+            return [*map(_shortened, value)]
+        case str() if len(value) > MAX_CHARACTERS:
+            return (
+                f"{value[:MAX_CHARACTERS]}... and {len(value) - MAX_CHARACTERS:,} more characters"
+            )
+    return value
+
+
 class Tools:
     """What agents can call; the docstrings are what they read."""
 
@@ -155,9 +187,23 @@ class Tools:
     async def execute(self, plan: PlanText, documents: Documents) -> dict[str, Any]:
         """Run a plan over each document: answers with their status, verified quotes and places."""
         with _told():
-            run = self._session.run(self._tasks(plan, documents))
+            tasks = self._tasks(plan, documents)
+            run = self._session.run(tasks)
             async with aclosing(run):
-                return {"answers": [outcome.to_dict() async for outcome in run]}
+                answers = [outcome.to_dict() async for outcome in run]
+        ran = {answer["id"] for answer in answers}
+        result: dict[str, Any] = {
+            "answers": [
+                {name: _shortened(value) for name, value in answer.items() if name not in _NOT_SENT}
+                for answer in answers
+            ]
+        }
+        if left := [task.id for task in tasks if task.id not in ran]:
+            result |= {
+                "not_run": left,
+                "why": str(run.summary.error or "the run ended before them"),
+            }
+        return result
 
     async def evidence(self, document: Name, quotes: list[str]) -> dict[str, Any]:
         """Whether quotes are in a document word for word, and where."""
@@ -165,22 +211,30 @@ class Tools:
         from pearl.documents.evidence import Verifier
 
         with _told():
-            (path,) = self._found([document])
+            path = self._inside(document)
+            if not path.is_file():
+                raise DataError(f"{document or '.'} is a folder", help="name one file")
             loaded = await asyncio.to_thread(load, path)
             verifier = Verifier(loaded.text)
             results = [verifier.verify(quote) for quote in quotes]
-        return {
-            "quotes": [
-                {
-                    "quote": quote, "match": result.result,
-                    "passages": [
-                        {"start": span.start, "end": span.end, "text": loaded.text[span.start : span.end]}
+        checked = [
+            {
+                "quote": quote,
+                "match": result.result,
+                "passages": _shortened(
+                    [
+                        {
+                            "start": span.start,
+                            "end": span.end,
+                            "text": loaded.text[span.start : span.end],
+                        }
                         for span in result.spans
-                    ],
-                }
-                for quote, result in zip(quotes, results, strict=True)
-            ]
-        }  # fmt: skip
+                    ]
+                ),
+            }
+            for quote, result in zip(quotes, results, strict=True)
+        ]
+        return {"quotes": checked}
 
     async def search(self, query: Question, documents: Documents, k: int = 10) -> dict[str, Any]:
         """The passages of documents that match a query best."""
@@ -212,11 +266,15 @@ class Tools:
         return paths
 
     def _inside(self, name: str) -> Path:
-        """The path of a document in one of the folders."""
+        """The path of a document or folder in one of the folders; pipes, devices and hidden names are neither."""
         for folder in self._folders:
-            path = (folder / name).resolve()
-            if path.is_relative_to(folder) and path.exists():
-                return path
+            with suppress(OSError, ValueError):  # a name that no file can have
+                path = (folder / name).resolve()
+                inside = path.relative_to(folder)  # ValueError if it is not
+                if (path.is_file() or path.is_dir()) and not any(
+                    part.startswith(".") for part in inside.parts
+                ):
+                    return path
         raise DataError(
             f"{name} is not a document of this server", help=f"its folders: {', '.join(map(str, self._folders))}",
         )  # fmt: skip

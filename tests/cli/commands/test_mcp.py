@@ -31,6 +31,9 @@ def folder(tmp_path: Path) -> Path:
     (letters / "b.txt").write_text("Nothing burned.", encoding="utf-8")
     (tmp_path / "secret.txt").write_text("CANARY", encoding="utf-8")
     (letters / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (letters / "more").symlink_to(tmp_path)
+    (letters / ".env").write_text("CANARY", encoding="utf-8")
+    os.mkfifo(letters / "pipe")
     return letters
 
 
@@ -110,13 +113,12 @@ def test_an_agent_plans_forecasts_executes_and_checks(folder: Path, openai_serve
 
 def test_documents_outside_of_the_folders_are_not_read(folder: Path) -> None:
     async def then(client: Any) -> None:
+        secret = folder.parent / "secret.txt"
         for name in (
-            "../secret.txt",
-            str(folder.parent / "secret.txt"),
-            "link.txt",
-            "none.txt",
-            "*.txt",
-        ):
+            "../secret.txt", "a.txt/../../secret.txt", "..\\secret.txt", str(secret), secret.as_uri(),
+            "link.txt", "more/secret.txt", "more", ".env", "pipe", "none.txt", "*.txt", "-", "/dev/stdin",
+            "a.txt\0", "x" * 5_000, "s3://bucket/key",
+        ):  # fmt: skip
             for tool in ("execute", "search", "forecast", "evidence"):
                 asked = {
                     "plan": PLAN,
@@ -127,18 +129,37 @@ def test_documents_outside_of_the_folders_are_not_read(folder: Path) -> None:
                 }
                 result = await client.call_tool(tool, asked)
                 assert "is not a document of this server" in message(result)
-        assert "a.txt" in str(
-            await client.call_tool("execute", {"plan": PLAN, "documents": ["a.txt"]})
+        assert "is a folder" in message(
+            await client.call_tool("evidence", {"document": ".", "quotes": ["CANARY"]})
         )
+        everything = await client.call_tool("execute", {"plan": PLAN, "documents": ["."]})
+        assert [Path(answer["id"]).name for answer in data(everything)["answers"]] == [
+            "a.txt",
+            "b.txt",
+        ]
 
     with_client(folder, then=then)
 
 
 def test_the_limit_holds_for_all_calls_together(folder: Path, openai_server: Server) -> None:
+    for i in range(90):
+        (folder / f"c{i}.txt").write_text(f"Letter {i}.", encoding="utf-8")
+
     async def then(client: Any) -> None:
-        asked = {"plan": PLAN, "documents": ["a.txt", "b.txt"]}
-        first, second = data(await client.call_tool("execute", asked))["answers"]
-        assert {first["status"], second["status"]} == {"answered", "unfinished"}
+        both = await asyncio.gather(
+            *(
+                client.call_tool(
+                    "execute", {"plan": PLAN.replace("reason", reason), "documents": ["."]}
+                )
+                for reason in ("reason", "cause")
+            )
+        )
+        results = [data(each) for each in both]
+        statuses = [answer["status"] for result in results for answer in result["answers"]]
+        assert statuses.count("answered") == 1
+        for result in results:  # no document is missing without a word
+            assert len(result["answers"]) + len(result["not_run"]) == 92
+            assert "limit of 1 call" in result["why"]
         assert "calls" in message(await client.call_tool("plan", {"question": "Why?"}))
         assert len(openai_server.requests) == 1
 
@@ -161,6 +182,46 @@ def test_a_plan_with_an_error_is_told_once(folder: Path) -> None:
 
     (folder / "link.txt").unlink()
     with_client(folder, then=then)
+
+
+def test_results_fit_the_window_of_an_agent(folder: Path) -> None:
+    rows = "\n".join(f"{i},{'long ' * 20}" for i in range(5_000))
+    (folder / "rows.csv").write_text(f"id,text\n{rows}\n", encoding="utf-8")
+    plan = '1. rows = SPLIT(CTX, "record") : Split\n2. ans = COUNT(rows) : How many'
+
+    async def then(client: Any) -> None:
+        asked = {"plan": plan, "documents": ["rows.csv"]}
+        result = await client.call_tool("execute", asked)
+        (answer,) = data(result)["answers"]
+        assert answer["answer"] == "5000"
+        assert len(answer["evidence"]) == 51
+        assert answer["evidence"][-1] == "... and 4,950 more"
+        assert len(result.content[0].text) < 60_000
+        table = {**asked, "plan": plan.splitlines()[0]}
+        (answer,) = data(await client.call_tool("execute", table))["answers"]
+        assert answer["answer"].endswith("more characters")
+
+    with_client(folder, then=then)
+
+
+def test_calls_end_when_the_agent_cancels(folder: Path, openai_server: Server) -> None:
+    for i in range(40):
+        (folder / f"c{i}.txt").write_text(f"Letter {i}.", encoding="utf-8")
+    openai_server.hold_after = 2
+
+    async def then(client: Any) -> None:
+        asked = client.call_tool("execute", {"plan": PLAN, "documents": ["."]})
+        running = asyncio.create_task(asked)
+        while len(openai_server.requests) < 10:  # noqa: ASYNC110 - the server is in another thread
+            await asyncio.sleep(0.05)
+        running.cancel()
+        await asyncio.wait([running])
+        openai_server.hold_after = None
+        assert len((await client.list_tools()).tools) == 5
+        await asyncio.sleep(1)
+        assert len(openai_server.requests) == 10
+
+    with_client(folder, "--model", "openai:m", "--base-url", openai_server.url, then=then)
 
 
 @pytest.mark.parametrize(("folders", "code"), [([], 2), (["nowhere"], 3)])
