@@ -146,6 +146,7 @@ class Run:
 
     def __init__(self, id: str, store: Store, lease: Lease) -> None:
         self.id = id
+        self.position = _positions(store.folder, id)[0]
         self._store = store
         self._lease = lease
         self._is_finished = False
@@ -202,6 +203,8 @@ class Run:
 
         try:
             self._store.writer.transact(work)
+            if status == "done":
+                _forget_positions(self._store.folder, self.id)
         finally:
             self._lease.release()
 
@@ -554,6 +557,7 @@ class Store:
             try:
                 removed = connection.execute("DELETE FROM results WHERE run_id = ?", (info.id,))
                 connection.execute("DELETE FROM runs WHERE id = ?", (info.id,))
+                _forget_positions(self.folder, info.id)
             finally:
                 lease.release()
             return removed.rowcount
@@ -580,6 +584,17 @@ class FreshCache:
         """Keep replies, all or none."""
         await self._store.keep_all(completions)
         self._known.update(completions)
+
+
+def _positions(folder: Path, run_id: str) -> tuple[Path, Path]:
+    """The file with the position at which the input of a run is read, and that with its next one."""
+    path = folder / f"run-{run_id}.position"
+    return path, path.with_suffix(".new")
+
+
+def _forget_positions(folder: Path, run_id: str) -> None:
+    for path in _positions(folder, run_id):
+        path.unlink(missing_ok=True)
 
 
 def lease_run(folder: Path, id: str, info: RunInfo | None) -> Lease:
