@@ -310,7 +310,7 @@ def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str,
         show_forecast,
         tasks_code,
     )  # fmt: skip
-    from pearl.data.storage import OutputFolder
+    from pearl.data.storage import OutputFolder, address_of, is_address
     from pearl.runs.identity import fingerprint
     from pearl.runs.parts import Parts
     from pearl.runs.session import Watcher
@@ -324,6 +324,12 @@ def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str,
         (is_private(), "a private run keeps its rows in an encrypted store only", "write to a local file"),
     )  # fmt: skip
     folder = OutputFolder(out)
+    data = address_of(options["data"] or "")
+    refuse((
+        is_address(data) and folder.is_read_by(data),
+        f"the rows in {out} would be read as data by the next run",
+        f"name a folder outside of {data}, or a hidden one: --out {out.rstrip('/')}/_answers",
+    ))  # fmt: skip
     if options["dry_run"]:
         pearl, store = new_pearl(options, is_asked=False), opened_folder(options["store"])
         return show_forecast(new_session(pearl, options, store, keeps_rows=False), tasks, options)
