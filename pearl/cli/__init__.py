@@ -42,7 +42,6 @@ GROUPS = {
         "compare",
         "grammar",
         "lsp",
-        "mcp",
     ),
     "Look after it": ("doctor", "models", "config", "completion"),
 }

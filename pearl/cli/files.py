@@ -24,6 +24,7 @@ from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
+    from pearl.data.columns import Position
     from pearl.data.samples import Sample
 
 Kind = Literal["plan", "actions"]
@@ -187,13 +188,15 @@ def read_data(settings: dict[str, Any]) -> tuple[list[Sample], list[DataError]]:
     return samples, [one for one in found if isinstance(one, DataError)]
 
 
-def open_samples(settings: dict[str, Any]) -> Iterator[Sample | DataError]:
-    """Yield samples and errors in the order of the data."""
+def open_samples(
+    settings: dict[str, Any], position: Position | None = None
+) -> Iterator[Sample | DataError]:
+    """Yield samples and errors in the order of the data; `position` as in `Source`."""
     from pearl.data.domains import Source, read_samples
 
     columns = dict(map(_column, settings["columns"]))
     source = Source(
-        settings["data"], settings["split"], columns, allow_outside=settings["allow_outside"]
+        settings["data"], settings["split"], columns, settings["allow_outside"], position
     )
     subset, limit = settings["subset"], settings["limit"]
     n_samples, subsets = 0, set[str]()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import IO, Any, Self
 
 from pearl.data.rows import Row
 from pearl.documents.digest import DigestTable
@@ -106,3 +108,45 @@ class Names:
         self._places.add(key, len(self._names))
         self._names += name.encode(errors="surrogatepass") + _END
         return name
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the registry to a file, for `read`."""
+        for table in (self._lines, self._places, self._taken):
+            table.write(file)
+        file.write(array("Q", (len(self._names),)).tobytes() + self._names)
+
+    @classmethod
+    def read(cls, file: IO[bytes]) -> Self:
+        """Read a registry that `write` wrote."""
+        names, size = cls(), array("Q")
+        names._lines, names._places, names._taken = (DigestTable.read(file) for _ in range(3))
+        size.fromfile(file, 1)
+        names._names = bytearray(file.read(size[0]))
+        return names
+
+
+@dataclass(slots=True)
+class Position:
+    """How far a JSON Lines file has been read, and the names of its rows so far.
+
+    Attributes:
+        offset: The byte after the last line that was read; 0 in files that are read from their beginning only.
+        line: The number of that line.
+    """
+
+    offset: int = 0
+    line: int = 0
+    names: Names = dataclasses.field(default_factory=Names)
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the position to a file, for `read`."""
+        file.write(array("Q", (self.offset, self.line)).tobytes())
+        self.names.write(file)
+
+    @classmethod
+    def read(cls, file: IO[bytes]) -> Self:
+        """Read a position that `write` wrote."""
+        place = array("Q")
+        place.fromfile(file, 2)
+        offset, line = place
+        return cls(offset, line, Names.read(file))

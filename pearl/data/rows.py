@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pearl import plugins
 from pearl.data.storage import StoredFile, address_of, files, is_address
@@ -32,6 +32,9 @@ from pearl.errors import DataError, UsageError, suggest
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import require_extra
 from pearl.plugins.files import is_inside
+
+if TYPE_CHECKING:
+    from pearl.data.columns import Position
 
 Made = TypeVar("Made")
 
@@ -186,9 +189,13 @@ def from_rows(
 
 
 def read_rows(
-    name: str, split: str | None = None, *, allow_outside: bool = False
+    name: str,
+    split: str | None = None,
+    *,
+    allow_outside: bool = False,
+    position: Position | None = None,
 ) -> Iterator[Row | DataError]:
-    """The rows of a file or a dataset, with an error for each invalid row."""
+    """The rows of a file or a dataset, with an error for each invalid row; `position` as in `Source`."""
     if is_address(address := address_of(name)):
         if split is not None:
             raise UsageError(f"{name}: files have no splits", help="leave out --split")
@@ -198,7 +205,7 @@ def read_rows(
     if not _is_dataset(path):
         if split is not None:
             raise UsageError(f"{name}: a file has no splits", help="leave out --split")
-        yield from read_file(path, allow_outside=allow_outside)
+        yield from read_file(path, allow_outside=allow_outside, position=position)
         return
     number = 0
     for number, fields in enumerate(read_dataset(name, split), start=1):
@@ -231,12 +238,14 @@ def _read_address(address: str, allow_outside: bool) -> Iterator[Row | DataError
         )  # fmt: skip
 
 
-def read_file(path: Path | StoredFile, *, allow_outside: bool = False) -> Iterator[Row | DataError]:
+def read_file(
+    path: Path | StoredFile, *, allow_outside: bool = False, position: Position | None = None
+) -> Iterator[Row | DataError]:
     """The rows of a file, with an error for each invalid row."""
     readers: Mapping[str, Callable[[Any], Iterator[Row | DataError]]]
     readers = {".csv": _csv, ".tsv": _csv, ".parquet": _parquet, ".json": _json}
-    read = readers.get(path.suffix.lower(), _json_lines)
-    is_empty = True
+    read = readers.get(path.suffix.lower(), partial(_json_lines, position=position))
+    is_empty = position is None or not position.offset
     if "\0" in str(path):
         raise DataError("no such file", path=repr(str(path)), help="check the path")
     try:
@@ -274,16 +283,24 @@ def _is_dataset(path: Path) -> bool:
         return False
 
 
-def _json_lines(path: Path | StoredFile) -> Iterator[Row | DataError]:
-    return (parse_line(path, number, line) for number, line in raw_lines(path))
+def _json_lines(
+    path: Path | StoredFile, position: Position | None = None
+) -> Iterator[Row | DataError]:
+    return (parse_line(path, number, line) for number, line in raw_lines(path, position))
 
 
-def raw_lines(path: Path | StoredFile) -> Iterator[tuple[int, bytes]]:
+def raw_lines(
+    path: Path | StoredFile, position: Position | None = None
+) -> Iterator[tuple[int, bytes]]:
     """The lines of a JSON Lines file that are not blank, with their numbers, as they are."""
     most = _MAX_LINE * limit_bytes()
     with path.open("rb") as lines:
+        if position is not None and position.offset:
+            lines.seek(position.offset)
         every = iter(partial(lines.readline, most + 1), b"")
-        for number, line in enumerate(every, start=1):
+        for number, line in enumerate(every, start=1 + (position.line if position else 0)):
+            if position is not None:
+                position.offset, position.line = position.offset + len(line), number
             if len(line) > most:  # a device may be endless
                 message = f"the line is longer than {most / 1_000_000:,.0f} MB"
                 raise DataError(message, path=path, line=number, help="one JSON object a line")

@@ -186,17 +186,26 @@ def files(address: str) -> Iterator[StoredFile]:
     if key and not key.endswith("/") and (file := storage.head(key)):
         yield file
         return
-    parts = key.rstrip("/").split("/")
-    n_fixed = next((n for n, part in enumerate(parts) if _MAGIC.search(part)), len(parts))
-    folder, pattern = "/".join(parts[:n_fixed]), parts[n_fixed:] or ["**"]
+    folder, pattern = _pattern(key)
     is_empty = True
     for file in storage.list(folder):
-        names = file.key.removeprefix(folder).strip("/").split("/")
-        if not any(name.startswith((".", "_")) for name in names) and _matches(names, pattern):
+        if _is_listed(file.key, folder, pattern):
             is_empty = False
             yield file
     if is_empty:
         raise _no_file(address)
+
+
+def _pattern(key: str) -> tuple[str, list[str]]:
+    """The folder that is listed for a key, and the pattern of the names in it."""
+    parts = key.rstrip("/").split("/")
+    n_fixed = next((n for n, part in enumerate(parts) if _MAGIC.search(part)), len(parts))
+    return "/".join(parts[:n_fixed]), parts[n_fixed:] or ["**"]
+
+
+def _is_listed(key: str, folder: str, pattern: Sequence[str]) -> bool:
+    names = key.removeprefix(folder).strip("/").split("/")
+    return not any(name.startswith((".", "_")) for name in names) and _matches(names, pattern)
 
 
 def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
@@ -227,6 +236,16 @@ class OutputFolder:
         for file in self._storage.list(self._folder):
             if posixpath.dirname(file.key) == self._folder:
                 yield file
+
+    def is_read_by(self, address: str) -> bool:
+        """Whether `files` of an address would have the files of this folder, too."""
+        home, key = _split(address)
+        (folder, pattern), own = _pattern(key), self._folder
+        if home == "file://":
+            folder, own = os.path.realpath(folder or "/"), os.path.realpath(own)
+        file = f"{own}/part-00000.parquet"
+        is_below = file.startswith(f"{folder.rstrip('/')}/" if folder else "")
+        return home == self._home and is_below and _is_listed(file, folder, pattern)
 
     def put(self, name: str, data: bytes) -> None:
         """Add a file, which appears when it is complete and permanent."""

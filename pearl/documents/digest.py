@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable
 from hashlib import blake2b, file_digest, sha256
 from pathlib import Path
+from typing import IO, Self
 
 
 def digest(parts: Iterable[str | bytes]) -> bytes:
@@ -127,6 +128,28 @@ class DigestTable:
             self._keys[slot] = digest
         self._values[slot] += step
         return self._values[slot]
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the table to a file, for `read`."""
+        file.write(self._secret + array("Q", (self._n, len(self._keys))).tobytes())
+        for column in (self._keys, self._values):
+            column.tofile(file)
+
+    @classmethod
+    def read(cls, file: IO[bytes]) -> Self:
+        """Read a table that `write` wrote.
+
+        Raises:
+            EOFError: The file is too short.
+        """
+        table, size = cls(), array("Q")
+        table._secret = file.read(16)
+        size.fromfile(file, 2)
+        table._n, n_slots = size
+        table._keys, table._values = array("Q"), array("I")
+        table._keys.fromfile(file, n_slots)
+        table._values.fromfile(file, n_slots)
+        return table
 
     def _digest(self, key: bytes) -> int:
         return int.from_bytes(blake2b(key, digest_size=8, key=self._secret).digest(), "big")

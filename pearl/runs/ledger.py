@@ -271,7 +271,8 @@ class Ledger:
                 if self._replies is not None:
                     await self._replies.keep_all(request.value)
                 for key in self._flights.keys() & request.value.keys():
-                    self._flights[key].set_result(request.value[key])
+                    if not self._flights[key].done():  # a reply may be kept twice
+                        self._flights[key].set_result(request.value[key])
                 request.answer(None)
 
     async def _reply(self, key: bytes) -> Completion | None:

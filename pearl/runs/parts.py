@@ -55,12 +55,11 @@ class Parts:
         self._columns: dict[str, Cell] = columns_of(outputs, ("record", *PASSED_ON))
         work = json.dumps({**settings, "plan": text_sha256(plan)}, sort_keys=True)
         self._work = json.loads(work)
-        self._types = types = {"key": str, **column_types(self._columns)}
         self._fields = fields_of_plan(plan)
-        for name, kind in (
-            each for field in self._fields for each in field_columns(field, "parquet")
-        ):
-            while name in types:  # a field may be called `status`
+        self._types = types = dict[str, type](key=str)
+        of_fields = (each for field in self._fields for each in field_columns(field, "parquet"))
+        for name, kind in (*column_types(self._columns).items(), *of_fields):
+            while name in types:  # an output may be called `key`, a field `status`
                 name += "_"
             types[name] = kind
         schema = pyarrow.schema([(name, arrow_type(kind)) for name, kind in types.items()])

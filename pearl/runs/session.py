@@ -23,6 +23,7 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
+    Sized,
 )
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pearl.documents.digest import DigestTable, digest, text_sha256
 from pearl.errors import BudgetError, PearlError, StoreError, UsageError
+from pearl.errors.privacy import is_encrypted
 from pearl.interpreter.answer import Answer
 from pearl.llm.client import Client
 from pearl.llm.middleware.budget import Budget, check_limits
@@ -53,7 +55,7 @@ from pearl.runs.executors.local import each_kept
 from pearl.runs.executors.local import run as run_here
 from pearl.runs.identity import fingerprint
 from pearl.runs.store import FILE, Run, RunSpec, Status, Store, refuse_others
-from pearl.runs.tasks import read_tasks, tasks_to_json
+from pearl.runs.tasks import DocumentTasks, read_tasks, tasks_to_json
 
 if TYPE_CHECKING:
     from pearl.runs.forecast import Forecast, Forecaster
@@ -89,13 +91,13 @@ class Shard:
         # By the key alone, so that all machines that read the same input agree.
         return int(text_sha256(key)[:16], 16) % self.n == self.index - 1
 
-    def of(self, units: Iterable[U]) -> Iterator[tuple[int, U]]:
-        """The units of this shard, each with its place in the whole work, from 0.
+    def of(self, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U]]:
+        """The units of this shard, of units with their places in the whole work, from 0.
 
         By their places, rows are in the order of the input once the shards are merged. Units with the
         same id are in the same shard.
         """
-        return ((place, unit) for place, unit in enumerate(units) if self.takes(unit.shard_key))
+        return ((place, unit) for place, unit in units if self.takes(unit.shard_key))
 
 
 def parse_shard(text: str) -> Shard:
@@ -441,7 +443,8 @@ class Session:
             if store is not None and id is None:
                 id = next((run.id for run in store.runs(self.spec(tasks, asked).key)), None)
             has = _known(store, id, redo) if store is not None and id is not None else None
-            for _, task, _ in unrecorded(self._pearl, self._numbered(tasks), has, known.append):
+            numbered = self._numbered(enumerate(tasks))
+            for _, task, _ in unrecorded(self._pearl, numbered, has, known.append):
                 forecaster.add(task)
         return replace(forecaster.result(), n_known=len(known))
 
@@ -535,14 +538,14 @@ class Session:
             UsageError: The session has no store.
         """
         with self._readable() as store:
-            for _, unit, key in keyed(self._pearl, self._numbered(units)):
+            for _, unit, key in keyed(self._pearl, self._numbered(enumerate(units))):
                 row = store.outcome(run_id, key)
                 if row is not None:
                     yield unit, row
 
     def count(self, units: Iterable[Unit]) -> int:
         """The number of units in this session's shard."""
-        return sum(1 for _ in self._numbered(units))
+        return sum(1 for _ in self._numbered(enumerate(units)))
 
     def spec(self, tasks: Iterable[Unit], asked: RunSpec | None = None) -> RunSpec:
         """The identity of a run: its work, and the settings of the `Pearl` that decide results."""
@@ -598,7 +601,7 @@ class Session:
                 listener = spans.listening(listener) if self._executor == DEFAULT else listener
                 stack.callback(spans.close)
             options: dict[str, Any] = {"listener": listener, "is_stopping": is_stopping}
-            numbered = self._numbered(tasks)
+            numbered = self._numbered(self._placed(tasks, asked, run))
             if into is not None:
                 options["on_known"] = on_known
                 outcomes = run_recorded(pearl, numbered, into, execute=execute, **options)
@@ -692,9 +695,21 @@ class Session:
         is_twice = asked is None and self._keeps_rows
         return list(tasks) if is_twice and isinstance(tasks, Iterator) else tasks
 
-    def _numbered(self, tasks: Iterable[U]) -> Iterator[tuple[int, U]]:
-        """The tasks to run, with their places in the whole work."""
-        return enumerate(tasks) if self._shard is None else self._shard.of(tasks)
+    def _numbered(self, tasks: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U]]:
+        """The tasks to run, of all tasks with their places in the whole work."""
+        return iter(tasks) if self._shard is None else self._shard.of(tasks)
+
+    def _placed(
+        self, tasks: Iterable[Any], asked: RunSpec | None, run: Run | None
+    ) -> Iterable[tuple[int, Any]]:
+        """The tasks with their places, in the order in which a run does them."""
+        is_large = isinstance(tasks, DocumentTasks) and not isinstance(tasks, Sized)
+        if not is_large or run is None or asked is None or is_encrypted():
+            return enumerate(tasks)
+        from pearl.runs.positions import from_position  # late: for large files only
+
+        assert isinstance(tasks, DocumentTasks)
+        return from_position(tasks, run.position, self.spec(tasks, asked).key)
 
     @contextmanager
     def _opened(self, watcher: Watcher) -> Iterator[Store | None]:

@@ -37,6 +37,7 @@ from pearl.runs.executors import Task, Unit
 from pearl.runs.store import RunInfo
 
 if TYPE_CHECKING:
+    from pearl.data.columns import Position
     from pearl.retrieval.corpus.sources import SourceFile
 
 PASSED_ON = ("options", "gold", "reference", "subsets")
@@ -245,21 +246,71 @@ def read_tasks(info: RunInfo) -> list[Task]:
 class DocumentTasks:
     """One plan over the documents of samples, each document once, in the order of the data.
 
-    The gold data of a sample is copied to the result if the document has no other sample. The samples are
-    read twice, so that only one document is in memory at a time.
+    The gold data of a sample is copied to the result if the document has no other sample. For this the samples
+    are read twice, so that only one document is in memory at a time.
+
+    Args:
+        read: Yields the samples: all, or those after a `position`.
+    """
+
+    def __init__(self, read: Callable[..., Iterable[Sample | DataError]], plan: str) -> None:
+        self._read = read
+        self._plan = plan
+
+    def __iter__(self) -> Iterator[Task]:
+        return (task for _, task in self._tasks(self._read(), DigestTable()))
+
+    def after(self, position: Position, seen: DigestTable) -> Iterator[Task]:
+        """The tasks after a position; both arguments then say how far the data is read."""
+        return (task for _, task in self._tasks(self._read(position=position), seen))
+
+    @cached_property
+    def _n_samples(self) -> DigestTable:
+        """The number of samples of each document."""
+        n_samples = DigestTable()
+        for sample in self._read():
+            if not isinstance(sample, DataError) and sample.document is not None:
+                n_samples.add(_document_key(sample.document))
+        return n_samples
+
+    def _tasks(
+        self, samples: Iterable[Sample | DataError], seen: DigestTable
+    ) -> Iterator[tuple[bytes, Task]]:
+        for sample in samples:
+            if isinstance(sample, DataError):
+                yield b"", Task(str(sample.line), problem=sample)
+                continue
+            if sample.document is None:
+                yield b"", Task(sample.id, sample.load, plan=self._plan)
+                continue
+            key = _document_key(sample.document)
+            if seen.add(key) > 1:
+                continue
+            extra = _passed_on(sample.to_dict())
+            if extra and self._n_samples[key] > 1:
+                extra = {}
+            document, name = sample.document, sample.document_name
+            source = document.digest if isinstance(document, Document) else sample.source
+            yield key, Task(name, sample.loader, plan=self._plan, source=source, extra=extra)
+
+
+class CountedDocumentTasks(DocumentTasks):
+    """`DocumentTasks` of which the number is known.
+
+    Args:
+        n_longest: Only so many documents, the longest; samples without one are then in `left_out`.
     """
 
     def __init__(
         self,
-        read: Callable[[], Iterable[Sample | DataError]],
+        read: Callable[..., Iterable[Sample | DataError]],
         plan: str,
         n_longest: int | None = None,
     ) -> None:
-        self._read = read
-        self._plan = plan
+        super().__init__(read, plan)
         self.left_out: list[DataError] = []
-        self._n_samples = DigestTable()
         self._n_failing = 0
+        self._n_samples = DigestTable()
         lengths: dict[bytes, int] = {}
         for sample in read():
             if isinstance(sample, DataError) or sample.document is None:
@@ -287,26 +338,10 @@ class DocumentTasks:
 
     def __iter__(self) -> Iterator[Task]:
         if self._longest is None:
-            return (task for _, task in self._tasks())
-        longest = {key: task for key, task in self._tasks() if key in self._longest}
+            return super().__iter__()
+        tasks = self._tasks(self._read(), DigestTable())
+        longest = {key: task for key, task in tasks if key in self._longest}
         return (longest[key] for key in self._longest if key in longest)
-
-    def _tasks(self) -> Iterator[tuple[bytes, Task]]:
-        seen = DigestTable()
-        for sample in self._read():
-            if isinstance(sample, DataError):
-                yield b"", Task(str(sample.line), problem=sample)
-                continue
-            if sample.document is None:
-                yield b"", Task(sample.id, sample.load, plan=self._plan)
-                continue
-            key = _document_key(sample.document)
-            if seen.add(key) > 1:
-                continue
-            extra = _passed_on(sample.to_dict()) if self._n_samples[key] == 1 else {}
-            document, name = sample.document, sample.document_name
-            source = document.digest if isinstance(document, Document) else sample.source
-            yield key, Task(name, sample.loader, plan=self._plan, source=source, extra=extra)
 
 
 def _document_key(document: Document | Path | StoredFile) -> bytes:

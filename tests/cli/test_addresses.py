@@ -336,6 +336,55 @@ def test_rows_of_other_work_are_refused_before_any_call(
     assert bucket.names("out") == before
 
 
+@pytest.mark.parametrize(
+    ("data", "out", "is_refused"),
+    [
+        ("s3://reviews/in", "s3://reviews/in", True),
+        ("s3://reviews/in/", "s3://reviews/in/deep/out", True),
+        ("s3://reviews", "s3://reviews/out", True),
+        ("s3://reviews/*/*.parquet", "s3://reviews/out/", True),
+        ("s3://reviews/in", "s3://reviews/in/_out", False),
+        ("s3://reviews/in", "s3://reviews/in-out", False),
+        ("s3://reviews/in/a.jsonl", "s3://reviews/in", False),
+        ("s3://reviews/*/*.jsonl", "s3://reviews/out", False),
+        ("s3://reviews/in", "s3://others/in", False),
+        ("file:///tmp/in", "file:///tmp/on/../in/out", True),
+        ("file:///tmp/in/*.txt", "file:///tmp/in", False),
+        ("file:///", "file:///tmp/in", True),
+    ],
+)
+def test_rows_are_not_written_where_they_would_be_read(
+    bucket: ObjectStorage, data: str, out: str, is_refused: bool
+) -> None:
+    assert addresses.OutputFolder(out).is_read_by(data) == is_refused
+
+
+def test_a_folder_that_is_its_own_data_is_refused(bucket: ObjectStorage, pearl: Terminal) -> None:
+    bucket.write("in/a.txt", story(1))
+    pearl("execute", "why.plan", "--data", IN, "--out", f"{IN}/out", code=2)
+    assert "_answers" in pearl.talk
+    pearl("execute", "why.plan", "--data", IN, "--out", f"{IN}/_answers")
+    for _ in range(2):
+        pearl("execute", "why.plan", "--data", IN, "--out", f"{IN}/_answers")
+    assert "1 row in" in pearl.talk
+
+
+def test_outputs_may_have_the_names_of_columns(bucket: ObjectStorage, pearl: Terminal) -> None:
+    bucket.write("in/a.txt", story(1))
+    plan = Path("why.plan").read_text()
+    step = '{} = FIND_REASON(CTX, "Nils selling the boat") : Find'
+    names = ("key", "key_", "status", "id")
+    steps = (f"{n}. {step.format(name)}" for n, name in enumerate(names, start=1))
+    Path("key.plan").write_text(plan[: plan.index("1. ")] + "\n".join(steps))
+    for _ in range(2):
+        pearl("execute", "key.plan", "--data", IN, "--out", OUT)
+    (row,) = table(bucket)
+    assert row["id"].endswith("a.txt")
+    assert row["status"] == "answered"
+    for name in ("key_", "key__", "status_", "id_"):
+        assert "hull was rotten" in row[name]
+
+
 def test_no_file_and_no_store_names_where_rows_are_sent(
     bucket: ObjectStorage, pearl: Terminal
 ) -> None:

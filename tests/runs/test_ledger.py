@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from pearl.errors import BudgetError, ModelError
+from pearl.llm import Completion
 from pearl.llm.client import Client, ClientSettings
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
-from pearl.runs.ledger import Account, Ledger, Line, Terms
+from pearl.runs.ledger import Account, Ledger, Line, Terms, _RemoteReplies
 from pearl.runs.store import Store
 from tests.faults.calls import request
 from tests.server import FAULTS, Canned, Server, completion
@@ -39,6 +40,7 @@ class Worker:
     def __init__(self, ledger: Ledger, driver: Client) -> None:
         self._line = Line()
         terms = pickle.loads(pickle.dumps(Terms.of({"main": driver})))
+        self.replies = _RemoteReplies(self._line, has_any=True)
         self.client = self._line.clients(terms)["main"]
         self.account = Account(ledger)
         self._asked: list[asyncio.Task[Any]] = []
@@ -139,6 +141,19 @@ def test_a_reply_is_in_the_store_of_the_driver_before_its_call_ends(
 
         working(driver, work)
     assert len(openai_server.requests) == 1
+
+
+def test_a_reply_that_is_kept_twice_is_no_error(openai_server: Server) -> None:
+    driver = client_of(openai_server)
+
+    async def work(worker: Worker) -> None:
+        replies = worker.replies
+        async with replies.claimed(b"key") as known:
+            assert known is None
+            for _ in range(2):
+                await replies.keep(b"key", Completion("yes", "m"))
+
+    working(driver, work, n=1)
 
 
 def test_the_time_of_the_run_ends_calls_of_workers(openai_server: Server) -> None:

@@ -27,7 +27,7 @@ from pearl.runs.executors import Task, Unit
 from pearl.runs.resources import Resources
 from pearl.runs.session import Watcher
 from pearl.runs.store import RunSpec, Store
-from pearl.runs.tasks import DocumentTasks
+from pearl.runs.tasks import CountedDocumentTasks
 from tests.runs.store.children import await_replies
 from tests.server import Server
 
@@ -322,7 +322,7 @@ def test_documents_of_a_data_file_are_released(
     rows = [{"id": f"d{i}", "document": f"She left on day {i}."} for i in range(200)]
     Path("d.jsonl").write_text("\n".join(map(json.dumps, rows)))
     session = pearl.Session(asked, store="runs")
-    work = DocumentTasks(lambda: read_samples("generic", Source("d.jsonl")), PLAN)
+    work = CountedDocumentTasks(lambda: read_samples("generic", Source("d.jsonl")), PLAN)
     n_alive = 0
 
     async def run() -> None:

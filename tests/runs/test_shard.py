@@ -49,7 +49,7 @@ def run_shard(folder: Path, part: Shard, n_tasks: int) -> int:
                 COMMAND, {"model": "m", "shard": str(part)}, {"t.jsonl": "1"}, folder="/"
             )
             run = store.begin(spec)
-            outcomes = run_recorded(Pearl(Scripted(reply)), part.of(tasks(n_tasks)), run)
+            outcomes = run_recorded(Pearl(Scripted(reply)), part.of(enumerate(tasks(n_tasks))), run)
             found = [outcome async for outcome in outcomes]
             run.finish("done")
         return len(found)

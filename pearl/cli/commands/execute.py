@@ -108,7 +108,7 @@ def command(
     from pearl.cli.work import report_left_out
     from pearl.data.storage import address_of, is_address
     from pearl.runs.executors import DEFAULT
-    from pearl.runs.tasks import StreamedTasks
+    from pearl.runs.tasks import CountedDocumentTasks, StreamedTasks
 
     data, is_printed = options["data"], out is None
     refuse(
@@ -156,9 +156,10 @@ def command(
         work = document_tasks(named, together=together, plan=text, is_named=is_named, outs=outs)
         return _run(work, out, options, text)
     samples = _data_tasks(text, options)
-    report_left_out(samples.left_out)
+    left_out = samples.left_out if isinstance(samples, CountedDocumentTasks) else []
+    report_left_out(left_out)
     code = _run(samples, out, options, text)
-    return code or int(bool(samples.left_out))
+    return code or int(bool(left_out))
 
 
 def _refuse_other(plan: str, documents: Sequence[str]) -> None:
@@ -240,14 +241,33 @@ def _checked(plan: str, options: dict[str, Any]) -> str:
     return text
 
 
+_LARGE = 50_000
+"""Rows of a file that are not counted before the run."""
+
+_CHOOSE = ("longest", "limit", "subset", "columns")
+"""Options that need a file from its beginning."""
+
+
 def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
     """A task for each document of the data, and a failing task for each invalid row."""
-    from pearl.runs.tasks import DocumentTasks
+    from pearl.runs.tasks import CountedDocumentTasks, DocumentTasks
 
     read = partial(open_samples, options)
     if Path(options["data"]).is_fifo():  # can be read only once
         read = partial(iter, list(read()))
-    return DocumentTasks(read, plan, options["longest"])
+    elif not any(options[name] for name in _CHOOSE) and _estimated_rows(options["data"]) > _LARGE:
+        return DocumentTasks(read, plan)
+    return CountedDocumentTasks(read, plan, options["longest"])
+
+
+def _estimated_rows(name: str) -> int:
+    """The number of lines of a file, by the lines of its first megabyte."""
+    path = Path(name)
+    if not path.is_file():
+        return 0
+    with path.open("rb") as file:
+        head = file.read(1 << 20)
+    return head.count(b"\n") * path.stat().st_size // max(1, len(head))
 
 
 def _run(
@@ -290,7 +310,7 @@ def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str,
         show_forecast,
         tasks_code,
     )  # fmt: skip
-    from pearl.data.storage import OutputFolder
+    from pearl.data.storage import OutputFolder, address_of, is_address
     from pearl.runs.identity import fingerprint
     from pearl.runs.parts import Parts
     from pearl.runs.session import Watcher
@@ -304,6 +324,12 @@ def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str,
         (is_private(), "a private run keeps its rows in an encrypted store only", "write to a local file"),
     )  # fmt: skip
     folder = OutputFolder(out)
+    data = address_of(options["data"] or "")
+    refuse((
+        is_address(data) and folder.is_read_by(data),
+        f"the rows in {out} would be read as data by the next run",
+        f"name a folder outside of {data}, or a hidden one: --out {out.rstrip('/')}/_answers",
+    ))  # fmt: skip
     if options["dry_run"]:
         pearl, store = new_pearl(options, is_asked=False), opened_folder(options["store"])
         return show_forecast(new_session(pearl, options, store, keeps_rows=False), tasks, options)

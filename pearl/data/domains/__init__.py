@@ -16,6 +16,7 @@ from pearl import plugins
 from pearl.errors import DataError
 
 if TYPE_CHECKING:  # most uses of a domain need its library and examples only
+    from pearl.data.columns import Position
     from pearl.data.rows import Row
     from pearl.data.samples import Sample
 
@@ -53,18 +54,20 @@ class Source:
         columns: Field → column, for columns named differently; or several columns, as `a,b,c`, that
             form an array.
         allow_outside: Whether rows may refer to documents outside the folder of the data.
+        position: Where the reading starts, and then where it is; a domain may ignore it.
     """
 
     name: str
     split: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     allow_outside: bool = False
+    position: Position | None = None
 
-    def rows(self) -> Iterator[Row | DataError]:
-        """The rows of the source."""
+    def rows(self, position: Position | None = None) -> Iterator[Row | DataError]:
+        """The rows of the source, those after a position if it is of a JSON Lines file."""
         from pearl.data.rows import read_rows
 
-        return read_rows(self.name, self.split, allow_outside=self.allow_outside)
+        return read_rows(self.name, self.split, allow_outside=self.allow_outside, position=position)
 
 
 class DomainModule(Protocol):

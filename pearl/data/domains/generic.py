@@ -48,12 +48,12 @@ def read(source: Source) -> Iterator[Sample | DataError]:
 
 def read_as(source: Source, make: Callable[[Row, Names], Sample]) -> Iterator[Sample | DataError]:
     """Read a source with `make` as the constructor of samples."""
-    from pearl.data.columns import Names, rename
+    from pearl.data.columns import Position, rename
     from pearl.data.rows import from_rows
 
-    names = Names()
-    rows = rename(source.rows(), source.columns, FIELDS)
-    return from_rows(rows, lambda row: [make(row, names)])
+    position = source.position or Position()
+    rows = rename(source.rows(position), source.columns, FIELDS)
+    return from_rows(rows, lambda row: [make(row, position.names)])
 
 
 def make_sample(row: Row, names: Names) -> Sample:

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import os
 import platform
+import socket
 import sys
 from collections.abc import (
     AsyncGenerator,
@@ -49,6 +50,9 @@ ATTEMPTS = 4
 
 REVIVE_S = 0.5
 """Polling interval for a restarted worker in seconds."""
+
+CONNECT_S = 10.0
+"""Maximum seconds to connect to a cluster."""
 
 OBJECT_STORE = 100 * 2**20
 """Shared memory in bytes of a locally started cluster, which holds tasks and outcomes only."""
@@ -118,9 +122,11 @@ def _cluster() -> Iterator[None]:
     # Workers import from the folder in which Ray is started first, even if the driver would not.
     is_searched = bool({"", os.getcwd()} & set(sys.path))  # noqa: PTH109
     try:
+        if address:
+            _check_reachable(address)
         with nullcontext() if is_searched else chdir(os.path.abspath(os.sep)):  # noqa: PTH100
             ray.init(**quiet, **({"address": address} if address else own))
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, OverflowError, RuntimeError, ValueError) as error:
         where = f"at {address}" if address else "on this machine"
         reason = str(error).strip().partition("\n")[0]
         raise UsageError(
@@ -131,6 +137,13 @@ def _cluster() -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Connect to the port of an address; Ray itself tries for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
 
 
 def _divert() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -203,3 +204,15 @@ def test_worker_reports_why_it_cannot_run(driver: str | None, model: str, said: 
     assert outcome is None
     assert isinstance(error, UsageError)
     assert said in str(error)
+
+
+@needs_ray
+@pytest.mark.parametrize("address", ["127.0.0.1:{}", "ray://127.0.0.1:{}", "127.0.0.1:99999"])
+def test_a_cluster_that_is_not_there_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("RAY_ADDRESS", address.format(unused.getsockname()[1]))
+        with pytest.raises(UsageError, match=r"no Ray cluster at .*127\.0\.0\.1"), on_ray._cluster():
+            pass
