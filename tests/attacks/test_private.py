@@ -175,7 +175,10 @@ def test_private_runs(trial: Trial, user: Home, key: str) -> None:
     assert not leaks, leaks
     user.server.forget()
     if key:
-        assert user.run("execute", "why.plan", "a.txt", "--out", "rows2.jsonl", key=key) == 0
+        again = ("execute", "why.plan", "a.txt", "--out", "rows2.jsonl")
+        assert user.run(*again, key=key) == 0
+        assert user.run(*again, "--fresh", "--force", "--executor", "ray", key=key) == 2
+        assert b"a private run does not use Ray" in user.told
         for wrong in ("ab" * 32, ""):
             assert user.run("execute", "why.plan", "a.txt", "--out", "rows3.jsonl", "--store", str(user.home / ".local/share/pearl/encrypted"),
                             key=wrong, private=False) == 8  # fmt: skip
