@@ -6,6 +6,7 @@ import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
+from traceback import format_exception
 
 import pytest
 
@@ -13,7 +14,8 @@ import pearl
 from pearl import Document, Pearl, Trace, load
 from pearl.cli.commands.demo import FOLDER
 from pearl.documents.tokens import Counter
-from pearl.errors import DataError, PlanningError, UsageError
+from pearl.errors import DataError, PearlError, PlanningError, UsageError
+from pearl.errors.privacy import privacy_restored
 from pearl.llm import ActionTask, Message, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Outcome, Task
@@ -261,3 +263,25 @@ def test_a_passage_with_marks_of_prompts_can_be_quoted(mark: str) -> None:
     plan = pearl.compile('1. ans = FIND(CTX, "the price") : Find it')
     (passage,) = asyncio.run(pearl.execute(plan, document)).evidence
     assert passage.text == document.text
+
+
+def test_tracebacks_of_a_private_pearl_quote_nothing() -> None:
+    table = Document("name,dose\nZelmira,5", "t.csv", kind="table")
+    plans = (
+        '1. r = SPLIT(CTX, "record") : Rows\n2. n = FIELD(r, "Zelmira") : No such field',
+        '1. r = SPLIT(CTX, "record") : Rows\n2. n = WHERE(r, "name", "at most", "Zelmira") : No number',
+        '1. n = FIND(CTX, "Zelmira") : The model breaks',
+        "1. n = ZELMIRA(CTX) : No such action",
+    )
+
+    def broken(request: Request) -> str:
+        raise ValueError("Zelmira")
+
+    with privacy_restored():
+        asker = Pearl(Scripted(broken), private=True)
+        for plan in plans:
+            with pytest.raises(PearlError) as raised:
+                asyncio.run(asker.execute(plan, table))
+            told = "".join(format_exception(raised.value))
+            assert "a private run leaves out what was wrong" in told
+            assert "zelmira" not in told.casefold()

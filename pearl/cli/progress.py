@@ -163,7 +163,8 @@ class Reporter:
             if not self._tasks:
                 return ""
             id, section = min(self._tasks.items(), key=lambda each: each[1].current.since or 0.0)
-            return f"{id}: {section.activity}" if id else section.activity
+            # Ids of rows are text of the data.
+            return f"{id}: {section.activity}" if id and not is_private() else section.activity
 
     def _tell_plan(self, event: RunStarted) -> None:
         is_known = event.method != "plan" or event.plan in self._reported_plans
@@ -267,7 +268,7 @@ class Row:
         """Note progress of a call."""
         self.begin()
         self.note, self._wait_why = how_far(event), ""
-        self.tail = event.text
+        self.tail = "" if is_private() else event.text
 
     def wait(self, event: ModelWaited) -> None:
         """Note that a call waits."""
@@ -355,8 +356,9 @@ class PlanSection:
                 row.add(event.usage)
                 n = len(event.diagnostics)
                 if n:
-                    first = event.diagnostics[0].strip().partition("\n")[0][:MAX_WORDS]
-                    row.past = f"{counted(n, 'problem')} in attempt {row.n_calls}: {first}"
+                    first = _first_line(event.diagnostics[0])
+                    row.past = f"{counted(n, 'problem')} in attempt {row.n_calls}"
+                    row.past += f": {first}" if first else ""
                 else:
                     tries = f" at attempt {row.n_calls}" if row.n_calls > 1 else ""
                     row.title = f"plan written{tries}"
@@ -375,7 +377,7 @@ class PlanSection:
                 self.steps[event.step].usage = event.usage
             case "step_failed":
                 row = self._step(event.step, "")
-                row.note = event.error.strip().partition("\n")[0][:MAX_WORDS]
+                row.note = _first_line(event.error)
                 row.end("failed")
             case "option_chosen":
                 self._end("choose", event.usage)
@@ -401,8 +403,9 @@ class PlanSection:
         """The row of a step, added if only the rewritten plan has it."""
         if output not in self.steps:
             at = self.names.index(output) + 1 if output in self.names and not self.reads_plan else 0
-            place = f"step {at} of {len(self.names)}: " if at else ""
-            self.steps[output] = Row(f"{place}{output} = {action}")
+            place = f"step {at} of {len(self.names)}" if at else ""
+            name = "" if is_private() else f"{output} = {action}"  # words of a model
+            self.steps[output] = Row(": ".join(filter(None, (place, name))) or "a step")
         return self.steps[output]
 
     def _called(self, event: ModelProgressed) -> Row:
@@ -438,7 +441,9 @@ class Watched:
     def note(self, event: Event) -> None:
         """Process an event."""
         number = event.plan_number
-        self.sections.setdefault(number, PlanSection(number, reads_plan=True)).note(event)
+        self.sections.setdefault(number, PlanSection(number, reads_plan=not is_private())).note(
+            event
+        )
 
     @property
     def is_run(self) -> bool:
@@ -462,6 +467,11 @@ class Watched:
         from pearl.llm.prices import money  # late: pydantic
 
         return [tokens, money(self._price.cost_usd(usage))]
+
+
+def _first_line(message: str) -> str:
+    """The first line of a message; "" in a private run, as it may quote content."""
+    return "" if is_private() else message.strip().partition("\n")[0][:MAX_WORDS]
 
 
 def _state(event: StepFinished) -> State:

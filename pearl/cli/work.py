@@ -296,7 +296,8 @@ def _reason(outcome: Outcome[Task]) -> str:
     reason = str(outcome.error).partition("\n")[0].removeprefix(f"{id}: ")
     help = getattr(outcome.error, "help", None)
     told = f"\n  help: {help.partition(chr(10))[0]}" if help else ""
-    return f"{id}: {reason}{told}"
+    # Ids of rows are text of the data.
+    return f"{reason}{told}" if is_private() else f"{id}: {reason}{told}"
 
 
 def report_max_errors(summary: Summary, max_errors: int | None) -> None:

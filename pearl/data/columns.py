@@ -11,6 +11,7 @@ from typing import IO, Any, Self
 from pearl.data.rows import Row
 from pearl.documents.digest import DigestTable
 from pearl.errors import DataError, UsageError, suggest
+from pearl.errors.privacy import is_private
 
 _END = b"\xff"  # in no text of UTF-8
 
@@ -62,7 +63,8 @@ def _value(names: list[str], row: Row) -> Any:
 
 def _check(what: str, name: str, known: Iterable[str], where: str) -> None:
     if name not in known:
-        help = suggest(name, known, f"{what}s")
+        is_quoting = what == "column" and is_private()
+        help = None if is_quoting else suggest(name, known, f"{what}s")
         raise UsageError(f"{where}: no {what} '{name}'", help=help)
 
 

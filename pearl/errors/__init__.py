@@ -279,9 +279,9 @@ class ExecutionError(PearlError):
     """
 
     exit_code = 6
+    without_content = "a step failed"
 
     def __init__(self, message: str, *, step: str | None = None, help: str | None = None) -> None:
-        self.without_content = "a step failed" if step is None else f"the step '{step}' failed"
         super().__init__(message, help=help)
         self.step = step
         self.finished: tuple[Any, ...] = ()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import ceil
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, get_args
 
 from pearl.actions.searching import SearchedDocument, order, with_tables
 from pearl.actions.values import Fetched
@@ -20,6 +20,7 @@ from pearl.documents.table.apart import LABELS, MAX_CAPTION, Atom, TablesApart
 from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import Step
 from pearl.errors import ExecutionError, PearlError, Span, UsageError, suggest
+from pearl.errors.privacy import is_private
 from pearl.llm.reply_limits import reading_limit
 from pearl.retrieval.search import Searcher
 from pearl.tables import SqlEngine, check_engine
@@ -74,8 +75,11 @@ class ContextOverflowError(ExecutionError):
     """The mandatory content of one call exceeds its token limit."""
 
 
-def step_error(step: Step, error: Exception) -> ExecutionError:
-    """The error of a run or a forecast: what failed in which step."""
+def fail_step(step: Step, error: Exception) -> NoReturn:
+    """Raise the error of a run or a forecast: what failed in which step.
+
+    In a private run an error that quotes content is not its cause, which tracebacks show.
+    """
     message = error.message if isinstance(error, PearlError) else str(error)
     failed = ExecutionError(
         f"step '{step.output}' ({step.action}): {message}", step=step.output,
@@ -83,7 +87,7 @@ def step_error(step: Step, error: Exception) -> ExecutionError:
     )  # fmt: skip
     if isinstance(error, PearlError):
         failed.exit_code = error.exit_code  # keep the exit code of the cause
-    return failed
+    raise failed from error if isinstance(error, PearlError) or not is_private() else None
 
 
 @dataclass(frozen=True, slots=True)

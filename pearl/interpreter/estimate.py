@@ -30,7 +30,7 @@ from pearl.interpreter.context import (
     ContextLimits,
     ContextOverflowError,
     awaited,
-    step_error,
+    fail_step,
 )
 from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
 from pearl.interpreter.row_steps import ITEM_TOKENS, MAX_ROUNDS, RowRequests, RowStep, check_numbers
@@ -179,7 +179,7 @@ class CostEstimator:
                 by = self
             costs = by._of_step(step, action)
         except (ValueError, ExecutionError) as error:
-            raise step_error(step, error) from error
+            fail_step(step, error)
         before = NONE
         for reference in step.references():
             before = longer(before, self._depths.get(reference.name, NONE))

@@ -35,7 +35,7 @@ from pearl.interpreter.asking import Asker, Reader, TextReply
 from pearl.interpreter.cascade import Scoring
 from pearl.interpreter.companies import ShownPassage, why_of_another
 from pearl.interpreter.composing import compose_answer, composed_result
-from pearl.interpreter.context import Context, ContextLimits, off_loop, step_error
+from pearl.interpreter.context import Context, ContextLimits, fail_step, off_loop
 from pearl.interpreter.flows import as_input, contents
 from pearl.interpreter.parts import answer_parts
 from pearl.interpreter.provenance import Sources, heads_of, sources_of
@@ -139,7 +139,7 @@ class _Interpreter:
                 or self._calls.limits.is_strict
             ):
                 self._trace.append(StepFailed(step=step.output, error=str(error)))
-                raise step_error(step, error) from error
+                fail_step(step, error)
             result = replace(
                 void(step, self._graph.checked.action(step), error.message),
                 state="refused", n_calls=1, usage=error.usage or Usage(),

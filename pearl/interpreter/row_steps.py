@@ -38,7 +38,7 @@ from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.cascade import Cascade, CascadeAccount, Scoring
-from pearl.interpreter.context import ContextOverflowError, step_error
+from pearl.interpreter.context import ContextOverflowError, fail_step
 from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.provenance import Sources
 from pearl.interpreter.requests import RequestBuilder
@@ -116,7 +116,7 @@ def check_numbers(step: Step, action: Action) -> None:
                     least = -MAX_RATINGS
                 whole_number(number_of(argument.value), parameter.name, least=least)
             except ValueError as error:
-                raise step_error(step, error) from error
+                fail_step(step, error)
 
 
 class RowRequests:

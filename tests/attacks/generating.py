@@ -15,6 +15,7 @@ from typing import Literal
 
 from pearl import Answer, Document, Task
 from pearl.documents.document import join
+from pearl.documents.rows import Rows
 from pearl.llm import ActionTask, ItemsTask, Request
 from pearl.replies.items import first_words, n_first_words
 
@@ -193,11 +194,13 @@ def cells_of(case: Case, answer: Answer) -> dict[str, str]:
     if last.record is not None:
         values = {name: each.value for name, each in last.record.fields.items()}
         return {name: str(value) for name, value in values.items() if value is not None}
-    if last.state in ("undecided", "refused"):
+    if last.state in ("undecided", "refused", "nothing"):
         return {}
     if isinstance(last.value, bool):
         return {"": "yes" if last.value else "no"}
-    return {"": "; ".join(last.value) if isinstance(last.value, list) else last.text}
+    if isinstance(last.value, Rows):
+        return {"": "; ".join(row.value for row in last.value if row.value is not None)}
+    return {"": last.text}
 
 
 STYLES = (

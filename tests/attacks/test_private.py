@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import secrets
 import subprocess
@@ -48,12 +49,16 @@ class Home:
         (self.work / "a.txt").write_text(
             f"Visit of {canary}. She takes 5 mg daily.\n", encoding="utf-8"
         )
-        (self.work / "t.csv").write_text(f"name,dose\n{canary},5\nAda,6\n", encoding="utf-8")
+        (self.work / "t.csv").write_text(
+            f"name,dose,{canary}\n{canary},5,1\nAda,6,2\n", encoding="utf-8"
+        )
         (self.work / "broken.jsonl").write_text(
             f'{{"id": 1, "text": "{canary}"\n', encoding="utf-8"
         )
         (self.work / "bad.plan").write_text(f"1. ans = FIND({canary}) : x\n", encoding="utf-8")
         (self.work / "why.plan").write_text(PLAN, encoding="utf-8")
+        task = {"id": canary, "plan": f"1. ans = {canary}(CTX) : x", "document": canary}
+        (self.work / "tasks.jsonl").write_text(json.dumps(task), encoding="utf-8")
         self.inputs = set(files(self.work))
 
     def run(
@@ -125,6 +130,8 @@ COMMANDS = (
     ("plan", "What does {0} take?", "--out", "out5"),
     ("execute", "bad.plan", "a.txt", "--out", "out6"),
     ("execute", "why.plan", "--data", "broken.jsonl", "--out", "out7"),
+    ("execute", "--tasks", "tasks.jsonl"),
+    ("plan", "--data", "t.csv", "--column", "question=who"),
 )  # fmt: skip
 ROWS = (
     ("execute", "why.plan", "a.txt", "t.csv", "--out", "rows.jsonl"),
@@ -168,7 +175,10 @@ def test_private_runs(trial: Trial, user: Home, key: str) -> None:
     assert not leaks, leaks
     user.server.forget()
     if key:
-        assert user.run("execute", "why.plan", "a.txt", "--out", "rows2.jsonl", key=key) == 0
+        again = ("execute", "why.plan", "a.txt", "--out", "rows2.jsonl")
+        assert user.run(*again, key=key) == 0
+        assert user.run(*again, "--fresh", "--force", "--executor", "ray", key=key) == 2
+        assert b"a private run does not use Ray" in user.told
         for wrong in ("ab" * 32, ""):
             assert user.run("execute", "why.plan", "a.txt", "--out", "rows3.jsonl", "--store", str(user.home / ".local/share/pearl/encrypted"),
                             key=wrong, private=False) == 8  # fmt: skip

@@ -19,7 +19,8 @@ from pearl.cli.output import print_answer
 from pearl.cli.progress import Reporter
 from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
-from pearl.trace import Event, ModelProgressed, PlanAttempted, PlanFailed
+from pearl.llm.backends.scripted import Scripted
+from pearl.trace import Event, ModelProgressed, PlanAttempted, PlanFailed, StepFailed
 from tests.interpreter.test_several_plans import DOCUMENT, asked, model
 from tests.server import Canned, Seen, Server, completion, error
 
@@ -147,6 +148,33 @@ def test_of_several_tasks_the_one_is_told_that_does_the_same_for_the_longest() -
     assert "a: reading the question" in reporter._line()
     reporter("a", ModelProgressed(purpose="plan", phase="asked"))
     assert "b: reading the question" in reporter._line()
+
+
+@pytest.mark.parametrize("total", [1, 2])
+def test_the_progress_of_a_private_run_has_no_words_of_data_questions_and_replies(
+    total: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEARL_PRIVATE", "1")
+    reporter, screen, lines = Reporter(total), progress.Watched(), []
+
+    def listen(event: Event) -> None:
+        reporter("Zelmira", event)
+        screen.note(event)
+        lines.append(reporter._line())
+        lines.extend(str(row) for section in screen.sections.values()
+                     for row in (*section.parts.values(), *section.steps.values()))  # fmt: skip
+
+    plans = [
+        "1. Zelmira = NO_SUCH(CTX) : x",
+        PLAN.replace("reason", "zelmira").replace("boat", "Zelmira"),
+    ]
+    asker = Pearl(Scripted(lambda request: plans.pop(0) if plans else "It leaked."))
+    asyncio.run(asker.ask(QUESTION, DOCUMENT, trace=Trace("Zelmira", listen)))
+    listen(ModelProgressed(purpose="step", phase="writing", step="zelmira", text="Zelmira"))
+    listen(StepFailed(step="zelmira", error="no Zelmira"))
+    assert "1 problem in attempt 1" in str(lines)
+    assert "step 1 of 1" in str(lines)
+    assert "zelmira" not in str(lines).casefold()
 
 
 def shown(answer: Answer, *, with_steps: bool = False) -> str:

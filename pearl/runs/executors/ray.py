@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl.errors import PearlError, UsageError
+from pearl.errors.privacy import is_private
 from pearl.pipeline import Pearl
 from pearl.plugins.extras import require_extra
 from pearl.runs.executors import Listener, Outcome, Task, Unit
@@ -107,6 +108,11 @@ async def run(
 @contextmanager
 def _cluster() -> Iterator[None]:
     """Connect to a cluster; at the end, disconnect, or stop a cluster that was started here."""
+    if is_private():
+        raise UsageError(
+            "a private run does not use Ray, whose nodes write texts to files of their own",
+            help="leave out --executor ray",
+        )
     require_extra("ray", "the executor 'ray'", "ray")
     # No usage statistics, unless the user turns them on.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
