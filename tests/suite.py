@@ -79,7 +79,7 @@ class Trial:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the suites; without `--size` their folders are not collected."""
-    parser.addoption("--size", choices=SIZES)
+    parser.addoption("--size", choices=SIZES, help="for files that are named: ci")
     parser.addoption("--rows", help="only these, such as R15,S3")
     parser.addoption(
         "--figures", type=Path, metavar="FILE", help="merge the figures into this JSON file"
@@ -90,7 +90,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """The seed is drawn once, before workers of xdist start; they get it as an option."""
     config.addinivalue_line("markers", "row(number, title): the row of docs/reliability.md")
-    if config.option.size and config.option.seed is None:
+    if config.option.seed is None:
         config.option.seed = secrets.randbelow(2**31)
 
 
@@ -115,7 +115,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def trial(request: pytest.FixtureRequest) -> Iterator[Trial]:
     """Collects the figures of a test, and fails it where one is out of its bound."""
     seed = request.config.option.seed
-    run = Trial(request.config.option.size, seed, random.Random(f"{seed} {request.node.name}"))
+    run = Trial(request.config.option.size or SIZES[0], seed, random.Random(f"{seed} {request.node.name}"))
     start_s = time.monotonic()
     yield run
     number, title = request.node.get_closest_marker("row").args
