@@ -99,11 +99,11 @@ def test_a_cascade_says_who_decided_what() -> None:
     assert all(0.95 <= low <= 1 for low, _ in account["intervals"].values())
     assert account["intervals"].keys() == {"precision", "recall"}
     assert any("relative to strong: precision" in note for note in answer.notes)
-    scored = {row.text for row in answer.rows if row.scored_by == ("cheap",)}
+    scored = {row.text for row in answer.rows if row.decided_by == ("cheap",)}
     assert scored
     assert scored == {row.text for row in answer.rows} - set(strong.items)
     evidence = answer.to_dict()["evidence"]
-    assert scored == {row["text"] for row in evidence if row.get("scored_by") == ["cheap"]}
+    assert scored == {row["text"] for row in evidence if row.get("decided_by") == ["cheap"]}
 
 
 def test_a_resumed_run_has_the_same_samples_and_pays_for_nothing() -> None:
