@@ -73,6 +73,8 @@ def test_undecided_rows_and_no_others_go_to_the_escalation_model(openai_server: 
     assert step.rows is not None
     assert step.rows.values == ["apple", "date"]
     assert [row.value for row in step.rows.undecided] == ["carrot"]
+    marked = {row["text"]: row.get("decided_by") for row in answer.to_dict()["evidence"]}
+    assert (marked["apple"], marked["date"]) == (None, ["openai:big"])
     assert {text for seen in models.asked("big") for text in items(seen)} == {
         "beet",
         "carrot",

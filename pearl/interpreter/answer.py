@@ -83,8 +83,8 @@ class RowEvidence:
     cells: tuple[CellEvidence, ...] = ()
     page: int | None = None
     ocr: float | None = None
-    scored_by: tuple[str, ...] = ()
-    """The scorers that decided it in place of the model."""
+    decided_by: tuple[str, ...] = ()
+    """The scorers and escalation models that decided it in place of the model."""
 
     @property
     def line(self) -> str:
@@ -105,8 +105,8 @@ class RowEvidence:
                 table += f", {', '.join(names[:MAX_COLUMNS])}{more}"
             source = shown_page(self.source, self.page, self.ocr)
             place = f"{source}{table}, characters {self.span.start:,}-{self.span.end:,}{ranks}; "
-        scored = f"; by {', '.join(self.scored_by)}" if self.scored_by else ""
-        return f"{place}{', '.join(self.steps)}{scored}"
+        by = f"; by {', '.join(self.decided_by)}" if self.decided_by else ""
+        return f"{place}{', '.join(self.steps)}{by}"
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON data; positions are in the text of its source."""
@@ -125,7 +125,7 @@ class RowEvidence:
             "steps": list(self.steps),
             "state": "found" if self.is_decided else "undecided",
             **({"ranks": dict(self.ranks)} if self.ranks else {}),
-            **({"scored_by": list(self.scored_by)} if self.scored_by else {}),
+            **({"decided_by": list(self.decided_by)} if self.decided_by else {}),
         }
 
 
@@ -144,7 +144,7 @@ def row_evidence(
     document: Document,
     fetched: Sequence[tuple[str, Fetched]] = (),
     cited: Sequence[Cited] = (),
-    scored: Sequence[Mapping[object, str]] = (),
+    decided_by: Sequence[Mapping[object, str]] = (),
 ) -> tuple[RowEvidence, ...]:
     """The rows that outputs are computed from, in the order of the document, without repeats."""
     found: dict[object, Row] = {}
@@ -164,7 +164,7 @@ def row_evidence(
             _evidence(row, document, fetched, cited),
             steps=tuple(steps[key]),
             is_decided=is_decided[key],
-            scored_by=tuple(dict.fromkeys(each[key] for each in scored if key in each)),
+            decided_by=tuple(dict.fromkeys(each[key] for each in decided_by if key in each)),
         )
         for key, row in sorted(found.items(), key=lambda item: item[1].spans[:1])
     )
@@ -522,7 +522,7 @@ def compose(
             document,
             fetched,
             [each.cited for each in results if each.cited is not None],
-            [each.scored for each in results if each.scored],
+            [each.decided_by for each in results if each.decided_by],
         ),
         document_notes=document.notes,
     )

@@ -175,7 +175,7 @@ class CostEstimator:
             if is_scored and self._limits.accuracy is not None:
                 with suppress(ContextOverflowError):
                     once = self._scoring._of_step(step, action).or_nothing
-                    self.scored = once.then(once)
+                    self.scored = once.beside(once)
                 by = self
             costs = by._of_step(step, action)
         except (ValueError, ExecutionError) as error:

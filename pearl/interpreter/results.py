@@ -69,7 +69,7 @@ class StepResult:
     sources: Sources | None = field(default=None, repr=False)
     provenance: Provenance | None = field(default=None, repr=False)
     cascade: CascadeAccount | None = field(default=None, repr=False)
-    scored: Mapping[object, str] = field(default_factory=dict, repr=False)
+    decided_by: Mapping[object, str] = field(default_factory=dict, repr=False)
     """Keys of the rows that only a scorer decided → its name."""
     models: tuple[str, ...] = ()
     """The models whose replies it has."""

@@ -303,9 +303,11 @@ class RowReader:
                 if reply and text not in self._by_other
             })  # fmt: skip
             result = result.noting(note) if note else result
+        by: dict[str, str] = {}  # values that another model decided
         if self._by_other and self._asker.escalation is not None:
-            n, by = sum(text in self._by_other for text in self._shown), self._asker.escalation.name
-            note = f"{self._step.output}: {n:,} {'row was' if n == 1 else 'rows were'} undecided and then decided by {by}"
+            by = dict.fromkeys(self._by_other, self._asker.escalation.name)
+            n = sum(text in by for text in self._shown)
+            note = f"{self._step.output}: {n:,} {'row was' if n == 1 else 'rows were'} undecided and then decided by {self._asker.escalation.name}"
             result = result.noting(note)
         if self._limits.is_strict_rows and result.undecided:
             n = len(result.undecided)
@@ -316,11 +318,9 @@ class RowReader:
         if (n := replies.count(None)) and (unstated or self._why):
             why = f": {self._why}" if self._why else ""
             result = result.noting(f"{self._step.output}: {n:,} undecided{unstated}{why}")
-        scored: dict[object, str] = {}
         if account is not None:
             result = result.noting(account.note(self._step.output, self._asker.name))
-            pairs = zip(rows, self._shown, strict=True)
-            scored = {row.key: account.scorer for row, text in pairs if text in account.scored}
+            by |= dict.fromkeys(account.scored, account.scorer)
         n_undecided = len(result.undecided)
         return StepResult(
             self._step.output, task.action.name, result, False, "rows",
@@ -331,7 +331,8 @@ class RowReader:
             fetched=self._ranked(result, is_scored=is_scored),
             # A line about one row may repeat the text of another row in its batch.
             sources=Sources(is_by_row=task.kind != "line" or self._row_step.is_each),
-            cascade=account, scored=scored,
+            cascade=account,
+            decided_by={row.key: by[t] for row, t in zip(rows, self._shown, strict=True) if t in by},
         )  # fmt: skip
 
     def _ranked(self, rows: Rows, *, is_scored: bool) -> Fetched | None:

@@ -16,6 +16,7 @@ from pearl.interpreter.row_steps import RowReader, RowRequests, RowStep
 from pearl.llm import Usage
 from pearl.llm.concurrency import gather
 from pearl.llm.messages import read_numbers
+from pearl.llm.middleware.caching import ItemCache
 from pearl.planner.candidates import UNRATED
 from pearl.replies.items import NOT_STATED, label_line
 
@@ -59,15 +60,19 @@ class Scorer:
 
     async def _by_agreement(self, asker: Asker, requests: RowRequests) -> dict[str, Score]:
         """Replies that were asked for twice, in other batches: their score is 1 if they are equal, else 0."""
-        replies: list[dict[str, str | None]] = []
-        # Cached replies would agree with themselves.
-        for cache, texts in ((asker.items, self._texts), (None, self._texts[::-1])):
+
+        async def read(texts: Sequence[str], cache: ItemCache | None) -> dict[str, str | None]:
             reader = RowReader(self._step, self._row_step, requests, asker, cache)
-            replies.append(await reader.read(texts))
+            replies = await reader.read(texts)
             n_calls, usage = reader.spent
             self.n_calls += n_calls
             self.usage += usage
-        first, second = replies
+            return replies
+
+        # Cached replies would agree with themselves.
+        first, second = await gather(
+            [read(self._texts, asker.items), read(self._texts[::-1], None)]
+        )
         return {text: Score(reply, float(reply == second[text])) for text, reply in first.items()}
 
     async def _by_likelihoods(self, asker: Asker, requests: RowRequests) -> dict[str, Score]:

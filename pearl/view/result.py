@@ -345,7 +345,7 @@ def _places(row: Untrusted) -> Iterator[Place]:
             yield Place(number, text, shown, source, span, steps, elided, where)
             continue
         is_open = each.text("state") == "undecided" or each.inner("fields").has_nothing
-        note = "undecided" if is_open else ", ".join(f"by {by}" for by in each.texts("scored_by"))
+        note = "undecided" if is_open else ", ".join(f"by {by}" for by in each.texts("decided_by"))
         cells = [(cell.text("column"), cell.span()) for cell in each.objects("cells")]
         # Where the document is a text, its whole is no column beside the others.
         fields = {k: v for k, v in each.cells("fields").items() if k != TEXT_COLUMN or v != text}

@@ -334,26 +334,27 @@ def _messages_body(body: Body, **more: Any) -> Body:
 _REJECTED = frozenset({"maxItems", "minItems", "maxLength", "pattern", "minimum", "maximum"})
 
 
-def _in_short(schema: Schema) -> dict[str, Any]:
+def _accepted(schema: Schema) -> dict[str, Any]:
     """A schema with its rejected keywords in the description, where the official client puts them."""
     kept = {name: value for name, value in schema.items() if name not in _REJECTED}
     for name in kept.keys() & {"properties", "$defs"}:
-        kept[name] = {key: _in_short(part) for key, part in kept[name].items()}
+        kept[name] = {key: _accepted(part) for key, part in kept[name].items()}
     if "items" in kept:
-        kept["items"] = _in_short(kept["items"])
+        kept["items"] = _accepted(kept["items"])
     if "anyOf" in kept:
-        kept["anyOf"] = [_in_short(part) for part in kept["anyOf"]]
+        kept["anyOf"] = [_accepted(part) for part in kept["anyOf"]]
     rejected = {name: value for name, value in schema.items() if name in _REJECTED}
     if rejected.get("minItems") in (0, 1):
         kept["minItems"] = rejected.pop("minItems")
     if rejected:
         told = ", ".join(f"{name}: {value}" for name, value in rejected.items())
-        kept["description"] = f"{{{told}}}"
+        about = kept.get("description")
+        kept["description"] = f"{about}\n\n{{{told}}}" if about else f"{{{told}}}"
     return kept
 
 
 def _with_output_config(body: Body, schema: Schema) -> Body:
-    form = {"type": "json_schema", "schema": _in_short(schema)}
+    form = {"type": "json_schema", "schema": _accepted(schema)}
     return _messages_body(body, output_config={"format": form})
 
 

@@ -173,9 +173,11 @@ def listed_window(model: Listed) -> int | None:
 async def find_window(endpoint: Endpoint, server: Server | None) -> int | None:
     """The window in tokens that a server reports for a model; None if unknown."""
     session = HttpSession(
-        endpoint, TIMEOUT_S, key_headers=bearer if server is None else server.key_headers,
+        endpoint,
+        TIMEOUT_S,
+        key_headers=bearer if server is None else server.key_headers,
         page=None if server is None else server.page,
-    )  # fmt: skip
+    )
     try:
         listed = await session.listed_if_possible()
         entries = [model for model in listed if model.id == endpoint.model]

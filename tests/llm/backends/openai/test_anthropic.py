@@ -80,7 +80,7 @@ def test_a_prefix_to_be_cached_is_a_text_with_a_mark(
 def test_a_reply_is_held_to_json_of_a_schema(model: Model, openai_server: Server) -> None:
     """Rejected keywords are in its description, as by `transform_schema` of the official client 2.13.0."""
     name = {"type": "string", "pattern": "^[A-Z]", "maxLength": 9}
-    number = {"type": "number", "minimum": 0, "maximum": 9}
+    number = {"type": "number", "minimum": 0, "maximum": 9, "description": "Year."}
     names = {"type": "array", "items": {"anyOf": [name, number]}, "minItems": 1, "maxItems": 3}
     form = JsonForm(closed_object({"names": names}), lambda data: data["names"][0], hint="")
     rejected = ("maxItems", "maxLength", "pattern", "minimum", "maximum")
@@ -104,7 +104,7 @@ def test_a_reply_is_held_to_json_of_a_schema(model: Model, openai_server: Server
             "type": "array", "minItems": 1, "description": "{maxItems: 3}",
             "items": {"anyOf": [
                 {"type": "string", "description": "{pattern: ^[A-Z], maxLength: 9}"},
-                {"type": "number", "description": "{minimum: 0, maximum: 9}"},
+                {"type": "number", "description": "Year.\n\n{minimum: 0, maximum: 9}"},
             ]},
         }
     })  # fmt: skip
