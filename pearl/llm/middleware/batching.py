@@ -33,7 +33,7 @@ from pearl.plugins.files import make_private
 from pearl.plugins.persistence import sync_folder
 
 FOLDER = "batches"
-KEPT_AT_ONCE = 1_000  # Replies that are stored concurrently; the store groups them
+KEPT_AT_ONCE = 1_000  # Replies that are stored together
 POLL_GROWTH = 1.5
 # Iterations of the event loop that have to be quiet, too, because on a busy machine it lags.
 PASSES = 20
@@ -388,7 +388,7 @@ class Batched(Wrapper):
     ) -> dict[bytes, Request]:
         """The requests beside those of a probe, when these are answered.
 
-        None if all of those failed: then the run ends, or all requests form the next round.
+        None of them if all of the probe failed: the run ends, or all requests form the next round.
         """
         waiting = [self._futures[key] for key in probe if key in self._futures]
         await answered
@@ -594,9 +594,7 @@ class Batched(Wrapper):
         """The batch of a record when it is over; None if the server has none."""
         while record.batch_id is None:
             found = await self._patiently(lambda: self._find(record))
-            if (
-                found is None
-            ):  # a new one may not be listed yet, and another submission is paid again
+            if found is None:  # or not listed yet; another submission is paid again
                 await asyncio.sleep(self._pace.poll_s)
                 found = await self._patiently(lambda: self._find(record))
             if found is None:
@@ -670,14 +668,10 @@ class Batched(Wrapper):
         # The form of a constrained reply is known to its request only.
         unread = frozenset(record.constrained - asked.keys())
         if self._replies is not None:
-            keys = (record.keys - unread) & results.keys()
-            keeping = [
-                self._replies.keep(key, result)
-                for key in keys
-                if isinstance(result := results[key], Completion)
-            ]
-            for start in range(0, len(keeping), KEPT_AT_ONCE):
-                await asyncio.gather(*keeping[start : start + KEPT_AT_ONCE])
+            own = (record.keys - unread) & results.keys()
+            kept = [(k, result) for k in own if isinstance(result := results[k], Completion)]
+            for start in range(0, len(kept), KEPT_AT_ONCE):
+                await self._replies.keep_all(dict(kept[start : start + KEPT_AT_ONCE]))
         if unread:
             record.keys = record.constrained = unread
             record.save()
