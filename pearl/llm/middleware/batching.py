@@ -33,7 +33,7 @@ from pearl.plugins.files import make_private
 from pearl.plugins.persistence import sync_folder
 
 FOLDER = "batches"
-KEPT_AT_ONCE = 1_000  # Replies that are stored concurrently; the store groups them
+KEPT_AT_ONCE = 1_000  # Replies that are stored together
 POLL_GROWTH = 1.5
 # Iterations of the event loop that have to be quiet, too, because on a busy machine it lags.
 PASSES = 20
@@ -182,11 +182,9 @@ OnTrouble = Callable[[ModelError, float], None]
 class Batched(Wrapper):
     """Collects requests and sends them by rounds through a Batch API.
 
-    Identical requests are deduplicated; a request whose batch is in progress, since this process or
-    an earlier one, is not submitted again. Requests for likelihoods and for grammars go to the model
-    directly, because no Batch API takes them. The worst case of each request, at the price of
-    batches, is reserved in the budget before it is submitted. A round of fewer requests than `threshold` is sent
-    directly, if the budget allows the full price. Close it in the event loop that uses it.
+    Requests for likelihoods and for grammars go to the model directly, because no Batch API takes them;
+    so does a round of fewer requests than `threshold`, if the budget allows the full price. Close it in
+    the event loop that uses it.
     """
 
     def __init__(
@@ -335,7 +333,7 @@ class Batched(Wrapper):
                     reading = self._see_through(asked, record, progress, is_new=False)
                     waited_for.append(group.create_task(reading))
                 rest = {key: request for key, request in requests.items() if key not in found}
-                if len(rest) < self._threshold:
+                if 0 < len(rest) < self._threshold:
                     rest = await self._sent_directly(rest, progress)
                 n_probe = self._batches.n_probe
                 if rest and not self._is_probed and 0 < n_probe < len(requests):
@@ -350,8 +348,9 @@ class Batched(Wrapper):
                     self._is_probed = True
                 await self._sent(rest, progress, group)
         except asyncio.CancelledError:
-            is_left = progress.n_batches > 0 and not self._batches.is_by_hand
-            self._report(progress, is_left=is_left)
+            if progress.n_batches and not self._batches.is_by_hand:
+                progress.is_left = True
+                self._report(progress)
             raise
 
     async def _sent_directly(
@@ -371,7 +370,8 @@ class Batched(Wrapper):
             except PearlError as error:
                 self._deliver(key, error)
 
-        self._report(progress, n_direct=len(requests))
+        progress.n_direct = len(requests)
+        self._report(progress)
         await asyncio.gather(*(send(key, request) for key, request in requests.items()))
         return left
 
@@ -388,7 +388,7 @@ class Batched(Wrapper):
     ) -> dict[bytes, Request]:
         """The requests beside those of a probe, when these are answered.
 
-        None if all of those failed: then the run ends, or all requests form the next round.
+        None of them if all of the probe failed: the run ends, or all requests form the next round.
         """
         waiting = [self._futures[key] for key in probe if key in self._futures]
         await answered
@@ -594,9 +594,7 @@ class Batched(Wrapper):
         """The batch of a record when it is over; None if the server has none."""
         while record.batch_id is None:
             found = await self._patiently(lambda: self._find(record))
-            if (
-                found is None
-            ):  # a new one may not be listed yet, and another submission is paid again
+            if found is None:  # or not listed yet; another submission is paid again
                 await asyncio.sleep(self._pace.poll_s)
                 found = await self._patiently(lambda: self._find(record))
             if found is None:
@@ -606,7 +604,8 @@ class Batched(Wrapper):
                 record.save()
             else:  # when it is over, its results tell
                 await self._over(found.id, record, progress)
-        self._report(progress, n_batches=1)
+        progress.n_batches += 1
+        self._report(progress)
         if is_new and not self._batches.is_by_hand:
             # A server may not find it at once, and it would be submitted again.
             await asyncio.sleep(self._pace.poll_s)
@@ -623,8 +622,10 @@ class Batched(Wrapper):
                 batch = await self._patiently(lambda: self._find(record))
             if batch is None:
                 return None
-            self._report(progress, n_done=batch.n_done - n_done)
-            n_done = batch.n_done
+            if batch.n_done != n_done:
+                progress.n_done += batch.n_done - n_done
+                n_done = batch.n_done
+                self._report(progress)
             if batch.is_over:
                 return batch
             if batch.state == "waiting":
@@ -667,14 +668,10 @@ class Batched(Wrapper):
         # The form of a constrained reply is known to its request only.
         unread = frozenset(record.constrained - asked.keys())
         if self._replies is not None:
-            keys = (record.keys - unread) & results.keys()
-            keeping = [
-                self._replies.keep(key, result)
-                for key in keys
-                if isinstance(result := results[key], Completion)
-            ]
-            for start in range(0, len(keeping), KEPT_AT_ONCE):
-                await asyncio.gather(*keeping[start : start + KEPT_AT_ONCE])
+            own = (record.keys - unread) & results.keys()
+            kept = [(k, result) for k in own if isinstance(result := results[k], Completion)]
+            for start in range(0, len(kept), KEPT_AT_ONCE):
+                await self._replies.keep_all(dict(kept[start : start + KEPT_AT_ONCE]))
         if unread:
             record.keys = record.constrained = unread
             record.save()
@@ -766,22 +763,8 @@ class Batched(Wrapper):
             await asyncio.sleep(named_s)
             wait_s = min(self._pace.longest_poll_s, 2 * wait_s)
 
-    def _report(
-        self,
-        progress: BatchProgress,
-        n_batches: int = 0,
-        n_done: int = 0,
-        n_direct: int = 0,
-        *,
-        is_left: bool = False,
-    ) -> None:
-        """Add to the counts of a round, and report a change."""
-        before = replace(progress)
-        progress.n_batches += n_batches
-        progress.n_done += n_done
-        progress.n_direct += n_direct
-        progress.is_left = is_left
-        if self._on_progress is not None and progress != before:
+    def _report(self, progress: BatchProgress) -> None:
+        if self._on_progress is not None:
             self._on_progress(replace(progress))
 
     def _deliver(self, key: bytes, result: Completion | Exception) -> None:

@@ -29,17 +29,12 @@ DESCRIPTION = "by a Batch API: half the price, hours later"
 KEEPS_LIMITS = True
 UNITS = Task
 
+# Maximum concurrent tasks, with documents in memory: one or two gigabytes for 100 kB each.
 WINDOW = 5_000
-"""Maximum concurrent tasks, with documents in memory: one or two gigabytes for 100 kB each."""
-
+# Rounds of fewer requests are sent directly: mostly the last repairs, which would take hours more.
 THRESHOLD = 20
-"""Rounds of fewer requests are sent directly: mostly the last repairs, which would take hours more."""
-
-ATTEMPTS = 3
-"""Maximum rounds in which a request is tried: each takes hours."""
-
-LOOK_S = 0.2
-"""Polling interval of the stop flag in seconds."""
+ATTEMPTS = 3  # Maximum rounds in which a request is tried: each takes hours
+LOOK_S = 0.2  # Polling interval of the stop flag in seconds
 
 
 @runtime_checkable

@@ -101,6 +101,11 @@ class BatchServer(Server):
         ] = {}  # what to answer next, by `POST /batches` and the like
         self.drops_answers = 0  # creations whose answer gets lost
 
+    def always(self, reply: str) -> None:
+        """Give this reply to every request, whatever the rules said before."""
+        self._rules.clear()
+        self.on(".", reply)
+
     @property
     def submitted(self) -> list[str]:
         """Every `custom_id` that was submitted, as often as it was."""

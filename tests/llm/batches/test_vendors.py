@@ -75,6 +75,11 @@ def texts(outcomes: list[Outcome[Task]]) -> list[str]:
     return [o.result.text if o.result else repr(o.error) for o in outcomes]
 
 
+def lists_of(n: int) -> list[Task]:
+    """Tasks whose replies have a form."""
+    return [Task(t.id, t.document, plan=LIST) for t in tasks_of(n, 1)]
+
+
 def cause(outcome: Outcome[Task]) -> BaseException:
     assert outcome.error is not None
     return outcome.error.__cause__ or outcome.error
@@ -93,10 +98,8 @@ def test_answers_come_in_one_batch_a_level(server: BatchServer, execute: Any) ->
 def test_the_form_of_a_reply_is_constrained_in_the_batch(
     server: BatchServer, execute: Any, own: str
 ) -> None:
-    server._rules.clear()
-    server.on(".", f'{{{own}"value": ["one", "two"], "passages": []}}')
-    tasks = [Task(t.id, t.document, plan=LIST) for t in tasks_of(4, 1)]
-    assert texts(execute(tasks)) == ["2"] * 4
+    server.always(f'{{{own}"value": ["one", "two"], "passages": []}}')
+    assert texts(execute(lists_of(4))) == ["2"] * 4
     assert [len(job.rows) for job in server.jobs] == [4]
     assert all('"pearl_ref"' in json.dumps(row) for row in server.jobs[0].rows)
     assert not server.requests
@@ -117,10 +120,8 @@ def test_the_models_of_all_roles_are_asked_in_batches(
 def test_a_server_that_ignores_the_form_is_asked_without_it(
     server: BatchServer, execute: Any
 ) -> None:
-    server._rules.clear()
-    server.on(".", "- one\n- two\n- three")
-    tasks = [Task(t.id, t.document, plan=LIST) for t in tasks_of(3, 1)]
-    assert texts(execute(tasks)) == ["3"] * 3
+    server.always("- one\n- two\n- three")
+    assert texts(execute(lists_of(3))) == ["3"] * 3
     assert [len(job.rows) for job in server.jobs] == [3, 3]
     assert "pearl_ref" not in str(server.jobs[1].rows)
 
@@ -184,8 +185,7 @@ def test_foreign_doubled_and_unreadable_lines_change_nothing(
 def test_replies_of_other_requests_are_asked_for_again(
     server: BatchServer, execute: Any, plan: str | None
 ) -> None:
-    server._rules.clear()
-    server.on(".", '{"value": ["one", "two"], "passages": []}' if plan else "Ada.")
+    server.always('{"value": ["one", "two"], "passages": []}' if plan else "Ada.")
     tasks = [Task(t.id, t.document, plan=plan or t.plan) for t in tasks_of(4, 1)]
     server.edit = swapped(server.ID)
     assert texts(execute(tasks)) == (["2"] if plan else ["Ada."]) * 4
@@ -195,8 +195,7 @@ def test_replies_of_other_requests_are_asked_for_again(
 def test_replies_that_nobody_awaits_are_those_of_their_requests(
     server: BatchServer, execute: Any, tmp_path: Path
 ) -> None:
-    server._rules.clear()
-    server.on(".", "Ada.")
+    server.always("Ada.")
     server.edit, server.is_held = swapped(server.ID), True
     with Store.open(tmp_path) as store:
         options: dict[str, Any] = {"replies": store, "folder": tmp_path}
@@ -337,9 +336,8 @@ def test_a_batch_that_is_listed_late_is_not_submitted_twice(
 def test_constrained_replies_that_nobody_awaits_are_read_later(
     server: BatchServer, execute: Any, tmp_path: Path
 ) -> None:
-    server._rules.clear()
-    server.on(".", '{"value": ["one", "two"], "passages": []}')
-    tasks = [Task(t.id, t.document, plan=LIST) for t in tasks_of(6, 1)]
+    server.always('{"value": ["one", "two"], "passages": []}')
+    tasks = lists_of(6)
     server.is_held = True
     with Store.open(tmp_path) as store:
         options: dict[str, Any] = {"replies": store, "folder": tmp_path}
@@ -393,7 +391,7 @@ def test_the_schema_of_a_reply_is_reserved_too(
 ) -> None:
     """Vendors bill it as input."""
     server.is_held = True
-    tasks = [Task(t.id, t.document, plan=LIST) for t in tasks_of(3, 1)]
+    tasks = lists_of(3)
     budget = Budget(max_tokens=100_000)
     execute(tasks, budget=budget, is_stopping=lambda: bool(server.jobs), folder=tmp_path)
     n_sent = len(json.dumps(server.jobs[0].rows))
