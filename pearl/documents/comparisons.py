@@ -318,8 +318,11 @@ def _order(
     wanted = _number(text)
     if wanted is None:
         raise ValueError(f"'{text}' is neither a date nor a number ({_why_none(text)})")
-    number, unit = wanted
-    read = _numbers(values)
+    number, unit = wanted[0], _unit_beside(text, wanted[1])
+    read = {
+        value: found and (found[0], _unit_beside(value, found[1]))
+        for value, found in _numbers(values).items()
+    }
     units = Counter(found[1] for found in read.values() if found and found[1])
     if not unit and units:  # a number without a unit is in the most frequent unit
         unit = units.most_common(1)[0][0]
@@ -332,7 +335,8 @@ def _order(
         return None if is_other else placed(operator, (found[0], found[0]), (number, number))
 
     names = dict.fromkeys([unit, *units]) if len({unit, *units} - {""}) > 1 else ()
-    return meets, [f"numbers in different units: {', '.join(names)}"] if names else []
+    shown = ", ".join(name[:40] for name in list(names)[:5]) + ", ..." * (len(names) > 5)
+    return meets, [f"numbers in different units: {shown}"] if names else []
 
 
 def placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdict:

@@ -194,3 +194,33 @@ def test_a_plan_for_a_corpus_may_search_it(
     told = shown("Who?", "reports", "--corpus", "--shape", "counts")
     assert "2 documents" in told
     pearl("plan", "Who?", "reports", "--shape", "counts", code=3)
+
+
+def test_the_rows_of_two_files_are_joined_added_up_and_sorted(
+    pearl: Terminal, corpus: Path
+) -> None:
+    Path("orders.csv").write_text("customer,amount\n7,100\n8,50 mg\n7.0,25\n12,3\n8,40\n9,1\n")
+    Path("customers.csv").write_text("customer,name\n7,Ann\n8,Ben\n9,Zoe\n")
+    Path("join.plan").write_text("""\
+1. rows = SPLIT(CTX, "record") : The rows of both tables
+2. orders = WHERE(rows, "Document", "contains", "orders.csv") : The orders
+3. customers = WHERE(rows, "Document", "contains", "customers.csv") : The customers
+4. pairs = JOIN(orders, customers, "customer") : Each order with its customer
+5. sums = SUM_BY(pairs, "name", "amount") : The sum of each
+6. ans = SORT(sums, "sum", "descending") : The largest first
+""")
+    asked = ("execute", "join.plan", "orders.csv", "customers.csv", "--together", "--json")
+    answer = json.loads(pearl(*asked))
+    assert answer["answer"].splitlines()[2:] == ["| Ann | 125 |", "| Ben | 90 |", "| Zoe | 1 |"]
+    assert {each["source"] for each in answer["evidence"]} == {
+        *(f"orders.csv#{line}" for line in (2, 3, 4, 6, 7)),
+        *(f"customers.csv#{line}" for line in (2, 3, 4)),
+    }
+    assert "rows of A without a match: 1 of 6" in answer["notes"]
+    assert "numbers of amount are in: mg" in answer["notes"]
+    Path("orders.csv").write_text("customer,amount\n7,100 mg\n8,50\n7,2 tablets\n")
+    answer = json.loads(pearl(*asked, code=1))
+    assert (answer["status"], answer["answer"].splitlines()[2:]) == (
+        "undecided",
+        ["| Ben | 50 |", "(1 undecided)"],
+    )

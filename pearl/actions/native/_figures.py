@@ -90,6 +90,7 @@ def _written(number: Fraction) -> str:
     # A decimal with an end has less than four digits for each digit of the denominator.
     digits = len(str(number.numerator)) + 4 * len(str(number.denominator))
     with localcontext(prec=digits) as context:
+        context.clear_flags()  # of earlier computations
         exact = Decimal(number.numerator) / number.denominator
         return as_text(float(number) if context.flags[Inexact] else written_out(exact.normalize()))
 

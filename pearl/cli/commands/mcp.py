@@ -71,8 +71,8 @@ def command(folders: tuple[str, ...], **options: Any) -> int:
 
     The protocol runs over stdin and stdout. The tools are `plan`, `forecast`, `execute`,
     `evidence` and `search`. Only documents in the FOLDERs are read. Limits hold for the server until it
-    ends; without one, it makes at most 500 calls and, if the price of the model is known, spends at most
-    one US dollar.
+    ends; without one of cost, calls or tokens, it makes at most 500 calls and, if the price of the model is
+    known, spends at most one US dollar.
     """
     require_extra("mcp", "pearl mcp", "mcp")
     from pearl.cli.work import reply_store
@@ -97,8 +97,7 @@ def _tools(folders: Sequence[str], options: dict[str, Any], store: Store | None)
     from pearl.llm.prices import read_prices
 
     pearl = new_pearl(options)
-    limits = ("max_cost", "max_tokens", "max_calls", "max_time")
-    if all(options[limit] is None for limit in limits):
+    if all(options[limit] is None for limit in ("max_cost", "max_tokens", "max_calls")):
         table = read_prices(options["prices"])
         others = [client.name for client in pearl.clients.values() if client is not pearl.client]
         price = all(map(table.of, others)) and (options["price"] or table.of(pearl.client.name))
@@ -120,14 +119,13 @@ async def _serve(tools: Tools, options: dict[str, Any]) -> None:
     for tool in (tools.plan, tools.forecast, tools.execute, tools.evidence, tools.search):
         server.tool()(tool)
     async with model_opened(tools.pearl, options):
-        with redirect_stdout(
-            sys.__stdout__
-        ):  # the package takes it, and sends what others print to stderr
+        # The package takes this stream for itself, and sends what others print to stderr.
+        with redirect_stdout(sys.__stdout__):
             await server.run_stdio_async()
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _tool_errors() -> Iterator[None]:
     """Errors of PEARL are results: the agent reads what to change."""
     from mcp.server.mcpserver.exceptions import ToolError
 
@@ -147,17 +145,12 @@ def _shortened(value: Any) -> Any:
     match value:
         case dict():
             return {name: _shortened(each) for name, each in value.items()}
-        case list() if len(value) > MAX_ENTRIES:
-            return [
-                *map(_shortened, value[:MAX_ENTRIES]),
-                f"... and {len(value) - MAX_ENTRIES:,} more",
-            ]
         case list():
-            return [*map(_shortened, value)]
-        case str() if len(value) > MAX_CHARACTERS:
-            return (
-                f"{value[:MAX_CHARACTERS]}... and {len(value) - MAX_CHARACTERS:,} more characters"
-            )
+            n_left = len(value) - MAX_ENTRIES
+            more = [f"... and {n_left:,} more"] if n_left > 0 else []
+            return [*map(_shortened, value[:MAX_ENTRIES]), *more]
+        case str() if (n_left := len(value) - MAX_CHARACTERS) > 0:
+            return f"{value[:MAX_CHARACTERS]}... and {n_left:,} more characters"
     return value
 
 
@@ -174,19 +167,19 @@ class Tools:
 
     async def plan(self, question: Question) -> dict[str, Any]:
         """Write a plan for a question. Planning reads no document: one plan serves any number of them."""
-        with _told():
+        with _tool_errors():
             plan = await self.pearl.plan(question)
             return {"question": question, "plan": str(plan)}
 
     async def forecast(self, plan: PlanText, documents: Documents) -> dict[str, Any]:
         """Bounds of the calls, tokens and US dollars of a plan over documents. Makes no call."""
-        with _told():
+        with _tool_errors():
             tasks = self._tasks(plan, documents)
             return (await asyncio.to_thread(self._session.forecast, tasks)).to_dict()
 
     async def execute(self, plan: PlanText, documents: Documents) -> dict[str, Any]:
         """Run a plan over each document: answers with their status, verified quotes and places."""
-        with _told():
+        with _tool_errors():
             tasks = self._tasks(plan, documents)
             run = self._session.run(tasks)
             async with aclosing(run):
@@ -210,7 +203,7 @@ class Tools:
         from pearl.documents.document import load
         from pearl.documents.evidence import Verifier
 
-        with _told():
+        with _tool_errors():
             path = self._inside(document)
             if not path.is_file():
                 raise DataError(f"{document or '.'} is a folder", help="name one file")
@@ -240,7 +233,7 @@ class Tools:
         """The passages of documents that match a query best."""
         from pearl.retrieval import SearchSettings
 
-        with _told():
+        with _tool_errors():
             names = self._found(documents)
             async with searcher_opened(SearchSettings(), self._options) as searcher:
                 index = await asyncio.to_thread(open_index, names)

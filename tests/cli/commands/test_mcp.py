@@ -59,8 +59,9 @@ def with_client(folder: Path, *options: str, then: Callable[[Any], Awaitable[Non
         parameters = StdioServerParameters(
             command=sys.executable, args=arguments, env=dict(os.environ)
         )
-        async with Client(stdio_client(parameters)) as client:
-            await then(client)
+        with (folder.parent / "stderr.txt").open("w", encoding="utf-8") as stderr:
+            async with Client(stdio_client(parameters, errlog=stderr)) as client:
+                await then(client)
 
     asyncio.run(connected())
 
@@ -181,7 +182,9 @@ def test_a_plan_with_an_error_is_told_once(folder: Path) -> None:
         assert message(await client.call_tool("execute", asked)).count("FLY") <= 3
 
     (folder / "link.txt").unlink()
-    with_client(folder, then=then)
+    with_client(folder, "--max-time", "600", then=then)
+    said = (folder.parent / "stderr.txt").read_text(encoding="utf-8")
+    assert "at most 500 calls" in said, "a limit of time is none of cost"
 
 
 def test_results_fit_the_window_of_an_agent(folder: Path) -> None:
