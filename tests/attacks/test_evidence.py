@@ -17,7 +17,7 @@ WORDS = """
 patient captain nurse fever pump dose lesion harbour denies reports took stopped daily morning left right the a of
 with and was has no not without never before after mild severe chronic letter signed water
 """
-AMOUNTS = (
+AMOUNTS = [
     "5 mg",
     "0.5 mg",
     ".5 mg",
@@ -31,7 +31,7 @@ AMOUNTS = (
     "120/80",
     "1 5/8 mg",
     "7",
-)
+]
 NEGATIONS = {"no", "not", "without", "never", "denies"}
 # An independent reading of a text: words, and numbers with all that belongs to them.
 TOKEN = re.compile(r"(?:[<>~]\s?)?[-+$]?\.?\d[\d.,/%-]*(?:\s\d+/\d+)?%?|\w+")

@@ -90,7 +90,9 @@ class Plans:
 
     def calls(self) -> list[tuple[str, str]]:
         x, rows, number = self.topic(), self.any("rows"), self.any("number")
-        labelled, other = self.any("labelled"), self.any()
+        labelled, other, more = self.any("labelled"), self.any(), self.any("rows")
+        field = self.draw.choice(("Day", "Mood", "Said", "text", *self.made["labelled"]))
+        average = self.draw.choice(("MEAN_BY", "SUM_BY", "MIN_BY", "MAX_BY"))
         labels = ", ".join(f'"{mood}"' for mood in MOODS)
         calls = [
             ("rows", 'SPLIT(CTX, "line")'), ("number", f"HOW_MANY(CTX, {x})"),
@@ -104,13 +106,20 @@ class Plans:
                 ("labelled", f"CLASSIFY({rows}, [{labels}], {x})"), ("rows", f'FIELD({rows}, "text")'),
                 ("other", f"MOST({rows})"), ("other", f"FIRST({rows})"), ("rows", f"SAMPLE({rows}, 3)"),
                 ("rows", f"UNIQUE({rows})"), ("other", f"FIND({rows}, {x})"), ("number", f"HOW_MANY({rows}, {x})"),
-                ("rows", f'LOOKUP({rows}, "Which are calm?")'),
+                ("rows", f'LOOKUP({rows}, "Which are calm?")'), ("other", f"LAST({rows})"), ("other", f"NTH({rows}, 2)"),
+                ("rows", f"UNION({rows}, {more})"), ("rows", f"INTERSECT({rows}, {more})"), ("rows", f"LIMIT({rows}, 2)"),
+                ("rows", f"DIFFERENCE({rows}, {more})"), ("rows", f"SHOW({rows}, {more})"),
+                ("rows", f'SORT({rows}, "{field}", "ascending")'), ("rows", f'GROUP({rows}, "{field}")'),
+                ("rows", f'{average}({rows}, "{field}", "Day")'), ("rows", f'MOST_BY({rows}, "{field}", "Said")'),
+                ("rows", f'JOIN({rows}, {more}, "{field}")'), ("rows", f"PAIRS({rows}, {more})"), ("rows", f"NEAR({rows}, {more}, 1)"),
+                ("rows", f'EXTRACT_ALL({rows}, "age: number?, mood: str?")'), ("number", f"MAX({rows})"),
+                ("other", f'SHARE_OF({rows}, "{field}", {other})'),
             ]  # fmt: skip
         if labelled:
             calls += [
                 ("rows", f'COUNT_BY({labelled}, "{labelled}")'), ("other", f"LEAST({labelled})"),
                 ("number", f'COUNT_OF({labelled}, "calm")'), ("rows", f'WHERE({labelled}, "{labelled}", "is", "calm")'),
-                ("labelled", f"RANKED({labelled})"),
+                ("labelled", f"RANKED({labelled})"), ("rows", f'HAVING({labelled}, "at least", 1)'),
             ]  # fmt: skip
         if number:
             calls += [("number", f"SUM([{number}, 2])"), ("other", f"RELATION({number}, 3)"),

@@ -150,7 +150,7 @@ def test_no_other_server_is_reached(trial: Trial, tmp_path: Path, openai_server:
         (0, ["ask", QUESTION, "story.md", *model]),
         (
             1,
-            ["execute", "why.plan", "story.md", "page.html", *model, "--out", "rows.jsonl"],
+            [*["execute", "why.plan", "story.md", "page.html", "--out", "rows.jsonl"], *model],
         ),  # degraded
         (130, ["view", "rows.jsonl", "--serve"]),
     ]

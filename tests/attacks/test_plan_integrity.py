@@ -84,18 +84,8 @@ def test_a_server_chooses_no_file_and_no_call(
         openai_server.requests.clear()
         openai_server.answer = lambda seen, body=body: Canned(body)  # type: ignore[misc]
         model = ["--model", "openai:m", "--base-url", openai_server.url]
-        cli.run(
-            [
-                "execute",
-                "why.plan",
-                "story.txt",
-                *model,
-                "--out",
-                "rows.jsonl",
-                "--force",
-                "--fresh",
-            ]
-        )
+        command = "execute why.plan story.txt --out rows.jsonl --force --fresh"
+        cli.run([*command.split(), *model])
         for seen in openai_server.requests:
             is_planned = "who keeps it" in seen.prompt or "X =\n<input>" in seen.prompt
             n_more += not is_planned or seen.body["model"] != "m" or "tools" in seen.body

@@ -22,13 +22,8 @@ PLAN = 'New actions:\n- None\n\n1. ans = FIND(CTX, "what she takes") : Find it\n
 def forms(canary: str) -> list[bytes]:
     """A canary as it may be written: whole, in parts, and encoded."""
     whole = canary.encode()
-    return [
-        whole[:8],
-        whole[-8:],
-        base64.b64encode(whole)[:10],
-        whole.hex().encode()[:16],
-        canary.upper().encode(),
-    ]
+    parts = [whole[:8], whole[-8:], canary.upper().encode()]
+    return [*parts, base64.b64encode(whole)[:10], whole.hex().encode()[:16]]
 
 
 def files(*folders: Path) -> Iterator[Path]:
@@ -46,19 +41,17 @@ class Home:
         for each in (self.home, self.temporary, self.work):
             each.mkdir()
         self.told = b""
-        (self.work / "a.txt").write_text(
-            f"Visit of {canary}. She takes 5 mg daily.\n", encoding="utf-8"
-        )
-        (self.work / "t.csv").write_text(
-            f"name,dose,{canary}\n{canary},5,1\nAda,6,2\n", encoding="utf-8"
-        )
-        (self.work / "broken.jsonl").write_text(
-            f'{{"id": 1, "text": "{canary}"\n', encoding="utf-8"
-        )
-        (self.work / "bad.plan").write_text(f"1. ans = FIND({canary}) : x\n", encoding="utf-8")
-        (self.work / "why.plan").write_text(PLAN, encoding="utf-8")
         task = {"id": canary, "plan": f"1. ans = {canary}(CTX) : x", "document": canary}
-        (self.work / "tasks.jsonl").write_text(json.dumps(task), encoding="utf-8")
+        texts = {
+            "a.txt": f"Visit of {canary}. She takes 5 mg daily.\n",
+            "t.csv": f"name,dose,{canary}\n{canary},5,1\nAda,6,2\n",
+            "broken.jsonl": f'{{"id": 1, "text": "{canary}"\n',
+            "bad.plan": f"1. ans = FIND({canary}) : x\n",
+            "why.plan": PLAN,
+            "tasks.jsonl": json.dumps(task),
+        }
+        for name, text in texts.items():
+            (self.work / name).write_text(text, encoding="utf-8")
         self.inputs = set(files(self.work))
 
     def run(
@@ -70,28 +63,15 @@ class Home:
         **variables: str,
     ) -> int:
         """A command in the folder of the documents; what it tells on stderr is kept."""
-        env = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("PEARL_", "XDG_", "OPENAI_"))
-        }
-        env |= {
-            "HOME": str(self.home),
-            "TMPDIR": str(self.temporary),
-            "PEARL_STORE_KEY": key,
-            **variables,
-        }
-        model = [
-            "--model",
-            "openai:m",
-            "--base-url",
-            self.server.url,
-            *(["--private"] if private else []),
-        ]
+        others = ("PEARL_", "XDG_", "OPENAI_")
+        env = {name: value for name, value in os.environ.items() if not name.startswith(others)}
+        own = {"HOME": str(self.home), "TMPDIR": str(self.temporary), "PEARL_STORE_KEY": key}
         command, *rest = arguments
-        model = [] if command == "runs" else model
-        # By `-c`, because `python -m pearl` would put the working folder first.
-        program = [sys.executable, "-P", "-m", "pearl", command, *model, *rest]
+        if command != "runs":
+            rest += ["--model", "openai:m", "--base-url", self.server.url]
+            rest += ["--private"] if private else []
+        program = [sys.executable, "-P", "-m", "pearl", command, *rest]
+        env |= {**own, **variables}
         done = subprocess.run(
             program, cwd=self.work, env=env, input=stdin.encode(), capture_output=True, check=False
         )
