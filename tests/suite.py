@@ -115,7 +115,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def trial(request: pytest.FixtureRequest) -> Iterator[Trial]:
     """Collects the figures of a test, and fails it where one is out of its bound."""
     seed = request.config.option.seed
-    run = Trial(request.config.option.size or SIZES[0], seed, random.Random(f"{seed} {request.node.name}"))
+    run = Trial(
+        request.config.option.size or SIZES[0], seed, random.Random(f"{seed} {request.node.name}")
+    )
     start_s = time.monotonic()
     yield run
     number, title = request.node.get_closest_marker("row").args

@@ -43,6 +43,7 @@ UNITS = {
         "mm", "cm", "m meter meters metre metres", "km kilometer kilometers kilometre kilometres", "mile miles",
         "ft foot feet", "inch inches", "second seconds sec", "minute minutes min", "hour hours h hr hrs",
         "day days", "week weeks", "month months", "year years yr yrs yo", "°c", "°f", "mmhg", "bpm", "mmol",
+        "kwh", "mwh", "gwh", "kb", "mb", "gb", "tb", "cent cents ¢", "₹ inr rupee rupees", "tablet tablets", "capsule capsules",
     )
     for word in names.split()
 }  # fmt: skip

@@ -11,20 +11,20 @@ from itertools import islice
 from pearl.documents.english import NUMBER_WORD, SCALES, UNITS
 from pearl.errors.patterns import lazy_pattern
 
-_UNIT_AFTER = lazy_pattern(r"\s?([%$€£¥]|°[CF]|[^\W\d_]+)")
-_CURRENCY_BEFORE = lazy_pattern(r"([$€£¥])\s?\Z")
+CURRENCIES = "$€£¥₹"
+
+_UNIT_AFTER = lazy_pattern(rf"\s?([%¢{CURRENCIES}]|°[CF]|[^\W\d_]+)")
+_CURRENCY_BEFORE = lazy_pattern(rf"([{CURRENCIES}])\s?\Z")
 
 
 def unit_of(text: str, start: int, end: int) -> str:
     """The canonical unit of a number; "" if it has no known unit."""
     before = _CURRENCY_BEFORE.search(text, max(start - 2, 0), start)
-    if before or text[start:end].lstrip("-+−")[:1] in "$€£¥":
+    if before or text[start:end].lstrip("-+−")[:1] in CURRENCIES:
         return before[1] if before else text[start:end].lstrip("-+−")[0]
     after = _UNIT_AFTER.match(text, end)
     return UNITS.get(after[1].lower(), "") if after else ""
 
-
-CURRENCIES = "$€£¥"
 
 SCALE_WORDS = {
     **SCALES, **{f"{word}s": power for word, power in SCALES.items()}, "mn": 6, "bn": 9, "tn": 12,
@@ -37,7 +37,7 @@ FOREIGN_SCALES = {
     "miliardi": 9, "mld": 9, "млрд": 9,
 }  # fmt: skip
 """Scales in languages that use a decimal comma."""
-CURRENCY_CODES = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "CHF": "chf"}
+CURRENCY_CODES = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "CHF": "chf"}
 
 _DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.[0-9]++"
 _MONEY = rf"US\$|[{CURRENCIES}]|\b(?:{'|'.join(CURRENCY_CODES)})(?![A-Za-z])"
