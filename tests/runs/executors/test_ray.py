@@ -214,5 +214,8 @@ def test_a_cluster_that_is_not_there_is_refused_at_once(
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         monkeypatch.setenv("RAY_ADDRESS", address.format(unused.getsockname()[1]))
-        with pytest.raises(UsageError, match=r"no Ray cluster at .*127\.0\.0\.1"), on_ray._cluster():
+        with (
+            pytest.raises(UsageError, match=r"no Ray cluster at .*127\.0\.0\.1"),
+            on_ray._cluster(),
+        ):
             pass
