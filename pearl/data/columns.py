@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import IO, Any, Self
 
-from pearl.data.rows import Row
+from pearl.data.rows import Offset, Row
 from pearl.documents.digest import DigestTable
 from pearl.errors import DataError, UsageError, suggest
 from pearl.errors.privacy import is_private
@@ -128,16 +128,9 @@ class Names:
 
 
 @dataclass(slots=True)
-class Position:
-    """How far a JSON Lines file has been read, and the names of its rows so far.
+class Position(Offset):
+    """How far a JSON Lines file has been read, and the names of its rows so far."""
 
-    Attributes:
-        offset: The byte after the last line that was read; 0 in files that are read from their beginning only.
-        line: The number of that line.
-    """
-
-    offset: int = 0
-    line: int = 0
     names: Names = dataclasses.field(default_factory=Names)
 
     def write(self, file: IO[bytes]) -> None:

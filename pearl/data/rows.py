@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pearl import plugins
 from pearl.data.storage import StoredFile, address_of, files, is_address
@@ -32,9 +32,6 @@ from pearl.errors import DataError, UsageError, suggest
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import require_extra
 from pearl.plugins.files import is_inside
-
-if TYPE_CHECKING:
-    from pearl.data.columns import Position
 
 Made = TypeVar("Made")
 
@@ -61,6 +58,19 @@ _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 _SUFFIXES = (*ROW_SUFFIXES, ".dev", ".train", ".test")
 """Suffixes of file names; such a name is never looked up on a hub."""
+
+
+@dataclass(slots=True)
+class Offset:
+    """How far a JSON Lines file has been read.
+
+    Attributes:
+        offset: The byte after the last line that was read; 0 in files that are read from their beginning only.
+        line: The number of that line.
+    """
+
+    offset: int = 0
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +203,7 @@ def read_rows(
     split: str | None = None,
     *,
     allow_outside: bool = False,
-    position: Position | None = None,
+    position: Offset | None = None,
 ) -> Iterator[Row | DataError]:
     """The rows of a file or a dataset, with an error for each invalid row; `position` as in `Source`."""
     if is_address(address := address_of(name)):
@@ -239,7 +249,7 @@ def _read_address(address: str, allow_outside: bool) -> Iterator[Row | DataError
 
 
 def read_file(
-    path: Path | StoredFile, *, allow_outside: bool = False, position: Position | None = None
+    path: Path | StoredFile, *, allow_outside: bool = False, position: Offset | None = None
 ) -> Iterator[Row | DataError]:
     """The rows of a file, with an error for each invalid row."""
     readers: Mapping[str, Callable[[Any], Iterator[Row | DataError]]]
@@ -284,13 +294,13 @@ def _is_dataset(path: Path) -> bool:
 
 
 def _json_lines(
-    path: Path | StoredFile, position: Position | None = None
+    path: Path | StoredFile, position: Offset | None = None
 ) -> Iterator[Row | DataError]:
     return (parse_line(path, number, line) for number, line in raw_lines(path, position))
 
 
 def raw_lines(
-    path: Path | StoredFile, position: Position | None = None
+    path: Path | StoredFile, position: Offset | None = None
 ) -> Iterator[tuple[int, bytes]]:
     """The lines of a JSON Lines file that are not blank, with their numbers, as they are."""
     most = _MAX_LINE * limit_bytes()
