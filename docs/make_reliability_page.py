@@ -32,7 +32,8 @@ NOT_TESTED = """\
 - A soak of 24 hours (R37), macOS, Windows, and loss of power on real disks: R20 replays recorded writes.
 - The clock of files and of SQLite (R24): the jumps are those that Python sees.
 - R2: a server that admits few calls a second refuses more than 2 % of them, because a few probes are a large share of few calls.
-- Real models under attack (S5): SmolLM2-135M, the one that runs on two cores, answers none of the tasks even without an attack.
+- Models that are good enough for real work, under attack (S5): [SmolLM2-135M](security_case.md#a-small-real-model), the one that runs on two
+  cores, does almost none of the tasks even without an attack.
 - Several machines under Ray: workers are processes of one machine.
 """
 

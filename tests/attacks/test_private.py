@@ -166,7 +166,7 @@ def test_private_runs(trial: Trial, user: Home, key: str) -> None:
         assert user.run("execute", "why.plan", "a.txt", "--out", "rows4.jsonl") == 2
 
 
-@pytest.mark.row("S17", "the same commands without --private, as a check of this search")
+@pytest.mark.row("S17", "the same commands in a run that is not private, as a check of this search")
 def test_the_search_finds_what_is_there(trial: Trial, user: Home) -> None:
     user.run("ask", f"What does {user.canary} take?", "a.txt", "t.csv", "--together", private=False)
     user.run("execute", "bad.plan", "a.txt", private=False)

@@ -264,7 +264,7 @@ PLANS: Sequence[tuple[str, dict[str, list[str] | None], bool]] = (
 """A plan, the texts of its sources by document (None: any), and whether other text decided which are used."""
 
 
-@pytest.mark.row("S24", "provenance by value")
+@pytest.mark.row("S24", "the documents of a corpus that a value names")
 def test_sources_are_the_text_that_was_used(trial: Trial) -> None:
     query = {"where": {"column": "port", "op": "is", "value": ["Oslo"]}}
 
