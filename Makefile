@@ -40,7 +40,7 @@ test: setup
 # Rows of docs/reliability.md: SIZE is ci, nightly or release; ROWS=R15,R7 selects; SEED=N repeats a run;
 # FIGURES=docs/reliability.json keeps its figures for `make docs`.
 SIZE ?= ci
-SUITE = $(BIN)/pytest $(IN_PARALLEL) --size $(SIZE) $(if $(ROWS),--rows $(ROWS)) $(if $(SEED),--seed $(SEED)) $(if $(FIGURES),--figures $(FIGURES))
+SUITE = $(BIN)/pytest $(IN_PARALLEL) --size $(SIZE) $(if $(filter-out ci,$(SIZE)),--timeout 0) $(if $(ROWS),--rows $(ROWS)) $(if $(SEED),--seed $(SEED)) $(if $(FIGURES),--figures $(FIGURES))
 
 faults attacks: setup
 	$(SUITE) tests/$@
