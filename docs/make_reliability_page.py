@@ -21,7 +21,7 @@ server on loopback that misbehaves, a killed process, a full disk. "Promised" is
 below keep theirs. A figure without a bound is only reported. What the rows mean for the security of documents: [the security case](security_case.md).
 
 - `make faults`, `make attacks`: all rows at the size of the gate; `ROWS=R15,S3` selects some; `SIZE=nightly` or `release` is larger.
-- `SEED=7` repeats the random numbers of a run.
+- `SEED=7` repeats the random numbers of a run. The gate has a fixed seed; other runs draw and print one.
 - `make faults attacks SIZE=nightly FIGURES=docs/reliability.json` and `make docs` make this page anew.
 """
 NOT_TESTED = """\
