@@ -278,7 +278,7 @@ def line(row: Mapping[str, Any]) -> Completion | ModelError:
     key = bytes(32)
     data = json.dumps({"custom_id": key.hex(), **row}).encode()
     batches = OpenAIModel(ENDPOINT, 1.0, None).batches()
-    (found,) = dict(batches._read(data, {key: REQUEST})).values()
+    (found,) = dict(batches._read(data, {key: REQUEST}, frozenset())).values()
     return found
 
 
