@@ -23,7 +23,6 @@ _STATUSES: Mapping[int, ModelErrorKind] = {
     409: "transport",
     425: "transport",
     429: "rate_limited",
-    529: "rate_limited",  # Anthropic is overloaded
 }
 
 _CODES: Mapping[str, ModelErrorKind] = {
@@ -32,7 +31,7 @@ _CODES: Mapping[str, ModelErrorKind] = {
     "billing_error": "quota",
     "contract_spend_limit_reached": "quota",
     "enforced_spend_limit_reached": "quota",
-    "overloaded_error": "rate_limited",
+    "overloaded_error": "transport",
     "content_filter": "filtered",
     "content_policy_violation": "filtered",
 }
@@ -83,6 +82,7 @@ def refused(error: StatusError, endpoint: Endpoint) -> ModelError:
         kind=kind,
         help=_advice(kind, status, said, wait_s, endpoint),
         retry_after_s=wait_s,
+        is_sent=status != 529,  # an overloaded server has not begun, and bills nothing
     )
 
 

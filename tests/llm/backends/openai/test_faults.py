@@ -19,8 +19,8 @@ STATUSES: dict[ModelErrorKind, tuple[int, ...]] = {
     "auth": (401, 403),
     "quota": (402,),
     "deadline": (408,),
-    "rate_limited": (429, 529),
-    "transport": (409, 425, 500, 502, 503, 504, 599, 999),
+    "rate_limited": (429,),
+    "transport": (409, 425, 500, 502, 503, 504, 529, 599, 999),
     "bad_request": (300, 305, 400, 404, 405, 407, 413, 418, 422, 451, 499),
 }
 
