@@ -27,7 +27,7 @@ from pearl.dsl.decoding.grammar import (
 from pearl.dsl.nodes import CTX, Plan, print_plan
 from pearl.dsl.parser import parse, read
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
-from pearl.errors import LibraryError, PearlError
+from pearl.errors import LibraryError, PearlError, PlanCheckError
 from tests.dsl.sampling import (
     admits,
     admits_each,
@@ -199,6 +199,15 @@ def test_headers_are_read_and_leave_nothing_to_check(library: ActionLibrary, see
 def without_braces(text: str) -> str:
     """A name in braces is no reference: the check refuses it in any string."""
     return text.replace("{", "(").replace("}", ")")
+
+
+def compiled(text: str, library: ActionLibrary) -> None:
+    """Check a sentence of a grammar; that one number is below another is left to the checker."""
+    try:
+        compile_plan(without_braces(text), library)
+    except PlanCheckError as error:
+        if any(d.code != "bad-range" for d in error.diagnostics if d.severity == "error"):
+            raise
 
 
 def by_lines(library: ActionLibrary, seed: int, max_steps: int = 3) -> str:
@@ -383,9 +392,9 @@ def test_sentences_under_the_shipped_libraries_are_valid(name: str) -> None:
     library = with_operators(load_library(name))
     grammar = indexed_grammar(library, max_text=30)
     for seed in range(256):
-        compile_plan(without_braces(sentence(grammar, seed)), library)
+        compiled(sentence(grammar, seed), library)
     for seed in range(32):  # each line has a grammar of its own to be read
-        compile_plan(without_braces(by_lines(library, seed)), library)
+        compiled(by_lines(library, seed), library)
 
 
 WORDS = ["".join(letters) for n in range(1, 4) for letters in itertools.product("ab_", repeat=n)]
