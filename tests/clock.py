@@ -48,6 +48,10 @@ class ComputedLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._jumping.now
 
+    async def shutdown_default_executor(self, *_: Any) -> None:
+        """Wait for the threads without a limit: they do not keep to this clock."""
+        await super().shutdown_default_executor()
+
     def run(self, main: Coroutine[Any, Any, Result], patch: pytest.MonkeyPatch) -> Result:
         """Run to its end what keeps to this clock, limits and retries included."""
         with computed(patch, self) as runner:

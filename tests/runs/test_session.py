@@ -331,6 +331,7 @@ def test_documents_of_a_data_file_are_released(
             async for outcome in outcomes:
                 if outcome.unit.id != "d150":
                     continue
+                gc.collect()
                 n_alive = sum(isinstance(thing, pearl.Document) for thing in gc.get_objects())
 
     pearl.run(run())
