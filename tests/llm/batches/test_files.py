@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,11 +111,8 @@ def test_several_files_are_carried_out_by_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FileBatches, "max_requests", 2)
-    _, told = execute(tasks_of(5, 1), tmp_path)
+    # A busy machine may load the last document later than after the usual pause.
+    _, told = execute(tasks_of(5, 1), tmp_path, pace=replace(PACE, quiet_s=1.0))
     names = sorted(path.name.partition(".")[0] for path in tmp_path.iterdir())
     assert len(names) == 3
-    listed = told.partition(f"(cd {tmp_path} && for f in ")[2].partition(
-        "; do vllm run-batch -i $f.requests"
-    )[0]
-    assert len(listed.split()) >= 2  # a slow machine writes the last file later
-    assert set(listed.split()) <= set(names)
+    assert f"(cd {tmp_path} && for f in {' '.join(names)}; do vllm run-batch -i $f.requests" in told
