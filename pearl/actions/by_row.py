@@ -146,7 +146,7 @@ def _collect_rerank(rows: Rows, replies: Sequence[str | None], column: str) -> R
     scored = [row.with_fields({column: reply}) for row, reply in pairs]
     order = sorted(range(len(pairs)), key=lambda i: -float(pairs[i][1]))
     unread = (row for row, reply in zip(rows, replies, strict=True) if reply is None)
-    return replace(rows.where((scored[i] for i in order), unread), is_in_order=False, sorted_by="")
+    return rows.where((scored[i] for i in order), unread).reordered()
 
 
 def _select_rerank(rows: Rows, k: int) -> Rows:
@@ -167,9 +167,7 @@ def _collect_top(rows: Rows, replies: Sequence[str | None], column: str) -> Rows
     placed = [(int(reply), row) for row, reply in zip(rows, replies, strict=True) if reply]
     doubtful = [row for row, reply in zip(rows, replies, strict=True) if reply is None]
     ordered = tuple(row for _, row in sorted(placed, key=lambda pair: pair[0]))
-    return replace(
-        rows.where(ordered, doubtful), is_answered=False, is_in_order=False, sorted_by=""
-    )
+    return replace(rows.where(ordered, doubtful).reordered(), is_answered=False)
 
 
 _LIST = ValueType.LIST

@@ -68,7 +68,8 @@ class Rows(Sequence[Row]):
     """A collection of rows.
 
     Rows that are `is_in_order` are in the order of the document, so that the places of doubtful rows among them
-    are known; None says that undecided rows may change the order of the others. `sorted_by` names the field that gave the order. `n_unread` is the number of rows that no model was asked about, because the plan needed no more.
+    are known; None says that undecided rows may change the order of the others. `sorted_by` names the field that
+    gave the order. `n_unread` is the number of rows that no model was asked about, because the plan needed no more.
     """
 
     rows: tuple[Row, ...]
@@ -125,6 +126,15 @@ class Rows(Sequence[Row]):
     def where(self, rows: Iterable[Row], doubtful: Iterable[Row] = ()) -> Rows:
         """Select rows, and mark more rows as doubtful."""
         return replace(self, rows=tuple(rows), doubtful=(*self.doubtful, *doubtful))
+
+    def reordered(self, by: str = "") -> Rows:
+        """The rows in another order than the document's: that of the field `by`, if one gave it."""
+        return replace(self, is_in_order=False, sorted_by=by)
+
+    @property
+    def are_figures(self) -> bool:
+        """Whether all rows are the figures of groups."""
+        return bool(self.columns) and all(row.is_figure for row in self.rows)
 
     @property
     def every(self) -> tuple[Row, ...]:

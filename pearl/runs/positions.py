@@ -71,7 +71,7 @@ def _write(path: Path, work: bytes, place: int, position: Position, seen: Digest
 
 
 def _read(path: Path, work: bytes) -> tuple[int, Position, DigestTable] | None:
-    """The position in a file; None if there is none, or it is damaged or of other work."""
+    """Read the position from a file; None if the file is missing, damaged or belongs to other work."""
     place, checksum, head = array("Q"), array("Q"), _MAGIC + work
     try:
         with path.open("rb") as file:

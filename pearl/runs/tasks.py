@@ -256,6 +256,7 @@ class DocumentTasks:
     def __init__(self, read: Callable[..., Iterable[Sample | DataError]], plan: str) -> None:
         self._read = read
         self._plan = plan
+        self.left_out: list[DataError] = []
 
     def __iter__(self) -> Iterator[Task]:
         return (task for _, task in self._tasks(self._read(), DigestTable()))
@@ -308,7 +309,6 @@ class CountedDocumentTasks(DocumentTasks):
         n_longest: int | None = None,
     ) -> None:
         super().__init__(read, plan)
-        self.left_out: list[DataError] = []
         self._n_failing = 0
         self._n_samples = DigestTable()
         lengths: dict[bytes, int] = {}

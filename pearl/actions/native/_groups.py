@@ -51,7 +51,7 @@ def count_of(rows: Rows, key: Value) -> Value:
 
     Of several keys, the sum.
     """
-    if len(rows) and rows.columns and all(row.is_figure for row in rows):
+    if len(rows) and rows.are_figures:
         raise ValueError(
             f"the rows are the {rows.column} of groups; count the rows or the result of COUNT_BY"
         )
@@ -162,10 +162,10 @@ def in_order(rows: Rows) -> Value:
     groups, order, _ = ranking(rows)
     ranked = tuple(entry.row for entry in order)
     unread = (row for row in groups if row.value is None) if len(ranked) < len(groups) else ()
-    result = replace(groups, rows=(*ranked, *unread), is_in_order=False)
+    result = replace(groups, rows=(*ranked, *unread))
     result = result if groups is rows else counted(result)
     by = result.column if result.is_answered else "count"
-    return replace(result, sorted_by=by if by in result.names else "")
+    return result.reordered(by=by if by in result.names else "")
 
 
 @PLUGINS.action(

@@ -68,28 +68,14 @@ class _Pairs:
 
     def rows(self, unread_a: Sequence[Row], unread_b: Sequence[Row], *notes: str) -> Rows:
         """The result; a row whose value is not known may be paired with any of the others, whose fields are undecided."""
-        unknown_a, unknown_b = (dict.fromkeys(each) for each in (self._names_a, self._names_b))
+        unknown_a, unknown_b = dict.fromkeys(self._names_a), dict.fromkeys(self._names_b)
+        open_rows = [
+            *((row, self._fields(row.fields, unknown_b), self.b) for row in unread_a),
+            *((row, self._fields(unknown_a, row.fields), self.a) for row in unread_b),
+        ]
         unread = [
-            *(
-                Row(
-                    None,
-                    self._fields(row.fields, unknown_b),
-                    row.spans,
-                    row.text,
-                    possible=self.b.every,
-                )
-                for row in unread_a
-            ),
-            *(
-                Row(
-                    None,
-                    self._fields(unknown_a, row.fields),
-                    row.spans,
-                    row.text,
-                    possible=self.a.every,
-                )
-                for row in unread_b
-            ),
+            Row(None, fields, row.spans, row.text, possible=others.every)
+            for row, fields, others in open_rows
         ]
         result = Rows(tuple(self.sure), "pair", (*self.unsure, *unread))
         return result.noting(*self.a.notes, *self.b.notes, *notes)

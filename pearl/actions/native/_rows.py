@@ -176,7 +176,7 @@ def sort(rows: Rows, name: str, order: str) -> Value:
     n_blank = sum(key == BLANK for _, key, _ in keyed)
     if n_blank:
         notes.append(f"rows without {column.name}, which are last: {n_blank:,}")
-    result = replace(rows, rows=sure, doubtful=doubtful, is_in_order=False, sorted_by=column.name)
+    result = replace(rows, rows=sure, doubtful=doubtful).reordered(by=column.name)
     return result.noting(*column.notes, *notes)
 
 
@@ -222,9 +222,7 @@ def show(*columns: Rows) -> Value:
     first_rows: dict[object, Row] = {}
     sure: set[object] = set()
     for rows in columns:
-        if rows.columns and all(
-            row.is_figure for row in rows
-        ):  # a figure is shown beside its group
+        if rows.are_figures:  # each is shown beside its group
             cells.setdefault(rows.columns[0], {}).update({row.key: row.text for row in rows})
         keyed = [(row.key, row) for row in rows]
         name, own = rows.column, {key: row.value for key, row in keyed}

@@ -108,7 +108,7 @@ def command(
     from pearl.cli.work import report_left_out
     from pearl.data.storage import address_of, is_address
     from pearl.runs.executors import DEFAULT
-    from pearl.runs.tasks import CountedDocumentTasks, StreamedTasks
+    from pearl.runs.tasks import StreamedTasks
 
     data, is_printed = options["data"], out is None
     refuse(
@@ -156,10 +156,9 @@ def command(
         work = document_tasks(named, together=together, plan=text, is_named=is_named, outs=outs)
         return _run(work, out, options, text)
     samples = _data_tasks(text, options)
-    left_out = samples.left_out if isinstance(samples, CountedDocumentTasks) else []
-    report_left_out(left_out)
+    report_left_out(samples.left_out)
     code = _run(samples, out, options, text)
-    return code or int(bool(left_out))
+    return code or int(bool(samples.left_out))
 
 
 def _refuse_other(plan: str, documents: Sequence[str]) -> None:
