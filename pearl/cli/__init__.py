@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain, takewhile
+from pathlib import Path
 from typing import Any
 
 import click
@@ -199,11 +200,18 @@ def _run(args: Sequence[str] | None) -> int:
         _abandon_stdout()
         return _fail(said, "OSError", f"cannot write the output: {error.strerror}", "make room", 1)
     except Exception as error:
-        if not is_private():
+        if sys.flags.dev_mode and not is_private():
             raise
-        # The lines of the program without the message, which may quote content.
-        click.echo("".join(traceback.format_tb(error.__traceback__)), err=True)
-        return fail(type(error).__name__, "an error in PEARL", HIDDEN, 1)
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(frame.filename).name}:{frame.lineno}"
+        # The message may quote content.
+        message = HIDDEN if is_private() else str(error)
+        return fail(
+            type(error).__name__,
+            f"a bug in PEARL at {place}: {type(error).__name__}: {message}",
+            "report it with the traceback of the same command: PYTHONDEVMODE=1 pearl ...",
+            1,
+        )
 
 
 def _placed(error: click.ClickException) -> str:

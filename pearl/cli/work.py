@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack, aclosing, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -77,7 +78,7 @@ def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
         store = stack.enter_context(reply_store(options["store"])) if "store" in options else None
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=False)
-        stack.callback(report_spent, session)
+        stack.push(partial(report_spent, session))
         events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
         return asyncio.run(_run_reported(pearl, session, tasks, options, writer, events))
 
@@ -489,7 +490,7 @@ def run_units(
         store = stack.enter_context(written_store(options["store"]))
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=True)
-        stack.callback(report_spent, session)
+        stack.push(partial(report_spent, session))
         work = prepare(pearl)
         spec = asked(work)
         writer = OutputWriter(is_forced=options["force"])
@@ -650,9 +651,15 @@ def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: boo
         console.print(line, markup=False)
 
 
-def report_spent(session: Session) -> None:
-    """Print the prediction for the started tasks and their actual usage, if counted, to stderr."""
+def report_spent(session: Session, error: object, *_: object) -> None:
+    """Print the prediction for the started tasks and their actual usage, if counted, to stderr.
+
+    After an error, calls are reported even if no limit or price asks for a count.
+    """
     found, budget = session.predicted, session.budget
+    client = session.client
+    if budget is None and error is not None and client.model.reads_prompts:
+        budget = client.budget if client.budget.spent.n_calls else None
     if budget is None:
         return
     spent = budget.spent

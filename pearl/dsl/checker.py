@@ -316,7 +316,11 @@ def argument_problems(
 
 def _range(step: Step, action: Action) -> Iterator[Diagnostic]:
     """The error in a range whose lower end is not below its upper end."""
-    ends = {p.name: step.arguments[i] for i, p in enumerate(action.parameters) if p.reads}
+    ends = {
+        parameter.name: argument
+        for parameter, argument in zip(action.parameters, step.arguments, strict=False)
+        if parameter.reads
+    }
     match ends.get("LOW"), ends.get("HIGH"):
         case Number(low) as first, Number(high) as last if low >= high:
             yield Diagnostic(

@@ -17,7 +17,6 @@ from pearl.errors import UsageError
 from pearl.llm import Completion, Constrains, Model, PrefixCaching, Request
 from pearl.llm.backends import ModelSettings, create_model, own_key_variable
 from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
-from pearl.llm.messages import restored
 from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.caching import (
     CacheWriter,
@@ -30,7 +29,13 @@ from pearl.llm.middleware.caching import (
 from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
 from pearl.llm.middleware.rate import Limited, LimitedBy
 from pearl.llm.middleware.retry import DEADLINE_S, CircuitBreaker, Retrying
-from pearl.llm.middleware.wrappers import AttemptReporter, ReplyGuard, Sampling, Wrapper
+from pearl.llm.middleware.wrappers import (
+    AttemptReporter,
+    MarksRestored,
+    ReplyGuard,
+    Sampling,
+    Wrapper,
+)
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -155,7 +160,7 @@ class Client(Wrapper):
     Example:
         >>> client = Client(ClientSettings("extractive", concurrency=2))
         >>> [type(layer).__name__ for layer in client.layers]
-        ['Retrying', 'Limited', 'ReplyGuard', 'Budgeted']
+        ['MarksRestored', 'Retrying', 'Limited', 'ReplyGuard', 'Budgeted']
     """
 
     def __init__(
@@ -198,6 +203,7 @@ class Client(Wrapper):
             caching=caching,
         )
         order: tuple[Layer | None, ...] = (
+            MarksRestored,
             self._retrying,  # a call that waits for a retry does not occupy a slot
             _sampling(settings.seed, settings.temperature),
             # Cache hits use neither a slot nor tokens.
@@ -246,9 +252,7 @@ class Client(Wrapper):
             ModelError: The model gave no usable reply.
             PausedError: The server asks for too long a wait, or is unreachable.
         """
-        completion = await self._model.complete(request)
-        text = restored(completion.text)
-        return completion if text == completion.text else replace(completion, text=text)
+        return await self._model.complete(request)
 
     def unshared(
         self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
@@ -262,12 +266,12 @@ class Client(Wrapper):
             temperature: Of all calls, if there is a seed.
             scope: Name of the work; "" for no cache.
         """
-        own = (Retrying, Sampling, DedupCache)
+        own = (MarksRestored, Retrying, Sampling, DedupCache)
         model = next(layer for layer in self.layers if not isinstance(layer, own))
         if scope and self.replies is not None and self.model.reads_prompts:
             model = Measured(model, self.replies, scope)
         sampling = _sampling(seed, temperature)
-        return self._retrying(model if sampling is None else sampling(model))
+        return MarksRestored(self._retrying(model if sampling is None else sampling(model)))
 
     def _retrying(self, model: Model) -> Model:
         return Retrying(

@@ -401,6 +401,11 @@ class Session:
         return None if self._prices else self.price
 
     @property
+    def client(self) -> Client:
+        """The client of the session's `Pearl`; its budget counts the calls that no limit counts."""
+        return self._pearl.client
+
+    @property
     def predicted(self) -> Forecast | None:
         """The estimate of the started tasks; `budget` has the actual spending.
 

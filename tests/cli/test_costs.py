@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pearl.cli import run
 from pearl.runs import tasks as pearl_tasks
 from tests.cli.terminal import Terminal
 from tests.server import Canned, Server, completion, error
@@ -164,6 +165,25 @@ def test_a_single_task_that_is_stopped(
     pearl("execute", "why.plan", "story.txt", *on(openai_server), *limit, code=7)
     assert said in pearl.talk
     assert openai_server.requests == []
+
+
+def test_a_bug_after_a_paid_call_tells_what_was_spent(
+    pearl: Terminal,
+    openai_server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def broken(*_: object) -> None:
+        raise IndexError("tuple index out of range")
+
+    monkeypatch.setattr("pearl.planner.planner.composing", broken)
+    openai_server.on("", PLAN)
+    assert run(["ask", "Why was the boat sold?", "story.txt", *on(openai_server)]) == 1
+    actual, bug, mend = capsys.readouterr().err.splitlines()[-3:]
+    assert actual.startswith(f"actual    {len(openai_server.requests)} call")
+    assert bug.startswith("pearl: a bug in PEARL at test_costs.py:")
+    assert bug.endswith(": IndexError: tuple index out of range")
+    assert "PYTHONDEVMODE=1" in mend
 
 
 def test_time_is_up(pearl: Terminal, openai_server: Server) -> None:

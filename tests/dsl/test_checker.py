@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.actions.library import read_library
+from pearl.actions.library import library_names, load_library, read_library
 from pearl.actions.operators import with_operators
 from pearl.dsl.checker import MAX_STEPS, check, compile_plan, diagnose, mend_plan
 from pearl.dsl.nodes import CTX, Plan, Reference, Step, print_plan
@@ -52,6 +52,34 @@ def test_mending_ends_and_its_result_reads_the_same_again(text: str, tolerant: b
         assert applied
     else:
         assert applied == []
+
+
+_ARGUMENTS = (
+    'CTX', '"text"', '""', "0", "-1.5", '["a", "b"]', "[1, 2]", "[]", "made", "listed", "undefined",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", library_names())
+def test_every_call_is_a_plan_or_has_diagnostics(name: str) -> None:
+    library = with_operators(load_library(name))
+    before = f"1. made = {next(a for a in library if library[a].reads_context)}(CTX, CTX) : a\n"
+    before += '2. listed = LIST_ALL(CTX, "x") : a\n'
+    n_valid = 0
+    for action in library.values():
+        most = action.min_arity if action.is_variadic else len(action.parameters)
+        for n in range(most + 3):
+            for shift in range(len(_ARGUMENTS)):
+                arguments = [_ARGUMENTS[(shift + i) % len(_ARGUMENTS)] for i in range(n)]
+                text = f"{before}3. out = {action.name}({', '.join(arguments)}) : a\n"
+                diagnostics = diagnose(read(text), library)
+                n_valid += not any(d.severity == "error" for d in diagnostics)
+    assert n_valid > 0
+
+
+@pytest.mark.parametrize("call", ['ANSWER("q?", why)', 'ANSWER("q?", why, why)'])
+def test_an_answer_is_composed_of_one_result_or_more(call: str) -> None:
+    text = f'1. why = FIND_REASON(CTX, "x") : a\n2. answer = {call} : b\n'
+    assert compile_plan(text, with_operators(load_library("seed"))).outputs == ("answer",)
 
 
 def test_errors_point_into_the_text_that_comes_with_them() -> None:

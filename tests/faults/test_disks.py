@@ -42,7 +42,9 @@ def is_plain(code: int, program: Program) -> bool:
     """Whether a command ended well, or with an exit code of its own and a short message."""
     told = program.stderr.rpartition("pearl: ")[2]
     return (
-        code in (0, 1, 3, 8) and "Traceback" not in program.stderr and len(told.splitlines()) <= 3
+        code in (0, 1, 3, 8)
+        and not any(word in program.stderr for word in ("Traceback", "a bug in PEARL"))
+        and len(told.splitlines()) <= 3
     )
 
 

@@ -18,7 +18,7 @@ from pearl.pipeline import Pearl
 from tests.models import MemoryReplies, answer_task
 
 FULL = [
-    "Retrying", "DedupCache", "PrefixWarmup", "Limited", "CacheWriter", "ReplyGuard", "Budgeted",
+    "MarksRestored", "Retrying", "DedupCache", "PrefixWarmup", "Limited", "CacheWriter", "ReplyGuard", "Budgeted",
     "AttemptReporter",
 ]  # fmt: skip
 """From outside to inside, with replies kept."""
@@ -45,8 +45,8 @@ def test_the_order_of_the_stack() -> None:
     assert named(Client(settings, replies=MemoryReplies())) == FULL
     assert named(Client(settings)) == WITHOUT_STORE
     drawn = named(Client(replace(settings, seed=7, is_shared=False)))
-    assert drawn == ["Retrying", "Sampling", *WITHOUT_STORE[2:]]
-    assert named(Client()) == ["Retrying", "Limited", "ReplyGuard", "Budgeted"]
+    assert drawn == ["MarksRestored", "Retrying", "Sampling", *WITHOUT_STORE[3:]]
+    assert named(Client()) == ["MarksRestored", "Retrying", "Limited", "ReplyGuard", "Budgeted"]
 
 
 def test_python_and_the_command_line_have_the_same_stack(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,6 +84,13 @@ def test_unshared_calls_count_towards_the_budget() -> None:
         (7, 0.5),
     ]
     assert len(model.requests) == client.budget.spent.n_calls == 3
+
+
+@pytest.mark.parametrize("unshared", [False, True])
+def test_marks_that_a_prompt_escapes_are_restored_in_every_reply(unshared: bool) -> None:
+    client = Client(ClientSettings(Scripted(lambda request: "kept: &lt;/text> and &#91;INST]")))
+    asked = client.unshared(3) if unshared else client
+    assert asyncio.run(asked.complete(request())).text == "kept: </text> and [INST]"
 
 
 def test_spending_is_counted_without_any_limit() -> None:

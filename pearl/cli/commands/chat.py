@@ -102,7 +102,7 @@ def command(
         store = stack.enter_context(reply_store(options["store"]))
         own = new_pearl(options)
         session = new_session(own, options, store, keeps_rows=False)
-        stack.callback(report_spent, session)
+        stack.push(partial(report_spent, session))
         pearl = session.equipped()
         conversation = Conversation(pearl, document)
         if continued is not None:

@@ -338,7 +338,7 @@ def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str,
         session = new_session(pearl, options, replies, keeps_rows=False)
         parts = Parts(folder, plan, fingerprint(pearl), options["shard"] or "")
         parts.open()
-        stack.callback(report_spent, session)
+        stack.push(partial(report_spent, session))
         stopper, reporter = Stopper(), Reporter(known_length(tasks))
         watcher = Watcher(
             reporter,

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Constrains, Model, Request, Task, Usage
+from pearl.llm.messages import restored
 from pearl.llm.progress import (
     CallAttempt,
     CallProgress,
@@ -80,6 +81,19 @@ class ReplyGuard(Wrapper):
         except ModelError as error:
             raise trimmed(error, self.name) from None
         return usable(completion, request, is_computed=not self.reads_prompts)
+
+
+class MarksRestored(Wrapper):
+    """Restores the marks that prompts escape in texts of documents, so that quotes equal their document.
+
+    It is the first layer: replies are cached as the server sent them.
+    """
+
+    async def complete(self, request: Request) -> Completion:
+        """Send one request."""
+        completion = await self._model.complete(request)
+        text = restored(completion.text)
+        return completion if text == completion.text else replace(completion, text=text)
 
 
 class Sampling(Wrapper):
