@@ -101,7 +101,7 @@ class Places:
     # fmt: off
     model: Annotated[Text, Setting(
         "extractive (no network), openai:NAME, anthropic:NAME, ollama:NAME, llamacpp:FILE, "
-        "transformers:FOLDER, ...: all in docs/servers.md.",
+        "...: all in docs/servers.md.",
         _MODEL, "calling", metavar="BACKEND[:NAME]", completes="pearl.llm.backends", set_by="trusted", is_first=True,
     )] = "extractive"
     base_url: Annotated[Text | None, Setting(

@@ -13,7 +13,6 @@ import pytest
 NO_SHARED = "the folder ../shared is not beside the checkout"
 NO_RAY = "ray is not installed here; make test-ray runs this"
 NO_ENGINES = "an engine of data frames is not installed here; make test-ray runs this"
-NO_TORCH = "torch is not installed here; make test-transformers runs this"
 NO_MKDOCS = "MkDocs is not installed here; make test-docs runs this"
 NO_FASTAPI = "FastAPI is not installed here; make test-docs runs this"
 NO_DSPY = "dspy is not installed here; make test-rlm runs this"

@@ -126,7 +126,7 @@ async def log_likelihoods(
         raise ModelError(
             f"{model.name} does not report likelihoods",
             kind="bad_request",
-            help="llamacpp:, transformers:, llama-server: and vllm: do (--server for similar ones)",
+            help="llamacpp:, llama-server: and vllm: do (--server for similar ones)",
         )
     request = Request(tuple(messages), task, max_output_tokens=1, candidates=tuple(candidates))
     completion = await model.complete(request)

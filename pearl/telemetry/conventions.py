@@ -173,8 +173,8 @@ def reply_json(text: str, finish_reason: str) -> str | None:
 _COMPUTES = "extractive"
 """The backend that computes replies without calls."""
 
-_ON_DISK = ("llamacpp", "transformers")
-"""Backends whose models may be named by a path."""
+_ON_DISK = "llamacpp"
+"""The backend whose models are named by a path."""
 
 
 def openinference(kind: str) -> dict[str, AttributeValue]:
@@ -192,7 +192,7 @@ def call_attributes(
 ) -> tuple[str, dict[str, Any]]:
     """The name of a model, and the attributes of a call of it."""
     backend, _, name = model.partition(":")
-    name = (PurePath(name).name if backend in _ON_DISK else name) or backend
+    name = (PurePath(name).name if backend == _ON_DISK else name) or backend
     reported = _without_folder(replied_by.removeprefix(f"{backend}:"))
     has_usage = usage != Usage()
     told = names.attributes(

@@ -7,7 +7,7 @@ import sys
 
 HEAVY = (
     "aiohttp charset_normalizer datasets docx inscriptis llguidance lxml openai pandas pyarrow pypdfium2 ray "
-    "tiktoken torch transformers xllamacpp"
+    "tiktoken xllamacpp"
 )
 CODE = f"""
 import sys

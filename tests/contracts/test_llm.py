@@ -20,10 +20,9 @@ from pearl.llm.middleware.caching import DedupCache
 from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
 from tests.llm.backends.llamacpp.gguf_models import write_random_model
-from tests.llm.backends.transformers.tiny_models import save_saying
 from tests.models import answer_task
 from tests.server import Server
-from tests.skips import NO_LARGE, NO_TORCH
+from tests.skips import NO_LARGE
 
 BACKENDS = plugins.names("pearl.llm.backends")
 
@@ -49,11 +48,6 @@ def make(tmp_path: Path, openai_server: Server) -> Callable[[str], Model]:
         if backend == "llamacpp":
             pytest.importorskip("xllamacpp", reason=NO_LARGE)
             names[backend] = str(write_random_model(tmp_path / "random.gguf", n_context=16_384))
-        if backend == "transformers":
-            for package in ("torch", "transformers"):
-                pytest.importorskip(package, reason=NO_TORCH)
-            save_saying(tmp_path / "weights", "it leaked")
-            names[backend] = str(tmp_path / "weights")
         name = names.get(backend, "")
         return create_model(
             f"{backend}:{name}" if name else backend, ModelSettings(openai_server.url, 10.0, 9_000)

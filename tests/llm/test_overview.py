@@ -10,7 +10,7 @@ from pearl.plugins.extras import extras
 
 
 @pytest.mark.parametrize(
-    "name", ["extractive", "llamacpp", "ollama", "openai", "recorded", "scripted", "transformers"]
+    "name", ["extractive", "llamacpp", "ollama", "openai", "recorded", "scripted"]
 )
 def test_every_shipped_backend_says_what_it_takes(name: str) -> None:
     abilities = abilities_of(name)

@@ -83,7 +83,7 @@ def test_cached_replies_belong_to_one_file_of_weights(tmp_path: Path) -> None:
 
 def test_other_weights_in_the_same_folder_are_another_model(tmp_path: Path) -> None:
     def told() -> object:
-        return fingerprint(Pearl(Scripted(lambda request: "", name=f"transformers:{tmp_path}")))
+        return fingerprint(Pearl(Scripted(lambda request: "", name=f"plugin:{tmp_path}")))
 
     (tmp_path / "model.safetensors").write_bytes(b"one")
     before = told()
