@@ -4,8 +4,9 @@ A reader module has
 
 - `SUFFIXES: tuple[str, ...]`, lower case, with the dot; no two modules share one;
 - `read(data: bytes, path: str) -> str`, returns the text, or raises a `DataError` that names
-  `path`; a `ReaderText` also says which pages were read by OCR. Any other exception in the child
-  process becomes a `DataError` "the file is damaged";
+  `path`; a `ReaderText` also says which pages were read by OCR, and, by `not_read`, what of the
+  file is not in the text. Any other exception in the child process becomes a `DataError`
+  "the file is damaged";
 - optionally `recognises(data: bytes) -> bool`, for types that their bytes identify;
 - optionally `IS_BOUNDED = True`, if time and memory are proportional to the size of any input. Such
   a reader runs in this process, all others in a child process with limits;
@@ -23,7 +24,15 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
-__all__ = ["CONTRACT", "OPTIONS", "DocumentReader", "ReaderOptions", "ReaderText", "reading"]
+__all__ = [
+    "CONTRACT",
+    "OPTIONS",
+    "DocumentReader",
+    "ReaderOptions",
+    "ReaderText",
+    "not_read",
+    "reading",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,20 @@ class ReaderText(str):
         made = super().__new__(cls, text)
         made.ocr, made.notes = dict(ocr), tuple(notes)
         return made
+
+
+def not_read(counts: Mapping[str, int]) -> tuple[str, ...]:
+    """The note of a `ReaderText` that names what the file has and the text lacks.
+
+    Args:
+        counts: What is left out, in the singular → how many there are.
+
+    Example:
+        >>> not_read({"footnote": 2, "chart": 1, "comment": 0})
+        ('not read: 2 footnotes, 1 chart',)
+    """
+    named = [f"{n:,} {what}{'s' * (n != 1)}" for what, n in counts.items() if n]
+    return (f"not read: {', '.join(named)}",) if named else ()
 
 
 class DocumentReader(Protocol):
