@@ -8,7 +8,7 @@ endif
 VENV := .venv$(VERSION)
 BIN := $(VENV)/bin
 
-.PHONY: setup demo models fmt check test faults attacks test-all test-wheel test-extras test-docs test-ray test-rlm test-browser goldens bench supply docs picture
+.PHONY: setup demo models fmt check test faults attacks test-all test-wheel test-extras test-docs test-ray test-browser goldens bench supply docs picture
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.installed
@@ -58,7 +58,7 @@ test-wheel: setup
 	.ci/install $(VENV)-wheel --quiet out/wheel/*.whl
 	$(BIN)/pytest tests/test_installed.py --installed $(VENV)-wheel
 
-test-extras: test-docs test-ray test-rlm
+test-extras: test-docs test-ray
 
 # Tests that need these packages, and no others: those are run without.
 test-ray: $(VENV)-ray/.installed
@@ -67,9 +67,6 @@ test-ray: $(VENV)-ray/.installed
 
 test-docs: $(VENV)-docs/.installed
 	$(VENV)-docs/bin/python -m pytest -m "slow or not slow" tests/docs/test_site.py tests/docs/test_service.py
-
-test-rlm: $(VENV)-rlm/.installed
-	$(VENV)-rlm/bin/python -m pytest -m "slow or not slow" tests/evals/methods/test_rlm.py
 
 # Pages in Chromium, which the system has to bring: apt-get install chromium.
 IN_BROWSER := $(VENV)-browser/bin/python -m pytest -n 2 --dist loadfile -m "slow or not slow" tests/browser
@@ -112,11 +109,10 @@ picture: $(VENV)-browser/.installed
 # them, and `make demo` stays short. Byte code is written as modules are imported: most never are.
 $(VENV)-all/.installed: private WHAT := --editable ".[data,duckdb,faiss,llamacpp,pictures]" --group large
 $(VENV)-ray/.installed: private WHAT := --editable ".[ray]" --group columns
-$(VENV)-rlm/.installed: private WHAT := --editable ".[rlm]"
 $(VENV)-browser/.installed: private WHAT := --group browser
 $(VENV)-docs/.installed: private WHAT := --group docs
 $(VENV)-supply/.installed: private WHAT := --editable ".[cloud,data,duckdb,encrypted,faiss,llamacpp,lsp,ocr,office,pdf-tables,pictures]" --group supply
-ON_TOP := $(VENV)-all/.installed $(VENV)-ray/.installed $(VENV)-rlm/.installed $(VENV)-browser/.installed $(VENV)-docs/.installed $(VENV)-supply/.installed
+ON_TOP := $(VENV)-all/.installed $(VENV)-ray/.installed $(VENV)-browser/.installed $(VENV)-docs/.installed $(VENV)-supply/.installed
 $(ON_TOP): $(VENV)/.installed
 	$(PYTHON) -m venv $(@D)
 	ls -d $(CURDIR)/$(VENV)/lib/python*/site-packages | sed 's/.*/import site; site.addsitedir("&")/' >$$(ls -d $(@D)/lib/python*/site-packages)/below.pth

@@ -15,7 +15,6 @@ NO_RAY = "ray is not installed here; make test-ray runs this"
 NO_ENGINES = "an engine of data frames is not installed here; make test-ray runs this"
 NO_MKDOCS = "MkDocs is not installed here; make test-docs runs this"
 NO_FASTAPI = "FastAPI is not installed here; make test-docs runs this"
-NO_DSPY = "dspy is not installed here; make test-rlm runs this"
 NO_PLAYWRIGHT = "playwright is not installed here; make test-browser runs this"
 NO_CHROMIUM = "there is no Chromium here; apt-get install chromium"
 NO_LARGE = "a large package is not installed here; make test-all runs this"
@@ -35,7 +34,6 @@ ALLOWED = {reason for name, reason in list(globals().items()) if name.isupper()}
 """Every reason above."""
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason=NO_RAY)
-needs_dspy = pytest.mark.skipif(find_spec("dspy") is None, reason=NO_DSPY)
 needs_fastapi = pytest.mark.skipif(find_spec("fastapi") is None, reason=NO_FASTAPI)
 needs_mkdocs = pytest.mark.skipif(find_spec("material") is None, reason=NO_MKDOCS)
 needs_tesseract = pytest.mark.skipif(which("tesseract") is None, reason=NO_TESSERACT)

@@ -20,7 +20,7 @@ _OTHERS = {
         "limit", "longest", "held_out", "allow_outside",
     ),
     "Plan": ("show_plan", "kind"),
-    "Model": ("temperature", "unsandboxed"),
+    "Model": ("temperature",),
     "Rows": ("rows_out",),
     "Limits": (
         "max_actions", "max_examples", "dry_run", "max_cost", "max_tokens", "max_calls", "max_time",

@@ -14,9 +14,7 @@ from pearl.evals.runner import Evaluation, evaluate
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Request
 from tests.models import Acting
 
-METHODS = tuple(name for name in plugins.names("pearl.evals.methods") if name != "rlm")
-"""Those that any model can answer by. `rlm` needs an extra and a model that writes code: its tests are
-tests/evals/methods/test_rlm.py."""
+METHODS = tuple(plugins.names("pearl.evals.methods"))
 
 READING = tuple(name for name in METHODS if not getattr(load_method(name), "READS_NOTHING", False))
 """Those of them that are shown the document."""

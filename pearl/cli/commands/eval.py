@@ -122,11 +122,6 @@ retrieval_options = grouped(
     help="Tokens of a part in map-reduce, and of the passages in retrieve.",
 )  # fmt: skip
 @option(
-    "--unsandboxed", bool,
-    help="Run the code that the model of rlm writes without a sandbox (and without Deno), with your rights: "
-    "the author of a document may decide what it does.",
-)  # fmt: skip
-@option(
     "--rotate", bool, help="Ask every question with each rotation of its options, to measure letter bias.",
 )  # fmt: skip
 @option(
@@ -260,7 +255,7 @@ def _evaluate(
         names,
         tuple(range(options["seeds"])),
         options["temperature"],
-        Effort(options["token_budget"], options["part_tokens"], options["unsandboxed"]),
+        Effort(options["token_budget"], options["part_tokens"]),
         None
         if any(options[name] for name in ROLES)  # models of different prices
         else options["price"] or read_prices(options["prices"]).of(options["model"]),

@@ -368,7 +368,7 @@ def _ago(seconds: float) -> str:
 
 # --- resuming ---------------------------------------------------------------------------------
 
-ALLOWED = ("force", "allow_outside", "unsandboxed")
+ALLOWED = ("force", "allow_outside")
 """Options that are never read from a store."""
 
 _UNKEPT = tuple(

@@ -3,9 +3,8 @@
 A method has `DESCRIPTION` (one line), `NEEDS_OPTIONS` (whether it can only choose) and
 `predict(pearl, sample, document, effort, trace) -> Prediction`, which raises a `PearlError` if it fails: the runner
 records it, and a failure counts as wrong. A sample may follow others in a conversation: `standalone` gives its
-question in a form that is clear by itself. A method that needs an extra has `require()`, which raises a `UsageError`
-if the extra is not installed. A method that shows the gold passages has `NEEDS_PASSAGES = True`, and is refused if no
-sample has any; a baseline that does not see the document has `READS_NOTHING = True`.
+question in a form that is clear by itself. A method that shows the gold passages has `NEEDS_PASSAGES = True`, and is
+refused if no sample has any; a baseline that does not see the document has `READS_NOTHING = True`.
 """
 
 from __future__ import annotations
@@ -43,12 +42,10 @@ class Effort:
     Attributes:
         token_budget: Input tokens over a sample's document, all calls together; None for no limit.
         part_tokens: Tokens of a call of `map-reduce`, and of the passages that `retrieve` shows.
-        unsandboxed: Whether code that the model of `rlm` writes may run without a sandbox.
     """
 
     token_budget: int | None = None
     part_tokens: int = 4_096
-    unsandboxed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +88,9 @@ def load_method(name: str) -> Method:
     """The method of a name.
 
     Raises:
-        UsageError: The name is unknown, or the method's extra is not installed.
+        UsageError: The name is unknown.
     """
     method: Method = plugins.load(__name__, name, "method")
-    if (require := getattr(method, "require", None)) is not None:
-        require()
     return method
 
 

@@ -1,4 +1,4 @@
-"""The shipped methods, except `rlm`: one call or a plan over a document, baselines and ablations."""
+"""The shipped methods: one call or a plan over a document, baselines and ablations."""
 
 from __future__ import annotations
 

@@ -306,7 +306,7 @@ def test_every_option_of_execute_is_part_of_the_work_or_known_not_to_be() -> Non
         "context_lines",
         "api_key_env",
         *ALLOWED,
-    } - {"unsandboxed"}
+    }
     others |= {"embeddings", "reranker", "reranker_url"}  # documents are sent there
     others |= {"telemetry", "private"}  # what is told of it is the user's own to say, too
     assert options == {*ExecuteRequest.model_fields, *others}
