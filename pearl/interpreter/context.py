@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from math import ceil
 from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, get_args
 
@@ -21,6 +19,7 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import Step
 from pearl.errors import ExecutionError, PearlError, Span, UsageError, suggest
 from pearl.errors.privacy import is_private
+from pearl.llm.concurrency import background_loop
 from pearl.llm.reply_limits import reading_limit
 from pearl.retrieval.search import Searcher
 from pearl.tables import SqlEngine, check_engine
@@ -58,17 +57,9 @@ async def off_loop(n_characters: int, compute: Callable[[], Result]) -> Result:
     return compute() if n_characters <= AT_ONCE else await asyncio.to_thread(compute)
 
 
-@cache
-def _beside(process: int) -> asyncio.AbstractEventLoop:
-    """An event loop in a thread of its own; a forked process has no such thread yet."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="pearl-awaited", daemon=True).start()
-    return loop
-
-
 def awaited(work: Coroutine[Any, Any, Result]) -> Result:
     """The result of a coroutine, for a caller that may itself run in an event loop."""
-    return asyncio.run_coroutine_threadsafe(work, _beside(os.getpid())).result()
+    return asyncio.run_coroutine_threadsafe(work, background_loop("awaited")).result()
 
 
 class ContextOverflowError(ExecutionError):

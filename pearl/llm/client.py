@@ -34,6 +34,7 @@ from pearl.llm.middleware.wrappers import (
     MarksRestored,
     ReplyGuard,
     Sampling,
+    TimeLimit,
     Wrapper,
 )
 
@@ -231,6 +232,8 @@ class Client(Wrapper):
                 Budgeted, budget=self.budget, caching=caching
             ),  # reserves only calls that are sent
             AttemptReporter if reads else None,
+            # Backends limit their own calls.
+            partial(TimeLimit, timeout_s=settings.timeout_s) if model is settings.model else None,
         )
         layers: list[Model] = []
         for layer in filter(None, reversed(order)):

@@ -1,15 +1,100 @@
-"""Concurrent calls: their results or the one failure to report, and work shared while in flight."""
+"""Concurrent calls: their results or the one failure to report, work shared while in flight, event loops in threads."""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import os
+import threading
 from collections.abc import Callable, Coroutine, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pearl.errors import PearlError
 
 T = TypeVar("T")
+
+
+CLOSE_S = 5.0
+"""Seconds that the end of the process waits for cancelled work of a background loop."""
+
+_loops: dict[str, asyncio.AbstractEventLoop] = {}
+_lock = threading.Lock()
+
+
+def background_loop(name: str) -> asyncio.AbstractEventLoop:
+    """The event loop of this name, which runs in a thread of its own until the process ends."""
+    with _lock:
+        if name not in _loops:
+            loop = _loops[name] = asyncio.new_event_loop()
+            thread = threading.Thread(target=_run, args=(loop,), name=f"pearl-{name}", daemon=True)
+            thread.start()
+            atexit.register(_close, loop, thread, os.getpid())
+        return _loops[name]
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    while not loop.is_closed():
+        try:
+            loop.run_forever()
+        except (KeyboardInterrupt, SystemExit):  # raised by one task; the others go on
+            continue
+        return
+
+
+def _close(loop: asyncio.AbstractEventLoop, thread: threading.Thread, process: int) -> None:
+    """Cancel what still runs, and end the thread."""
+
+    async def cancelled() -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await loop.shutdown_asyncgens()
+
+    if process != os.getpid():  # a forked process has no such thread
+        return
+    with suppress(TimeoutError):
+        asyncio.run_coroutine_threadsafe(cancelled(), loop).result(CLOSE_S)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(CLOSE_S)
+    if not thread.is_alive():
+        loop.close()
+
+
+def _forked() -> None:
+    global _lock
+    _lock = threading.Lock()  # another thread of the parent may hold it
+    _loops.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def resolve(future: asyncio.Future[T], outcome: T | BaseException) -> None:
+    """Set the result or the error of a future from any thread, unless it has one."""
+
+    def set_outcome() -> None:
+        if future.done():
+            return
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+
+    loop = future.get_loop()
+    try:
+        is_own = asyncio.get_running_loop() is loop
+    except RuntimeError:
+        is_own = False
+    if is_own:
+        set_outcome()
+    else:
+        with suppress(RuntimeError):  # the loop is closed, so nothing waits for the future
+            loop.call_soon_threadsafe(set_outcome)
 
 
 async def gather(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

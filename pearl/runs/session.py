@@ -7,11 +7,9 @@ and every call within the budget; its row is stored before its outcome is yielde
 from __future__ import annotations
 
 import asyncio
-import atexit
 import inspect
 import re
 import sys
-import threading
 from collections import deque
 from collections.abc import (
     AsyncGenerator,
@@ -25,6 +23,7 @@ from collections.abc import (
     Mapping,
     Sized,
 )
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from inspect import signature
@@ -36,6 +35,7 @@ from pearl.errors import BudgetError, PearlError, StoreError, UsageError
 from pearl.errors.privacy import is_encrypted
 from pearl.interpreter.answer import Answer
 from pearl.llm.client import Client
+from pearl.llm.concurrency import background_loop
 from pearl.llm.middleware.budget import Budget, check_limits
 from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.rate import LimiterStatus
@@ -770,14 +770,15 @@ def _let_go(run: Run) -> None:
 
 Result = TypeVar("Result")
 
-_threads = threading.local()
+LOOK_S = 0.5
+"""Seconds between two looks for an interrupt: on Windows a lock without a limit is not interrupted."""
 
 
 def run(awaitable: Awaitable[Result]) -> Result:
-    """Wait for the result of a method of `Pearl`, or for a run of a `Session`.
+    """Wait for the result of a method of `Pearl`, or for a run of a `Session`, in any thread.
 
-    All calls in a thread share one event loop, because connections and limits of a `Pearl` belong to
-    the loop of their first use; `asyncio.run` creates a new loop for each call.
+    The calls of all threads share one event loop, which runs in the background: one `Pearl` keeps its
+    limits, its budget and its connections for all of them. An interrupt cancels the work.
 
     Raises:
         UsageError: The argument is not awaitable, or an event loop is running, as in a notebook: use `await` there.
@@ -796,18 +797,41 @@ def run(awaitable: Awaitable[Result]) -> Result:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        runner: asyncio.Runner | None = getattr(_threads, "runner", None)
-        if runner is None:
-            runner = _threads.runner = asyncio.Runner()
-            atexit.register(runner.close)
-        return runner.run(_awaited(awaitable))
+        return _run_in_background(awaitable)
     if asyncio.iscoroutine(awaitable):
         awaitable.close()  # else Python warns that it was never awaited
     raise UsageError(
-        "pearl.run is for scripts, and an event loop is running here",
-        help="in a notebook or in asynchronous code: await pearl.ask(...)",
+        "pearl.run is for scripts and threads, and an event loop is running here",
+        help="in a notebook or in asynchronous code: await pearl.Pearl().ask(...)",
     )
 
 
-async def _awaited(awaitable: Awaitable[Result]) -> Result:
-    return await awaitable
+def _run_in_background(awaitable: Awaitable[Result]) -> Result:
+    loop = background_loop("run")
+    outcome: Future[Result] = Future()
+    tasks: list[asyncio.Task[Result]] = []
+
+    async def awaited() -> Result:
+        return await awaitable
+
+    def begin() -> None:
+        tasks.append(loop.create_task(awaited()))
+        tasks[0].add_done_callback(end)
+
+    def end(task: asyncio.Task[Result]) -> None:
+        if task.cancelled():
+            outcome.set_exception(asyncio.CancelledError())
+        elif (error := task.exception()) is not None:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(task.result())
+
+    loop.call_soon_threadsafe(begin)
+    try:
+        while not outcome.done():
+            wait((outcome,), LOOK_S)
+    except BaseException:  # an interrupt of this thread; a second one does not wait for the end
+        loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+        wait((outcome,))
+        raise
+    return outcome.result()

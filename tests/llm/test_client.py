@@ -15,15 +15,16 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.llm.client import Client, ClientSettings
 from pearl.llm.middleware.budget import Budget
 from pearl.pipeline import Pearl
-from tests.models import MemoryReplies, answer_task
+from tests.models import Acting, MemoryReplies, answer_task
 
 FULL = [
     "MarksRestored", "Retrying", "DedupCache", "PrefixWarmup", "Limited", "CacheWriter", "ReplyGuard", "Budgeted",
-    "AttemptReporter",
+    "AttemptReporter", "TimeLimit",
 ]  # fmt: skip
 """From outside to inside, with replies kept."""
 
 WITHOUT_STORE = [name for name in FULL if name != "CacheWriter"]
+FROM_A_NAME = [name for name in FULL if name != "TimeLimit"]  # its backend limits its calls
 
 
 def named(client: Client) -> list[str]:
@@ -58,13 +59,25 @@ def test_python_and_the_command_line_have_the_same_stack(monkeypatch: pytest.Mon
             return named(pearl.client), pearl.client.settings
 
     names, found = asyncio.run(of_the_command_line())
-    assert names == named(Pearl(**settings, replies=MemoryReplies()).client) == FULL  # type: ignore[arg-type]
+    assert names == named(Pearl(**settings, replies=MemoryReplies()).client) == FROM_A_NAME  # type: ignore[arg-type]
     assert found == ClientSettings(**settings)  # type: ignore[arg-type]
 
 
 def test_settings_travel() -> None:
     settings = ClientSettings("openai:m", concurrency=3, seed=7)
     assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+def test_a_model_of_the_caller_has_the_time_limit_of_a_call() -> None:
+    async def never(request: Request) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    model = Acting(never)
+    client = Client(ClientSettings(model, timeout_s=0.01, attempts=2, first_wait_s=0.0))
+    with pytest.raises(ModelError, match=r"no complete reply from acting within 0\.01 s") as caught:
+        asyncio.run(client.complete(request()))
+    assert caught.value.kind == "deadline"
 
 
 def test_unshared_calls_count_towards_the_budget() -> None:

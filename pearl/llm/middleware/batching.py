@@ -436,7 +436,7 @@ class Batched(Wrapper):
                     group.create_task(self._see_through(asked, record, progress, is_new=True))
             self._n_submitting -= 1
             if waiting:
-                await changed.wait()
+                await changed
             left = waiting
 
     def _files(

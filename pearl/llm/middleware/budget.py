@@ -13,6 +13,7 @@ from time import monotonic
 from pearl.documents.tokens import Counter
 from pearl.errors import BudgetError, ModelError, UsageError
 from pearl.llm import Completion, Model, PrefixCaching, Request, Usage
+from pearl.llm.concurrency import resolve
 from pearl.llm.middleware.wrappers import Wrapper
 from pearl.llm.prices import PRICE_HELP, Price, money
 
@@ -114,8 +115,7 @@ class Budget:
         self._held_tokens, self._held_usd = 0, 0.0  # their sums: a round of batches holds 50,000
         self.stretch = 1.0  # maximum ratio of the server's count of a prompt to ours so far
         self._lock = threading.Lock()
-        self._changed: asyncio.Event | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiters: set[asyncio.Future[None]] = set()  # of any event loop
 
     @property
     def spent(self) -> Spent:
@@ -220,18 +220,21 @@ class Budget:
         """Wait until the budget allows a call, and reserve its worst case."""
         while True:
             changed = self.changed()
-            if (held := self.hold(call)) is not None:
-                return held
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self.left_s):
-                    await changed.wait()
+            try:
+                if (held := self.hold(call)) is not None:
+                    return held
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self.left_s):
+                        await changed
+            finally:
+                self._waiters.discard(changed)
 
-    def changed(self) -> asyncio.Event:
-        """The event of the next call that is settled."""
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop or self._changed is None:  # events are bound to an event loop
-            self._loop, self._changed = loop, asyncio.Event()
-        return self._changed
+    def changed(self) -> asyncio.Future[None]:
+        """A future that ends when the next call is settled, in whatever thread."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            self._waiters.add(future)
+        return future
 
     def hold(self, call: Call, *, is_sent: bool = False) -> Call | None:
         """Reserve the worst case of a call; None if only calls in flight may make room for it.
@@ -295,9 +298,9 @@ class Budget:
                 # Concurrent calls detect the same discrepancy; it is corrected once.
                 found = call.stretch * took.n_input_tokens / call.n_input
                 self.stretch = min(MAX_STRETCH, max(self.stretch, found))
-        if self._changed is not None:
-            self._changed.set()
-            self._changed = asyncio.Event()
+            waiters, self._waiters = self._waiters, set()
+        for waiter in waiters:
+            resolve(waiter, None)
 
     def out_of_time(self) -> BudgetError:
         """The error of a call that was in progress at the deadline."""

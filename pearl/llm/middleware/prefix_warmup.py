@@ -51,6 +51,7 @@ class _Prefix:
     used_at_s: float = 0.0
     is_primed: bool = False
     priming: asyncio.Event | None = None
+    loop: asyncio.AbstractEventLoop | None = None  # of `priming`
     n_ahead: int = 0  # calls that did not wait for the first one
     kept_s: float = LIFETIME_S
 
@@ -117,12 +118,14 @@ class PrefixWarmup(Wrapper):
             return await self._go(request, PrefixUse("free", self._off or why))
         prefix = self._prefix(request, end)
         began = monotonic()
-        while prefix.priming is not None and not self._off:
+        loop = asyncio.get_running_loop()
+        # An event belongs to one loop, so a call does not wait for those of other threads.
+        while (priming := prefix.priming) and prefix.loop is loop and not self._off:
             if why := self._in_vain(prefix, n_tokens):
                 prefix.n_ahead += 1
                 return await self._go(request, PrefixUse("free", why, monotonic() - began))
             with reporting_wait(lambda: (_WAITS, REPORT_S)):
-                await prefix.priming.wait()
+                await priming.wait()
         waited_s, now = monotonic() - began, monotonic()
         lifetime_s = prefix.kept_s * (1.0 if self._caching is None else SURE)
         if prefix.is_primed and now - prefix.used_at_s > lifetime_s:
@@ -153,6 +156,7 @@ class PrefixWarmup(Wrapper):
         if prefix.priming is not None or not self._lifetime_s(request, n_tokens):
             return 0.0
         settled = prefix.priming = asyncio.Event()
+        prefix.loop = asyncio.get_running_loop()
         try:
             n_later, n_before = request.n_later(), 0
             while n_later not in (0, n_before):
@@ -198,6 +202,7 @@ class PrefixWarmup(Wrapper):
 
     async def _prime(self, request: Request, prefix: _Prefix, use: PrefixUse) -> Completion:
         ended = prefix.priming = asyncio.Event()
+        prefix.loop = asyncio.get_running_loop()
         try:
             completion = await self._go(request, use)
             prefix.is_primed = True  # before the others wake up

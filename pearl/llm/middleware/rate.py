@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -267,7 +268,7 @@ class LearnedLimits:
 
 
 class _Queue:
-    """Calls in order of arrival, on one event loop."""
+    """The calls of one event loop, in order of arrival."""
 
     def __init__(self, limited: Limited) -> None:
         self.loop = asyncio.get_running_loop()
@@ -280,9 +281,8 @@ class _Queue:
         """Wait until a call of this cost may be sent; call `end` when it has ended."""
         limited = self._limited
         limited.breaker.check()
-        if not self.waiters and limited.delay(self.n_running, cost)[1] == 0.0:
-            self.n_running += 1
-            return limited.enter(cost)
+        if not self.waiters and (sent := self._entered(cost)) is not None:
+            return sent
         future: asyncio.Future[Sent] = self.loop.create_future()
         self.waiters.append((future, cost))
         if len(self.waiters) == 1:
@@ -299,10 +299,19 @@ class _Queue:
                 self.serve()
             raise
 
+    def _entered(self, cost: float) -> Sent | None:
+        """Enter a call that may be sent now; None if it has to wait."""
+        with self._limited.lock:  # other threads enter calls, too
+            if self._limited.delay(cost)[1] != 0.0:
+                return None
+            self.n_running += 1
+            return self._limited.enter(cost)
+
     def end(self) -> None:
         """Record the end of a call, which frees its slot."""
         self.n_running -= 1
         self.serve()
+        self._limited.wake_others(self)
 
     def serve(self) -> None:
         """Release the calls that may be sent, and schedule the next check."""
@@ -312,14 +321,13 @@ class _Queue:
         while self.waiters:
             future, cost = self.waiters[0]
             if not future.done():
-                delay_s = self._limited.delay(self.n_running, cost)[1]
-                if delay_s is None:
+                if (sent := self._entered(cost)) is None:
+                    delay_s = self._limited.delay(cost)[1]
+                    if delay_s is not None:  # learned rates grow, so it may shrink meanwhile
+                        wait_s = min(delay_s, LOOK_S)
+                        self._timer = self.loop.call_later(wait_s, self.serve)
                     return
-                if delay_s > 0.0:  # learned rates grow, so the delay may shrink meanwhile
-                    self._timer = self.loop.call_later(min(delay_s, LOOK_S), self.serve)
-                    return
-                self.n_running += 1
-                future.set_result(self._limited.enter(cost))
+                future.set_result(sent)
             self.waiters.popleft()
 
 
@@ -370,20 +378,22 @@ class Limited(Wrapper):
         self._count_tokens = count_tokens or (lambda request: estimate(request.prompt))
         self._learned = LearnedLimits(n)
         self._paused_until = 0.0
-        self._queue: _Queue | None = None
+        self.lock = threading.RLock()
+        self._queues: list[_Queue] = []  # one of each event loop
 
     @property
     def limits(self) -> LimiterStatus:
         """The current limits, and why calls wait."""
-        queue, learned = self._queue, self._learned
+        learned = self._learned
         waits_for: Reason = ""
         wait_s: float | None = None
-        if queue and queue.waiters:
-            waits_for, wait_s = self.delay(queue.n_running, queue.waiters[0][1])
+        first = next((queue.waiters[0] for queue in self._queues if queue.waiters), None)
+        if first is not None:
+            waits_for, wait_s = self.delay(first[1])
         configured = self._requests.rate if self._requests else None
         return LimiterStatus(
-            n_running=queue.n_running if queue else 0,
-            n_waiting=len(queue.waiters) if queue else 0,
+            n_running=self._n_running,
+            n_waiting=sum(len(queue.waiters) for queue in self._queues),
             n_places=learned.n_places,
             requests_per_s=min((r for r in (configured, learned.rate) if r), default=None),
             waits_for=waits_for,
@@ -407,9 +417,7 @@ class Limited(Wrapper):
     @asynccontextmanager
     async def slot(self, cost: float) -> AsyncIterator[Slot]:
         """Context of one call, entered when the limits allow it; learns from its error."""
-        queue = self._queue
-        if queue is None or queue.loop is not asyncio.get_running_loop():
-            queue = self._queue = _Queue(self)
+        queue = self._queue()
         sent = await queue.turn(cost)
         slot = Slot()
         is_refused = False
@@ -417,16 +425,19 @@ class Limited(Wrapper):
             yield slot
             self.breaker.answered(self)
             if self._tokens:
-                self._tokens.spend((slot.n_tokens or 0) - cost)
+                with self.lock:
+                    self._tokens.spend((slot.n_tokens or 0) - cost)
         except ModelError as error:
             is_refused = error.kind == "rate_limited"
-            self._on_error(error, sent)
+            with self.lock:
+                self._on_error(error, sent)
             raise
         finally:
             # Any outcome but a rejection, even a cancelled call, shows that an outage is over.
             if not is_refused:
-                is_full = bool(queue.waiters) and queue.n_running >= self._learned.n_places
-                self._learned.reply(sent, is_full=slot.n_tokens is not None and is_full)
+                is_full = bool(queue.waiters) and self._n_running >= self._learned.n_places
+                with self.lock:
+                    self._learned.reply(sent, is_full=slot.n_tokens is not None and is_full)
             queue.end()
 
     def enter(self, cost: float) -> Sent:
@@ -444,10 +455,32 @@ class Limited(Wrapper):
             return "", 0.0
         return f"held back by {limits.waits_for}", limits.wait_s
 
-    def delay(self, n_running: int, cost: float) -> tuple[Reason, float | None]:
+    @property
+    def _n_running(self) -> int:
+        return sum(queue.n_running for queue in self._queues)
+
+    def _queue(self) -> _Queue:
+        """The queue of the running event loop; those of closed ones, which free no slot, are dropped."""
+        loop = asyncio.get_running_loop()
+        for queue in self._queues:
+            if queue.loop is loop:
+                return queue
+        with self.lock:
+            queue = _Queue(self)
+            self._queues = [*(q for q in self._queues if not q.loop.is_closed()), queue]
+        return queue
+
+    def wake_others(self, served: _Queue) -> None:
+        """Let the queues of other event loops look whether they may send a call."""
+        for queue in self._queues:
+            if queue is not served and queue.waiters:
+                with suppress(RuntimeError):  # its loop is closed
+                    queue.loop.call_soon_threadsafe(queue.serve)
+
+    def delay(self, cost: float) -> tuple[Reason, float | None]:
         """Why the next call waits, and for how many seconds; None until another call ends."""
         now = monotonic()
-        if n_running >= self._learned.n_places:
+        if self._n_running >= self._learned.n_places:
             return "a place", None
         learned_s = self._learned.delay_s(now)
         if self._paused_until > now:

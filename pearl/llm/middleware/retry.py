@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pearl.errors import ModelError, PausedError, PearlError, UsageError
 from pearl.llm import Completion, Model, Request, Usage
+from pearl.llm.concurrency import resolve
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.wrappers import Wrapper
 from pearl.llm.progress import REPORT_S, CallWait, n_failed_attempts, report
@@ -49,9 +50,8 @@ class CircuitBreaker:
         """Open the breaker and wake all waiters with the error; the first error is kept."""
         if self.error is None:
             self.error = error
-            for waiter in self._waiters:
-                if not waiter.done():
-                    waiter.set_exception(error)
+            for waiter in tuple(self._waiters):  # those of other event loops as well
+                resolve(waiter, error)
 
     def check(self) -> None:
         """Raise if the breaker is open."""

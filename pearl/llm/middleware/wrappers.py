@@ -148,6 +148,29 @@ class AttemptReporter(Wrapper):
         return completion
 
 
+class TimeLimit(Wrapper):
+    """Ends a call after `timeout_s` seconds; backends limit their own calls by the same setting."""
+
+    def __init__(self, model: Model, timeout_s: float) -> None:
+        super().__init__(model)
+        self._timeout_s = timeout_s
+
+    async def complete(self, request: Request) -> Completion:
+        """Send one request."""
+        deadline = asyncio.timeout(self._timeout_s)
+        try:
+            async with deadline:
+                return await self._model.complete(request)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise ModelError(
+                f"no complete reply from {self.name} within {self._timeout_s:g} s",
+                kind="deadline",
+                help="allow more with timeout_s",
+            ) from None
+
+
 OnProgress = Callable[[Task, News], None]
 """Callback with the task of a call and its progress, its wait, or an attempt that ended."""
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pearl.documents.tokens import NoTokenizerError, TokenizerError
@@ -20,6 +17,7 @@ from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.likelihoods import prompt_tokens, text_tokens
 from pearl.llm.backends.openai.replies import Listed
 from pearl.llm.backends.openai.servers import Server
+from pearl.llm.concurrency import background_loop
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
@@ -33,19 +31,7 @@ TIMEOUT_S = 5.0
 
 def aside(call: Coroutine[Any, Any, Result]) -> Future[Result]:
     """Run a call in the background event loop, from any thread."""
-    return asyncio.run_coroutine_threadsafe(call, _loop())
-
-
-@cache
-def _loop() -> asyncio.AbstractEventLoop:
-    """The background event loop; its thread ends with the process."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="aside", daemon=True).start()
-    return loop
-
-
-if hasattr(os, "register_at_fork"):  # its thread is not in the child
-    os.register_at_fork(after_in_child=_loop.cache_clear)
+    return asyncio.run_coroutine_threadsafe(call, background_loop("aside"))
 
 
 class HttpSession:
