@@ -114,14 +114,7 @@ class RandomWriter:
         if constraint.name in self._refuses:
             raise ModelError("grammar too complex", kind="unconstrained")
         seed = len(self.requests)
-        if request.constrain_by == "line":
-            assert constraint.next_line
-            text = line = ""
-            while not text or line.endswith("\n"):
-                line = sentence(constraint.next_line(text), seed + len(text), stop=0.1)
-                text += line
-        else:
-            text = sentence(constraint.lark, seed, stop=0.1)
+        text = sentence(constraint.lark, seed, stop=0.1)
         return Completion(text, self.name, Usage(10, 1, 0))
 
     async def aclose(self) -> None:

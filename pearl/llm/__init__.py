@@ -207,8 +207,8 @@ Task = (
 )  # fmt: skip
 
 
-ConstrainBy = Literal["grammar", "line", "json"]
-"""One grammar for the whole reply, a new one for every line, or a schema for JSON."""
+ConstrainBy = Literal["grammar", "json"]
+"""A grammar, or a schema for JSON."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 The constraint levels, from the strictest to none:
 
-    lines        a new grammar for every line: every plan is valid
     library      new actions first, then steps under a grammar of all actions: every plan is valid
     static       one grammar for the whole reply: every plan can be parsed
     json         as library, as JSON
@@ -26,7 +25,7 @@ Mode = Literal["auto", "grammar", "json", "off"]
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-ConstraintLevelName = Literal["lines", "library", "static", "json", "json-static", "none"]
+ConstraintLevelName = Literal["library", "static", "json", "json-static", "none"]
 
 
 class ConstraintLevel(NamedTuple):
@@ -37,7 +36,6 @@ class ConstraintLevel(NamedTuple):
 
 
 _LEVELS = (
-    ConstraintLevel("lines", "line"),
     ConstraintLevel("library", "grammar"),
     ConstraintLevel("static", "grammar"),
     ConstraintLevel("json", "json"),
@@ -46,8 +44,8 @@ _LEVELS = (
 )
 
 _FORMS: dict[Mode, frozenset[ConstrainBy | None]] = {
-    "auto": frozenset({"line", "grammar", "json", None}),
-    "grammar": frozenset({"line", "grammar"}),
+    "auto": frozenset({"grammar", "json", None}),
+    "grammar": frozenset({"grammar"}),
     "json": frozenset({"json"}),
     "off": frozenset({None}),
 }

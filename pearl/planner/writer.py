@@ -16,7 +16,6 @@ from pearl.dsl.checker import COUNTS_BEST, MAX_STEPS, CheckedPlan, check, compil
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.decoding.forms import (
     header_constraint,
-    line_constraint,
     plan_constraint,
     steps_constraint,
 )
@@ -534,8 +533,7 @@ class RepairLoop:
             raise ModelError(error.message, kind="unconstrained", is_sent=False) from error
         constraint: Constraint | None = None
         if level.by is not None:
-            kind = line_constraint if level.name == "lines" else plan_constraint
-            constraint = kind(
+            constraint = plan_constraint(
                 self.library, max_steps=self._n_constrained, max_text=self._fallback.max_text
             )
         return await self._ask(messages, task, constraint, level)
@@ -544,8 +542,6 @@ class RepairLoop:
         self, messages: tuple[Message, ...], task: PlanTask, level: ConstraintLevel
     ) -> Completion:
         """Request steps alone; keep the beginning of an endless reply, which may contain them."""
-        if level.by == "line":  # one grammar covers all lines
-            level = level._replace(by="grammar")
         constraint = weak_plan_constraint(
             question_words(self.question),
             self.question,

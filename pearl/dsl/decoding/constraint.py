@@ -164,7 +164,6 @@ class Constraint:
     name: str
     lark: str
     json_form: JsonForm | None = None
-    next_line: Callable[[str], str] | None = None
 
     @cached_property
     def llguidance(self) -> str:

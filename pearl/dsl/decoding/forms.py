@@ -1,4 +1,4 @@
-"""`ActionLibrary` → the constraints for writing plans: grammar, JSON form and line by line."""
+"""`ActionLibrary` → the constraints for writing plans: grammar and JSON form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from pearl.dsl.decoding.grammar import (
     by_shape,
     header_grammar,
     indexed_grammar,
-    line_grammar,
     names_except,
     nothing_to_call,
     static_grammar,
@@ -390,18 +389,3 @@ def plan_constraint(
     )
     form = plan_form(library, max_steps=max_steps, max_text=max_text)
     return Constraint("sketch" if requires_new else "plan", grammar, form)
-
-
-def line_constraint(
-    library: ActionLibrary,
-    *,
-    max_steps: int = MAX_WRITTEN_STEPS,
-    max_text: int | None = None,
-) -> Constraint:
-    """A whole plan, line by line; every result is valid."""
-
-    def next_line(written: str) -> str:
-        return line_grammar(written, library, max_steps=max_steps, max_text=max_text)
-
-    grammar = static_grammar(library, max_steps=max_steps, max_text=max_text)
-    return Constraint("lines", grammar, next_line=next_line)

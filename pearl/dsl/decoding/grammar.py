@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from pearl.dsl.parser import read
 from pearl.dsl.signatures import CTX, Action, ActionLibrary, ValueType, outputs_for
 from pearl.errors import LibraryError
 from pearl.plugins.files import read_data
@@ -418,77 +417,6 @@ def header_grammar(library: ActionLibrary, *, max_text: int | None = None) -> st
         *_defined(("TEXT",), max_text),
     ]
     return _joined(lines)
-
-
-def line_grammar(
-    written: str,
-    library: ActionLibrary,
-    *,
-    max_steps: int = MAX_WRITTEN_STEPS,
-    max_text: int | None = None,
-) -> str:
-    """The next line of a plan; its line break is optional where the plan may end."""
-    in_header = written.startswith("New actions:\n") and "\n\n" not in written
-    reading = read(written.rstrip("\n"))
-    known = library.extended(reading.actions)
-    if not written:
-        return 'start: "New actions:\\n"\n'
-    if in_header and written.endswith("- None\n"):
-        return 'start: "\\n"\n'
-    if in_header:
-        if len(reading.actions) >= MAX_NEW_ACTIONS:
-            return 'start: "\\n"\n'
-        none = '"None\\n" | ' if library else ""
-        start = '"\\n" | "- " action' if reading.actions else f'"- " ({none}action)'
-        rules = [*_declaration(known), *_defined(("TEXT",), max_text)]
-        return _joined([f"start: {start}", *rules])
-    steps = reading.plan.steps if reading.plan else ()
-    outputs = {step.output: known[step.action].returns for step in steps}
-    rules = _line_rules(known, outputs)
-    if not rules:
-        raise nothing_to_call(library)
-    more = ' ["\\n"]' if len(steps) + 1 < max_steps else ""
-    return _joined(
-        [
-            f'start: "{len(steps) + 1}. " OUTPUT " = " call {_END}{more}',
-            f"OUTPUT: /{names_except([*outputs, CTX])}/",
-            *rules,
-            *_defined(("NUMBER", "STRING", "TEXT"), max_text),
-        ],
-        max_text,
-    )
-
-
-def _line_rules(library: ActionLibrary, outputs: Mapping[str, ValueType]) -> list[str]:
-    """The rules of the possible calls with these outputs; empty for none."""
-    rules: dict[str, str] = {}
-
-    def terminal(name: str, types: Collection[ValueType]) -> list[str]:
-        names = [f'"{output}"' for output, type in outputs.items() if type in types]
-        if names:
-            rules[name] = " | ".join(names)
-        return [name] if names else []
-
-    def argument(slot: Slot) -> str | None:
-        fitting = terminal(f"FOR_{slot.type.upper()}", outputs_for(slot.type))
-        ways = _ways(slot, fitting, [_CONTEXT], "item", "list")
-        name = f"for_{slot.name}"
-        if ways:
-            rules[name] = " | ".join(ways)
-        return name if ways else None
-
-    calls = _CallRules(by_shape(library.values()))
-    ways = calls.rules(argument)
-    if not ways:
-        return []
-    items = [_CONTEXT, *terminal("EARLIER", list(ValueType)), "STRING", "NUMBER"]
-    rules["item"] = " | ".join(items)
-    rules["list"] = _LIST.format(item="item")
-    return [
-        f"call: {' | '.join(ways)}",
-        *(f"{name}: {rule}" for name, rule in rules.items()),
-        *calls.lines,
-    ]
 
 
 def _declaration(library: ActionLibrary) -> list[str]:

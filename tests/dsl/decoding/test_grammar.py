@@ -20,7 +20,6 @@ from pearl.dsl.decoding.grammar import (
     MAX_WRITTEN_STEPS,
     header_grammar,
     indexed_grammar,
-    line_grammar,
     names_except,
     static_grammar,
 )
@@ -118,40 +117,6 @@ def test_every_reader_says_the_same(grammars: list[str], text: str, said: str) -
     assert "".join("ny"[gbnf_admits(to_gbnf(grammar), text)] for grammar in grammars) == said
 
 
-@pytest.mark.parametrize(
-    ("written", "line", "is_next"),
-    [
-        ("", "New actions:\n", True),
-        ("", "1. v1 = NOW() : a", False),
-        ("New actions:\n", "- None\n", True),
-        ("New actions:\n", "\n", False),
-        ("New actions:\n", "- NEW(X, Y, ...) : Do\n", True),
-        ("New actions:\n", "- NOW() : Do\n", False),
-        ("New actions:\n- None\n", "\n", True),
-        ("New actions:\n- None\n", "- NEW(X) : Do\n", False),
-        ("New actions:\n- NEW(X) : Do\n", "- NEW(CTX) : Do\n", False),
-        ("New actions:\n- NEW(X) : Do\n", "- NEWER(CTX) : Do\n", True),
-        (ONE, '1. a = NEW(CTX, "x") : Do it', True),
-        (ONE, '1. a = NEW(CTX, "x") : Do it\n', True),
-        (ONE, "1. a = NEW(CTX) : Do it", False),
-        (ONE, '1. CTX = NEW(CTX, "x") : Do it', False),
-        (ONE, "1. a = FIND(a, 1) : Do it", False),
-        (f"{NONE}1. a = NOW() : b\n", "2. a = NOW() : b", False),
-        (f"{NONE}1. a = NOW() : b\n", "2. n = COUNT(a) : b", True),
-        (f"{NONE}1. a = COUNT([]) : b\n", "2. b = DOUBLE(a) : b", True),
-        (f"{NONE}1. a = COUNT([]) : b\n", "2. b = FIND(a, 1) : b", False),
-        (f"{NONE}1. a = COUNT([]) : b\n", "2. b = FIND(CTX, [a]) : b", True),
-        (f"{NONE}1. a = NOW() : b\n2. b = NOW() : c\n", "3. c = NOW() : d\n", False),
-    ],
-)
-def test_the_next_line(written: str, line: str, is_next: bool) -> None:
-    grammar = line_grammar(written, SMALL, max_steps=3)
-    validate(grammar)
-    assert admits(grammar, line) is is_next
-    assert lalr_admits(grammar, line) is is_next
-    assert gbnf_admits(to_gbnf(grammar), line) is is_next
-
-
 def is_as_printed(text: str) -> bool:
     """Whether a text prints back as itself, but for how numbers and strings are spelled."""
     printed = print_plan(parse(text)).removeprefix("" if text.startswith("New") else NONE)
@@ -210,25 +175,6 @@ def compiled(text: str, library: ActionLibrary) -> None:
             raise
 
 
-def by_lines(library: ActionLibrary, seed: int, max_steps: int = 3) -> str:
-    written = ""
-    while not written.split("\n")[-1]:
-        grammar = line_grammar(written, library, max_steps=max_steps, max_text=9)
-        validate(grammar)
-        written += sentence(grammar, seed, stop=0.6)
-    return written
-
-
-@given(libraries() | typed_libraries(), SEEDS)
-@examples(15)
-def test_plans_written_line_by_line_are_valid(library: ActionLibrary, seed: int) -> None:
-    text = without_braces(by_lines(library, seed))
-    assert is_as_printed(text)
-    plan = compile_plan(text, library).plan
-    own = library.extended(plan.new_actions)
-    assert admits(indexed_grammar(own, max_steps=3), counted(plan, own))
-
-
 @st.composite
 def known_plans(draw: st.DrawFn) -> tuple[ActionLibrary, Plan]:
     """A library and a valid plan; new actions and outputs have names that decoders may make up."""
@@ -269,17 +215,6 @@ def test_valid_plans_are_admitted(known: tuple[ActionLibrary, Plan]) -> None:
     assert admits(static_grammar(library, requires_new=True, max_steps=5), print_plan(plan))
     own = library.extended(plan.new_actions)
     assert admits(indexed_grammar(own, max_steps=5), counted(plan, own))
-
-
-@given(known_plans())
-@examples(10)
-def test_valid_plans_are_admitted_line_by_line(known: tuple[ActionLibrary, Plan]) -> None:
-    library, plan = known
-    own = library.extended(plan.new_actions)
-    lines = counted(plan, own).splitlines(keepends=True)
-    for i, line in enumerate(lines):
-        grammar = line_grammar("".join([NONE, *lines[:i]]), own)
-        assert admits_each(grammar, [line, line.replace(" = ", "= ", 1)]) == [True, False]
 
 
 VALID = """\
@@ -342,14 +277,13 @@ TEXT = ValueType.TEXT
     ids=lambda library: next(iter(library))[:20],
 )
 def test_odd_libraries(library: ActionLibrary) -> None:
-    for grammar in (static_grammar(library), header_grammar(library), line_grammar("", library)):
+    for grammar in (static_grammar(library), header_grammar(library)):
         validate(grammar)
     indexed = indexed_grammar(library, max_steps=4, max_text=9)
     validate(indexed)
     gbnf_admits(to_gbnf(indexed), "")
     for seed in range(3 if len(library) < 100 else 1):
         compile_plan(without_braces(sentence(indexed, seed)), library)
-        compile_plan(without_braces(by_lines(library, seed, max_steps=2)), library)
         assert is_as_printed(sentence(static_grammar(library, max_steps=2, max_text=9), seed))
 
 
@@ -357,8 +291,6 @@ def test_odd_libraries(library: ActionLibrary) -> None:
 def test_libraries_that_leave_nothing_to_call(library: ActionLibrary) -> None:
     with pytest.raises(LibraryError, match="no action of the library can begin a plan"):
         indexed_grammar(library)
-    with pytest.raises(LibraryError, match="no action of the library can begin a plan"):
-        line_grammar(NONE, library)
     validate(static_grammar(library))
     validate(header_grammar(library))
 
@@ -393,8 +325,6 @@ def test_sentences_under_the_shipped_libraries_are_valid(name: str) -> None:
     grammar = indexed_grammar(library, max_text=30)
     for seed in range(256):
         compiled(sentence(grammar, seed), library)
-    for seed in range(32):  # each line has a grammar of its own to be read
-        compiled(by_lines(library, seed), library)
 
 
 WORDS = ["".join(letters) for n in range(1, 4) for letters in itertools.product("ab_", repeat=n)]

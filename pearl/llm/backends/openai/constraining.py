@@ -47,11 +47,7 @@ _VERDICTS: frozenset[ModelErrorKind] = frozenset(
 
 _OFF = "use --constrain off"
 
-_WANTED: dict[ConstrainBy, str] = {
-    "grammar": "grammar",
-    "line": "grammar for every line",
-    "json": "JSON Schema",
-}
+_WANTED: dict[ConstrainBy, str] = {"grammar": "grammar", "json": "JSON Schema"}
 
 
 class Constraining:

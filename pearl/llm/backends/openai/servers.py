@@ -106,7 +106,7 @@ class Server:
 
     def forms(self, by: ConstrainBy) -> tuple[Form, ...]:
         """The renderings to try, the best first."""
-        return {"grammar": self.renderings, "json": ("json-schema",)}.get(by, ())
+        return ("json-schema",) if by == "json" else self.renderings
 
     def held(self, body: Body, constraint: Constraint, form: Form) -> Body:
         """The body of a constrained request.

@@ -368,9 +368,6 @@ def test_grammars_and_json_have_verdicts_of_their_own(openai_server: Server) -> 
 def test_a_language_without_a_json_form_is_not_asked_for_as_json(vllm: Server) -> None:
     request = replace(JSON, constraint=replace(CONSTRAINT, json_form=None))
     assert "'plan' has no JSON form" in refusal(model_of(vllm), request)
-    assert "takes no grammar for every line" in refusal(
-        model_of(vllm), replace(ASKED, constrain_by="line")
-    )
     assert vllm.requests == []
 
 
