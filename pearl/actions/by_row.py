@@ -106,7 +106,9 @@ def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
         row.with_column(column, reply) for row, reply in zip(rows, replies, strict=True)
     )
     unasked = tuple(row.with_column(column, None) for row in rows.doubtful)
-    return replace(rows, rows=answered, doubtful=unasked, column=column, is_answered=True)
+    return replace(
+        rows, rows=answered, doubtful=unasked, column=column, is_answered=True, totals=()
+    )
 
 
 def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:

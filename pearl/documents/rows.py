@@ -70,6 +70,7 @@ class Rows(Sequence[Row]):
     Rows that are `is_in_order` are in the order of the document, so that the places of doubtful rows among them
     are known; None says that undecided rows may change the order of the others. `sorted_by` names the field that
     gave the order. `n_unread` is the number of rows that no model was asked about, because the plan needed no more.
+    `totals` are rows of the same table that sum up others; those that may be rows are also doubtful.
     """
 
     rows: tuple[Row, ...]
@@ -84,6 +85,7 @@ class Rows(Sequence[Row]):
     n_unread: int = 0
     columns: tuple[str, ...] = ()
     pages: tuple[tuple[str, int], ...] = ()
+    totals: tuple[Row, ...] = ()
 
     def __repr__(self) -> str:
         """Short, because asyncio and notebooks call it for every answer."""
@@ -125,7 +127,7 @@ class Rows(Sequence[Row]):
 
     def where(self, rows: Iterable[Row], doubtful: Iterable[Row] = ()) -> Rows:
         """Select rows, and mark more rows as doubtful."""
-        return replace(self, rows=tuple(rows), doubtful=(*self.doubtful, *doubtful))
+        return replace(self, rows=tuple(rows), doubtful=(*self.doubtful, *doubtful), totals=())
 
     def reordered(self, by: str = "") -> Rows:
         """The rows in another order than the document's: that of the field `by`, if one gave it."""

@@ -15,6 +15,7 @@ from pearl.documents.english import ONES, TENS
 from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import UnclearNumberError, plain, quantity, unit_of
 from pearl.documents.table.quantities import numbers_of
+from pearl.documents.table.totals import TOTAL_WORD
 from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, require
 from pearl.dsl.literals import terminal
 from pearl.dsl.nodes import one_line
@@ -170,7 +171,7 @@ _MARKUP = lazy_pattern(
 _NO_ENTRY = lazy_pattern(
     r"(?-i:and|or|plus|as well as|etc)\b.*|[\W_]*"
     r"|\W*(?:\d+|several|some|many|various|two|three)\s+(?:more|others?)\W*"
-    r"|\W*(?:(?:in|grand)\s+)?(?:sub)?(?:total|sum|altogether|overall|insgesamt|gesamt|summe|somme|suma|totale|итого)\b"
+    rf"|\W*{TOTAL_WORD}\b"
     r"\W*(?:\Z|[:=(–-]|[$€£¥]?\d|of\b|number\b|amount\b|count\b|sum\b).*"
     r"|.+\b(?:(?:in|grand)\s+)?(?:sub)?total\W*"
     r"|.*\b(?:etc|and (?:so on|so forth|others|(?:\w+ )?more))\W*"

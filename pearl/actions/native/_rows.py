@@ -25,6 +25,7 @@ from pearl.documents.digest import text_sha256
 from pearl.documents.numbers import UnclearNumberError, read_number, whole_number
 from pearl.documents.rows import Row, Rows, unused_name
 from pearl.documents.table.quantities import numbers_of
+from pearl.documents.table.totals import names_total
 from pearl.dsl.signatures import Parameter, ValueType
 
 PLUGINS = Family()
@@ -42,8 +43,16 @@ def field(rows: Rows, name: str) -> Value:
     n = len(rows)
     return replace(
         rows, rows=valued[:n], doubtful=valued[n:], column=column.name, is_answered=False,
-        columns=(),
+        columns=(), totals=_field_of(rows, name),
     ).noting(*column.notes)  # fmt: skip
+
+
+def _field_of(rows: Rows, name: str) -> tuple[Row, ...]:
+    """The totals with a field as their value."""
+    if not rows.totals:
+        return ()
+    column = read_column(rows.where(rows.totals), name)
+    return tuple(row.valued(v) for row, v in zip(rows.totals, column.values, strict=False))
 
 
 @PLUGINS.action(
@@ -58,19 +67,49 @@ def field(rows: Rows, name: str) -> Value:
     returns=ValueType.LIST,
 )
 def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
-    """Select rows; undecided ones become doubtful."""
+    """Select rows; undecided ones become doubtful. A total is selected only by its name."""
     if name == "count" and rows.shows_possible and are_groups(rows):
         return having(rows, operator, read_number(as_text(x)))
+    meant, totals = _totals(rows, name, operator, x)
+    if meant:
+        keys = {row.key for row in meant}
+        rows = replace(rows, doubtful=tuple(row for row in rows.doubtful if row.key not in keys))
     verdicts, notes = judge(rows, name, operator, x)
     judged, n = list(zip(rows.every, verdicts, strict=True)), len(rows)
+    found = [*(row for row, verdict in judged[:n] if verdict), *meant]
+    if meant and rows.is_in_order:
+        found.sort(key=lambda row: row.spans)
     return replace(
         rows,
-        rows=tuple(row for row, verdict in judged[:n] if verdict),
+        rows=tuple(found),
         doubtful=(
             *(row for row, verdict in judged[:n] if verdict is None),
             *(row for row, verdict in judged[n:] if verdict is not False),
         ),
+        totals=totals,
     ).noting(*notes)
+
+
+def _totals(
+    rows: Rows, name: str, operator: str, x: Value
+) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """The totals that a condition asks for by their name, as `item is Total` does, and all that may meet it."""
+    if not rows.totals:
+        return (), ()
+    every = replace(rows, rows=(*rows, *rows.totals), doubtful=(), totals=())
+    verdicts, _ = judge(every, name, operator, x)
+    n = len(rows)
+    kept = [
+        (row, cell)
+        for row, cell, verdict in zip(
+            rows.totals, read_column(every, name).values[n:], verdicts[n:], strict=True
+        )
+        if verdict is not False
+    ]
+    # A part of a name also means rows that are no totals.
+    is_named = operator in ("is", "in") or (operator == "contains" and not any(verdicts[:n]))
+    meant = tuple(row for row, cell in kept if is_named and cell and names_total(cell))
+    return meant, tuple(row for row, _ in kept)
 
 
 @PLUGINS.action(
@@ -92,6 +131,7 @@ def sample(rows: Rows, n: int | float) -> Value:
         rows=tuple(every[i] for i in drawn if i < n_sure),
         doubtful=tuple(every[i] for i in drawn if i >= n_sure),
         sample=(size, len(every)),
+        totals=(),
     ).noting(f"{SAMPLED}: {size:,} of {len(every):,} rows")
 
 
@@ -116,7 +156,7 @@ def limit(rows: Rows, n: int | float) -> Value:
     else:  # an undecided row may stand before any other
         sure, doubtful = first_of(judged[: len(rows)], len(rows.doubtful), size)
         doubtful = (*doubtful, *rows.doubtful)
-    result = replace(rows, rows=sure, doubtful=doubtful, sample=None)
+    result = replace(rows, rows=sure, doubtful=doubtful, sample=None, totals=())
     if not rows.n_unread:
         result = result.noting(f"the first {size:,} of {len(rows.every):,} rows")
     if n_equal := _n_equal_after(rows, size):

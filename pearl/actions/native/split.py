@@ -5,7 +5,8 @@ from itertools import chain
 from pearl import plugins
 from pearl.actions.values import Value
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
-from pearl.documents.table import scale_notes
+from pearl.documents.table import scale_notes, tables_of_pieces
+from pearl.documents.table.totals import Parted, joined, part_totals
 from pearl.documents.units import UNITS, Piece, left_out, left_out_note
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import Span
@@ -17,6 +18,8 @@ ACTION = Action(
     returns=ValueType.LIST,
     is_native=True,
 )
+
+OF_TABLES = ("record", "entry")  # units whose pieces may be the rows of tables
 
 MAX_AROUND = 0.1
 """Maximum share of text before the first row and after the last one that needs no note."""
@@ -31,30 +34,37 @@ def run(rows: Rows, unit: str) -> Value:
         raise ValueError(f"unknown unit '{unit}'; units are {', '.join(UNITS)}")
     reasons: list[str] = []
     notes: list[str] = []
-    scales: list[str] = []
-    parts = [_parts(rows, row, unit, reasons, notes, scales) for row in rows.every]
-    if reasons and not any(parts):
+    more_notes: list[str] = []  # on scales and totals
+    parts = [_parts(rows, row, unit, reasons, notes, more_notes) for row in rows.every]
+    if reasons and not any(each.rows or each.totals for each in parts):
         raise ValueError(reasons[0])
     if reasons:
         notes = [f"{len(reasons):,} of {len(parts):,} texts left out: {reasons[0]}", *notes]
     if len(notes) > 1:
         notes = [notes[0], f"{len(notes) - 1:,} more notes on what was left out"]
-    sure, doubtful = (
-        tuple(chain.from_iterable(some)) for some in (parts[: len(rows)], parts[len(rows) :])
-    )
+    sure, unsure = parts[: len(rows)], parts[len(rows) :]
     split = Rows(
-        sure, TEXT_COLUMN, doubtful, rows.notes, pages=rows.pages, is_in_order=rows.is_in_order
-    )
-    return split.noting(*notes, *scales)
+        tuple(chain.from_iterable(each.rows for each in sure)),
+        TEXT_COLUMN,
+        tuple(
+            chain(
+                chain.from_iterable(each.doubtful for each in sure),
+                chain.from_iterable((*each.rows, *each.doubtful) for each in unsure),
+            )
+        ),
+        rows.notes, pages=rows.pages, is_in_order=rows.is_in_order,
+        totals=tuple(chain.from_iterable(each.totals for each in parts)),
+    )  # fmt: skip
+    return split.noting(*notes, *more_notes)
 
 
 def _parts(
-    rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str], scales: list[str]
-) -> list[Row]:
-    """The parts of a row; the row itself if its text is undecided."""
+    rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str], more_notes: list[str]
+) -> Parted:
+    """The parts of a row, without the totals of tables; the row itself if its text is undecided."""
     text = row.text if rows.is_answered and row.text else row.value
     if text is None:
-        return [row]
+        return Parted((row,))
     start = row.spans[0].start if row.spans and text == row.text else None
     parts: tuple[tuple[str, int], ...] = ()
     if unit == "page" and start is not None:
@@ -65,12 +75,19 @@ def _parts(
         pieces = plugins.load("pearl.documents.units", unit).split(text, parts)
     except ValueError as error:
         reasons.append(str(error))
-        return []
+        return Parted(())
     if _is_worth_a_note(text, pieces):
         notes.append(left_out_note(text, pieces, unit))
     if unit == "record":
-        scales += scale_notes(text, pieces)
-    return [_part(row, text, start, piece) for piece in pieces]
+        more_notes += scale_notes(text, pieces)
+    if unit not in OF_TABLES:
+        return Parted(tuple(_part(row, text, start, piece) for piece in pieces))
+    table = joined(
+        part_totals([_part(row, text, start, piece) for piece in those], [p.fields for p in those])
+        for those in tables_of_pieces(text, pieces)
+    )
+    more_notes += table.notes
+    return table
 
 
 def _part(row: Row, text: str, start: int | None, piece: Piece) -> Row:

@@ -217,8 +217,7 @@ def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row]]]:
     except ValueError:  # no records, or one row in much text, which may still be a table
         pieces = find_markdown(text)
     end = 0
-    for _, group in groupby(_numbered(text, pieces), key=lambda each: each[0]):
-        those = [piece for _, piece in group]
+    for those in tables_of_pieces(text, pieces):
         caption = _caption(text, end, those[0].start, those[0])
         rows = [
             Row(
@@ -257,7 +256,13 @@ def scale_notes(text: str, pieces: Sequence[Piece]) -> Iterator[str]:
         end = piece.end
 
 
-def _numbered(text: str, pieces: list[Piece]) -> Iterator[tuple[int, Piece]]:
+def tables_of_pieces(text: str, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+    """The pieces of each table of a text."""
+    for _, group in groupby(_numbered(text, pieces), key=lambda each: each[0]):
+        yield [piece for _, piece in group]
+
+
+def _numbered(text: str, pieces: Sequence[Piece]) -> Iterator[tuple[int, Piece]]:
     """Number the tables: a table ends where the columns change or other text follows."""
     number, previous = 0, None
     for piece in pieces:

@@ -1,0 +1,307 @@
+"""Rows of a table that sum up others: no count, sum or ranking of its rows may contain them.
+
+Figures make a total certain: they are the sums of rows above, or of those below a row called "Total". A row that is
+only called a total, or whose figures may be sums by chance, is possible, which leaves undecided what it may change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import islice, pairwise
+from typing import NamedTuple
+
+from pearl.documents.dates import read_dates
+from pearl.documents.rows import Row, shortened
+from pearl.documents.table.quantities import is_blank, is_year, read_column
+from pearl.errors.patterns import lazy_pattern
+
+TOTAL_WORD = (
+    r"(?:(?:(?:in|grand|sub|sous)[\s-]*)?(?:totals?|sum|altogether|overall|insgesamt|gesamt(?:summe|betrag|ergebnis)?"
+    r"|(?:zwischen|teil|end)?summe|somme|suma|(?:sub)?totale|(?:sub)?totaal|totalt|sammanlagt|yhteensä|razem|ogółem"
+    r"|celkem|итого|всего|σύνολο|toplam|合[计計]|[总總総小][计計]|합계|총계|소계|المجموع|الإجمالي|कुल|योग)"
+    r"(?:\s+(?:g[eé]n[eé]rale?|geral))?)"
+)
+"""A word for the sum of other entries, in tables and in lists of replies."""
+
+_NAMES_TOTAL = lazy_pattern(rf"\b{TOTAL_WORD}\b", re.I)
+_IS_TOTAL = lazy_pattern(rf"[\W_]*{TOTAL_WORD}[\W_]*", re.I)
+
+_SAMPLE = 30  # filled cells that show whether a column has figures or dates
+_MAX_LABEL = 100  # characters; longer cells are prose
+_MAX_STARTS = 3  # most recent rows from which a block with the wanted sum may begin
+_MAX_NAMED = 3  # maximum rows in a note
+_MAX_ROUNDED = Decimal("0.01")
+"""Largest share of a total that rounding explains; more is a row that is hidden or cannot be read."""
+
+
+class Totals(NamedTuple):
+    """The totals among rows, by index, in the words of notes."""
+
+    certain: Mapping[int, str] = {}
+    possible: Mapping[int, str] = {}
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes that name the rows."""
+        return [
+            *_named("totals, which are not counted as rows", self.certain),
+            *_named("undecided whether it is a total or a row", self.possible),
+        ]
+
+
+def _named(kind: str, found: Mapping[int, str]) -> Iterator[str]:
+    if found:
+        more = len(found) - _MAX_NAMED
+        shown = "; ".join(islice(found.values(), _MAX_NAMED))
+        yield f"{kind}: {shown}" + (f"; and {more:,} more" if more > 0 else "")
+
+
+class Parted(NamedTuple):
+    """The rows of a table without its totals; `totals` has all of them, `doubtful` those that may be rows."""
+
+    rows: tuple[Row, ...]
+    doubtful: tuple[Row, ...] = ()
+    totals: tuple[Row, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def names_total(text: str) -> bool:
+    """Whether a short text has a word for totals.
+
+    Example:
+        >>> names_total("Total revenue"), names_total("Zwischensumme:"), names_total("Totality")
+        (True, True, False)
+    """
+    return len(text) <= _MAX_LABEL and _NAMES_TOTAL.search(text) is not None
+
+
+def part_totals(rows: Sequence[Row], fields: Sequence[Mapping[str, str | None]] = ()) -> Parted:
+    """Part the rows of one table from its totals; `fields` are those of the table if its rows have more."""
+    found = find_totals(fields or [row.fields for row in rows])
+    apart = {*found.certain, *found.possible}
+    return Parted(
+        tuple(row for i, row in enumerate(rows) if i not in apart),
+        tuple(rows[i] for i in found.possible),
+        tuple(rows[i] for i in sorted(apart)),
+        tuple(found.notes),
+    )
+
+
+def joined(tables: Iterable[Parted]) -> Parted:
+    """The rows of several tables."""
+    each = list(tables)
+    return Parted(
+        tuple(row for table in each for row in table.rows),
+        tuple(row for table in each for row in table.doubtful),
+        tuple(row for table in each for row in table.totals),
+        tuple(note for table in each for note in table.notes),
+    )
+
+
+def find_totals(rows: Sequence[Mapping[str, str | None]]) -> Totals:
+    """Find the totals among the rows of one table, each given by its cells."""
+    return _Finder(rows).totals() if len(rows) > 1 else Totals()
+
+
+class _Sums:
+    """A column of figures, and what the rows before each row come to, without totals."""
+
+    def __init__(self, numbers: Sequence[Decimal | None]) -> None:
+        self.numbers = numbers
+        self.before = [Decimal(0)]
+        self.n_before = [0]  # rows that are not zero
+        self._starts: dict[Decimal, list[int]] = {Decimal(0): [0]}
+
+    def add(self, i: int, *, is_total: bool) -> None:
+        """Add the figure of row `i`, unless the row is a total."""
+        number = Decimal(0) if is_total else self.numbers[i] or Decimal(0)
+        self.before.append(self.before[-1] + number)
+        self.n_before.append(self.n_before[-1] + bool(number))
+        self._starts.setdefault(self.before[-1], []).append(i + 1)
+
+    def starts(self, i: int) -> list[int]:
+        """The last rows from which the sum up to row `i` is its figure."""
+        return self._starts.get(self.before[i] - (self.numbers[i] or 0), [])[-_MAX_STARTS:]
+
+    def total(self, start: int, end: int) -> Decimal:
+        """The sum of the rows from `start` up to `end`."""
+        return self.before[end] - self.before[start]
+
+    def n_summed(self, start: int, end: int) -> int:
+        """The rows from `start` up to `end` that are not zero."""
+        return self.n_before[end] - self.n_before[start]
+
+    def is_rounded(self, i: int, start: int, end: int) -> bool:
+        """Whether the figure of row `i` differs from a sum only by rounding."""
+        number = self.numbers[i] or Decimal(0)
+        unit = Decimal(1).scaleb(int(number.as_tuple().exponent))
+        most = min((self.n_summed(start, end) + 1) * unit / 2, abs(number) * _MAX_ROUNDED)
+        return abs(number - self.total(start, end)) <= most
+
+
+class _Finder:
+    def __init__(self, rows: Sequence[Mapping[str, str | None]]) -> None:
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        self._cells = {name: [row.get(name) or "" for row in rows] for name in names}
+        samples = {
+            name: list(islice((cell for cell in cells if not is_blank(cell)), _SAMPLE))
+            for name, cells in self._cells.items()
+        }
+        self._figures = [name for name in names if _are_figures(name, samples[name])]
+        others = [name for name in names if name not in self._figures]
+        # A date, or the same word in every row, is not the name of a row.
+        self._labels = [
+            name
+            for name in others
+            if not _are_dates(samples[name]) and len({*self._cells[name], ""}) > 2
+        ] or others
+        self._n = len(rows)
+        self._n_rows = [0]  # with figures before each row, without totals
+        self._certain: dict[int, str] = {}
+        self._possible: dict[int, str] = {}
+        self._read: dict[str, list[Decimal | None]] = {}
+        self._sums: list[_Sums] = []
+
+    def totals(self) -> Totals:
+        """Judge the rows that have a word for totals, no label, or the last place."""
+        if self._figures:
+            words = [set(filter(names_total, set(cells))) for cells in self._cells.values()]
+            named = {
+                i
+                for cells, found in zip(self._cells.values(), words, strict=True)
+                for i, cell in enumerate(cells if found else ())
+                if cell in found
+            }
+            blank = {i for i in range(2, self._n) if self._labels and self._has_no_label(i)}
+            if named or blank:
+                self._sums = [_Sums(self._numbers(name)) for name in self._figures]
+                self._read_down(named, blank)
+                self._read_up()
+            self._judge_last()
+        return Totals(self._certain, self._possible)
+
+    def _read_down(self, named: set[int], blank: set[int]) -> None:
+        """Compare each candidate with the rows above: its block, those below a heading, or all."""
+        begin = heading = 0
+        for i in range(self._n):
+            blocks = [(start, i) for start in dict.fromkeys((begin, heading, 0))]
+            if i in named:
+                blocks += self._blocks(i)
+                if self._is_called_total(i):
+                    if not self._sums_up(i, blocks, 1):
+                        self._possible[i] = self._shown(i, begin, i)
+                else:
+                    self._is_sum(i, blocks)
+            elif i in blank:
+                self._is_sum(i, blocks)
+            is_total = i in self._certain or i in self._possible
+            has_figures = any(sums.numbers[i] is not None for sums in self._sums)
+            if is_total:
+                begin = i + 1
+            elif not has_figures:
+                heading = i + 1
+            self._n_rows.append(self._n_rows[-1] + (has_figures and not is_total))
+            for sums in self._sums:
+                sums.add(i, is_total=is_total)
+
+    def _read_up(self) -> None:
+        """Compare what is only called a total with the rows below, up to the next one or all."""
+        for i, end in list(pairwise([*self._possible, self._n])):
+            if self._sums_up(i, [(i + 1, end), (i + 1, self._n)], 2):
+                del self._possible[i]
+
+    def _blocks(self, i: int) -> Iterator[tuple[int, int]]:
+        """The blocks above row `i` whose sum is its first figure."""
+        for sums in self._sums:
+            if sums.numbers[i]:
+                yield from ((start, i) for start in reversed(sums.starts(i)))
+                return
+
+    def _sums_up(self, i: int, blocks: Sequence[tuple[int, int]], n_least: int) -> bool:
+        """Whether a figure of a row that is called a total is the sum of a block, exactly or else rounded."""
+        filled = [sums for sums in self._sums if sums.numbers[i]]
+        for is_rounded in (False, True):
+            for start, end in blocks:
+                for sums in filled:
+                    if sums.n_summed(start, end) >= n_least and (
+                        sums.is_rounded(i, start, end)
+                        if is_rounded
+                        else sums.numbers[i] == sums.total(start, end)
+                    ):
+                        self._certain[i] = self._shown(i, start, end)
+                        return True
+        return False
+
+    def _is_sum(self, i: int, blocks: Iterable[tuple[int, int]]) -> bool:
+        """Whether all figures of a row are sums of a block, one of them of two rows or more."""
+        filled = [sums for sums in self._sums if sums.numbers[i] is not None]
+        for start, end in blocks:
+            if any(sums.numbers[i] and sums.n_summed(start, end) > 1 for sums in filled) and all(
+                sums.numbers[i] == sums.total(start, end) for sums in filled
+            ):
+                self._certain[i] = self._shown(i, start, end)
+                return True
+        return False
+
+    def _judge_last(self) -> None:
+        """A last row of any name, all of whose figures, two or more, are the sums of all others, may be a total."""
+        found = {*self._certain, *self._possible}
+        last = self._n - 1
+        n_sums = 0
+        for name in self._figures if last not in found else ():
+            numbers = self._numbers(name)
+            if numbers[last] is None or all(n == (m or 0) + 1 for m, n in pairwise(numbers)):
+                continue  # blank, or running numbers: 1, 2, 3
+            above = [number for i, number in enumerate(numbers[:last]) if number and i not in found]
+            if sum(above) != numbers[last]:
+                return
+            n_sums += len(above) > 1
+        if n_sums > 1:
+            self._possible[last] = f"{self._name(last)}, the sum of all rows above"
+
+    def _numbers(self, name: str) -> list[Decimal | None]:
+        if name not in self._read:
+            read = read_column(name, self._cells[name])
+            self._read[name] = [None if found is None else found.number for found in read]
+        return self._read[name]
+
+    def _has_no_label(self, i: int) -> bool:
+        return all(is_blank(self._cells[name][i]) for name in self._labels)
+
+    def _is_called_total(self, i: int) -> bool:
+        """Whether the label of a row is nothing but a word for totals."""
+        labels = [cell for name in self._labels if not is_blank(cell := self._cells[name][i])]
+        labels += [cell for name in self._figures if names_total(cell := self._cells[name][i])]
+        return bool(labels) and all(map(_IS_TOTAL.fullmatch, labels))
+
+    def _name(self, i: int) -> str:
+        labels = (self._cells[name][i] for name in (*self._labels, *self._figures))
+        label = next((cell for cell in labels if any(map(str.isalpha, cell))), "")
+        return f"row {i + 1:,}" + (f" '{shortened(label, 60)}'" if label else " without a name")
+
+    def _shown(self, i: int, start: int, end: int) -> str:
+        """A total with what it sums up, or with its first figure that is another number."""
+        n_rows = self._n_rows[end] - self._n_rows[start]
+        rows = f"{n_rows:,} row{'s' * (n_rows != 1)}"
+        filled = [sums for sums in self._sums if sums.numbers[i]]
+        if not filled:
+            return f"{self._name(i)} without figures"
+        if any(sums.numbers[i] == sums.total(start, end) for sums in filled):
+            return f"{self._name(i)}, the sum of {rows}"
+        if not n_rows:
+            return f"{self._name(i)} is the sum of no other rows"
+        said, total = filled[0].numbers[i], filled[0].total(start, end)
+        return f"{self._name(i)} says {said:f} where {rows} come to {total:f}"
+
+
+def _are_figures(name: str, cells: Sequence[str]) -> bool:
+    """Whether more than half of the cells are numbers, and not years or dates."""
+    return 2 * sum(found is not None for found in read_column(name, cells)) > len(cells)
+
+
+def _are_dates(cells: Sequence[str]) -> bool:
+    periods = read_dates(cells).periods
+    n = sum(is_year(cell) or found is not None for cell, found in zip(cells, periods, strict=True))
+    return 2 * n > len(cells)
