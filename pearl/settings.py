@@ -241,10 +241,6 @@ class Deciding:
         "Recognise tables in PDFs, if pdfplumber is installed.",
         _DOCUMENT, "reading",
     )] = "auto"
-    sql_engine: Annotated[Literal["sqlite", "duckdb"], Setting(
-        "Engine for SQL that a model writes over a table.",
-        _DOCUMENT, "reading",
-    )] = "sqlite"
     ranker: Annotated[Text, Setting(
         "Ranking of passages: bm25, bm25+, tfidf, dense, hybrid, or a preset: corpus-qa.",
         _DOCUMENT, "reading", metavar="NAME", set_by="trusted",

@@ -125,8 +125,8 @@ OF_SEARCH = {"ranker", "embeddings", "reranker", "reranker_url"}
 
 ASKING_FOR_NO_REPLY = {"mcp", "doctor"}
 
-OF_DATA = {"accuracy", "sql_engine"}
-"""`tests/interpreter/test_cascade.py` and `test_table_steps.py` show what they do."""
+OF_DATA = {"accuracy"}
+"""`tests/interpreter/test_cascade.py` shows what it does."""
 
 OF_READERS = {field.name for field in fields(ReaderOptions)}
 """`tests/cli/test_pictures.py` and `tests/documents/readers/test_pdf_tables.py` show what they do."""

@@ -22,7 +22,6 @@ from pearl.errors.privacy import is_private
 from pearl.llm.concurrency import background_loop
 from pearl.llm.reply_limits import reading_limit
 from pearl.retrieval.search import Searcher
-from pearl.tables import SqlEngine, check_engine
 
 Strategy = Literal["auto", "full", "map-reduce", "retrieve"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -326,12 +325,10 @@ class ContextLimits:
     accuracy: float | None = None
     is_constrained: bool = False
     is_apart: bool = False
-    sql_engine: SqlEngine = "sqlite"
     compose: Literal["auto", "off"] = "auto"
     usual_reply_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        check_engine(self.sql_engine)
         if self.strategy not in STRATEGIES:
             raise UsageError(
                 f"unknown context strategy '{self.strategy}'",

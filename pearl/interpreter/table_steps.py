@@ -36,8 +36,7 @@ from pearl.tables.lookup import (
     tables_of_rows,
 )
 from pearl.tables.running import Answer
-from pearl.tables.specification import Query, QueryError, conditions
-from pearl.tables.sql import SqlLimits
+from pearl.tables.specification import QueryError, conditions
 from pearl.trace import LookedUp, Purpose
 
 _SIZES = ((3, 3, 2), (2, 1, 1), (0, 0, 0))
@@ -134,22 +133,19 @@ async def read_table(
 
     try:
         asked = await off_loop(length, prepared)
-        answer = await look_up(
-            question, asked.found.lookup, reply, prompt=asked.prompt, engine=limits.sql_engine
-        )
+        answer = await look_up(question, asked.found.lookup, reply, prompt=asked.prompt)
     except (SeveralTablesError, UnansweredError) as error:
         result = void(step, action, str(error))
     else:
         value = await asyncio.to_thread(_value, answer, asked.found)
-        # SQL may return any text of the prompt, which shows other rows.
-        is_by_row = isinstance(answer.query, Query)
-        heads = heads_of(asker.calls.document, asked.found.rows) if is_by_row else ()
+        heads = heads_of(asker.calls.document, asked.found.rows)
         result = replace(
             computed(step, action, value), cited=_cited(answer, asked.found),
-            sources=Sources(heads=heads, is_by_row=is_by_row),
+            sources=Sources(heads=heads, is_by_row=True),
         )  # fmt: skip
         event = LookedUp(
-            step=step.output, table=asked.found.label, query=_written(answer.query),
+            step=step.output, table=asked.found.label,
+            query=answer.query.model_dump_json(exclude_defaults=True),
             n_lines=answer.n_lines, n_undecided=len(answer.undecided), n_repairs=answer.n_repairs,
         )  # fmt: skip
         asker.trace.append(event)
@@ -166,17 +162,12 @@ def _flaw(text: str) -> str | None:
     return None
 
 
-def _written(query: Query | str) -> str:
-    return query if isinstance(query, str) else query.model_dump_json(exclude_defaults=True)
-
-
 def _value(answer: Answer, found: FoundTable) -> Value:
     """The lines of an answer as rows; one figure as a number with the rows behind it."""
     rows = found.rows
     doubtful = (*(rows.rows[i] for i in answer.undecided), *rows.doubtful)
     result = Rows((), doubtful=doubtful, notes=_notes(answer, found), columns=answer.columns)
-    query = answer.query
-    is_figures = isinstance(query, Query) and bool(query.aggregate)
+    is_figures = bool(answer.query.aggregate)
     if is_figures and len(answer.columns) == 1:
         ((cell,), numbers) = answer.lines[0].cells, answer.lines[0].rows
         behind = replace(result, rows=tuple(rows.rows[i] for i in numbers), columns=())
@@ -213,25 +204,16 @@ def _figure(cell: str, heading: str, behind: Rows) -> Scalar:
 
 def _notes(answer: Answer, found: FoundTable) -> tuple[str, ...]:
     """The notes on an answer."""
-    query = answer.query if isinstance(answer.query, str) else answer.query.words
-    notes = [*found.rows.notes, f"query of the table: {query}"]
+    notes = [*found.rows.notes, f"query of the table: {answer.query.words}"]
     if answer.n_lines > len(answer.lines):
         notes.append(f"{len(answer.lines):,} of {answer.n_lines:,} lines, as the query limits them")
-    if (
-        not any(line.rows for line in answer.lines)
-        and answer.lines
-        and isinstance(answer.query, str)
-    ):
-        notes.append("the lines are computed by SQL and cite no row")
     return tuple(dict.fromkeys((*notes, *answer.notes)))
 
 
 def _cited(answer: Answer, found: FoundTable) -> Cited:
     query = answer.query
-    named: list[str] = [*answer.columns]
-    if isinstance(query, Query):
-        named += [*query.group, *(one.column for one in conditions(query.where))]
-        named += [one.column for one in query.aggregate if one.column]
+    named = [*answer.columns, *query.group, *(one.column for one in conditions(query.where))]
+    named += [one.column for one in query.aggregate if one.column]
     names = set(found.rows.names)
     parts = {name: DATE_PART.fullmatch(name) for name in named if name not in names}
     own = (part["name"] if (part := parts.get(name)) else name for name in named)
@@ -282,4 +264,4 @@ def query_costs(
     costs = StepCosts(
         Range(1, n_calls), tokens, Range(1, n_calls * limits.reply_tokens), Range(1, n_calls)
     )
-    return costs, max(n_rows, SqlLimits().max_rows)
+    return costs, n_rows

@@ -25,19 +25,15 @@ from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import install_hint
 from pearl.replies.json_objects import json_objects
-from pearl.tables import SqlEngine
 from pearl.tables.columns import TypedColumn
 from pearl.tables.mentions import Mentions
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Answer, run, why_empty
 from pearl.tables.specification import OPERATORS, Query, QueryError, query_constraint, read_query
-from pearl.tables.sql import SqlLimits, SqlTable
 from pearl.tables.terms import SHIPPED, Examples, Expand, RowSearch, Thesaurus
 
 MAX_REPAIRS = 3  # maximum replies that are sent back for repair
 
-_FENCE = lazy_pattern(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.S)
-_SQL = lazy_pattern(r"\s*(?:select|with)\b", re.I)
 _NEXT_QUESTION = lazy_pattern(r"\n[ \t]*Question:")
 """A model that goes on after its query invents another example."""
 _UNDECIDED = lazy_pattern(r"\s*undecided:(?P<why>.{1,500})", re.I | re.S)
@@ -66,13 +62,10 @@ class Lookup:
         *,
         examples: Examples | None = None,
         expand: Expand | None = None,
-        limits: SqlLimits | None = None,
     ) -> None:
         self.table = table
         self.examples = examples or Examples.read(Path(SHIPPED))
         self.thesaurus = Thesaurus(table, expand)
-        self._limits = limits
-        self._sql: dict[SqlEngine, SqlTable] = {}
 
     @cached_property
     def rows(self) -> RowSearch:
@@ -83,14 +76,6 @@ class Lookup:
     def mentions(self) -> Mentions:
         """The index of names that questions mention."""
         return Mentions(self.table, self.thesaurus)
-
-    def sql(self, engine: SqlEngine = "sqlite") -> SqlTable:
-        """The table for SQL."""
-        if engine not in self._sql:
-            most = max(SqlLimits().max_rows, len(self.table))
-            limits = self._limits or SqlLimits(max_rows=most)
-            self._sql[engine] = SqlTable(self.table, limits, engine)
-        return self._sql[engine]
 
     @cached_property
     def constraint(self) -> Constraint:
@@ -132,15 +117,12 @@ class Lookup:
             ]
         )
 
-    def answer(self, reply: str, engine: SqlEngine = "sqlite") -> Answer:
+    def answer(self, reply: str) -> Answer:
         """Run the query of a reply."""
-        query = read_reply(reply)
-        return self.sql(engine).run(query) if isinstance(query, str) else run(query, self.table)
+        return run(read_reply(reply), self.table)
 
     def why_empty(self, answer: Answer) -> str | None:
         """Why an answer is empty, or None if it is not."""
-        if isinstance(answer.query, str):
-            return None if answer.lines or answer.undecided else "the statement returns no line"
         is_empty = not any(line.rows for line in answer.lines) and not answer.undecided
         return why_empty(answer.query, self.table) if is_empty and answer.query.limit != 0 else None
 
@@ -172,14 +154,13 @@ async def look_up(
     *,
     prompt: str | None = None,
     max_repairs: int = MAX_REPAIRS,
-    engine: SqlEngine = "sqlite",
 ) -> Answer:
     """Answer a question; an unusable reply goes back to the model with similar names and values of the table.
 
     A query that finds nothing goes back once, with the condition that no row meets. If the model repeats
     the query, the empty answer stands, and a note gives the reason.
     """
-    # In a thread: other coroutines go on while rows are indexed or SQL runs.
+    # In a thread: other coroutines go on while rows are indexed or a query runs.
     if prompt is None:
         prompt = await asyncio.to_thread(lookup.prompt, question)
     turns: list[Turn] = [("user", prompt)]
@@ -192,7 +173,7 @@ async def look_up(
         if refusal := declined(reply):
             raise UnansweredError(refusal)
         try:
-            answer = await asyncio.to_thread(lookup.answer, reply, engine)
+            answer = await asyncio.to_thread(lookup.answer, reply)
         except QueryError as error:
             flaw = str(error)
             turns += [("assistant", reply), ("user", lookup.repair(question, error))]
@@ -226,20 +207,15 @@ def _on_one_line(text: object) -> str:
     return " ".join(str(text)[:MAX_FLAW].split())
 
 
-def read_reply(reply: str) -> Query | str:
-    """Read the query of a reply: JSON or SQL."""
+def read_reply(reply: str) -> Query:
+    """Read the query of a reply."""
     reply = _NEXT_QUESTION.split(reply, maxsplit=1)[0]
-    statements = [text for text in _FENCE.findall(reply) or [reply] if _SQL.match(text)]
-    other_text = _FENCE.sub(lambda fence: "" if _SQL.match(fence[1]) else fence[0], reply)
     try:
-        queries = [] if reply in statements else list(map(read_query, json_objects(other_text)))
+        different = list(dict.fromkeys(map(read_query, json_objects(reply))))
     except RecursionError:
         raise QueryError("the query is nested too deeply") from None
     except ValueError as error:
         raise QueryError(str(error)) from error
-    different: list[Query | str] = list(
-        dict.fromkeys([*(text.strip() for text in statements), *queries])
-    )
     if len(different) > 1:
         raise QueryError("the reply has several queries; write only one")
     if not different:

@@ -57,9 +57,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a query, or to a statement of SQL."""
+    """The answer to a query."""
 
-    query: Query | str
+    query: Query
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
     n_lines: int

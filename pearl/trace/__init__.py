@@ -352,7 +352,7 @@ class LookedUp(EventBase):
     table: str
     """Its caption and first columns."""
     query: str
-    """JSON, or SQL."""
+    """JSON."""
     n_lines: int
     """Lines of the result, before its limit."""
     n_undecided: int

@@ -191,7 +191,7 @@ RARE: Sequence[tuple[str, dict[str, str]]] = (
      {"a": "## Of qxaaaaaa\n\nIt is old. It has a leak.\n\n## Of qxbbbbbb\n\nIt is new."}),
     # A note that names a column of another table, in the prompt of a query.
     ('1. r = SPLIT(CTX, "record") : Rows\n2. v = WHERE(r, "boat", "is", "fir") : Rows\n'
-     '3. w = LOOKUP(v, "What of the boat?") : SQL', {"a": "boat,port\nfir,Oslo\nfir,Bergen", "b": MILLIONS}),
+     '3. w = LOOKUP(v, "What of the boat?") : Ask', {"a": "boat,port\nfir,Oslo\nfir,Bergen", "b": MILLIONS}),
 )  # fmt: skip
 """Plans and corpora with a source that is easily missed."""
 

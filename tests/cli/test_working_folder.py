@@ -24,7 +24,7 @@ PLANTED = {
 }  # fmt: skip
 
 ASK = 'ask "Why does the captain turn back?" story.txt'
-SQL = "execute table.plan directory.csv --model openai:m --base-url {url}"
+TABLE = "execute table.plan directory.csv --model openai:m --base-url {url}"
 
 WITH_CHILDREN = [
     ["models get smollm2"],
@@ -33,8 +33,7 @@ WITH_CHILDREN = [
         [f"{ASK} --model llamacpp:tiny.gguf --window 4096 --max-output-tokens 8"],
         marks=[needs("xllamacpp"), pytest.mark.slow],
     ),
-    pytest.param([f"{SQL} --sql-engine sqlite"], marks=pytest.mark.slow),
-    pytest.param([f"{SQL} --sql-engine duckdb"], marks=[needs("duckdb"), pytest.mark.slow]),
+    pytest.param([TABLE], marks=pytest.mark.slow),
     pytest.param(["execute why.plan story.txt --executor ray --out a.jsonl"], marks=needs_ray),
     pytest.param(["mcp letters/"], marks=[needs("mcp"), pytest.mark.slow]),
 ]
@@ -75,8 +74,8 @@ EXIT_CODES = {"extract": 1, "models": 3}
 def test_no_file_of_the_working_folder_is_executed(
     lines: list[str], tmp_path: Path, openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sql = completion("```sql\nSELECT row_id, Pharmacy FROM rows\n```")
-    openai_server.answer = lambda seen: Canned(sql)
+    query = completion('{"select": ["Pharmacy"]}')
+    openai_server.answer = lambda seen: Canned(query)
     for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX"):
         monkeypatch.setenv(name, openai_server.url)
     monkeypatch.setenv("PIP_RETRIES", "0")

@@ -55,7 +55,6 @@ from pearl.runs.store import FILE, Store
 from pearl.runs.tasks import TaskFile
 from pearl.tables import checking, lookup, running
 from pearl.tables.query_table import QueryTable
-from pearl.tables.sql import SqlTable
 from pearl.trace import Trace, read_trace
 from pearl.view.answer_page import result_page
 from pearl.view.sources import open_results
@@ -453,22 +452,9 @@ QUERIES = [
 
 @target(QUERIES, ValueError)
 def queries(data: bytes) -> None:
-    query = lookup.read_reply(reply(data))
-    if not isinstance(query, str):
-        query = checking.check(query, table())
-        if not running.run(query, table()).lines:
-            running.why_empty(query, table())
-
-
-SQL = [
-    b"SELECT Clinic FROM rows WHERE City = 'Haifa' AND Fee < 100 ORDER BY \"Fee\" DESC LIMIT 2",
-    b"WITH a AS (SELECT City, avg(Fee) AS f FROM rows GROUP BY City) SELECT * FROM a WHERE f BETWEEN 1 AND '2'",
-]
-
-
-@target(SQL, ValueError, share=2)
-def sql(data: bytes) -> None:
-    SqlTable(table()).run(reply(data))
+    query = checking.check(lookup.read_reply(reply(data)), table())
+    if not running.run(query, table()).lines:
+        running.why_empty(query, table())
 
 
 # ---------------------------------------------------------------------------------------------

@@ -11,14 +11,13 @@ import pytest
 from pearl import Document, Pearl
 from pearl.documents.document import join
 from pearl.dsl.graph import build_graph
-from pearl.errors import ExecutionError, UsageError
+from pearl.errors import ExecutionError
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import Constrains, LookupTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import LookedUp, ModelCalled, Trace
-from tests.tables.test_sql import DUCKDB
 
 TEXT = """Clinic,City,Services,Fee
 H&C,Tel Aviv-Yafo,Ophthalmology; Cardiology,$120
@@ -270,38 +269,3 @@ def test_a_token_budget_is_for_all_requests_of_a_question() -> None:
     assert answer.status == "undecided"
     assert 1 <= len(model.requests) < 4
     assert sum(Pearl().limits.counter.count(each.prompt) for each in model.requests) <= 2_600
-
-
-@pytest.mark.parametrize(
-    "engine", ["sqlite", pytest.param("duckdb", marks=[DUCKDB, pytest.mark.slow])]
-)
-def test_later_steps_count_every_line_of_sql(engine: Any) -> None:
-    long = Document("id,Fee\n" + "".join(f"{i},{i % 7}\n" for i in range(3_000)), "long.csv")
-    plan = '1. all = LOOKUP(CTX, "All fees") : Ask\n2. n = COUNT(all) : Count'
-    answer, _ = run(plan, long, replying("SELECT * FROM rows"), sql_engine=engine)
-    assert (answer.status, answer.text) == ("answered", "3000")
-    pairs = "SELECT a.id FROM rows a, rows b"
-    answer, _ = run(plan, long, replying(pairs, "SELECT id FROM rows"), sql_engine=engine)
-    assert answer.text == "3000"
-    answer, _ = run(plan, long, replying(*[pairs] * 4), sql_engine=engine)
-    assert answer.status == "undecided"
-    assert "more than 3,000 lines" in answer.why
-
-
-MEDIAN = 'SELECT median("Fee") AS m FROM rows'
-
-
-@DUCKDB
-def test_sql_is_run_by_the_engine_that_is_chosen() -> None:
-    answer, trace = run(PLAN, CLINICS, replying(MEDIAN), sql_engine="duckdb")
-    assert (answer.status, "95" in answer.text) == ("undecided", True)
-    assert [event.query for event in trace if isinstance(event, LookedUp)] == [MEDIAN]
-    answer, trace = run(PLAN, CLINICS, replying(MEDIAN, TEL_AVIV))
-    assert "H&C" in answer.text
-    (event,) = (event for event in trace if isinstance(event, LookedUp))
-    assert event.n_repairs == 1
-
-
-def test_an_engine_that_there_is_not_is_told_before_any_call() -> None:
-    with pytest.raises(UsageError, match="unknown SQL engine 'oracle'"):
-        Pearl("extractive", sql_engine="oracle")  # type: ignore[arg-type]

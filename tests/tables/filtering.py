@@ -1,4 +1,4 @@
-"""What a query has to give, written down a second time without SQL: for tests and nothing else."""
+"""What a query has to give, written down a second time: for tests and nothing else."""
 
 from __future__ import annotations
 

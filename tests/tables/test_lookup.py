@@ -14,7 +14,6 @@ from pearl.documents.rows import Row, Rows, document_rows
 from pearl.tables.lookup import Lookup, Turn, UnansweredError, look_up, read_reply
 from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import QueryError
-from pearl.tables.sql import SqlLimits
 
 ROWS = Rows(
     tuple(
@@ -129,10 +128,9 @@ def test_a_model_that_never_writes_a_query_gives_no_answer() -> None:
         + "\nWhy: of Haifa\n\nQuestion: And all?\nQuery: {}",
         '{"select": ["Clinic"], "where": {"column": "City", "op": "is", "value": "haifa"}}\nAs JSON:\n'
         '```json\n{"where": {"op": "is", "column": "City", "value": ["haifa"]}, "select": "Clinic"}\n```',
-        "```sql\nSELECT row_id, Clinic FROM clinics WHERE City = 'haifa'\n```",
     ],
 )
-def test_both_notations_say_the_same(reply: str) -> None:
+def test_a_query_is_read_from_a_reply(reply: str) -> None:
     answer = Lookup(TABLE).answer(reply)
     assert [(line.cells[0], line.rows) for line in answer.lines] == [("Eye House", (2,))]
 
@@ -142,8 +140,7 @@ def test_both_notations_say_the_same(reply: str) -> None:
     [
         ('{"limit": 1}\nCorrected:\n{"limit": 2}', "several queries"),
         ('```json\n{"limit": 1}\n```\nCorrected:\n```json\n{"limit": 2}\n```', "several queries"),
-        ('{"limit": 1}\nor\n```sql\nSELECT City FROM clinics\n```', "several queries"),
-        ("```sql\nSELECT City FROM clinics\n```\n```sql\nSELECT 1\n```", "several queries"),
+        ("```sql\nSELECT City FROM clinics\n```", "the reply has no query"),
         ('{"limit": 1} Corrected: {"limit"', "delimiter"),
         ('{"where": {"column": "City", "op": "is", "value": "Lod"}, "where": null}', "'where' occurs twice"),
         ("df.groupby('City').head(1)", "the reply has no query"),
@@ -202,19 +199,3 @@ def test_rows_of_a_document_are_cited_by_their_place() -> None:
     (row,) = answer.lines[0].rows
     span = rows.rows[row].spans[0]
     assert text[span.start : span.end] == "Gil,Lod"
-
-
-def test_other_coroutines_go_on_while_a_statement_takes_its_time() -> None:
-    forever = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT max(n) FROM r"
-    lookup = Lookup(TABLE, limits=SqlLimits(seconds=0.5))
-
-    async def ticks_meanwhile() -> int:
-        asking = asyncio.create_task(look_up("Who?", lookup, Model(forever, OCULIST)))
-        n = 0
-        while not asking.done():
-            await asyncio.sleep(0.01)
-            n += 1
-        assert (await asking).n_repairs == 1
-        return n
-
-    assert asyncio.run(ticks_meanwhile()) > 2
