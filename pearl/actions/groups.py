@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pearl.actions.columns import Column
 from pearl.actions.values import Scalar
+from pearl.documents.comparisons import is_no_key, spelling_of
 from pearl.documents.numbers import read_number
 from pearl.documents.rows import EMPTY, Row, Rows, shortened
 
@@ -18,20 +19,22 @@ MAX_SPELLINGS = 3  # maximum pairs of spellings in a note
 def group(rows: Rows, column: Column) -> Rows:
     """One row for each key, in order of first occurrence, with the rows that have it as members.
 
-    A doubtful row is a possible member. A row whose key is undecided may be in any group, or in one
+    A row without a key (`is_no_key`) is in no group, unless a model replied so. A doubtful row is a possible member. A row whose key is undecided may be in any group, or in one
     of its own: it becomes a doubtful group without a key.
     """
     members: dict[str, list[Row]] = {}
     possible: dict[str, list[Row]] = {}
     unread: list[Row] = []
+    name = column.name
+    n_without = 0
+    is_reply = rows.is_answered and name == rows.column
     for i, (row, key) in enumerate(zip(rows.every, column.values, strict=True)):
         if key is None:
             unread.append(row)
+        elif not is_reply and is_no_key(key):
+            n_without += 1
         else:
-            (members if i < len(rows) else possible).setdefault(" ".join(key.split()), []).append(
-                row
-            )
-    name = column.name
+            (members if i < len(rows) else possible).setdefault(spelling_of(key), []).append(row)
     sure = (
         Row(key, {name: key}, members=tuple(each), possible=tuple(possible.get(key, ())))
         for key, each in members.items()
@@ -50,8 +53,11 @@ def group(rows: Rows, column: Column) -> Rows:
         sample=rows.sample,
         n_unread=rows.n_unread,
     )
+    without = [f"rows without {name}, which are in no group: {n_without:,}"] if n_without else []
     return groups.noting(
-        *column.notes, *spelling_note([*members, *possible], name, "are counted separately")
+        *column.notes,
+        *without,
+        *spelling_note([*members, *possible], name, "are counted separately"),
     )
 
 

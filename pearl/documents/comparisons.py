@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pearl.documents.dates import Period, read_dates, read_period
 from pearl.documents.english import singular
 from pearl.documents.numbers import FOREIGN_SCALES, SCALE_WORDS, find_quantity, quantity
-from pearl.documents.table.quantities import read_quantities, read_quantity
+from pearl.documents.table.quantities import is_blank, read_quantities, read_quantity
 from pearl.errors.patterns import lazy_pattern
 
 OPERATORS = (
@@ -51,7 +51,22 @@ class Wanted:
 
 def key_of(item: str) -> str:
     """The comparison key of an entry: equal entries have equal keys."""
-    return " ".join(item.split()).casefold()
+    return spelling_of(item).casefold()
+
+
+def spelling_of(item: str) -> str:
+    """An entry with single blanks and composed letters, in its own case."""
+    item = " ".join(item.split())
+    return item if item.isascii() else unicodedata.normalize("NFC", item)
+
+
+_NAMES = frozenset({"na", "nil", "nm", "n/m", "none"})
+"""Words for no number that are names and labels as well: NA is Namibia, "none" a kind of allergy."""
+
+
+def is_no_key(value: str) -> bool:
+    """Whether a value stands for a missing one, which equals no other: blank, a dash, `NULL`, `nan`, `n/a`."""
+    return is_blank(value) and key_of(value) not in _NAMES
 
 
 def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:

@@ -11,7 +11,7 @@ from pearl.actions.columns import Column, read_column
 from pearl.actions.groups import spelling_note
 from pearl.actions.native import Family
 from pearl.actions.values import Value
-from pearl.documents.comparisons import are_mostly, plain_numbers
+from pearl.documents.comparisons import are_mostly, is_no_key, plain_numbers, spelling_of
 from pearl.documents.numbers import read_number, whole_number
 from pearl.documents.passages import terms
 from pearl.documents.rows import Row, Rows, without_duplicates
@@ -152,7 +152,7 @@ def _in_order(keys: Iterable[str]) -> list[str]:
     returns=ValueType.LIST,
 )
 def join(a: Rows, b: Rows, name: str) -> Value:
-    """Join on a field; empty values match nothing. Rows of one collection are not their own match.
+    """Join on a field; empty values and placeholders such as `n/a` match nothing. Rows of one collection are not their own match.
 
     In two columns of numbers, numbers without a unit are compared as numbers. Notes count the rows without a value, the rows
     without a match, and the values that join several rows with several.
@@ -192,13 +192,13 @@ def _join_keys(
     left: Sequence[str | None], right: Sequence[str | None]
 ) -> dict[str | None, object | None]:
     """What is equal for values that match; None for a value that matches nothing."""
-    every = [value for value in dict.fromkeys((*left, *right)) if value and value.strip()]
+    every = [value for value in dict.fromkeys((*left, *right)) if value and not is_no_key(value)]
     is_numeric = not any(map(_CODE.fullmatch, every)) and all(
         are_mostly("number", values) for values in (left, right)
     )
     numbers = plain_numbers(every) if is_numeric else {}
     keys: dict[str | None, object | None] = dict.fromkeys((*left, *right))
-    keys.update({value: numbers.get(value, " ".join(value.split())) for value in every})
+    keys.update({value: numbers.get(value, spelling_of(value)) for value in every})
     return keys
 
 
