@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from pearl.dsl.checker import CheckedPlan
-from pearl.dsl.nodes import ListLiteral, Number, Reference, Step, items_of
+from pearl.dsl.nodes import ListLiteral, Number, Reference, Step, String, is_data, items_of
 from pearl.dsl.signatures import ValueType
 from pearl.notebooks import ShownInNotebooks
 
 _READ = frozenset({ValueType.LIST, ValueType.NUMBER, ValueType.BOOL})
 """Types that the text of an output is parsed into; other types stay text."""
+
+
+class NeededRows(NamedTuple):
+    """How many rows a LIMIT takes of a step, and the WHEREs between them."""
+
+    n: int
+    wheres: tuple[Step, ...]
 
 
 @dataclass(frozen=True)
@@ -85,21 +93,33 @@ class PlanGraph(ShownInNotebooks):
         return gives
 
     @cached_property
-    def needed_rows(self) -> Mapping[str, int]:
-        """The number of rows that the plan needs, for each FILTER whose rows go to a LIMIT alone."""
+    def needed_rows(self) -> Mapping[str, NeededRows]:
+        """The rows that a LIMIT needs of each step whose rows go there alone, at most through conditions on its replies."""
         read = [reference.name for step in self.steps for reference in step.references()]
-        filters = {
-            step.output
-            for step in self.steps
-            if step.action == "FILTER" and self.checked.action(step).reads_rows
-        }
-        return {
-            step.arguments[0].name: int(step.arguments[1].value)
-            for step in self.steps
-            if step.action == "LIMIT" and self.checked.action(step).is_native
-            and isinstance(step.arguments[0], Reference) and isinstance(step.arguments[1], Number)
-            and step.arguments[0].name in filters and read.count(step.arguments[0].name) == 1
-        }  # fmt: skip
+        steps = {step.output: step for step in self.steps}
+        needed: dict[str, NeededRows] = {}
+        for limit in self.steps:
+            if not self._is_native(limit, "LIMIT") or not isinstance(limit.arguments[1], Number):
+                continue
+            wheres: list[Step] = []
+            step = limit
+            while (
+                isinstance(source := step.arguments[0], Reference)
+                and not source.is_context
+                and read.count(source.name) == 1
+            ):
+                step = steps[source.name]
+                if not self._is_native(step, "WHERE") or any(map(is_data, step.arguments[1:])):
+                    break
+                wheres.append(step)
+            fields = {each.arguments[1] for each in wheres}
+            if self.checked.action(step).reads_rows and fields <= {String(step.output)}:
+                n = int(limit.arguments[1].value)
+                needed[step.output] = NeededRows(n, tuple(wheres))
+        return needed
+
+    def _is_native(self, step: Step, name: str) -> bool:
+        return step.action == name and self.checked.action(step).is_native
 
     @cached_property
     def lists_of_numbers(self) -> frozenset[str]:

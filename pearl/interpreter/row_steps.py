@@ -19,6 +19,7 @@ from pearl.actions.by_row import (
     selected,
     shown_text,
 )
+from pearl.actions.columns import judge
 from pearl.actions.searching import placed
 from pearl.actions.values import (
     AMONG,
@@ -30,9 +31,10 @@ from pearl.actions.values import (
     wilson,
     without_repeats,
 )
+from pearl.documents.comparisons import Verdict
 from pearl.documents.digest import digest, text_sha256
 from pearl.documents.numbers import whole_number
-from pearl.documents.rows import Rows
+from pearl.documents.rows import Row, Rows
 from pearl.dsl.nodes import Number, Step, String, is_data
 from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
@@ -49,6 +51,7 @@ from pearl.llm.middleware.caching import ItemCache
 from pearl.llm.reply_limits import reply_limit
 from pearl.replies.items import (
     NOT_STATED,
+    RATINGS,
     ItemReplies,
     form_flaw,
     items_constraint,
@@ -88,6 +91,8 @@ class RowStep:
     query: str = ""
     instruction: str = ""
     n_needed: int | None = None
+    taken: frozenset[str] = frozenset()
+    """The replies of the rows that the plan needs `n_needed` of."""
 
     def shown(self, rows: Rows) -> list[str | None]:
         """The text of each row in a prompt; None for an undecided value."""
@@ -117,6 +122,12 @@ def check_numbers(step: Step, action: Action) -> None:
                 whole_number(number_of(argument.value), parameter.name, least=least)
             except ValueError as error:
                 fail_step(step, error)
+
+
+def _verdicts(replies: Sequence[str], name: str, operator: str, x: Value) -> list[Verdict]:
+    """Whether a WHERE takes the rows with these replies."""
+    rows = Rows(tuple(Row(reply, {name: reply}) for reply in replies), name, is_answered=True)
+    return judge(rows, name, operator, x)[0]
 
 
 class RowRequests:
@@ -167,10 +178,36 @@ class RowRequests:
         said = [value for name, value in arguments if name not in inputs]
         if action.name not in known():  # built-in definitions mention only rows and labels
             said.append(action.definition)
+        taken = frozenset[str]() if k else self._taken(step, task)
+        needed = self._builder.graph.needed_rows.get(step.output)
         return RowStep(
             as_rows(first), task, how, reading(action, library), is_each, k, query, " ".join(said),
-            self._builder.graph.needed_rows.get(step.output),
+            needed.n if needed and taken else None, taken,
         )  # fmt: skip
+
+    def _taken(self, step: Step, task: ItemsTask) -> frozenset[str]:
+        """The replies whose rows a LIMIT takes; none if it has to know all replies to tell."""
+        needed = self._builder.graph.needed_rows.get(step.output)
+        if needed is None or task.kind not in NOT_BLANK:
+            return frozenset()
+        if not needed.wheres:
+            return frozenset({"yes"} if task.kind == "yes_no" else ())
+        replies = task.labels
+        if task.kind == "rating":
+            replies = replies or tuple(str(i) for i in range(RATINGS[0], RATINGS[1] + 1))
+        taken = set(replies)
+        for where in needed.wheres:
+            given = {name.name: Rows(()) for name in where.references()}
+            _, name, operator, x = self._builder.values(where, given)
+            try:
+                verdicts = _verdicts(replies, name, operator, x)
+                alone = [_verdicts((reply,), name, operator, x)[0] for reply in replies]
+            except ValueError:  # the WHERE reports it
+                return frozenset()
+            if verdicts != alone:  # what other rows say decides how a reply is read
+                return frozenset()
+            taken -= {r for r, verdict in zip(replies, verdicts, strict=True) if not verdict}
+        return frozenset(taken)
 
     def batches(
         self, row_step: RowStep, texts: Sequence[str], size: int | None = None
@@ -462,10 +499,15 @@ class RowReader:
         n_needed = self._row_step.n_needed
         if n_needed is None:
             return n_calls
-        n_yes = sum(found[text] == "yes" for text in self._shown[: self._n_read(found)] if text)
-        if n_yes >= n_needed:
+        taken = self._row_step.taken
+        n_taken = sum(
+            found.get(text) in taken for text in self._shown[: self._n_read(found)] if text
+        )
+        if n_taken >= n_needed:
             return 0
-        n_probable = ceil((n_needed - n_yes) * n_sent / n_yes) if n_sent and n_yes else n_calls
+        n_probable = (
+            ceil((n_needed - n_taken) * n_sent / n_taken) if n_sent and n_taken else n_calls
+        )
         return min(n_probable, max(1, n_sent))
 
     def _n_read(self, found: Mapping[str, str | None]) -> int:

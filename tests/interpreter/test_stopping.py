@@ -1,4 +1,4 @@
-"""A FILTER whose rows go to a LIMIT alone asks a model about no more rows than that takes."""
+"""Before a LIMIT, a model is asked about no more rows than that takes, also behind conditions on its replies."""
 
 from __future__ import annotations
 
@@ -153,3 +153,61 @@ def test_the_first_of_a_search_are_its_best() -> None:
     answer = asyncio.run(Pearl(unsure).execute(plan.format(n=2), document))
     assert answer.steps[-1].rows is not None
     assert [row.value for row in answer.steps[-1].rows] == ["iron iron iron"]
+
+
+CONDITIONS = {
+    "CLASSIFY": ('CLASSIFY(rows, ["sweet", "sour"], "its taste")', [("is", '"sweet"')], 16),
+    "not a label": ('CLASSIFY(rows, ["sweet", "sour"], "its taste")', [("is not", '"sour"')], 16),
+    "one of two labels": ('CLASSIFY(rows, ["sweet", "sour", "salty"], "its taste")', [("in", '["sweet", "salty"]')], 16),
+    "RATE": ('RATE(rows, "how sweet it is", 0, 10)', [("at least", "7")], 16),
+    "RATE in a range": ('RATE(rows, "how sweet it is", 1, 9)', [("after", "6"), ("at most", "8")], 16),
+    "a label that is nowhere": ('CLASSIFY(rows, ["sweet", "sour"], "its taste")', [("is", '"hot"')], 400),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_it_stops_behind_a_condition_on_replies(name: str) -> None:
+    action, conditions, n_asked = CONDITIONS[name]
+    steps = ['rows = SPLIT(CTX, "line")', f"how = {action}"]
+    for i, (operator, value) in enumerate(conditions):
+        source = f"some{i - 1}" if i else "how"
+        steps.append(f'some{i} = WHERE({source}, "how", "{operator}", {value})')
+    steps.append(f"ans = LIMIT(some{len(conditions) - 1}, 5)")
+    sweet, other = ("7", "2") if action.startswith("RATE") else ("sweet", "sour")
+
+    def asked(*more: str) -> tuple[Answer, Judge]:
+        judge = Judge(lambda i: sweet if i % 3 == 0 else other)
+        plan = "\n".join(f"{i}. {step} : step" for i, step in enumerate([*steps, *more], 1))
+        return run(plan, 400, judge), judge
+
+    answer, judge = asked()
+    every, all_asked = asked("n = COUNT(how)")  # another reader of the replies
+    assert judge.asked == list(range(n_asked))
+    assert all_asked.asked == list(range(400))
+    (some,), (those,) = (
+        [step.rows for step in each.steps if step.output == "ans"] for each in (answer, every)
+    )
+    assert some is not None
+    assert those is not None
+    assert (some.rows, some.doubtful) == (those.rows, those.doubtful)
+    assert [row.spans for row in some] == [row.spans for row in those]
+    if n_asked < 400:
+        assert [row.text for row in some] == [f"line {i}" for i in (0, 3, 6, 9, 12)]
+        assert answer.text.endswith("(among the first 16 of 400 rows; the others were not read)")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ('some = WHERE(how, "text", "contains", "line")', "ans = LIMIT(some, 5)"),
+        ('some = SORT(how, "how", "ascending")', "ans = LIMIT(some, 5)"),
+        ('some = WHERE(how, "how", "is", "sweet")', "ans = LIMIT(some, 5)", "n = COUNT(some)"),
+    ],
+    ids=["a condition on another field", "an order", "another reader"],
+)
+def test_it_reads_all_rows_if_replies_do_not_decide_alone(steps: tuple[str, ...]) -> None:
+    judge = Judge(lambda i: "sweet")
+    first = ('rows = SPLIT(CTX, "line")', 'how = CLASSIFY(rows, ["sweet", "sour"], "its taste")')
+    plan = "\n".join(f"{i}. {step} : step" for i, step in enumerate((*first, *steps), 1))
+    run(plan, 60, judge)
+    assert judge.asked == list(range(60))
