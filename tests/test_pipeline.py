@@ -11,7 +11,7 @@ from traceback import format_exception
 import pytest
 
 import pearl
-from pearl import Document, Pearl, Trace, load
+from pearl import Answer, Document, Pearl, Trace, load
 from pearl.cli.commands.demo import FOLDER
 from pearl.documents.tokens import Counter
 from pearl.errors import DataError, PearlError, PlanningError, UsageError
@@ -21,7 +21,8 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Outcome, Task
 from pearl.runs.executors.local import run
 from pearl.trace import PlanFailed, RunStarted
-from tests.models import answer_task
+from tests.models import MemoryReplies, answer_task
+from tests.server import Canned, Server, completion
 
 TEXT = "The ferry left at noon.\n\nMara stayed because she had lost the ticket. The rain went on."
 DOCUMENT = Document(TEXT, "ferry.txt")
@@ -285,3 +286,23 @@ def test_tracebacks_of_a_private_pearl_quote_nothing() -> None:
             told = "".join(format_exception(raised.value))
             assert "a private run leaves out what was wrong" in told
             assert "zelmira" not in told.casefold()
+
+
+def test_an_answer_from_a_server_that_cuts_prompts_is_degraded_and_not_cached(
+    openai_server: Server,
+) -> None:
+    reply = completion("The hull was rotten.")
+    reply["usage"] = {"prompt_tokens": 30, "completion_tokens": 5}
+    openai_server.answer = lambda seen: Canned(reply)
+    document = pearl.Document("Nils left the harbour at dawn. " * 500)
+
+    async def main() -> tuple[Answer, Answer]:
+        model = "openai:test-model"
+        settings = {"base_url": openai_server.url, "constrain": "off"}
+        async with Pearl(model, replies=MemoryReplies(), **settings) as asker:  # type: ignore[arg-type]
+            plan = '1. why = FIND(CTX, "why") : Find it'
+            return await asker.execute(plan, document), await asker.execute(plan, document)
+
+    for answer in asyncio.run(main()):
+        assert answer.status == "degraded"
+        assert "counts 30 tokens for a prompt of 3," in answer.why

@@ -157,11 +157,15 @@ class Asker:
         self.escalation: Asker | None = None
         self.outputs: set[str] = set()
         """The steps that have replies of this model, cached ones included."""
+        self.cut_prompts: dict[str, str] = {}
+        """Steps of whose prompts a server may have read only a part, with the reason."""
 
     def of(self, reader: Reader) -> Asker:
         """The same run with another model."""
         calls = self.calls.within(reader.limits)
-        return Asker(reader.model, calls, reader.fallback, self.trace, reader.items)
+        other = Asker(reader.model, calls, reader.fallback, self.trace, reader.items)
+        other.cut_prompts = self.cut_prompts
+        return other
 
     @property
     def name(self) -> str:
@@ -291,6 +295,8 @@ class Asker:
                 call_failed(step.output, purpose, self._model.name, request, error, began)
             )
             raise
+        if completion.cut_prompt:
+            self.cut_prompts.setdefault(step.output, completion.cut_prompt)
         self.trace.append(
             ModelCalled(
                 step=step.output,

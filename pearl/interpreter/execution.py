@@ -150,7 +150,10 @@ class _Interpreter:
             self._trace.append(retrieved(step.output, result.fetched))
         askers = (self._asker, self._row_asker, self._asker.escalation, self._row_asker.escalation)
         models = dict.fromkeys(a.name for a in askers if a and step.output in a.outputs)
-        result = replace(result, duration_s=time.monotonic() - began, models=tuple(models))
+        cut = result.truncated or self._asker.cut_prompts.get(step.output, "")
+        result = replace(
+            result, duration_s=time.monotonic() - began, models=tuple(models), truncated=cut
+        )
         n_characters = 100 * sum(len(each.rows or ()) for each in (result, *results.values()))
         result = await off_loop(n_characters, partial(self._with_sources, step, result, results))
         self._trace.append(result.event)

@@ -396,6 +396,7 @@ class Completion:
         prefix: How the call used the server's prefix cache, if the warm-up middleware is active.
         reasoning: The reasoning before the reply, as far as the server sends it; for the trace.
         is_flex: Whether the server processed it in its cheaper service tier `flex`.
+        cut_prompt: Why the server may have read only a part of the prompt; such a reply is not cached.
     """
 
     text: str
@@ -406,6 +407,7 @@ class Completion:
     prefix: PrefixUse | None = None
     reasoning: str = ""
     is_flex: bool = False
+    cut_prompt: str = ""
 
 
 class Model(Protocol):

@@ -93,6 +93,8 @@ class CacheWriter(Wrapper):
     async def complete(self, request: Request) -> Completion:
         """Send one request and store the reply."""
         completion = await self._model.complete(request)
+        if completion.cut_prompt:
+            return completion
         try:
             await self._replies.keep(request_key(request, self.identity), completion)
         except StoreError as error:

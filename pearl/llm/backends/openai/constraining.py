@@ -176,6 +176,12 @@ class Constraining:
         try:
             data = await self._session.post(server.path, body, is_of_constraint)
             return server.read(data, self._endpoint, form)
+        except replies.BlankError as error:
+            if form == "json-schema":
+                for text in error.elsewhere.values():
+                    if _conforms(text, constraint):
+                        return replace(error.completion, text=text, reasoning="")
+            raise
         except ModelError as error:
             if error.kind == "unconstrained":
                 raise _unconstrained(error.message, server.help, is_sent=True) from None
@@ -207,6 +213,15 @@ class Constraining:
 
 def _unconstrained(message: str, help: str, *, is_sent: bool = False) -> ModelError:
     return ModelError(message, kind="unconstrained", help=help, is_sent=is_sent)
+
+
+def _conforms(text: str, constraint: Constraint) -> bool:
+    """Whether a text is JSON of a schema's form."""
+    assert constraint.json_form
+    try:
+        return not is_blank(constraint.json_form.text_of(json.loads(text)))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _is_obeyed(text: str, form: Form) -> bool:

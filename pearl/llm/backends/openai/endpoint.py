@@ -186,6 +186,8 @@ _IS_TOO_LARGE = lazy_pattern(
 )
 _IS_OF_WINDOW = lazy_pattern(r"context[ _](?:length|limit)|input tokens|prompt", re.IGNORECASE)
 _IS_OF_CACHE = lazy_pattern(r"prompt_cache|cache_control")
+# "System role not supported" (Gemma's template), "roles must alternate user/assistant" (Mistral's).
+_IS_OF_SYSTEM = lazy_pattern(r"system (?:role|message|prompt)|roles must alternate", re.IGNORECASE)
 _IS_UNKNOWN = lazy_pattern(r"unsupported|not supported|instead", re.IGNORECASE)
 
 
@@ -202,6 +204,19 @@ def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in body.items()
         if not name.startswith("prompt_cache")
     }
+
+
+def _without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with the system text at the beginning of the first of the user."""
+    match messages:
+        case [{"role": "system", "content": str(system)}, {"role": "user"} as first, *rest]:
+            content = first["content"]
+            if isinstance(content, str):
+                joined: Any = f"{system}\n\n{content}"
+            else:
+                joined = [{"type": "text", "text": f"{system}\n\n"}, *content]
+            return [{**first, "content": joined}, *rest]
+    return messages
 
 
 KeyHeaders = Callable[[str], Mapping[str, str]]
@@ -222,6 +237,7 @@ class Parameters:
         self._limit = _LIMITS[endpoint.is_openai]
         self._most_tokens: int | None = None
         self.takes_temperature = True
+        self.takes_system = True
 
     def body(self, request: Request) -> dict[str, Any]:
         """The body of a request."""
@@ -229,6 +245,8 @@ class Parameters:
             "model": self._model,
             "messages": messages_of(request),
         }
+        if not self.takes_system:
+            body["messages"] = _without_system(body["messages"])
         if self._caching is not None:
             body |= self._caching.fields
             if request.kept_s and (end := prefix_end(request)) is not None:
@@ -262,6 +280,12 @@ class Parameters:
         if "temperature" in body and (named == "temperature" or "temperature" in said):
             self.takes_temperature = False
             return {key: body[key] for key in body if key != "temperature"}
+        messages = body.get("messages")
+        if self.takes_system and messages and _IS_OF_SYSTEM.search(said):
+            merged = _without_system(messages)
+            if merged is not messages:
+                self.takes_system = False
+                return {**body, "messages": merged}
         if self._caching is not None and _IS_OF_CACHE.search(said):
             self._caching = None
             return _unmarked(body)

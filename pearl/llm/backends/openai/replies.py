@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError, model_validator
 
 from pearl.errors import ModelError
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request, Usage
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import reported
@@ -150,6 +152,49 @@ class ChatMessage(BaseModel):
     tool_calls: Any = None  # validated where a call is required
     reasoning_content: Any = None  # of llama.cpp, DeepSeek, SGLang
     reasoning: Any = None  # of vLLM, OpenRouter
+    thinking: Any = None  # of Ollama
+
+    @model_validator(mode="before")
+    @classmethod
+    def _joined(cls, message: Any) -> Any:
+        """Join content in blocks: texts, and apart from them the reasoning (Mistral, Anthropic's gateways)."""
+        content = _part(message, "content")
+        if not isinstance(content, list):
+            return message
+        texts, reasoning = [], []
+        for block in content:
+            if isinstance(block, str) or _part(block, "type") in ("text", "output_text"):
+                texts.append(_text_in(block))
+            elif _part(block, "type") in ("thinking", "reasoning"):
+                reasoning.append(_text_in(block))
+        return {"reasoning": "".join(reasoning), **message, "content": "".join(texts)}
+
+    @property
+    def thought(self) -> str:
+        """The reasoning, by whatever name."""
+        given = self.reasoning_content or self.reasoning or self.thinking
+        return scrubbed(given) if isinstance(given, str) else ""
+
+    @property
+    def elsewhere(self) -> dict[str, str]:
+        """Texts outside of `content` by their field, the most likely reply first."""
+        calls = self.tool_calls if isinstance(self.tool_calls, list) else []
+        arguments = [_part(_part(call, "function"), "arguments") for call in calls[:1]]
+        texts = {"tool_calls": next((a for a in arguments if isinstance(a, str)), "")}
+        for name in ("reasoning_content", "reasoning", "thinking"):
+            text = getattr(self, name)
+            texts[name] = text if isinstance(text, str) else ""
+        return {name: scrubbed(text) for name, text in texts.items() if not is_blank(text)}
+
+
+def _text_in(block: Any) -> str:
+    """The text of a block of content, whose name differs between servers."""
+    if isinstance(block, list):
+        return "".join(map(_text_in, block))
+    if isinstance(block, dict):
+        names = ("text", "thinking", "reasoning")
+        return next((_text_in(block[name]) for name in names if block.get(name)), "")
+    return block if isinstance(block, str) else ""
 
 
 class ChatChoice(BaseModel):
@@ -234,17 +279,17 @@ def completion_of(
                 _check_ending(reason, usage, endpoint, is_by_tool=is_by_tool)
         if is_by_tool:
             text = _tool_input(message, text, endpoint)
+        whole = Completion(
+            text,
+            reply.model or endpoint.model,
+            usage,
+            "stop" if choice.finish_reason is not None else None,
+            reasoning=message.thought,
+            is_flex=reply.service_tier == "flex",
+        )
         if is_blank(text):
-            raise blank(endpoint)
-    reasoning = message.reasoning_content or message.reasoning
-    return Completion(
-        text,
-        reply.model or endpoint.model,
-        usage,
-        "stop" if choice.finish_reason is not None else None,
-        reasoning=scrubbed(reasoning) if isinstance(reasoning, str) else "",
-        is_flex=reply.service_tier == "flex",
-    )
+            raise BlankError(whole, message.elsewhere, endpoint)
+    return whole
 
 
 def _tool_input(message: ChatMessage, text: str, endpoint: Endpoint) -> str:
@@ -350,17 +395,67 @@ def blank(endpoint: Endpoint) -> ModelError:
     return ModelError(f"the reply of {endpoint.model} is blank", kind="empty")
 
 
+class BlankError(ModelError):
+    """The reply has no text in `content`, but perhaps in other fields.
+
+    Attributes:
+        completion: The reply without its text.
+        elsewhere: Texts in other fields by their name; one that conforms to a schema is the reply.
+    """
+
+    def __init__(
+        self, completion: Completion, elsewhere: Mapping[str, str], endpoint: Endpoint
+    ) -> None:
+        place = next(iter(elsewhere), None)
+        super().__init__(
+            f"the reply of {endpoint.model} is blank"
+            + (f"; the server put text into '{place}'" if place else ""),
+            kind="empty",
+            help=None if place is None else
+            "turn thinking and tools off on the server, or allow longer replies: --max-output-tokens",
+        )  # fmt: skip
+        self.completion = completion
+        self.elsewhere = elsewhere
+
+
 def within(completion: Completion, request: Request, endpoint: Endpoint) -> Completion:
     """The completion, after its usage is checked against its request."""
     usage = plausible(completion.usage, request)
-    if usage is not completion.usage:
-        completion = replace(completion, usage=usage)
+    cut = _cut_prompt(usage, request)
+    if cut or usage is not completion.usage:
+        completion = replace(completion, usage=usage, cut_prompt=cut)
     limit = request.max_output_tokens
     is_unsaid = completion.finish_reason is None
     if is_unsaid and limit is not None and completion.usage.n_output_tokens >= limit:
         with billed(completion.usage, completion.text):
             raise truncated(completion.usage, endpoint)
     return completion
+
+
+# A vocabulary has at least a token for each word, few merge frequent pairs of words; and no text but
+# long runs of one character has more characters a token.
+TOKENS_A_WORD = 0.7
+CHARACTERS_A_TOKEN = 16
+LEAST_WORDS = 200  # of a prompt whose count is checked: templates of short ones differ
+
+
+def _cut_prompt(usage: Usage, request: Request) -> str:
+    """Why the server may have read only a part of the prompt, by its own count of tokens; "" if not."""
+    n_read = usage.n_input_tokens
+    if not n_read or usage.n_cached_tokens:  # not reported, or perhaps only what was not cached
+        return ""
+    texts = [_RUN.sub(r"\1", message.content) for message in request.messages]
+    n_words = sum(len(text.split()) for text in texts)
+    least = max(TOKENS_A_WORD * n_words, sum(map(len, texts)) / CHARACTERS_A_TOKEN)
+    if n_words < LEAST_WORDS or n_read >= least:
+        return ""
+    return (
+        f"the server counts {n_read:,} tokens for a prompt of {n_words:,} words: it may have cut the "
+        "prompt; raise its context window, or set the window with --window"
+    )
+
+
+_RUN = lazy_pattern(r"(.)\1{3,}", re.S)
 
 
 @contextmanager

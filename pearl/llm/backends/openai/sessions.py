@@ -102,7 +102,7 @@ class HttpSession:
                 return await wire.post(path, body)
             except StatusError as error:
                 # A request for likelihoods makes no sense without its parameters.
-                if error.status in (400, 422) and path != "/completions":
+                if error.status in (400, 422, 500) and path != "/completions":
                     mended = self.parameters.mended(body, str(error.body), error.param)
                     if mended is not None:
                         body = mended

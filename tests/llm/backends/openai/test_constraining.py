@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import lark
 import pytest
@@ -24,7 +27,7 @@ from tests.llm.backends.openai.kinds import (
     Fake,
     Manner,
 )
-from tests.server import FAULTS, Canned, Server, completion, error, tool_call
+from tests.server import FAULTS, Canned, Seen, Server, completion, error, tool_call
 
 KEY = "sk-very-secret-0123456789"
 
@@ -390,3 +393,36 @@ def test_the_key_is_in_no_message(vllm: Server) -> None:
     refusal(model_of(vllm))
     vllm.next(Canned(tool_call(SENTENCE)), Canned(completion(KEY)))
     assert "without the required tool" in refusal(model_of(vllm, "openai"))
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    call = {"type": "function", "function": {"name": "reply", "arguments": text}}
+    return {"tool_calls": [call]}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        lambda text: {"reasoning_content": text},
+        lambda text: {"reasoning": text},
+        lambda text: {"thinking": text},
+        _arguments,
+        lambda text: {**_arguments(text), "reasoning": "They ask for a plan."},
+    ],
+)
+@pytest.mark.parametrize(("text", "is_read"), [('{"plan": "a"}', True), ('{"other": 1}', False)])
+def test_a_reply_that_conforms_is_taken_from_where_it_stands(
+    fields: Callable[[str], dict[str, Any]], text: str, is_read: bool, openai_server: Server
+) -> None:
+    fake = Fake("generic")
+
+    def answer(seen: Seen) -> Canned:
+        reply = json.loads(fake(seen).data)["choices"][0]["message"]["content"]
+        return Canned(completion(None, **fields(reply if "umbrellas" in reply else text)))
+
+    openai_server.answer = answer
+    model = model_of(openai_server, "generic")
+    if is_read:
+        assert complete(model, JSON).text == "a"
+    else:
+        assert "the server put text into" in str(failure(model, "empty", JSON))

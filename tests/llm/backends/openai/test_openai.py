@@ -159,6 +159,34 @@ def test_a_model_without_temperature_is_asked_without(
 
 
 @pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "System role not supported"),
+        (422, "Conversation roles must alternate user/assistant/user/assistant/..."),
+        (500, "Jinja Exception: System role not supported"),
+    ],
+)
+def test_a_rejected_system_role_is_put_into_the_message_of_the_user(
+    status: int, said: str, openai_server: Server
+) -> None:
+    model = model_of(openai_server)
+    openai_server.next(Canned(error(said), status))
+    complete(model)
+    complete(model)
+    sent = [seen.body["messages"] for seen in openai_server.requests]
+    assert [turn["role"] for turn in sent[0]] == ["system", "user"]
+    assert sent[1] == sent[2] == [{"role": "user", "content": "Be brief.\n\nWho?"}]
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "thinking"])
+def test_a_blank_reply_says_where_its_text_is(field: str, openai_server: Server) -> None:
+    openai_server.next(Canned(completion(None, **{field: "Nils sold it."})))
+    said = str(failure(model_of(openai_server), "empty"))
+    assert f"is blank; the server put text into '{field}'" in said
+    assert "turn thinking and tools off" in said
+
+
+@pytest.mark.parametrize(
     ("url", "words"),
     [
         ("http://127.0.0.1:9/v1", "no server at http://127.0.0.1:9/v1\n  help: start it"),

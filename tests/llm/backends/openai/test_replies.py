@@ -129,8 +129,19 @@ def contents() -> Iterator[Case]:
     for text in ("\u200bok", "-", "0", "\U0001f44d", "ok\0", "\ufffd", "false", "\u0301a"):
         yield f"visible {text!a}", message(content=text), f"={text}"
     yield "lone surrogate", message(content="a\ud800"), "=a\ufffd"
-    for content in (5, True, {}, [{"type": "text", "text": "ok"}]):
+    for content in (5, True, {}):
         yield f"content {content}", message(content=content), "malformed"
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    for blocks, outcome in (
+        ([{"type": "text", "text": "ok"}], "=ok"),
+        ([thinking, {"type": "text", "text": "o"}, {"type": "output_text", "text": "k"}], "=ok"),
+        (["o", "k"], "=ok"),
+        ([{"type": "image", "text": "no"}, {"type": "text", "text": "ok"}], "=ok"),
+        ([thinking], "empty"),
+        ([], "empty"),
+        ([None, 5, {"type": "text", "text": None}], "empty"),
+    ):
+        yield f"blocks {blocks}", message(content=blocks), outcome
     yield "only thoughts", message(content=None, reasoning_content="hm"), "empty"
     yield "refusal and text", message(refusal="no"), "refused"
     yield "blank refusal", message(refusal=""), "=ok"
@@ -348,3 +359,22 @@ def test_a_listing_may_be_a_list_or_an_object() -> None:
     assert [each.id for each in read_models(b' [{"id": "a"}]')] == ["a"]
     with pytest.raises(ValueError, match="data"):
         read_models(b'{"models": []}')
+
+
+@pytest.mark.parametrize(
+    ("n_tokens", "n_cached", "n_words", "is_cut"),
+    [(30, 0, 4_900, True), (2_048, 0, 4_900, True), (4_900, 0, 4_900, False), (0, 0, 4_900, False),
+     (30, 20, 4_900, False), (30, 0, 50, False)],
+)  # fmt: skip
+def test_a_server_that_counts_too_few_tokens_may_have_cut_the_prompt(
+    n_tokens: int, n_cached: int, n_words: int, is_cut: bool
+) -> None:
+    asked = replace(REQUEST, messages=(Message("user", "harbour " * n_words),))
+    got = within(Completion("ok", "m", Usage(n_tokens, 1, n_cached)), asked, ENDPOINT)
+    assert bool(got.cut_prompt) == is_cut
+
+
+@pytest.mark.parametrize("text", ["=" * 9_000, " " * 9_000, "\n\n" * 9_000, "鍵" * 300])
+def test_runs_of_one_character_are_few_tokens(text: str) -> None:
+    asked = replace(REQUEST, messages=(Message("user", f"{'harbour ' * 200}{text}"),))
+    assert not within(Completion("ok", "m", Usage(400, 1)), asked, ENDPOINT).cut_prompt
