@@ -230,6 +230,7 @@ class ModelError(PearlError):
         usage: Tokens billed for the unusable reply, a `pearl.llm.Usage`; None if unknown.
         reply: The text received so far; "" if no text arrived.
         is_sent: Whether the request was sent; False if it was rejected locally, or there is no connection.
+        is_unwritten: Whether the server failed before it wrote a reply: it bills the prompt at most.
     """
 
     exit_code = 5
@@ -244,11 +245,13 @@ class ModelError(PearlError):
         usage: Any = None,
         reply: str = "",
         is_sent: bool = True,
+        is_unwritten: bool = False,
     ) -> None:
         self.without_content = f"the model gave no usable reply ({kind})"
         super().__init__(message, help=help)
         self.reply = reply
         self.is_sent = is_sent
+        self.is_unwritten = is_unwritten
         self.kind: ModelErrorKind = kind
         self.retry_after_s = retry_after_s
         self.usage = usage

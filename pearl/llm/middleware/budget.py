@@ -212,6 +212,8 @@ class Budget:
                 call.usage, is_sure = error.usage, True
             elif error.kind in UNBILLED or not is_sent:
                 call.usage, is_sure = Usage(), True
+            elif error.is_unwritten:
+                call.usage = Usage(call.n_input)
             raise
         finally:
             self.settle(call, is_sure=is_sure, is_sent=is_sent, is_usable=is_usable)

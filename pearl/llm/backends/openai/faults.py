@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 
 from pearl.errors import ModelError, ModelErrorKind, did_you_mean
 from pearl.errors.patterns import lazy_pattern
+from pearl.llm import Usage
 from pearl.llm.backends.openai.endpoint import KEY_VARIABLE, Endpoint
 
 _STATUSES: Mapping[int, ModelErrorKind] = {
@@ -82,7 +83,9 @@ def refused(error: StatusError, endpoint: Endpoint) -> ModelError:
         kind=kind,
         help=_advice(kind, status, said, wait_s, endpoint),
         retry_after_s=wait_s,
-        is_sent=status != 529,  # an overloaded server has not begun, and bills nothing
+        # Who refuses a request, or is overloaded (529), has not begun and bills nothing.
+        usage=Usage() if 400 <= status < 500 or status == 529 else None,
+        is_unwritten=status >= 500,
     )
 
 

@@ -464,6 +464,7 @@ def billed(usage: Usage, said: str = "") -> Iterator[None]:
     try:
         yield
     except ModelError as error:
-        error.usage = None if usage == Usage() else usage
+        if usage != Usage():
+            error.usage = usage
         error.reply = said
         raise
