@@ -225,7 +225,7 @@ def chunks(text: str, max_tokens: int, count: Callable[[str], int]) -> tuple[Spa
     r"""Consecutive spans that cover the whole text, each of at most `max_tokens`.
 
     A chunk ends at a paragraph; a paragraph that is too long is split at a sentence, a sentence at
-    a word, a word anywhere. A single character of more than `max_tokens` is a chunk of its own.
+    a line or else a word, a word anywhere. A single character of more than `max_tokens` is a chunk of its own.
     """
     if max_tokens < 1:
         raise ValueError(f"max_tokens is {max_tokens}, must be at least 1")
@@ -256,14 +256,16 @@ def chunks(text: str, max_tokens: int, count: Callable[[str], int]) -> tuple[Spa
 
 
 def _split(text: str, span: Span, level: int) -> list[Span]:
-    """A span cut into paragraphs (level 0), sentences (1), words (2) or halves (3 and more)."""
+    """A span cut into paragraphs (level 0), sentences (1), lines (2), words (3) or halves (4 and more)."""
     source = text[span.start : span.end]
     match level:
         case 0:
             starts = [m.end() for m in _PARAGRAPH_BREAK.finditer(source)]
         case 1:
             starts = [sentence.start for sentence in sentences(source)]
-        case 2:
+        case 2:  # lines of a list, which look like a wrapped paragraph
+            starts = [m.end() for m in re.finditer(r"\n", source)]
+        case 3:
             starts = [m.start() for m in re.finditer(r"(?<=\s)\S", source)]
         case _:
             starts = [len(source) // 2]

@@ -6,11 +6,15 @@ field is undecided, as it is where the text says different things.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter as Counts
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from decimal import Decimal
 from functools import partial
+from math import inf
+from types import MappingProxyType
 from typing import Literal
 
 from pearl.actions.by_row import each_of
@@ -18,7 +22,14 @@ from pearl.actions.values import Value
 from pearl.documents.document import Document
 from pearl.documents.english import UNITS
 from pearl.documents.evidence import Evidence, Quote, Unverified, Verifier
-from pearl.documents.evidence.agreeing import DisagreementError, agreed, label_of, same_value
+from pearl.documents.evidence.agreeing import (
+    DisagreementError,
+    Stated,
+    agreed,
+    label_of,
+    n_standing,
+    same_value,
+)
 from pearl.documents.evidence.collecting import passage_at
 from pearl.documents.evidence.finding import n_words
 from pearl.documents.numbers import quoted
@@ -167,11 +178,18 @@ async def _reply(
 
 
 async def _decided(
-    step: Step, task: ActionTask, fields: tuple[Field, ...], read: _Read, asker: Asker, at: int = 0
+    step: Step,
+    task: ActionTask,
+    fields: tuple[Field, ...],
+    read: _Read,
+    asker: Asker,
+    row_at: int | None = None,
 ) -> tuple[Record, _Read]:
     """The record of a text; the escalation model is asked for its undecided fields, and only for these."""
     n_characters = len(task.document or "")
-    record = await off_loop(n_characters, partial(_checked, step.output, fields, read, asker, at))
+    record = await off_loop(
+        n_characters, partial(_checked, step.output, fields, read, asker, row_at)
+    )
     left = tuple(field for field in fields if record.fields[field.name].state == "undecided")
     other = asker.escalation
     # A token budget holds for all prompts of a step together.
@@ -188,7 +206,7 @@ async def _decided(
         if error.kind not in ("refused", "filtered"):
             raise
         return record, read
-    new = await off_loop(n_characters, partial(_checked, step.output, left, more, other, at))
+    new = await off_loop(n_characters, partial(_checked, step.output, left, more, other, row_at))
     decided = {name: f for name, f in new.fields.items() if f.state != "undecided"}
     is_whole = len(decided) == len(left)
     read = replace(
@@ -200,11 +218,32 @@ async def _decided(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of the document that was read, and where quotes of it are looked up."""
+    """A part of the document that was read, and the text in which its quotes are looked up.
 
+    A part of a document that is read in several is looked up in all of it: whether a quote stands several
+    times must not depend on where the document is cut.
+    """
+
+    span: Span
     verifier: Verifier
-    start: int
+    start: int = 0
+    """Where the text of the verifier begins."""
     is_line: bool = False
+
+
+_Place = tuple[Span, ...]
+
+
+@dataclass(slots=True)
+class _Entry:
+    """An entry of a list in a reply, and where its quotes stand."""
+
+    part: _Part | None
+    claims: Mapping[str, Claims]
+    anchors: Sequence[_Place] = ()
+    """The place of its rarest quote; all of its places if it is open which one is meant."""
+    others: dict[str, Quote] = dataclass_field(default_factory=dict)
+    """The places of other quotes that stand several times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,18 +257,29 @@ class _Value:
 
 
 def _checked(
-    output: str, fields: Sequence[Field], read: _Read, asker: Asker, at: int = 0
+    output: str, fields: Sequence[Field], read: _Read, asker: Asker, row_at: int | None = None
 ) -> Record:
-    """The record of a text: what all replies about its parts say, and their quotes bear out."""
+    """The record of a text: what all replies about its parts say, and their quotes bear out.
+
+    A row stands at `row_at`, and its quotes are looked up in it alone.
+    """
     document = asker.calls.document
     checker = _Checker(output, document, asker.calls.verifier)
     parts: list[_Part | None] = []
+    at = row_at or 0
     for text, _ in read.parts:
-        if text == document.text or (start := document.text.find(text, at)) < 0:
+        start = document.text.find(text, at)
+        if text == document.text or start < 0:
             parts.append(None)
             continue
-        parts.append(_Part(Verifier(text), start, "\n" not in text.strip()))
         at = start + len(text)
+        span = Span(start, at)
+        is_line = "\n" not in text.strip()
+        parts.append(
+            replace(checker.whole, span=span)
+            if row_at is None
+            else _Part(span, Verifier(text), start, is_line)
+        )
     return Record({
         field.name: checker.result(
             field,
@@ -245,7 +295,9 @@ class _Checker:
     def __init__(self, output: str, document: Document, verifier: Verifier) -> None:
         self._output = output
         self._document = document
-        self._whole = _Part(verifier, 0, "\n" not in document.text.strip())
+        text = document.text
+        self.whole = _Part(Span(0, len(text)), verifier, 0, "\n" not in text.strip())
+        self._every: dict[tuple[int, str], Sequence[Quote]] = {}
 
     def result(self, field: Field, said: Sequence[tuple[_Part | None, Claims]]) -> FieldResult:
         """What all parts say of a field."""
@@ -257,36 +309,186 @@ class _Checker:
         return _united(field, values, unread)
 
     def _list(self, field: Field, said: Sequence[tuple[_Part | None, Claims]]) -> FieldResult:
-        """The entries of all parts, in the order of the document."""
-        entries: list[tuple[int, Mapping[str, FieldResult]]] = []
+        """The entries of all parts, in the order of the document; equal ones at places of their own."""
+        entries, whys, candidates = self._placed(
+            field, [_Entry(part, claims) for part, c in said for claims in c.entries]
+        )
+        self._pair(entries)
+        results: list[tuple[int, _Entry, Mapping[str, FieldResult]]] = []
         at = 0
-        for part, claims in said:
-            for entry in claims.entries:
-                results = self._entry(field.inner, entry, part)
-                found = (f for f in results.values() if f.state == "found")
-                places = [e.span.start for f in found for e in f.evidence]
-                at = min(places, default=at)
-                if any(f.state != "not_stated" for f in results.values()):
-                    entries.append((at, results))
-        entries.sort(key=lambda entry: entry[0])
-        entries = self._own(field, entries)
-        different: dict[int, list[Mapping[str, FieldResult]]] = {}
-        for at, each in entries:
-            if each not in (here := different.setdefault(at, [])):
-                here.append(each)
-        kept = tuple(each for here in different.values() for each in here)
-        why = next((claims.why for _, claims in said if claims.why), "")
+        for entry in entries:
+            results_of: Mapping[str, FieldResult] = self._entry(field.inner, entry)
+            found = [f for f in results_of.values() if f.state == "found"]
+            at = min((e.span.start for f in found[:1] for e in f.evidence), default=at)
+            if any(f.state != "not_stated" for f in results_of.values()):
+                results.append((at, entry, results_of))
+        results.sort(key=lambda each: each[0])
+        own = self._own(field, [fields for *_, fields in results])
+        kept: list[Mapping[str, FieldResult]] = []
+        n_kept: Counts[object] = Counts()
+        n_here: Counts[object] = Counts()
+        for (_, entry, _), fields in zip(results, own, strict=True):
+            key = tuple(fields.values())
+            n_here[entry.part, key] += 1
+            # Of two parts that overlap, the same entry; without a place, one that is repeated in vain.
+            has_place = any(f.evidence for f in key)
+            if n_here[entry.part, key] > n_kept[key] and (has_place or not n_kept[key]):
+                n_kept[key] += 1
+                kept.append(fields)
+        whys += [claims.why for _, claims in said if claims.why]
+        why = whys[0] if whys else ""
         state: Literal["found", "not_stated", "undecided"] = "found" if kept else "not_stated"
-        return FieldResult("undecided" if why else state, why=why, entries=kept)
+        return FieldResult(
+            "undecided" if why else state, why=why, entries=tuple(kept), candidates=candidates
+        )
+
+    def _placed(
+        self, field: Field, entries: Sequence[_Entry]
+    ) -> tuple[list[_Entry], list[str], tuple[Candidate, ...]]:
+        """The entries, equal ones at one place each; why some may be missing or too many, and these.
+
+        The k-th of equal entries stands at the k-th place. With fewer places than entries, those that have
+        none are left out. With more, which of them are meant is open.
+        """
+        equal: dict[object, list[_Entry]] = {}
+        for entry in entries:
+            said = tuple(
+                (name, tuple(_key(claim.value) for claim in claims.values))
+                for name, claims in entry.claims.items()
+            )
+            equal.setdefault(said, []).append(entry)
+        whys: list[str] = []
+        left_out: set[int] = set()
+
+        candidates: list[Candidate] = []
+
+        def note(quote: str, group: Sequence[_Entry], places: Sequence[_Place]) -> None:
+            n, m = len(group), len(places)
+            said = [c.value for claims in group[0].claims.values() for c in claims.values]
+            told = ", ".join(_told(value) for value in said if value is not None)
+            times = f"the reply lists {told} ({_times(n)}), the document has it {_times(m)}"
+            whys.append(f"{times}: {quoted(quote)}")
+            quotes = [Quote(quote, place, "normalised") for place in dict.fromkeys(places)]
+            shown = quotes[:MAX_PLACES]
+            evidence = tuple(passage_at(q, self._output, self._document) for q in shown)
+            candidates.extend([Candidate(told, evidence)] * min(abs(n - m), MAX_PLACES))
+
+        for same in equal.values():
+            for quote, group, places in self._groups(field.inner, same, len(same)):
+                if len(group) < len(places) and self._is_repeated(group, places):
+                    note(quote, group, places)
+            for part in {entry.part for entry in same}:
+                of_part = [entry for entry in same if entry.part == part]
+                for quote, group, places in self._groups(field.inner, of_part, len(same), part):
+                    is_certain = len(group) >= len(places)
+                    for i, entry in enumerate(group[: len(places)]):
+                        entry.anchors = (
+                            places[i : i + 1] if is_certain else [*dict.fromkeys(places)]
+                        )
+                    if len(group) > len(places):
+                        note(quote, group, places)
+                        left_out |= set(map(id, group[len(places) :]))
+        kept = [entry for entry in entries if id(entry) not in left_out]
+        return kept, whys, tuple(candidates)
+
+    def _groups(
+        self,
+        fields: Sequence[Field],
+        equal: Sequence[_Entry],
+        n_equal: int,
+        part: _Part | None = None,
+    ) -> list[tuple[str, list[_Entry], list[_Place]]]:
+        """Equal entries whose quotes stand on the same lines: a quote, the entries and their places."""
+        by_quote: dict[str, tuple[list[_Entry], list[_Place]]] = {}
+        for entry in equal:
+            quote, places = self._places_of_entry(fields, entry, part, n_equal)
+            if places:
+                by_quote.setdefault(quote, ([], places))[0].append(entry)
+        groups: list[tuple[str, list[_Entry], list[_Place]]] = []
+        at_line: dict[int, int] = {}
+        for quote, (group, places) in by_quote.items():
+            lines = [self._line(spans[0])[0] for spans in places]
+            number = next((at_line[line] for line in lines if line in at_line), len(groups))
+            at_line |= dict.fromkeys(lines, number)
+            if number == len(groups):
+                groups.append((quote, group, places))
+                continue
+            groups[number][1].extend(group)
+            known = groups[number][2]
+            known += [place for place in places if not any(_overlap(place, k) for k in known)]
+            known.sort()
+        return groups
+
+    def _places_of_entry(
+        self, fields: Sequence[Field], entry: _Entry, part: _Part | None, n_equal: int
+    ) -> tuple[str, list[_Place]]:
+        """The rarest quote of an entry and its places; one where the entry stands several times is repeated.
+
+        A quote that is too short to tell has places if as many entries of the whole document have it.
+        """
+        by_text: dict[str, list[_Place]] = {}
+        for field in fields:
+            for claim in entry.claims[field.name].values:
+                for text in claim.quotes if claim.value is not None else ():
+                    by_text[text] = [q.spans for q in self._places(text, part) if q.spans]
+        by_text = {text: places for text, places in by_text.items() if places}
+        if not by_text:
+            return "", []
+        every = {text: self._places(text, None) for text in by_text}
+        rarest = min(by_text, key=lambda text: (len(every[text]), -len(text)))
+        is_clear = every[rarest][0].is_verified or (part or self.whole).is_line
+        is_clear = is_clear or any(_is_telling(field, rarest) for field in fields)
+        if not is_clear and len(every[rarest]) != n_equal:
+            return "", []
+        places = by_text[rarest]
+        lines = [self._line(spans[0]) for spans in places]
+        complete = [
+            spans for spans, (start, end) in zip(places, lines, strict=True)
+            if all(_stands_in(others, start, end) for others in by_text.values())
+        ]  # fmt: skip
+        places = complete or places
+        passage = self._document.text[places[0][0].start : places[0][-1].end]
+        n_stated = [
+            n_standing(field, claim.value, passage)
+            for field in fields
+            for claim in entry.claims[field.name].values
+            if claim.value is not None and rarest in claim.quotes
+        ]
+        return rarest, [spans for spans in places for _ in range(max(1, min(n_stated)))]
+
+    def _is_repeated(self, group: Sequence[_Entry], places: Sequence[_Place]) -> bool:
+        """Whether a text repeats an entry more often than a reply, not only mentions its value.
+
+        It repeats a record of several values, a value within a quote, or a whole line.
+        """
+        n_fields = sum(any(c.quotes for c in claims.values) for claims in group[0].claims.values())
+        text = self._document.text
+        lines = {self._line(spans[0]) for spans in places}
+        n_equal = Counts(_MARK.sub("", text[start:end]).strip() for start, end in lines)
+        return n_fields > 1 or len(set(places)) == 1 or max(n_equal.values()) > len(group)
+
+    def _pair(self, entries: Sequence[_Entry]) -> None:
+        """Give quotes that as many entries have as there are places to these entries, in order."""
+        uses: dict[str, dict[tuple[_Place, ...], list[_Entry]]] = {}
+        for entry in entries:
+            for claims in entry.claims.values():
+                for text in {text for claim in claims.values for text in claim.quotes}:
+                    uses.setdefault(text, {}).setdefault(tuple(entry.anchors), []).append(entry)
+        for text, by_place in uses.items():
+            every = self._places(text, None)
+            if len(every) == len(by_place) > 1 and all(len(place) == 1 for place in by_place):
+                for place, quote in zip(sorted(by_place), every, strict=True):
+                    for entry in by_place[place]:
+                        entry.others[text] = quote
 
     def _own(
-        self, field: Field, entries: Sequence[tuple[int, Mapping[str, FieldResult]]]
-    ) -> list[tuple[int, Mapping[str, FieldResult]]]:
-        """The entries; undecided is what stands on a line with the first field of others only."""
+        self, field: Field, entries: Sequence[Mapping[str, FieldResult]]
+    ) -> list[Mapping[str, FieldResult]]:
+        """Mark a field undecided if its quote stands with the first field of another entry."""
         first = field.inner[0].name
         starts = sorted(
             (each.span.start, i)
-            for i, (_, entry) in enumerate(entries)
+            for i, entry in enumerate(entries)
             if entry[first].state == "found"
             for each in entry[first].evidence
         )
@@ -298,15 +500,61 @@ class _Checker:
             ]
             return any(here and i not in {n for _, n in here} for here in among)
 
-        why = f"its quote stands beside the {first} of another entry"
-        return [
-            (at, {
-                name: replace(f, state="undecided", value=None, basis="", why=why)
-                if name != first and f.state == "found" and is_of_others(f, i) else f
+        own: list[Mapping[str, FieldResult]] = []
+        apart = {name: self._apart(first, name, entries) for name in entries[0]} if entries else {}
+        for i, entry in enumerate(entries):
+            why = {
+                name: f"its quote stands {where} the {first} of another entry"
                 for name, f in entry.items()
-            })
-            for i, (at, entry) in enumerate(entries)
-        ]  # fmt: skip
+                if name != first and f.state == "found"
+                for where, holds in (("beside", is_of_others(f, i)), ("with", i in apart[name]))
+                if holds
+            }
+            own.append({
+                name: replace(f, state="undecided", value=None, basis="", why=why[name])
+                if name in why else f
+                for name, f in entry.items()
+            })  # fmt: skip
+        return own
+
+    def _apart(
+        self, first: str, name: str, entries: Sequence[Mapping[str, FieldResult]]
+    ) -> set[int]:
+        """The entries whose field stands on another line than their first one, and with that of another entry.
+
+        That is so if their values stand in another order than their first fields, or if the value is the only one
+        between two first fields of other entries.
+        """
+        text = self._document.text
+        keys = {
+            i: each.evidence[0].span
+            for i, entry in enumerate(entries)
+            if (each := entry[first]).state == "found" and len(each.evidence) == 1
+        }
+        lines = sorted({self._line(span)[0] for span in keys.values()})
+        gaps: dict[int, int] = {}
+        stands: list[tuple[int, int, int]] = []
+        for i, span in keys.items():
+            each = entries[i][name]
+            if each.state != "found" or len(each.evidence) != 1:
+                continue
+            start, end = self._line(each.evidence[0].span)
+            gaps[i] = bisect_right(lines, start)
+            named = n_standing(Field(first), str(entries[i][first].value), text[start:end])
+            if self._line(span)[0] != start and not named:
+                stands.append((self._line(span)[0], start, i))
+        stands.sort()
+        alone = {gap for gap, n in Counts(gaps.values()).items() if n == 1}
+        apart = {
+            i for key, _, i in stands
+            if gaps[i] in alone and bisect_left(lines, key) not in (gaps[i] - 1, gaps[i])
+        }  # fmt: skip
+        for order in (stands, [(-key, -at, i) for key, at, i in reversed(stands)]):
+            latest = -inf
+            for _, at, i in order:
+                apart |= {i} if at < latest else set()
+                latest = max(latest, at)
+        return apart
 
     def _line(self, span: Span) -> tuple[int, int]:
         """The line of a passage, as far as it is looked at."""
@@ -316,28 +564,30 @@ class _Checker:
         begin = text.rfind("\n", start, span.start) + 1
         return begin or start, end if end >= 0 else span.end + MAX_AROUND
 
-    def _entry(
-        self, fields: Sequence[Field], said: Mapping[str, Claims], part: _Part | None
-    ) -> dict[str, FieldResult]:
-        """The fields of an entry; a short quote is looked for where the long ones stand."""
-        near: list[Span] = []
+    def _entry(self, fields: Sequence[Field], entry: _Entry) -> dict[str, FieldResult]:
+        """Check the fields of an entry: long quotes first, then short ones near them."""
+        near = [tuple(Span(place[0].start, place[-1].end) for place in entry.anchors)]
         results: dict[str, FieldResult] = {}
 
         def length(field: Field) -> int:
-            return -max((len(q) for c in said[field.name].values for q in c.quotes), default=0)
+            values = entry.claims[field.name].values
+            return -max((len(q) for c in values for q in c.quotes), default=0)
 
         for field in sorted(fields, key=length):
-            claims = said[field.name]
-            values = [self._value(field, claim, part, near) for claim in claims.values]
+            claims = entry.claims[field.name]
+            values = [
+                self._value(field, claim, entry.part, near, entry.others) for claim in claims.values
+            ]
             if claims.why and claims.values:
                 values.append(_Value(why=claims.why))
             results[field.name] = _united(field, values, claims.why)
-            near += [each.span for each in results[field.name].evidence]
+            near += [tuple(each.span for each in results[field.name].evidence)]
         return {field.name: results[field.name] for field in fields}
 
     def _value(
-        self, field: Field, claim: Claim, part: _Part | None, near: Sequence[Span] = ()
-    ) -> _Value:
+        self, field: Field, claim: Claim, part: _Part | None, near: Sequence[_Place] = (),
+        given: Mapping[str, Quote] = MappingProxyType({}),
+    ) -> _Value:  # fmt: skip
         if claim.value is None:
             return _Value()
         if not claim.quotes:
@@ -346,18 +596,20 @@ class _Checker:
             if label is not None and is_null and label.casefold() != "none":
                 return _Value(label)
             return _Value(why=f"the reply gives {_told(claim.value)} without a quote")
-        places: list[Quote] = []
+        ways: list[Sequence[Quote]] = []
         for text in claim.quotes:
-            quote = self._place(text, field, part, near)
-            if not quote.is_verified:
-                doubt = Unverified(self._output, text, quote.result)  # type: ignore[arg-type]
-                verb = "" if quote.result == "negation" else "is "
+            quotes = self._places(text, part)
+            if not (chosen := self._chosen(quotes, field, part, near, given.get(text))):
+                doubt = Unverified(self._output, text, quotes[0].result)  # type: ignore[arg-type]
+                verb = "" if doubt.reason == "negation" else "is "
                 why = f"its quote {verb}{doubt.why}: {quoted(text)}"
                 return _Value(why=f"the reply gives {_told(claim.value)}, but {why}")
-            places.append(quote)
-        evidence = tuple(passage_at(quote, self._output, self._document) for quote in places)
+            ways.append(chosen)
+        evidence = tuple(
+            passage_at(q, self._output, self._document) for way in ways for q in way[:MAX_PLACES]
+        )
         try:
-            value, basis = self._agreed(field, claim, places)
+            value, basis = self._agreed(field, claim, ways)
         except DisagreementError as error:
             return _Value(
                 why=f"the reply gives {_told(claim.value)}, but {error}", evidence=evidence
@@ -365,52 +617,115 @@ class _Checker:
         return _Value(value, basis, evidence)
 
     def _agreed(
-        self, field: Field, claim: Claim, places: Sequence[Quote]
+        self, field: Field, claim: Claim, ways: Sequence[Sequence[Quote]]
     ) -> tuple[FieldScalar, Basis]:
         """The value, if every passage bears it out; a summary, if all of them together do."""
         assert claim.value is not None
         text = self._document.text
-        pieces = [[text[span.start : span.end] for span in quote.spans] for quote in places]
         if field.type == "text":
-            return agreed(field, claim.value, [piece for each in pieces for piece in each])
+            spans = [span for way in ways for span in way[0].spans]
+            return agreed(field, claim.value, [text[span.start : span.end] for span in spans])
         results = []
-        for quote, each in zip(places, pieces, strict=True):
-            start = quote.spans[0].start
+        for quote in (quote for way in ways for quote in way):
+            start, end = quote.spans[0].start, quote.spans[-1].end
+            pieces = [text[span.start : span.end] for span in quote.spans]
             before = text[max(start - MAX_AROUND, 0) : start]
-            end = quote.spans[-1].end
-            results.append(agreed(field, claim.value, each, before, text[end : end + MAX_AROUND]))
+            results.append(agreed(field, claim.value, pieces, before, text[end : end + MAX_AROUND]))
         return results[0]
 
-    def _place(self, text: str, field: Field, part: _Part | None, near: Sequence[Span]) -> Quote:
-        """The place of a quote: in the part that was read, else in the whole document."""
-        quote = Quote(text, (), "missing")
-        for where in (part, self._whole):
+    def _places(self, text: str, part: _Part | None) -> Sequence[Quote]:
+        """The places of a quote in the part that was read, else in the document; a quote without spans for none."""
+        doubts: list[Quote] = []
+        for where in (part, self.whole):
             if where is None:
                 continue
-            found = where.verifier.verify(text)
-            if found.result == "short" and (span := self._repeated(text, field, where, near)):
-                return Quote(text, (span,), "normalised")
-            if found.is_verified and where.start:
-                spans = [Span(s.start + where.start, s.end + where.start) for s in found.spans]
-                return replace(found, spans=tuple(spans))
-            if found.is_verified:
-                return found
-            quote = found if quote.result == "missing" else quote
-        return quote
+            key = id(where.verifier), text
+            if key not in self._every:
+                self._every[key] = [
+                    replace(quote, spans=tuple(
+                        Span(s.start + where.start, s.end + where.start) for s in quote.spans
+                    ))
+                    for quote in where.verifier.every(text)
+                ]  # fmt: skip
+            every = self._every[key]
+            first, last = where.span.start, where.span.end
+            inside = [q for q in every if q.spans and first <= q.spans[-1].start < last]
+            if inside and inside[0].result != "negation":
+                return inside
+            doubts += every[:1]
+        return [replace(next((d for d in doubts if d.result != "missing"), doubts[0]), spans=())]
 
-    def _repeated(
-        self, quote: str, field: Field, where: _Part, near: Sequence[Span]
-    ) -> Span | None:
-        """A short quote: on the lines of the other passages of its entry, or where it stands first if that is clear enough."""
+    def _chosen(
+        self, quotes: Sequence[Quote], field: Field, part: _Part | None, near: Sequence[_Place],
+        given: Quote | None,
+    ) -> Sequence[Quote]:  # fmt: skip
+        """The places of a quote: beside the other passages of its entry, else where it is clear enough.
+
+        Else the one whose line has more words of the field's name than all others; else all of them.
+        """
+        if not quotes[0].spans:
+            return ()
+        if len(quotes) == 1 and quotes[0].is_verified:
+            return quotes
+        for spans in near:
+            beside = [self._beside(quotes, span) for span in spans]
+            if beside and all(beside):
+                return list(dict.fromkeys(quote for each in beside for quote in each))
+        is_clear = quotes[0].is_verified or (part or self.whole).is_line
+        if not (is_clear or _is_telling(field, quotes[0].text)):
+            return ()
+        if given is not None:
+            return [given]
+        words = _words_of(field)
+        n_named = [self._n_named(words, quote.spans) for quote in quotes]
+        most = max(n_named)
+        return [quotes[n_named.index(most)]] if n_named.count(most) == 1 else quotes
+
+    def _beside(self, quotes: Sequence[Quote], span: Span) -> Sequence[Quote]:
+        """The first of some places of a quote that stands within a passage, else on its lines."""
+        for start, end in ((span.start, span.end), self._line(span)):
+            if here := [q for q in quotes if _stands_in([q.spans], start, end)]:
+                return here[:1]
+        return ()
+
+    def _n_named(self, words: Sequence[str], spans: Sequence[Span]) -> int:
+        """How many words of a field's name stand on the line of a passage, before or behind it."""
+        start, end = self._line(spans[0])
         text = self._document.text
-        for span in near:
-            start, end = self._line(span)
-            if place := next(Verifier(text[start:end]).places(quote), None):
-                return Span(start + place.start, start + place.end)
-        if not (where.is_line or _is_telling(field, quote)):
-            return None
-        place = next(where.verifier.places(quote), None)
-        return place and Span(where.start + place.start, where.start + place.end)
+        around = f"{text[start : spans[0].start]} {text[spans[-1].end : end]}".casefold()
+        beside = _WORD.findall(around)
+        return sum(any(each.startswith(word) for each in beside) for word in words)
+
+
+MAX_PLACES = 20
+"""Maximum places that are shown of a quote that stands several times."""
+_MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d{1,3}[.)])\s+")
+"""The mark of an item of a list, which is no part of an entry."""
+
+
+def _key(value: Stated | None) -> object:
+    """A value of a reply, to tell equal entries."""
+    return (
+        value.casefold().split() and tuple(value.casefold().split())
+        if isinstance(value, str)
+        else value
+    )
+
+
+def _times(n: int) -> str:
+    return {1: "once", 2: "twice"}.get(n, f"{n} times")
+
+
+def _stands_in(places: Iterable[Sequence[Span]], start: int, end: int) -> bool:
+    return any(start <= spans[0].start and spans[-1].end <= end for spans in places)
+
+
+def _overlap(one: _Place, other: _Place) -> bool:
+    return one[0].start < other[-1].end and other[0].start < one[-1].end
+
+
+def _words_of(field: Field) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(field.name.replace("_", " "))]
 
 
 _WORD = lazy_pattern(r"[^\W\d_]{3,}")
@@ -499,8 +814,13 @@ def _of_rows(step: Step, record: Record, fields: Sequence[Field], asker: Asker) 
         text = "\n".join(document.text[span.start : span.end] for span in spans)
         rows.append(Row(told_entry(entry), _cells(entry), tuple(spans), text))
     names = tuple(field.name for field in fields[0].inner)
+    # An entry that may be missing or one too many: later steps count with it and without it.
+    doubtful = tuple(
+        Row(str(each.value), dict.fromkeys(names), tuple(e.span for e in each.evidence[:1]))
+        for each in result.candidates
+    )
     why = f"the rows may be incomplete: {result.why}" if result.why else ""
-    return computed(step, action, Rows(tuple(rows), columns=names), why)
+    return computed(step, action, Rows(tuple(rows), columns=names, doubtful=doubtful), why)
 
 
 def _cells(fields: Mapping[str, FieldResult]) -> dict[str, str | None]:

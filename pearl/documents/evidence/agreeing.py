@@ -58,6 +58,18 @@ def same_value(field: Field, one: FieldScalar, other: FieldScalar) -> bool:
     return one == other
 
 
+def n_standing(field: Field, value: Stated, passage: str) -> int:
+    """How often a passage has a value in it; 0 for one that does not stand in it as it is."""
+    if isinstance(value, Decimal):
+        return sum(amount.number == value for amount in _amounts(plain(passage)))
+    if isinstance(value, bool):
+        return 0
+    n, text = 0, " ".join(value.split())
+    while text and (place := _place(text, passage)) is not None:
+        n, passage = n + 1, passage[place[1] :]
+    return n
+
+
 def _text(value: Stated) -> str:
     if isinstance(value, bool):
         raise DisagreementError(f"{str(value).lower()} is no text")

@@ -98,7 +98,9 @@ class Verifier:
         for wording in self._wordings(quote):
             for pieces in _divided(wording):
                 found = (
-                    self._elided(wording, pieces) if pieces[1:] else self._whole(wording, pieces[0])
+                    next(self._elided(wording, pieces))
+                    if pieces[1:]
+                    else self._whole(wording, pieces[0])
                 )
                 if found.is_verified and wording != quote:
                     end = found.spans[-1].end
@@ -165,6 +167,30 @@ class Verifier:
             yield self._widened(self._normal.original(*at))
             begin = at[1]
 
+    def every(self, quote: str) -> list[Quote]:
+        """Every place of a quote, in order; the one of `verify` if its places cannot be told apart.
+
+        The quotes of a short one that stands several times have their places, too.
+        """
+        first = self.verify(quote)
+        if not (first.is_verified or first.result == "short"):
+            return [first]
+        match = "normalised" if first.result == "exact" else first.result
+        spans = [(place,) for place in islice(self.places(first.text), MAX_PLACES)]
+        pieces = _divided(first.text)[-1]
+        if not spans and pieces[1:]:
+            elided = islice(self._elided(first.text, pieces), _MAX_TRIED)
+            spans = [each.spans for each in elided if each.is_verified]
+        if not spans and self._rows is not None:
+            spans = [(place,) for place in islice(self._rows.find(quote), MAX_PLACES)]
+        apart = [
+            place for i, place in enumerate(spans)
+            if not i or place[0].start >= spans[i - 1][-1].end
+        ]  # fmt: skip
+        if first.is_verified and (first.spans not in apart or len(apart) == 1):
+            return [first]
+        return [Quote(first.text, place, match) for place in apart] or [first]
+
     def _exactly(self, quote: str) -> Span | None:
         at = -1
         for _ in range(MAX_PLACES):
@@ -181,8 +207,8 @@ class Verifier:
         is_said = sum(map(str.isalnum, quote.text)) > 1
         return is_said and at is not None and self._normal.find(quote, at[1]) is None
 
-    def _elided(self, wording: str, pieces: Sequence[str]) -> Quote:
-        """A quote with omissions."""
+    def _elided(self, wording: str, pieces: Sequence[str]) -> Iterator[Quote]:
+        """The places of a quote with omissions; the last one is the doubt about it, if there is none."""
         needles = [normal_text(piece) for piece in pieces]
         doubtful: tuple[Span, ...] = ()
         for places in islice(self._near_each_other(needles), _MAX_TRIED):
@@ -190,18 +216,22 @@ class Verifier:
             gaps = [Span(one.end, other.start) for one, other in pairwise(spans)]
             left_out = [self._text[gap.start : gap.end] for gap in gaps]
             if all(map(_NOTHING.fullmatch, left_out)):
-                return Quote(wording, (Span(spans[0].start, spans[-1].end),), "normalised")
+                yield Quote(wording, (Span(spans[0].start, spans[-1].end),), "normalised")
+                continue
             if not self._is_one_passage(spans):
                 continue
             if not _are_long_enough(pieces):
-                return Quote(wording, (), "short")
+                yield Quote(wording, (), "short")
+                continue
             if not any(map(negations, left_out)):
-                return Quote(wording, spans, "elided")
+                yield Quote(wording, spans, "elided")
+                continue
             doubtful = doubtful or spans
         if doubtful:
-            return Quote(wording, doubtful, "negation")
+            yield Quote(wording, doubtful, "negation")
+            return
         is_there = all(self._normal.find(needle) for needle in needles)
-        return Quote(wording, (), "apart" if is_there else "missing")
+        yield Quote(wording, (), "apart" if is_there else "missing")
 
     def _near_each_other(self, needles: Sequence[NormalText]) -> Iterator[list[Range]]:
         """Candidate places: for each match of the first piece, the nearest matches of the others."""
