@@ -281,10 +281,6 @@ class Deciding:
         "Fail a step if a row stays undecided, or does not state what FILTER asks.",
         _ROWS, "reading",
     )] = False
-    recheck: Annotated[int, Setting(
-        "Repeat N rows of each step with yes/no or label replies, one per call, and report how many agree.",
-        _ROWS, "reading", metavar="N", least=0,
-    )] = 0
     accuracy: Annotated[float | None, Setting(
         "Let --rows-model, or a classifier without one, decide rows of FILTER and CLASSIFY where samples "
         "show with 95 % confidence that this share agrees with --model, which decides the others.",

@@ -107,7 +107,6 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "route": (FINANCE, [*FINANCE, "--route"]),
     "apart": ([], ["--apart"]),
     "n_plans": ([], ["--plans", "2"]),
-    "recheck": ([], ["--recheck", "1"]),
     "compose": ([], ["--compose", "off"]),
     "concurrency": (["--prefix", "off"], ["--prefix", "off", "--concurrency", "1"]),
 }

@@ -321,7 +321,6 @@ class ContextLimits:
     max_item_tokens: int = 64
     is_strict: bool = False
     is_strict_rows: bool = False
-    recheck: int = 0
     accuracy: float | None = None
     is_constrained: bool = False
     is_apart: bool = False
@@ -334,13 +333,10 @@ class ContextLimits:
                 f"unknown context strategy '{self.strategy}'",
                 help=suggest(self.strategy, STRATEGIES, "strategies"),
             )
-        if (
-            min(self.items_per_call, self.max_item_tokens) < 1
-            or min(self.max_reasks, self.recheck) < 0
-        ):
+        if min(self.items_per_call, self.max_item_tokens) < 1 or self.max_reasks < 0:
             raise UsageError(
-                "items_per_call and max_item_tokens must be at least 1, max_reasks and recheck at least 0",
-                help="the defaults are 32, 64, 1 and 0",
+                "items_per_call and max_item_tokens must be at least 1, max_reasks at least 0",
+                help="the defaults are 32, 64 and 1",
             )
 
     @property

@@ -449,7 +449,7 @@ class CostEstimator:
                 depth = Range(0, costs.calls.most)
                 costs = replace(costs.or_nothing, depth=depth)
         self._hold(step.output, self._read_rows(step, row_step, given))
-        is_cascaded = self._limits.accuracy is not None and row_step.may_be_rechecked
+        is_cascaded = self._limits.accuracy is not None and row_step.is_comparable
         return self._in_samples(row_step, costs) if is_cascaded else costs
 
     def _in_samples(self, row_step: RowStep, costs: StepCosts) -> StepCosts:
@@ -500,16 +500,6 @@ class CostEstimator:
             Range(n, replies * rounds),
             Range(min(1, n), rounds if n else 0),
         )
-        again = min(self._limits.recheck, len(texts)) if row_step.may_be_rechecked else 0
-        if again:
-            longest = max(map(self._counter.count, texts)) + ITEM_TOKENS
-            frame = self._row_requests.frame_tokens(row_step.task) + ITEMS_AGAIN_TOKENS + longest
-            one = items_limit(replace(row_step.task, items=("",)), self._counter)
-            costs = costs.then(
-                StepCosts(
-                    Range(0, again), Range(0, again * frame), Range(0, again * one), Range(0, 1)
-                )
-            )
         for text in long:
             alone = self._row_requests.alone(row_step, step, text)
             costs = costs.beside(self._formed(alone, self._ask(alone)))

@@ -191,7 +191,7 @@ class _Interpreter:
             row_step = self._row_calls.step(step, inputs)
             asker = self._row_asker
             scorer: Scoring | None = None
-            if self._calls.limits.accuracy is not None and row_step.may_be_rechecked:
+            if self._calls.limits.accuracy is not None and row_step.is_comparable:
                 # imported on use: few runs have a target
                 from pearl.interpreter.scorers import Scorer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -28,11 +27,10 @@ from pearl.actions.values import (
     as_rows,
     as_text,
     number_of,
-    wilson,
     without_repeats,
 )
 from pearl.documents.comparisons import Verdict
-from pearl.documents.digest import digest, text_sha256
+from pearl.documents.digest import digest
 from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.nodes import Number, Step, String, is_data
@@ -105,7 +103,7 @@ class RowStep:
         return [text for text in dict.fromkeys(self.shown(rows)) if text and text.strip()]
 
     @property
-    def may_be_rechecked(self) -> bool:
+    def is_comparable(self) -> bool:
         """Whether two replies about a value can be compared; free lines differ in their words."""
         return self.task.kind in ("yes_no", "label")
 
@@ -334,12 +332,6 @@ class RowReader:
         result = rows if note else how.collect(rows, replies, self._step.output)
         result = selected(how, result, self._row_step.k)
         result = result.noting(note) if note else result
-        if self._limits.recheck and self._row_step.may_be_rechecked:
-            note = await self._recheck({
-                text: reply for text, reply in found.items()
-                if reply and text not in self._by_other
-            })  # fmt: skip
-            result = result.noting(note) if note else result
         by: dict[str, str] = {}  # values that another model decided
         if self._by_other and self._asker.escalation is not None:
             by = dict.fromkeys(self._by_other, self._asker.escalation.name)
@@ -576,7 +568,7 @@ class RowReader:
         self._n_batches -= 1
         return found
 
-    async def _replies_to(self, task: ItemsTask, *, is_kept: bool = True) -> ItemReplies:
+    async def _replies_to(self, task: ItemsTask) -> ItemReplies:
         """Send one request; the reply to each item, None for a missing one."""
         n, kind, labels = len(task.items), task.kind, task.labels
         fallback = self._asker.fallback
@@ -620,7 +612,7 @@ class RowReader:
             is_echoed=unheld.is_echoed and not is_held and n > 1, is_cut=completion is None,
         )  # fmt: skip
         values = tuple("" if value == NOTHING else value for value in replies.values)
-        if completion is not None and self._cache is not None and is_kept and kind != "pick":
+        if completion is not None and self._cache is not None and kind != "pick":
             read = {text: v for text, v in zip(task.items, values, strict=True) if v is not None}
             await self._cache.keep(task, read, self._document, completion.model)
         return replace(replies, values=values)
@@ -628,22 +620,6 @@ class RowReader:
     def _n_later(self) -> int:
         """The number of batches besides this one that are not finished."""
         return max(0, self._n_batches - 1)
-
-    async def _recheck(self, found: Mapping[str, str]) -> str:
-        """Request replies about some values again, one per call, and return a note on how many replies agree."""
-        draw = random.Random(text_sha256("\n".join(found)))
-        texts = draw.sample(sorted(found), min(self._limits.recheck, len(found)))
-        # A separate round number: otherwise a batch of one would find its own cached reply.
-        one = replace(self._row_step.task, round=MAX_ROUNDS)
-        again = [(text, replace(one, items=(text,))) for text in texts]
-        again = [(text, task) for text, task in again if self._is_left(task)]
-        texts = [text for text, _ in again]
-        if not texts:
-            return ""
-        second = await gather([self._replies_to(task, is_kept=False) for _, task in again])
-        n = sum(reply.values[0] == found[text] for text, reply in zip(texts, second, strict=True))
-        low, high = (round(100 * end) for end in wilson(n, len(texts)))
-        return f"{n} of {len(texts)} rows that were rechecked, one per call, got the same reply (95 % interval: {low} to {high} %)"
 
     async def _alone(self, text: str) -> dict[str, str | None]:
         """The reply about a value that is read on its own."""

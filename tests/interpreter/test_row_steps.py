@@ -409,13 +409,6 @@ def test_each_reads_every_row_as_a_document() -> None:
     assert "Two is there." in answer.text
 
 
-def test_some_rows_are_asked_about_again_one_a_call() -> None:
-    oracle = Oracle(kind)
-    answer = run(COUNTING, entries(40), oracle, recheck=10)
-    assert [len(batch) for batch in oracle.asked] == [32, 8, *[1] * 10]
-    assert "10 of 10 rows that were rechecked" in answer.notes[0]
-
-
 def picking(request: Request) -> str:
     """Chooses the items that are first in the alphabet."""
     prompt = request.messages[-1].content

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from itertools import cycle
 
 import pytest
 
@@ -110,16 +109,6 @@ def test_a_client_that_shares_no_calls_shares_no_items() -> None:
     ask(alone)
     ask(alone)
     assert len(model.requests) == 2
-
-
-def test_rechecked_rows_bypass_the_cache() -> None:
-    """A batch of one is asked again in a request of its own, or its own reply would agree."""
-    says = cycle(["yes"] * len(DOCUMENT.text.split()) + ["no"] * len(DOCUMENT.text.split()))
-    model = reading(lambda text: next(says))
-    pearl = Pearl(client(model, MemoryReplies()), items_per_call=1, recheck=4)
-    answer = asyncio.run(pearl.execute(FILTERING, DOCUMENT))
-    assert len(model.requests) == 8
-    assert any(note.startswith("0 of 4 rows that were rechecked") for note in answer.notes)
 
 
 @pytest.mark.parametrize("length", [255, 256])
