@@ -13,6 +13,7 @@ from io import BytesIO
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from pearl.documents.pdf_text import Marked
 from pearl.documents.table.quantities import is_year, read_quantity
 from pearl.errors.patterns import lazy_pattern
 
@@ -23,9 +24,6 @@ MIN_PATHS = 4  # of a page with a ruled table
 MAX_PATHS = 5_000  # more are a drawing
 _MAX_CELLS = 4_000  # of a page; the time of pdfplumber is quadratic in them
 _MAX_CELL = 500  # characters on average; longer ones are frames around prose
-
-Marked = list[tuple[str, int]]
-"""Characters, each with its index in PDFium, or -1."""
 
 
 class Grid(NamedTuple):
@@ -40,11 +38,15 @@ def has_rules(page: PdfPage) -> bool:
     """Whether a page may have a ruled table: a quick test."""
     from pypdfium2 import raw
 
-    kinds = [raw.FPDFPageObj_GetType(raw.FPDFPage_GetObject(page, i))
-             for i in range(min(MAX_PATHS, raw.FPDFPage_CountObjects(page)))]  # fmt: skip
-    n_paths = kinds.count(raw.FPDF_PAGEOBJ_PATH)
-    is_shown_upright = page.get_rotation() == 0
-    return is_shown_upright and (n_paths >= MIN_PATHS or raw.FPDF_PAGEOBJ_FORM in kinds)
+    if page.get_rotation() != 0:
+        return False
+    n_paths = 0
+    for i in range(min(MAX_PATHS, raw.FPDFPage_CountObjects(page))):
+        kind = raw.FPDFPageObj_GetType(raw.FPDFPage_GetObject(page, i))
+        n_paths += kind == raw.FPDF_PAGEOBJ_PATH
+        if n_paths >= MIN_PATHS or kind == raw.FPDF_PAGEOBJ_FORM:
+            return True
+    return False
 
 
 def find_grids(data: bytes, numbers: Sequence[int]) -> Iterator[tuple[int, list[Grid]]]:

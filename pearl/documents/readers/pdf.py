@@ -27,6 +27,7 @@ from pearl.documents.pdf_tables import (
     places,
     rendered,
 )
+from pearl.documents.pdf_text import BLANKS, page_text, plain_text
 from pearl.documents.readers import OPTIONS, ReaderText
 from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
 SUFFIXES = (".pdf",)
 
 HAS_PAGES = True
-
-_HYPHEN = "\x02"  # pdfium's replacement for a line-end hyphen and its line break
-_HYPHENS = {0x02: "-", 0xFFFE: "-"}  # the latter in what `FPDFText_GetText` gives
 
 MAX_IMAGE_BYTES = 150_000
 MAX_PIXELS, MAX_SCALE = 1_800, 1.6
@@ -52,14 +50,11 @@ _ENCODINGS: tuple[dict[str, int], ...] = (
     {"quality": 50, "method": 2},
 )
 
-_PAIR = lazy_pattern("[\ud800-\udbff][\udc00-\udfff]")
-_LONE = lazy_pattern("[\ud800-\udfff]")
 # Characters that texts hardly have: controls, private ones, the replacement of unknown ones.
 _STRANGE = lazy_pattern("[\0\1\3-\10\13\14\16-\37\ue000-\uf8ff\ufffd\U000f0000-\U0010fffd]")
 _FEW, _MOST, _SAMPLE = 0.03, 0.5, 200
-_BLANKS = frozenset(c for c in map(chr, range(0x3001)) if c.isspace() or c <= " ")
 
-_MAX_BLANKS = 3  # between two words of a line
+_MAXBLANKS = 3  # between two words of a line
 
 
 def recognises(data: bytes) -> bool:
@@ -127,7 +122,7 @@ def _texts(document: PdfDocument, path: str) -> Iterator[_Page]:
     for page in document:
         # Closed explicitly: the garbage collector would let a thousand open pages accumulate.
         with closing(page), closing(page.get_textpage()) as layer:
-            text = _text(layer)
+            text = plain_text(layer)
             has_tables = with_tables and not is_forced and bool(text) and has_rules(page)
             is_picture = (not text or is_forced) and raw.FPDFPage_CountObjects(page) > 0
             is_unreadable = not is_forced and _is_unreadable(layer, text)
@@ -188,12 +183,6 @@ def _pages(document: PdfDocument, numbers: Iterable[int]) -> Iterator[PdfPage]:
             yield page
 
 
-def _text(layer: PdfTextPage) -> str:
-    text: str = layer.get_text_bounded()
-    # A form feed in it would end the page.
-    return text.replace(_HYPHEN, "-\n").replace("\f", " ").strip()
-
-
 def _is_unreadable(layer: PdfTextPage, text: str) -> bool:
     """Whether fonts do not tell which characters they show, so that pdfium gives other ones."""
     from pypdfium2 import raw
@@ -233,47 +222,6 @@ class _Rectangle(NamedTuple):
     y1: float
 
 
-def page_text(layer: PdfTextPage) -> tuple[str, list[int]]:
-    """The text of a page, and the index in pdfium of each character; -1 for blanks and if it is unknown."""
-    text = _text(layer)
-    wanted = _visible(text)
-    characters = _characters(layer)
-    indices = [i for i, character in enumerate(characters) if character not in _BLANKS]
-    if "".join([characters[i] for i in indices]) != wanted:
-        left, bottom, right, top = layer.page.get_bbox()
-
-        def is_inside(index: int) -> bool:
-            """Whether pdfium counts a character as part of the page."""
-            x0, y0, x1, y1 = layer.get_charbox(index)
-            return bool(max(x0, left) < min(x1, right) and max(y0, bottom) < min(y1, top))
-
-        indices = list(filter(is_inside, indices))
-        if "".join([characters[i] for i in indices]) != wanted:
-            return text, [-1] * len(text)
-    following = iter(indices)
-    return text, [-1 if character in _BLANKS else next(following) for character in text]
-
-
-def _characters(layer: PdfTextPage) -> str:
-    """The characters of a page as pdfium numbers them."""
-    from pypdfium2 import raw
-
-    n = layer.count_chars()
-    text: str = layer.get_text_range()
-    if len(text) != n:  # it leaves characters out, and each beyond U+FFFF has two numbers
-        codes = [raw.FPDFText_GetUnicode(layer, i) for i in range(n)]
-        text = "".join([chr(code) if code < 0x110000 else "\0" for code in codes])
-        text = _PAIR.sub(
-            lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16") + "\0", text
-        )
-        text = _LONE.sub("\0", text)
-    return text.translate(_HYPHENS)
-
-
-def _visible(text: str) -> str:
-    return "".join([character for character in text if character not in _BLANKS])
-
-
 def boxes(data: bytes, path: str, pages: Sequence[tuple[int, str, list[tuple[int, int]]]]) -> str:
     """The boxes of spans of pages, as JSON: by page, by span, four numbers for each line.
 
@@ -296,11 +244,15 @@ def boxes(data: bytes, path: str, pages: Sequence[tuple[int, str, list[tuple[int
                     if not own:
                         lines = _lines_by_ocr(page, text, spans, path)
                     elif _visible(own) == _visible(text):
-                        known = (i for i, c in zip(indices, own, strict=True) if c not in _BLANKS)
-                        places = [-1 if c in _BLANKS else next(known) for c in text]
+                        known = (i for i, c in zip(indices, own, strict=True) if c not in BLANKS)
+                        places = [-1 if c in BLANKS else next(known) for c in text]
                         lines = [_lines(layer, text, places, *span) for span in spans]
             made.append(lines)
     return json.dumps(made)
+
+
+def _visible(text: str) -> str:
+    return "".join([character for character in text if character not in BLANKS])
 
 
 def _text_like(text: str, data: bytes, number: int, layer: PdfTextPage) -> tuple[str, list[int]]:
@@ -369,7 +321,7 @@ def _runs(indices: Iterable[int]) -> list[tuple[int, int]]:
     for index in indices:
         if index < 0:
             continue
-        if runs and runs[-1][1] < index <= runs[-1][1] + _MAX_BLANKS + 1:
+        if runs and runs[-1][1] < index <= runs[-1][1] + _MAXBLANKS + 1:
             runs[-1] = runs[-1][0], index
         else:
             runs.append((index, index))

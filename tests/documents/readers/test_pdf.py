@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from reportlab.pdfbase.pdfmetrics import stringWidth
+from reportlab.pdfgen.canvas import Canvas
 
 from pearl.documents.document import from_bytes, from_text, load
 from pearl.documents.readers.pdf import read
@@ -102,3 +105,50 @@ def test_thousands_of_pages_are_read() -> None:
     document = from_bytes(make_pdf([[f"Page {i}"] for i in range(1, 5_001)]), "a.pdf")
     assert document.notes == ()
     assert document.page_at(document.text.index("Page 4711")) == 4711
+
+
+Piece = tuple[str, float, float]
+"""A text, its size, and its rise in points, behind the piece before."""
+
+
+def lines_of(*lines: Sequence[Piece], turned: int = 0, page: int = 0) -> bytes:
+    """A page of lines of pieces, each a text object of its own."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=(600, 600))
+    canvas.setPageRotation(page)
+    canvas.translate(300, 300)
+    canvas.rotate(turned)
+    for n, pieces in enumerate(lines):
+        x = -200.0
+        for text, size, rise in pieces:
+            canvas.setFont("Helvetica", size)
+            canvas.drawString(x, 200 - 30 * n + rise, text)
+            x += stringWidth(text, "Helvetica", size)
+    canvas.save()
+    return file.getvalue()
+
+
+SUPERSCRIPTS: dict[str, Sequence[Piece]] = {
+    "310²": [("310", 12, 0), ("2", 7, 5)],
+    "1,250¹ people": [("1,250", 12, 0), ("1", 7, 5.7), (" people", 12, 0)],
+    "10⁻³ m": [("10", 12, 0), ("-3", 8, 4), (" m", 12, 0)],
+    "90⁽²⁾": [("90", 12, 0), ("(2)", 8, 4)],
+    "90^(1,2)": [("90", 12, 0), ("1", 7, 5), (",", 7, 5), ("2", 7, 5)],
+    "x² + 5": [("x", 12, 0), ("2", 7, 5), (" + 5", 12, 0)],
+    "¹Without tax": [("1", 7, 5), ("Without tax", 12, 0)],
+    "10² of one size": [("10", 12, 0), ("2", 12, 5), (" of one size", 12, 0)],
+    "1010₂": [("1010", 12, 0), ("2", 7, -3)],
+    # neighbours that are none
+    "3102": [("310", 12, 0), ("2", 12, 0)],
+    "1,2507": [("1,250", 12, 0), ("7", 9, 0)],
+    "5th of May": [("5", 12, 0), ("th", 7, 3), (" of May", 12, 0)],
+    "CO2 420": [("CO", 12, 0), ("2", 7, -3), (" 420", 12, 0)],
+    "SO4 of the north": [("SO", 12, 0), ("4", 7, -6), (" of the north", 12, 0)],
+    "uneven 12": [("uneven 1", 12, 0), ("2", 12, 1)],
+}
+
+
+@pytest.mark.parametrize(("turned", "page"), [(0, 0), (90, 0), (90, 90), (0, 270), (180, 180)])
+def test_superscripts_are_no_digits(turned: int, page: int) -> None:
+    data = lines_of(*SUPERSCRIPTS.values(), turned=turned, page=page)
+    assert load_text(data).splitlines() == list(SUPERSCRIPTS)

@@ -1,0 +1,342 @@
+"""The text layer of a page of a PDF → text with the place of every character.
+
+PDFium divides the text into lines and words. Where pieces of a page meet without a blank, their places tell
+whether they are one word: PDFium looks along a line only, and takes some columns and turned lines for words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from ctypes import byref, c_double
+from itertools import groupby, pairwise
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import bidirectional, east_asian_width
+
+from pearl.errors.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfTextPage
+
+Marked = list[tuple[str, int]]
+"""Characters, each with its index in PDFium, or -1."""
+
+_HYPHEN = "\x02"  # a hyphen at the end of a line, with its line break
+_UNMAPPED = "\ufffe"  # in what `FPDFText_GetText` gives, a hyphen or no character
+BLANKS = frozenset(c for c in map(chr, range(0x3001)) if c.isspace() or c <= " ")
+
+_SKIPPED = BLANKS | {"\0"}
+
+_PAIR = lazy_pattern("[\ud800-\udbff][\udc00-\udfff]")
+_LONE = lazy_pattern("[\ud800-\udfff]")
+_WORD = lazy_pattern(r"[^\s\0\2]{2,}")
+_LINE = lazy_pattern(r"[^\r\n\2]+")
+_BREAK = lazy_pattern("\2")
+_MARK = lazy_pattern(r"(?:^|\r\n)([-0-9()+*,\u2212]{1,8})(?!\S)")  # perhaps
+_FEW = lazy_pattern(r"(?:(?<=\n)|^)\S{1,3}(?=\r\n|$)")
+
+# All in ems of the larger character.
+_GAP = (
+    0.1  # between words: a blank has 0.25, a thin one 0.17; kerning moves digits by less than 0.05
+)
+_OVERLAP = 0.3  # of letters or digits of two words; kerning has less
+_LINE_STEP = 0.9  # between the lines of a text; a superscript is raised by 0.3 to 0.6
+_RAISED = 0.12  # of a smaller character; lines of a scan are uneven by less
+_RAISED_ALIKE = 0.25  # of a character as large as the others
+_SMALLER = 0.85
+_NEAR = 0.35  # from a word to its superscript
+_STRAIGHT = (
+    0.9  # cosine of the angle between the characters of a word; those of a round stamp turn slowly
+)
+
+_SUPERSCRIPTS = dict(zip("0123456789+-\u2212()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿⁱ", strict=True))
+
+
+def page_text(layer: PdfTextPage) -> tuple[str, list[int]]:
+    """The text of a page, and the index in PDFium of each character; -1 for blanks and characters put in."""
+    characters = _characters(layer)
+    pieces: list[str] = []
+    indices: list[int] = []
+    at = 0
+    for start, end, marked in [*_edits(layer, characters), (len(characters), 0, [])]:
+        pieces += [characters[at:start], *(character for character, _ in marked)]
+        indices += [*range(at, start), *(index for _, index in marked)]
+        at = end
+    text = "".join(pieces)
+    if "\r" in text or "\0" in text:
+        indices = [i for c, i in zip(text, indices, strict=True) if c not in "\r\0"]
+    text = _cleaned(text)
+    begin, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    places = zip(text[begin:end], indices[begin:end], strict=True)
+    return text[begin:end], [-1 if c in BLANKS else i for c, i in places]
+
+
+def plain_text(layer: PdfTextPage) -> str:
+    """The text of a page, as in `page_text`."""
+    characters = _characters(layer)
+    pieces: list[str] = []
+    at = 0
+    for start, end, marked in _edits(layer, characters):
+        pieces += [characters[at:start], *(character for character, _ in marked)]
+        at = end
+    return _cleaned("".join([*pieces, characters[at:]])).strip()
+
+
+def _cleaned(text: str) -> str:
+    # A form feed in it would end the page.
+    return text.replace("\r", "").replace("\0", "").replace("\f", " ")
+
+
+def _characters(layer: PdfTextPage) -> str:
+    r"""The characters of a page as PDFium numbers them; "\0" for what is none or is not on the page."""
+    from pypdfium2 import raw
+
+    n = layer.count_chars()
+    text: str = layer.get_text_range()
+    if len(text) != n:  # it leaves characters out, and each beyond U+FFFF has two numbers
+        codes = [raw.FPDFText_GetUnicode(layer, i) for i in range(n)]
+        text = "".join([chr(code) if code < 0x110000 else "\0" for code in codes])
+        text = _PAIR.sub(
+            lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16") + "\0", text
+        )
+        text = _LONE.sub("\0", text)
+    if _UNMAPPED in text:
+        text = "".join([
+            (_HYPHEN if raw.FPDFText_IsHyphen(layer, i) == 1 else "\0") if c == _UNMAPPED else c
+            for i, c in enumerate(text)
+        ])  # fmt: skip
+    inside: str = layer.get_text_bounded()
+    if len("".join(inside.split())) != len("".join(text.replace("\0", "").split())):
+        left, bottom, right, top = layer.page.get_bbox()
+
+        def is_inside(index: int) -> bool:
+            """Whether a part of a character is within the crop box."""
+            x0, y0, x1, y1 = layer.get_charbox(index)
+            return bool(max(x0, left) < min(x1, right) and max(y0, bottom) < min(y1, top))
+
+        text = "".join([c if c in BLANKS or is_inside(i) else "\0" for i, c in enumerate(text)])
+    return text
+
+
+class _Place(NamedTuple):
+    """Where a character stands: its origin, its advance, and the direction of its line, a unit vector."""
+
+    x: float
+    y: float
+    advance: float | None  # None in a slanted line, in which PDFium does not tell it
+    ux: float
+    uy: float
+    em: float
+    object: tuple[float, float]  # the origin of the text object that the character is part of
+
+    def to(self, other: _Place) -> tuple[float, float, float]:
+        """The gap to another character, its rise, in ems, and the cosine of the angle between the lines."""
+        dx, dy = other.x - self.x, other.y - self.y
+        em = max(self.em, other.em)
+        along = dx * self.ux + dy * self.uy
+        gap = (along - self.advance) / em if self.advance is not None else 0.0
+        return gap, (dy * self.ux - dx * self.uy) / em, self.ux * other.ux + self.uy * other.uy
+
+
+class _Places:
+    """The places of the characters of a page."""
+
+    def __init__(self, layer: PdfTextPage) -> None:
+        from pypdfium2 import raw
+
+        self.raw, self.layer = raw, layer
+        self._matrix, self._x, self._y = raw.FS_MATRIX(), c_double(), c_double()
+        self._known: dict[int, _Place] = {}
+
+    def __getitem__(self, i: int) -> _Place:
+        if (known := self._known.get(i)) is not None:
+            return known
+        m = self._matrix
+        self.raw.FPDFText_GetMatrix(self.layer, i, byref(m))
+        self.raw.FPDFText_GetCharOrigin(self.layer, i, byref(self._x), byref(self._y))
+        size = self.raw.FPDFText_GetFontSize(self.layer, i)
+        width = math.hypot(m.a, m.b) or 1.0
+        turn = math.copysign(1 / width, size)
+        ux, uy = m.a * turn, m.b * turn
+        left, bottom, right, top = self.layer.get_charbox(i, loose=True)
+        advance = right - left if abs(ux) > 0.99 else top - bottom if abs(uy) > 0.99 else None
+        em = abs(size) * max(math.hypot(m.c, m.d), 1e-6)
+        place = _Place(self._x.value, self._y.value, advance, ux, uy, em, (m.e, m.f))
+        self._known[i] = place
+        return place
+
+    def n_objects(self, start: int, end: int) -> int:
+        """How many text objects some characters are part of."""
+        return int(self.raw.FPDFText_CountRects(self.layer, start, end - start))
+
+
+_Edit = tuple[int, int, Marked]
+_Run = tuple[int, int]
+"""The first and the last of some characters of one text object."""
+
+
+def _edits(layer: PdfTextPage, characters: str) -> list[_Edit]:
+    """What replaces which characters: blanks between words, superscripts, line breaks that are none."""
+    places = _Places(layer)
+    edits: list[_Edit] = [
+        (found.start(), found.end(), [("-", found.start()), ("\n", -1)])
+        for found in _BREAK.finditer(characters)
+    ]
+    # the direction of lines on the page as it is shown
+    across, up = {0: (1, 0), 90: (0, 1), 180: (-1, 0), 270: (0, -1)}[layer.page.get_rotation()]
+    lines = [line.span() for line in _LINE.finditer(characters)]
+    if places.n_objects(0, len(characters)) == len(lines):  # each is one
+        lines = []
+    for start, end in lines:
+        if places.n_objects(start, end) > 1:
+            first = places[start]
+            if first.ux * across + first.uy * up < -_STRAIGHT:
+                edits.append((start, end, _turned(places, characters, start, end)))
+                continue
+            for word in _WORD.finditer(characters, start, end):
+                if places.n_objects(*word.span()) > 1:
+                    runs = _runs(places, characters, *word.span())
+                    edits += _within(places, characters, runs)
+    edits += _marks(places, characters)
+    edits += _joints(places, characters)
+    apart: list[_Edit] = []
+    for edit in sorted(edits, key=lambda edit: edit[:2]):
+        if not apart or (apart[-1][:2] != edit[:2] and apart[-1][1] <= edit[0]):
+            apart.append(edit)
+    return apart
+
+
+def _runs(places: _Places, characters: str, start: int, end: int) -> list[_Run]:
+    """The visible characters of a line by text object."""
+    visible = [
+        i for i in range(start, end) if characters[i] not in BLANKS and characters[i] != "\0"
+    ]
+    groups = (list(group) for _, group in groupby(visible, lambda i: places[i].object))
+    return [(group[0], group[-1]) for group in groups]
+
+
+def _turned(places: _Places, characters: str, start: int, end: int) -> Marked:
+    """A line that stands upside down: PDFium puts its text objects in the order of the page as it is shown."""
+    made: Marked = []
+    runs = _runs(places, characters, start, end)
+    lines: list[list[_Run]] = []
+    for run in runs:
+        rise = places[lines[-1][-1][0]].to(places[run[0]])[1] if lines else 0.0
+        lines = [*lines, [run]] if not lines or abs(rise) > _LINE_STEP / 2 else lines
+        lines[-1] += [run] * (run not in lines[-1])
+    for n, line in enumerate(lines):
+        made += [("\n", -1)] * (n > 0)
+        ux, uy = places[line[0][0]].ux, places[line[0][0]].uy
+        line.sort(key=lambda run: places[run[0]].x * ux + places[run[0]].y * uy)
+        for k, (first, last) in enumerate(line):
+            gap = places[line[k - 1][1]].to(places[first])[0] if k else 0.0
+            made += [(" ", -1)] * (gap > _GAP or gap < -_OVERLAP)
+            made += [(characters[i], i) for i in range(first, last + 1)]
+    return made
+
+
+def _within(places: _Places, characters: str, runs: Sequence[_Run]) -> Iterator[_Edit]:
+    """What parts the text objects of a word, and its superscripts."""
+    joints = [places[one[1]].to(places[other[0]]) for one, other in pairwise(runs)]
+    # Letters that are spaced out are still a word.
+    usual = max(0.0, median(gap for gap, _, _ in joints)) if len(joints) > 2 else 0.0
+    words = [list(runs[:1])]
+    for (one, other), (gap, rise, cosine) in zip(pairwise(runs), joints, strict=True):
+        last, first = characters[one[1]], characters[other[0]]
+        far = _NEAR if abs(rise) > _RAISED else _GAP + usual
+        is_overlaid = gap < -_OVERLAP and last.isalnum() and first.isalnum()
+        n_other = _is_other(last) + _is_other(first)
+        if (cosine < _STRAIGHT or abs(rise) > _LINE_STEP) and n_other < 2:
+            yield other[0], other[0], [("\n", -1)]
+        elif (gap > far or is_overlaid) and not n_other:
+            yield other[0], other[0], [(" ", -1)]
+        else:
+            words[-1].append(other)
+            continue
+        words.append([other])
+    for word in words:
+        base = max(word, key=lambda run: places[run[0]].em)
+        moves = [_moved(places, base, run) for run in word]
+        for move, group in groupby(zip(moves, word, strict=True), lambda pair: pair[0]):
+            own = list(group)
+            end = own[-1][1][1] + 1
+            yield from _raised(characters, own[0][1][0], end, move)
+            yield from _rejoined(places, characters, base[0], end) if move else ()
+
+
+def _is_other(character: str) -> bool:
+    """Whether a character belongs to a script that is written without blanks, or from right to left."""
+    return east_asian_width(character) in "WF" or bidirectional(character) in {"R", "AL"}
+
+
+def _moved(places: _Places, base: _Run, run: _Run) -> int:
+    """1 for a superscript of other characters, -1 for a subscript."""
+    one, other = places[base[0]], places[run[0]]
+    _, rise, cosine = one.to(other)
+    least = _RAISED if other.em < _SMALLER * one.em else _RAISED_ALIKE
+    is_moved = cosine > _STRAIGHT and least < abs(rise) < _LINE_STEP and other.em < 1.05 * one.em
+    return int(math.copysign(is_moved, rise))
+
+
+def _raised(characters: str, start: int, end: int, move: int) -> Iterator[_Edit]:
+    """A superscript with digits, and a subscript behind a digit, as characters that are no digits."""
+    text = characters[start:end]
+    if move < 0 and start and characters[start - 1].isdigit() and text.isdecimal():
+        yield start, end, [(chr(0x2080 + int(c)), start + i) for i, c in enumerate(text)]
+    elif move > 0 and all(c in _SUPERSCRIPTS for c in text):
+        yield start, end, [(_SUPERSCRIPTS[c], start + i) for i, c in enumerate(text)]
+    elif move > 0 and any(map(str.isdecimal, text)):
+        own = [(c, start + i) for i, c in enumerate(text)]
+        yield start, end, [("^", -1), ("(", -1), *own, (")", -1)]
+
+
+def _visible_before(characters: str, at: int) -> int:
+    while at > 0 and characters[at - 1] in _SKIPPED:
+        at -= 1
+    return at - 1
+
+
+def _visible_after(characters: str, at: int) -> int:
+    while at < len(characters) and characters[at] in _SKIPPED:
+        at += 1
+    return at
+
+
+def _marks(places: _Places, characters: str) -> Iterator[_Edit]:
+    """Superscripts and subscripts that PDFium takes for the beginning of a line."""
+    for found in _MARK.finditer(characters):
+        start, end = found.span(1)
+        before, after = _visible_before(characters, start), _visible_after(characters, end)
+        for base, one, other in ((before, before, start), (after, end - 1, after)):
+            if 0 <= base < len(characters) and abs(places[one].to(places[other])[0]) < _NEAR:
+                move = _moved(places, (base, base), (start, end - 1))
+                if move:
+                    if base == before:
+                        yield before + 1, start, []
+                    yield from _raised(characters, start, end, move)
+                    yield from _rejoined(places, characters, base, end)
+                    break
+
+
+def _rejoined(places: _Places, characters: str, base: int, end: int) -> Iterator[_Edit]:
+    """The line break behind a superscript or subscript if the line goes on."""
+    after = _visible_after(characters, end)
+    if "\n" in characters[end:after] and after < len(characters):
+        gap, _, _ = places[end - 1].to(places[after])
+        _, rise, cosine = places[base].to(places[after])
+        if -_OVERLAP < gap < 1 and abs(rise) < _RAISED and cosine > _STRAIGHT:
+            yield end, after, [(" ", -1)] * (gap > _GAP)
+
+
+def _joints(places: _Places, characters: str) -> Iterator[_Edit]:
+    """Line breaks around a few characters that go on the line before, or that the next line goes on."""
+    for found in _FEW.finditer(characters):
+        start, end = found.span()
+        before, after = _visible_before(characters, start), _visible_after(characters, end)
+        for one, other in ((before, start), (end - 1, after)):
+            if one >= 0 and other < len(characters):
+                gap, rise, cosine = places[one].to(places[other])
+                is_line = abs(rise) < _RAISED and cosine > _STRAIGHT
+                if is_line and places[one].advance is not None and -_OVERLAP < gap < 1:
+                    yield one + 1, other, [(" ", -1)] * (gap > _GAP)
