@@ -10,11 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from pearl.actions.values import Scalar, Value, as_text, coerce
 from pearl.documents.comparisons import ORDERED, Kind, Verdict, Wanted, are_mostly, comparison
 from pearl.documents.dates import DATE_PARTS, date_part, read_dates, read_period
 from pearl.documents.english import singular
+from pearl.documents.numbers import UnclearNumberError
 from pearl.documents.rows import TEXT_COLUMN, Rows
 from pearl.dsl.signatures import ValueType
 from pearl.errors.patterns import lazy_pattern
@@ -60,8 +62,23 @@ def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
     return Column(f"{column.name} by {unit}", values, tuple(notes))
 
 
+class SeveralFieldsError(UnclearNumberError):
+    """A name that several columns of a table have."""
+
+
+_FIRST = " (1)"  # names the first of several columns of a name; the others are numbered from 2
+
+
 def _found(rows: Rows, names: tuple[str, ...], name: str, kind: Kind | None) -> Column:
+    first = name.removesuffix(_FIRST)
+    if name not in names and first in names and _namesakes(rows, names, first):
+        return _of_field(rows, first)
     if name in names:
+        if others := _namesakes(rows, names, name):
+            every = [f"{name}{_FIRST}", *others]
+            raise SeveralFieldsError(
+                f"the table has {len(every)} columns '{name}'; their names here are {_listed(every)}"
+            )
         return _of_field(rows, name)
     if name == rows.column:
         return Column(name, [row.value for row in rows.every])
@@ -89,6 +106,18 @@ def _found(rows: Rows, names: tuple[str, ...], name: str, kind: Kind | None) -> 
         note = f"'{name}' is not a field: using {fitting[0]}, the only field {why}"
         return replace(_of_field(rows, fitting[0]), notes=(note,))
     raise ValueError(f"there is no field '{name}'; the rows have: {_listed(known)}")
+
+
+def _namesakes(rows: Rows, names: tuple[str, ...], name: str) -> list[str]:
+    """The other columns of a table that have the same name and other values; those of a pair are of another row."""
+    if f"{name} (2)" not in names or any(row.members for row in rows.every):
+        return []
+    numbered = (f"{name} ({i})" for i in range(2, len(names) + 1))
+    return [
+        each
+        for each in takewhile(names.__contains__, numbered)
+        if any(row.fields.get(each) != row.fields.get(name) for row in rows.every)
+    ]
 
 
 def _of_field(rows: Rows, name: str) -> Column:

@@ -137,12 +137,19 @@ def _any_of(wanted: Wanted, same: Callable[[str, str], Verdict]) -> Callable[[st
     return meets
 
 
+_TRUTH = {"true": "yes", "yes": "yes", "false": "no", "no": "no"}
+"""Workbooks write `TRUE` for yes; a column that has both words may mean two things."""
+
+
 def _sameness(
     wanted: Wanted, values: Sequence[str]
 ) -> tuple[Callable[[str, str], Verdict], list[str]]:
     """Return a test of equality with a text: as dates or numbers in a column of these, else as words."""
     texts = (*wanted.sure, *wanted.possible)
     keys = {text: key_of(text) for text in (*texts, *values)}
+    written = {keys[value] for value in values}
+    if written.isdisjoint(("yes", "no")) != written.isdisjoint(("true", "false")):
+        keys = {text: _TRUTH.get(key, key) for text, key in keys.items()}
     if any(read_period(text)[0] for text in texts) and are_mostly("date", values):
         of_value, periods, notes = _periods(values, texts)
 

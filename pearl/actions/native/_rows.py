@@ -41,10 +41,16 @@ def field(rows: Rows, name: str) -> Value:
     column = read_column(rows, name)
     valued = tuple(row.valued(v) for row, v in zip(rows.every, column.values, strict=True))
     n = len(rows)
+    n_other = sum(column.name not in row.fields for row in rows.every)
+    without = (
+        [f"rows without a field {column.name}: {n_other:,}"]
+        if 0 < n_other < len(rows.every)
+        else []
+    )
     return replace(
         rows, rows=valued[:n], doubtful=valued[n:], column=column.name, is_answered=False,
         columns=(), totals=_field_of(rows, name),
-    ).noting(*column.notes)  # fmt: skip
+    ).noting(*column.notes, *without)  # fmt: skip
 
 
 def _field_of(rows: Rows, name: str) -> tuple[Row, ...]:

@@ -4,9 +4,9 @@ from itertools import chain
 
 from pearl import plugins
 from pearl.actions.values import Value
-from pearl.documents.rows import TEXT_COLUMN, Row, Rows
+from pearl.documents.rows import TEXT_COLUMN, Row, Rows, shortened
 from pearl.documents.table import scale_notes, tables_of_pieces
-from pearl.documents.table.totals import Parted, joined, part_totals
+from pearl.documents.table.parting import Parted, joined, part_rows
 from pearl.documents.units import UNITS, Piece, left_out, left_out_note
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import Span
@@ -20,6 +20,8 @@ ACTION = Action(
 )
 
 OF_TABLES = ("record", "entry")  # units whose pieces may be the rows of tables
+
+MAX_TABLES = 12  # maximum tables that a note names; records of more kinds are no tables
 
 MAX_AROUND = 0.1
 """Maximum share of text before the first row and after the last one that needs no note."""
@@ -82,9 +84,14 @@ def _parts(
         more_notes += scale_notes(text, pieces)
     if unit not in OF_TABLES:
         return Parted(tuple(_part(row, text, start, piece) for piece in pieces))
+    tables = list(tables_of_pieces(text, pieces))
+    columns = dict.fromkeys(tuple(those[0].fields) for those in tables if len(those) > 1)
+    if 1 < len(columns) <= MAX_TABLES:
+        named = "; ".join(shortened(", ".join(names), 60) for names in columns)
+        more_notes.append(f"rows of {len(columns)} tables with different columns: {named}")
     table = joined(
-        part_totals([_part(row, text, start, piece) for piece in those], [p.fields for p in those])
-        for those in tables_of_pieces(text, pieces)
+        part_rows([_part(row, text, start, piece) for piece in those], [p.fields for p in those])
+        for those in tables
     )
     more_notes += table.notes
     return table

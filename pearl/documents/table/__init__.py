@@ -253,6 +253,9 @@ def scale_notes(text: str, pieces: Sequence[Piece]) -> Iterator[str]:
                         ", ..." if len(names) > MAX_NAMES else ""
                     )
                     yield f"numbers of the table with {shown} are in {scale_word(scale)}, as its {where} says"
+            for name in names[1:]:
+                if scale := scale_of(name):
+                    yield f"numbers of the column '{name}' are in {scale_word(scale)}"
         end = piece.end
 
 

@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from pearl.documents.dates import read_dates
-from pearl.documents.rows import Row, shortened
+from pearl.documents.rows import shortened
 from pearl.documents.table.quantities import is_blank, is_year, read_column
 from pearl.errors.patterns import lazy_pattern
 
@@ -58,15 +58,6 @@ def _named(kind: str, found: Mapping[int, str]) -> Iterator[str]:
         yield f"{kind}: {shown}" + (f"; and {more:,} more" if more > 0 else "")
 
 
-class Parted(NamedTuple):
-    """The rows of a table without its totals; `totals` has all of them, `doubtful` those that may be rows."""
-
-    rows: tuple[Row, ...]
-    doubtful: tuple[Row, ...] = ()
-    totals: tuple[Row, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
 def names_total(text: str) -> bool:
     """Whether a short text has a word for totals.
 
@@ -77,32 +68,34 @@ def names_total(text: str) -> bool:
     return len(text) <= _MAX_LABEL and _NAMES_TOTAL.search(text) is not None
 
 
-def part_totals(rows: Sequence[Row], fields: Sequence[Mapping[str, str | None]] = ()) -> Parted:
-    """Part the rows of one table from its totals; `fields` are those of the table if its rows have more."""
-    found = find_totals(fields or [row.fields for row in rows])
-    apart = {*found.certain, *found.possible}
-    return Parted(
-        tuple(row for i, row in enumerate(rows) if i not in apart),
-        tuple(rows[i] for i in found.possible),
-        tuple(rows[i] for i in sorted(apart)),
-        tuple(found.notes),
-    )
+class Layout:
+    """The cells of a table by column, and which columns have figures or name the rows."""
+
+    def __init__(self, rows: Sequence[Mapping[str, str | None]]) -> None:
+        self.n_rows = len(rows)
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        self.cells = {name: [row.get(name) or "" for row in rows] for name in names}
+        samples = {
+            name: list(islice((cell for cell in cells if not is_blank(cell)), _SAMPLE))
+            for name, cells in self.cells.items()
+        }
+        self.figures = [name for name in names if _are_figures(name, samples[name])]
+        others = [name for name in names if name not in self.figures]
+        # A date, or the same word in every row, is not the name of a row.
+        self.labels = [
+            name
+            for name in others
+            if not _are_dates(samples[name]) and len({*self.cells[name], ""}) > 2
+        ] or others
+
+    def has_no_label(self, i: int) -> bool:
+        """Whether nothing names a row, although others are named."""
+        return bool(self.labels) and all(is_blank(self.cells[name][i]) for name in self.labels)
 
 
-def joined(tables: Iterable[Parted]) -> Parted:
-    """The rows of several tables."""
-    each = list(tables)
-    return Parted(
-        tuple(row for table in each for row in table.rows),
-        tuple(row for table in each for row in table.doubtful),
-        tuple(row for table in each for row in table.totals),
-        tuple(note for table in each for note in table.notes),
-    )
-
-
-def find_totals(rows: Sequence[Mapping[str, str | None]]) -> Totals:
-    """Find the totals among the rows of one table, each given by its cells."""
-    return _Finder(rows).totals() if len(rows) > 1 else Totals()
+def find_totals(layout: Layout) -> Totals:
+    """Find the totals among the rows of one table."""
+    return _Finder(layout).totals() if layout.n_rows > 1 else Totals()
 
 
 class _Sums:
@@ -142,22 +135,12 @@ class _Sums:
 
 
 class _Finder:
-    def __init__(self, rows: Sequence[Mapping[str, str | None]]) -> None:
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        self._cells = {name: [row.get(name) or "" for row in rows] for name in names}
-        samples = {
-            name: list(islice((cell for cell in cells if not is_blank(cell)), _SAMPLE))
-            for name, cells in self._cells.items()
-        }
-        self._figures = [name for name in names if _are_figures(name, samples[name])]
-        others = [name for name in names if name not in self._figures]
-        # A date, or the same word in every row, is not the name of a row.
-        self._labels = [
-            name
-            for name in others
-            if not _are_dates(samples[name]) and len({*self._cells[name], ""}) > 2
-        ] or others
-        self._n = len(rows)
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._cells = layout.cells
+        self._figures = layout.figures
+        self._labels = layout.labels
+        self._n = layout.n_rows
         self._n_rows = [0]  # with figures before each row, without totals
         self._certain: dict[int, str] = {}
         self._possible: dict[int, str] = {}
@@ -174,7 +157,7 @@ class _Finder:
                 for i, cell in enumerate(cells if found else ())
                 if cell in found
             }
-            blank = {i for i in range(2, self._n) if self._labels and self._has_no_label(i)}
+            blank = {i for i in range(2, self._n) if self._layout.has_no_label(i)}
             if named or blank:
                 self._sums = [_Sums(self._numbers(name)) for name in self._figures]
                 self._read_down(named, blank)
@@ -266,9 +249,6 @@ class _Finder:
             read = read_column(name, self._cells[name])
             self._read[name] = [None if found is None else found.number for found in read]
         return self._read[name]
-
-    def _has_no_label(self, i: int) -> bool:
-        return all(is_blank(self._cells[name][i]) for name in self._labels)
 
     def _is_called_total(self, i: int) -> bool:
         """Whether the label of a row is nothing but a word for totals."""

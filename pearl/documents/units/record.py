@@ -356,8 +356,8 @@ class _Row(NamedTuple):
 def find_cells(text: str) -> list[Piece]:
     r"""The rows below the first line that is a header, with the delimiter that gives the most cells.
 
-    Quoted cells may contain line breaks. A row with an unclosed quote is not a record, nor is a last line
-    of one cell. After a blank line, only a row as wide as the header continues the table; another table
+    Quoted cells may contain line breaks. A line with an unclosed quote is read as it stands, with the quote, if it is
+    as wide as the header, and else is not a record, nor is a last line of one cell. After a blank line, only a row as wide as the header continues the table; another table
     may begin there. At least half of the rows are as wide as the header.
     """
     csv.field_size_limit(_MAX_CELL)  # process-wide
@@ -464,7 +464,9 @@ def _rows_from(
             if n_vain > _MAX_VAIN * (source.tell() - begin):
                 break
             source.seek(start)
-            source.readline()
+            cells = source.readline().rstrip("\n").split(delimiter)
+            if len(cells) == width:  # as it stands, with the quote
+                rows.append(_Row(start, source.tell(), cells))
             reader = _reader(source, delimiter, is_quoted)
             continue
         if cells is None:

@@ -121,11 +121,12 @@ def test_a_text_without_records_is_refused(text: str) -> None:
         split(text)
 
 
-def test_only_the_row_with_an_unclosed_quote_is_left_out() -> None:
-    text = 'id,note\n1,a\n2,"b\n3,c\n4,"d" e\n5,f\n'
+def test_only_the_row_with_an_unclosed_quote_is_read_as_it_stands_or_left_out() -> None:
+    text = 'id,note\n1,a\n2,"b\n3,c\n4,"d" e\n5,"f,g\n6,h\n'
     pieces = split(text)
-    assert [piece.fields["id"] for piece in pieces] == ["1", "3", "5"]
-    assert [text[span.start : span.end] for span in left_out(text, pieces)] == ['2,"b', '4,"d" e']
+    assert [piece.fields["id"] for piece in pieces] == ["1", "2", "3", "4", "6"]
+    assert [piece.fields["note"] for piece in pieces] == ["a", '"b', "c", '"d" e', "h"]
+    assert [text[span.start : span.end] for span in left_out(text, pieces)] == ['5,"f,g']
 
 
 def test_a_header_is_not_left_out() -> None:

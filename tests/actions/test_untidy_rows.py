@@ -1,0 +1,82 @@
+"""Tables that are not as they should be: native actions are right, or undecided with the reason; their neighbours count."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.actions.test_totals import COUNT, SUM, run
+
+CITIES = "city,amount\nBonn,10\nUlm,20\n"
+
+UNTIDY = {
+    "two columns of a name": ("city,amount,amount\nBonn,10,1\nUlm,20,2\n", 2, None, "2 columns 'amount'"),
+    "a footnote below a blank line": (f"{CITIES}\nNote,2024\n", None, None, "1 row below a blank line"),
+    "other rows below a blank line": (f"{CITIES}\nAnn,30\nBob,40\n", None, None, "2 rows below a blank line"),
+    "another table below": (f"{CITIES}\nname,age\nAnn,30\nBob,40\n", 4, None, "rows of 2 tables with different columns: city, amount; name, age"),
+    "tables side by side": ("city,amount,,city,amount\nBonn,10,,Rom,100\nUlm,20,,Pisa,200\n", None, None, "stand side by side"),
+    "an open quote": ('city,amount\n"Bonn,10\nUlm,20\nKiel,30\n', None, None, "row 1 ends: a quotation mark is open"),
+    "a scale in a name": ("city,amount\nBonn,10\nUlm,20\n".replace("amount", "amount (in thousands)"), 2, 30, "are in thousands"),
+    "a row of units": ("city,amount\n,EUR\nBonn,10\nUlm,20\n", 2, 30, "row 1 has the units of columns and is not counted as a row: amount in EUR"),
+    "a row of units that may be one": ("city,amount\n,cases\nBonn,10\nUlm,20\n", None, None, "undecided whether row 1 is a row or has units"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNTIDY)
+def test_it_is_right_or_undecided_and_says_why(name: str) -> None:
+    text, n, total, said = UNTIDY[name]
+    sum_of = SUM
+    if "thousands" in text:
+        sum_of = ('cells = FIELD(rows, "amount (in thousands)")', "n = SUM(cells)")
+    for steps, expected in ((COUNT, n), (sum_of, total)):
+        answer = run(text, *steps)
+        if expected is None:
+            assert answer.status == "undecided"
+        else:
+            assert (answer.status, answer.text) == ("answered", str(expected))
+        if name != "two columns of a name" or steps is SUM:
+            assert any(said in note for note in (*answer.notes, answer.why))
+
+
+TIDY = {
+    "a repeated name with equal cells": "city,amount,amount\nBonn,10,10\nUlm,20,20\n",
+    "groups between blank lines": "city,amount\nBonn,10\n\nUlm,20\n\nKiel,0\n",
+    "a total below a blank line": f"{CITIES}\nTotal,30\n",
+    "blank lines at the end": f"{CITIES}\n\n",
+    "a column without a name": "city,amount,\nBonn,10,\nUlm,20,x\n",
+    "a quote within a cell": 'city,amount\nBonn 5" pipe,10\nUlm,20\n',
+    "a quoted cell": 'city,amount\n"Bonn, old ""town""",10\nUlm,20\n',
+    "a row without a name": "city,amount\n,10\nUlm,20\n",
+    "a name that ends in a number": "city,amount,amount 2\nBonn,10,1\nUlm,20,2\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TIDY)
+def test_its_neighbour_is_summed(name: str) -> None:
+    answer = run(TIDY[name], *SUM)
+    assert (answer.status, answer.text) == ("answered", "30")
+
+
+def test_each_of_two_columns_of_a_name_is_named_by_its_number() -> None:
+    text = "city,amount,amount\nBonn,10,1\nUlm,20,2\n"
+    for name, total in (("amount (1)", "30"), ("amount (2)", "3")):
+        assert run(text, f'cells = FIELD(rows, "{name}")', "n = SUM(cells)").text == total
+    answer = run(text, 'some = WHERE(rows, "amount", "at least", "2")', "n = COUNT(some)")
+    assert (answer.status, "2 columns 'amount'" in answer.why) == ("undecided", True)
+
+
+@pytest.mark.parametrize(
+    ("cells", "wanted", "n"),
+    [
+        ("TRUE FALSE TRUE", "yes", 2),
+        ("TRUE FALSE TRUE", "no", 1),
+        ("true false n/a", "yes", 1),
+        ("yes no yes", "TRUE", 2),
+        ("yes true no", "yes", 1),  # both words may mean two things
+        ("open closed", "yes", 0),
+    ],
+)
+def test_true_is_what_a_yes_asks_for(cells: str, wanted: str, n: int) -> None:
+    text = "name,paid\n" + "".join(f"n{i},{cell}\n" for i, cell in enumerate(cells.split()))
+    assert run(
+        text, f'some = WHERE(rows, "paid", "is", "{wanted}")', "n = COUNT(some)"
+    ).text == str(n)
