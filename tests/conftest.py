@@ -195,7 +195,18 @@ def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def openai_server() -> Iterator[Server]:
-    """An OpenAI-compatible server on loopback."""
+def openai_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """An OpenAI-compatible server on loopback, known not to obey constraints unless it `sees_probes`."""
+    from pearl.llm.backends.openai.memory import ServerMemory
+
+    read = ServerMemory.read
+
+    def known(memory: ServerMemory, name: str) -> Any:
+        is_verdict = name.endswith((": json", ": grammar", ": line"))
+        if is_verdict and not server.sees_probes:
+            return {"refused": "the server of the tests takes none"}
+        return read(memory, name)
+
+    monkeypatch.setattr(ServerMemory, "read", known)
     with serving() as server:
         yield server

@@ -23,6 +23,7 @@ from pearl.interpreter.bounds import NONE, Range, StepCosts
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import DecomposeTask, PlanTask, Usage
+from pearl.llm.backends.openai.constraining import MAX_PROBE_TOKENS
 from pearl.llm.batches import Batches
 from pearl.llm.client import Role
 from pearl.llm.prices import Price
@@ -45,6 +46,10 @@ MAX_STEPS_SHOWN = 1_000
 
 DAY_S = 86_400.0
 
+PROBE_INPUT_TOKENS = 64
+"""Maximum tokens of the prompt of a probe, with the frame of its message."""
+
+PROBING = "(probes)"
 PLANNING = "(plans)"
 CHOOSING = "(choice of plans)"
 ROUTING = "(parts)"
@@ -257,6 +262,7 @@ class Forecaster:
         limits = self._pearl.limits
         total = self._new("total", self._price)
         with self._lock:
+            self._probe()
             steps = tuple(self._steps.values())
             for step in steps:
                 total.add(step, step.cached_tokens, step.n)
@@ -317,6 +323,20 @@ class Forecaster:
             if walk.escalated.calls.most != 0:
                 self._named(f"{name}, undecided", "escalate").add(walk.escalated, 0)
         self._add_path(walk.path)
+
+    def _probe(self) -> None:
+        """Add the calls that find out to which forms of a reply the servers can be held, once."""
+        if PROBING in self._steps or not any(s.calls.most != 0 for s in self._steps.values()):
+            return
+        for role, client in self._pearl.clients.items():
+            if client is self._pearl.client and role != "main":
+                continue
+            n = getattr(client.model, "n_probes", 0)
+            if n and client.settings.constrain != "off":
+                read, said = n * PROBE_INPUT_TOKENS, n * MAX_PROBE_TOKENS
+                costs = StepCosts(Range(0, n), Range(0, read), Range(0, said), Range(0, n))
+                self._named(PROBING, role).add(costs, 0)
+                self._paths += costs.depth
 
     def _add_path(self, path: Range) -> None:
         """Add the longest chain of calls of a task."""

@@ -52,13 +52,35 @@ def test_a_dry_run_asks_nobody_and_needs_no_key(pearl: Terminal) -> None:
 def test_a_dry_run_as_json(pearl: Terminal) -> None:
     args = ["execute", "why.plan", "story.txt", "--dry-run", "--json", "--model", "openai:my-own"]
     found: dict[str, Any] = json.loads(pearl(*args, "--seconds-per-call", "2"))
-    first, second = found["steps"]
+    first, second, probes = found["steps"]
     assert first["input_tokens"]["least"] == first["input_tokens"]["most"] > 2_000
     assert second["input_tokens"]["least"] < second["input_tokens"]["most"]
     assert second["cached_tokens"] > 2_000
-    assert found["total"]["output_tokens"] == {"least": 2, "most": 2 * 8_192}
+    assert probes["calls"] == {"least": 0, "most": 2}
+    assert found["total"]["output_tokens"] == {"least": 2, "most": 2 * 8_192 + 2 * 512}
     assert (found["price_usd_per_million"], found["total"]["cost_usd"]) == (None, None)
-    assert found["time_s"] == {"least": 4.0, "most": 4.0}
+    assert found["time_s"] == {"least": 4.0, "most": 8.0}
+
+
+def test_probes_count_in_every_limit_and_are_made_once_a_server(
+    pearl: Terminal, openai_server: Server
+) -> None:
+    openai_server.sees_probes = True
+    openai_server.on("", "rotten hull")
+    args = ["ask", "Why was the boat sold?", "story.txt", *on(openai_server)]
+    for n in (1, 2, 3):
+        pearl(*args, "--max-calls", str(n), "--store", f"store{n}", code=None)
+        assert 1 <= len(openai_server.requests) <= n
+        openai_server.forget()
+    pearl("execute", "why.plan", "story.txt", *on(openai_server))
+    openai_server.forget()
+    n_listings = openai_server.n_listings
+    pearl("execute", "why.plan", "story.txt", *on(openai_server))
+    assert (openai_server.requests, openai_server.n_listings) == ([], n_listings)
+    dry = json.loads(
+        pearl("execute", "why.plan", "other.txt", *on(openai_server), "--dry-run", "--json")
+    )
+    assert [step["name"] for step in dry["steps"]] == ["why = FIND_REASON", "who = FIND_REASON"]
 
 
 def test_a_dry_run_is_of_what_is_left(pearl: Terminal, openai_server: Server) -> None:

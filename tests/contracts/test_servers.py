@@ -41,7 +41,6 @@ def test_a_kind_describes_itself(kind: str) -> None:
     assert len(set(server.renderings)) == len(server.renderings)
     assert "json" in server.by
     assert ("grammar" in server.by) == bool(server.renderings) == bool(server.with_grammar)
-    assert server.forms("line") == ()
 
 
 def test_no_two_kinds_are_recognised_by_the_same() -> None:

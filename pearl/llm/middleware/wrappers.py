@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import Any
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Constrains, Model, Request, Task, Usage
@@ -62,6 +63,11 @@ class Wrapper:
     def reads_prompts(self) -> bool:
         """Whether the wrapped model reads the messages of a request."""
         return self._model.reads_prompts
+
+    async def prepare(self, request: Request, spend: Callable[..., Any]) -> None:
+        """Let the wrapped model make the calls, each through `spend`, that must precede a request."""
+        if (prepare := getattr(self._model, "prepare", None)) is not None:
+            await prepare(request, spend)
 
     async def aclose(self) -> None:
         """Close the wrapped model's connections."""

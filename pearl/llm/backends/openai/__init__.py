@@ -19,7 +19,7 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.openai import faults, replies, servers
-from pearl.llm.backends.openai.constraining import Constraining
+from pearl.llm.backends.openai.constraining import Constraining, Spend
 from pearl.llm.backends.openai.endpoint import (
     ANY_KEY,
     KEY_VARIABLE,
@@ -168,7 +168,7 @@ class OpenAIModel:
     async def complete(self, request: Request) -> Completion:
         """Send one request, repeated without a parameter that the server rejects.
 
-        The first constrained request is preceded by probes of the server.
+        A constrained request is preceded by probes of the server, unless `prepare` has made them.
         """
         self._session.connect()  # the import must not count towards the timeout
         from pearl.llm.backends.openai.wire import at_most, reply_bytes
@@ -184,6 +184,17 @@ class OpenAIModel:
             error.usage = error.usage and plausible(error.usage, request)
             raise
         return replies.within(completion, request, self._endpoint)
+
+    @property
+    def n_probes(self) -> int:
+        """The most probes of the server that constrained requests still need."""
+        return self._constraining.n_probes
+
+    async def prepare(self, request: Request, spend: Spend) -> None:
+        """Probe the server for the constraint of a request, unless it was probed; each probe is a call."""
+        if request.constraint is not None and not request.candidates:
+            self._session.connect()  # the import must not count towards the timeout
+            await self._constraining.ready(request, spend)
 
     async def _reply(self, request: Request) -> Completion:
         if request.candidates:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, get_args
 
 from pearl.dsl.decoding.constraint import Constraint, Form, JsonForm, closed_object, validate
 from pearl.errors import ModelError, ModelErrorKind, UsageError
@@ -47,6 +47,14 @@ _VERDICTS: frozenset[ModelErrorKind] = frozenset(
 
 _OFF = "use --constrain off"
 
+Spend = Callable[[Request, Callable[[], Awaitable[Completion]]], Awaitable[Completion]]
+"""Makes a call within the limits of a budget."""
+
+
+async def _unlimited(request: Request, send: Callable[[], Awaitable[Completion]]) -> Completion:
+    return await send()
+
+
 _WANTED: dict[ConstrainBy, str] = {"grammar": "grammar", "json": "JSON Schema"}
 
 
@@ -65,7 +73,26 @@ class Constraining:
 
         The caller validates replies to a grammar.
         """
-        by = request.constrain_by
+        server, form = await self.ready(request, _unlimited)
+        try:
+            completion = await self._ask(server, request, constraint, form)
+        except ModelError as error:
+            if error.kind == "unconstrained":
+                self._session.memory.forget()  # the server may be another than it was
+            raise
+        return self.sentence(completion, constraint) if form == "json-schema" else completion
+
+    async def ready(self, request: Request, spend: Spend) -> tuple[Server, Form]:
+        """The kind of the server and the form in which it obeys a constraint; probes it if necessary.
+
+        Args:
+            request: A constrained request.
+            spend: Sends a probe, which counts as a call.
+
+        Raises:
+            ModelError: It does not obey; of the kind `unconstrained`.
+        """
+        by, constraint = request.constrain_by, request.constraint
         if self._server is None:
             await self._find_out("kind", self._recognise)
         server = self._server
@@ -78,15 +105,39 @@ class Constraining:
         if not server.forms(by):
             where = f"{self._endpoint.shown} is {server.title}, which"
             raise _unconstrained(f"{where} takes no {_WANTED[by]}", server.help)
-        if by == "json" and constraint.json_form is None:
+        if by == "json" and constraint is not None and constraint.json_form is None:
             raise _unconstrained(f"the language '{constraint.name}' has no JSON form", _OFF)
+        if by not in self._verdicts and (kept := self._kept(by, server)) is not None:
+            self._verdicts[by] = kept
         if by not in self._verdicts:
-            await self._find_out(by, lambda: self._judge(by, server, request))
+            await self._find_out(by, lambda: self._judge(by, server, request, spend))
         verdict = self._verdicts[by]
         if isinstance(verdict, ModelError):
             raise verdict.copy()
-        completion = await self._ask(server, request, constraint, verdict)
-        return self.sentence(completion, constraint) if verdict == "json-schema" else completion
+        return server, verdict
+
+    @property
+    def n_probes(self) -> int:
+        """The most probes that are still needed, each of `MAX_PROBE_TOKENS` at most."""
+        kinds = [self._server] if self._server else list(map(servers.load, servers.names()))
+        probed = [k for k in kinds if any(self._kept(by, k) for by in get_args(ConstrainBy))]
+        return max(
+            sum(
+                len(kind.forms(by))
+                for by in get_args(ConstrainBy)
+                if by not in self._verdicts and self._kept(by, kind) is None
+            )
+            for kind in probed or kinds
+        )
+
+    def _kept(self, by: ConstrainBy, server: Server) -> Form | ModelError | None:
+        """What a probe of an earlier command has shown."""
+        match self._session.memory.read(f"{server.title}: {by}"):
+            case {"form": str(name)}:
+                return next((form for form in server.forms(by) if form == name), None)
+            case {"refused": str(message)}:
+                return _unconstrained(message, server.help)
+        return None
 
     def sentence(self, completion: Completion, constraint: Constraint) -> Completion:
         """The completion with its JSON as a sentence of the language."""
@@ -106,28 +157,26 @@ class Constraining:
 
     async def _recognise(self) -> None:
         try:
-            listed = await self._session.listed()
-        except TimeoutError:
-            return
-        except StatusError as error:
-            if error.status in (408, 425, 429) or error.status >= 500:
-                return  # the server may list its models later
-            listed = []
-        except ValueError:
-            listed = []
+            listed = await self._session.known_listing()
+        except (StatusError, TimeoutError):
+            return  # the server may list its models later
         known = servers.by_listing(listed, self._endpoint.model)
         self._server = known or servers.load(servers.UNKNOWN)
 
-    async def _judge(self, by: ConstrainBy, server: Server, request: Request) -> None:
+    async def _judge(self, by: ConstrainBy, server: Server, request: Request, spend: Spend) -> None:
         # The first caller may be cancelled or time out while others still wait.
         timeout_s = self._session.timeout_s
         try:
             async with asyncio.timeout(timeout_s):
-                self._verdicts[by] = await self._probe(server, request)
+                verdict = self._verdicts[by] = await self._probe(server, request, spend)
         except TimeoutError:
             raise faults.too_slow(timeout_s, self._endpoint) from None
+        kept = (
+            {"refused": verdict.message} if isinstance(verdict, ModelError) else {"form": verdict}
+        )
+        self._session.memory.keep(f"{server.title}: {by}", kept)
 
-    async def _probe(self, server: Server, request: Request) -> Form | ModelError:
+    async def _probe(self, server: Server, request: Request, spend: Spend) -> Form | ModelError:
         """The first form that the server obeys, or the error of the best form."""
         probe = replace(
             request,
@@ -140,7 +189,8 @@ class Constraining:
         outcomes = []
         for form in server.forms(request.constrain_by):
             try:
-                reply = await self._ask(server, probe, PROBE, form, faults.refuses_probe)
+                ask = partial(self._ask, server, probe, PROBE, form, faults.refuses_probe)
+                reply = await spend(probe, ask)
             except ModelError as error:
                 if error.kind not in _VERDICTS:
                     raise

@@ -6,7 +6,10 @@ import asyncio
 import json
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from pearl.documents.tokens import NoTokenizerError, TokenizerError
 from pearl.errors import ModelError
@@ -15,6 +18,7 @@ from pearl.llm.backends.openai import faults, replies, servers, streaming
 from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, Parameters, bearer
 from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.likelihoods import prompt_tokens, text_tokens
+from pearl.llm.backends.openai.memory import ServerMemory
 from pearl.llm.backends.openai.replies import Listed
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.concurrency import background_loop
@@ -27,6 +31,8 @@ Result = TypeVar("Result")
 
 # Time limit of a listing or a count in seconds: both take milliseconds.
 TIMEOUT_S = 5.0
+
+_LISTING = TypeAdapter(list[Listed])
 
 
 def aside(call: Coroutine[Any, Any, Result]) -> Future[Result]:
@@ -57,6 +63,7 @@ class HttpSession:
         self._is_streamed = is_streamed
         self._key_headers = key_headers
         self._page = page
+        self.memory = ServerMemory(endpoint)
         self._wire: Wire | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -130,6 +137,28 @@ class HttpSession:
         async with asyncio.timeout(TIMEOUT_S):
             return replies.read_models(await wire.get("/models", self._page))
 
+    async def known_listing(self) -> list[Listed]:
+        """The models that the server lists, now or for an earlier command; empty if it lists none.
+
+        Raises:
+            StatusError, ModelError, TimeoutError: It does not list them at present.
+        """
+        with suppress(ValidationError):
+            if (kept := self.memory.read("listing")) is not None:
+                return _LISTING.validate_python(kept)
+        try:
+            listed = await self.listed()
+        except StatusError as error:
+            if error.status in (408, 425, 429) or error.status >= 500:
+                raise
+            listed = []
+        except ValueError:
+            listed = []
+        own = [model for model in listed if model.id == self.endpoint.model] or listed
+        if len(own) <= 1:  # not those of a catalogue, to which the model may be added
+            self.memory.keep("listing", _LISTING.dump_python(own))
+        return own
+
     async def listed_if_possible(self) -> list[Listed]:
         """The models that the server lists; empty if it does not."""
         try:
@@ -165,7 +194,7 @@ async def find_window(endpoint: Endpoint, server: Server | None) -> int | None:
         page=None if server is None else server.page,
     )
     try:
-        listed = await session.listed_if_possible()
+        listed = await session.known_listing()
         entries = [model for model in listed if model.id == endpoint.model]
         for entry in entries or (
             listed if len(listed) == 1 else ()
@@ -175,10 +204,11 @@ async def find_window(endpoint: Endpoint, server: Server | None) -> int | None:
         kind = server or servers.by_listing(listed, endpoint.model)
         if kind is None or not kind.tells_props:
             return None
-        async with asyncio.timeout(
-            TIMEOUT_S
-        ):  # an older llama.cpp reports the window of one slot here
-            props = json.loads(await session.connect().get("/../props"))
+        if (props := session.memory.read("props")) is None:
+            async with asyncio.timeout(TIMEOUT_S):
+                # An older llama.cpp reports the window of one slot here.
+                props = json.loads(await session.connect().get("/../props"))
+            session.memory.keep("props", props)
     except (StatusError, ModelError, ValueError, TimeoutError, RecursionError):
         return None
     finally:
@@ -238,7 +268,9 @@ class ServerTokenizer:
     async def _connected(self) -> tuple[HttpSession, Server]:
         """The session and the kind of the server."""
         if self._server is None:
-            listed = await self._session.listed_if_possible()
+            listed: list[Listed] = []
+            with suppress(StatusError, ModelError, TimeoutError):
+                listed = await self._session.known_listing()
             self._server = servers.by_listing(listed, self._session.endpoint.model)
         if self._server is None or not self._server.tokenizes:
             raise NoTokenizerError("servers of this kind have no tokenizer")

@@ -156,7 +156,7 @@ def test_only_what_is_marked_is_cached_where_writes_are_billed(
     for kept_s in (0.0, 1_800.0):
         request = replace(READ, kept_s=kept_s, constraint=ASKED.constraint)
         complete(create_model(f"openai:{name}", settings), request)
-    *_, plain, _, marked = (seen.body for seen in openai_server.requests)
+    *_, plain, marked = (seen.body for seen in openai_server.requests)
     turns = "input" if kind == "responses" else "messages"
     assert plain[turns][1]["content"] == f"{TEXT}\n\nWho?"
     if not is_marking:
