@@ -38,6 +38,9 @@ _YEAR = lazy_pattern(r"\s*\d{4}\s*")
 _LETTERS = lazy_pattern(r"[^\W\d_]+")
 _RATE = lazy_pattern(r"/\s*[^\W\d_]|\bper\b", re.I)
 _BEGINS_WITH_DIGIT = lazy_pattern(r"\W*\d")
+_DIGITS = lazy_pattern(r"([0-9]+)")
+_BROKEN_DIGITS = lazy_pattern(r"[0-9][.,'’ ][0-9]")
+"""Digits that may be those of one number, in a notation that is not clear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +238,14 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
         for value, number in numbers.items()
     )
     notes: list[str] = []
-    if 2 * max(n_dates, n_numbers) <= len(different):
-        keys.update({value: (key_of(value), value) for value in different})
-        if 2 * len(begin_with_digit) >= len(different) > 0:
+    n_read = max(n_dates, n_numbers)
+    are_texts = 2 * len(begin_with_digit) <= len(different)
+    if 2 * n_read <= len(different) and (are_texts or not n_read):
+        if _has_one_order(different, are_texts=are_texts):
+            keys.update({value: (key_of(value), value) for value in different})
+        else:
+            keys.update(dict.fromkeys(different))
+        if not are_texts and keys[different[0]]:
             notes.append(
                 f"{name}: sorted as texts, because most values are not clear numbers or dates"
             )
@@ -255,6 +263,24 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
         n = f"{len(unclear):,} value{'s' * (len(unclear) > 1)}"
         notes.append(f"{name}: {n} cannot be compared as {kind}: {shown}")
     return keys, notes
+
+
+def _has_one_order(values: Sequence[str], *, are_texts: bool) -> bool:
+    """Whether texts with numbers in them have one order: by letters `v1.9` is after `v1.10`, `9:15` after `10:30`.
+
+    Texts that differ in more than their numbers are names, which have the order of their letters.
+    """
+    if are_texts and len({_DIGITS.sub("0", value) for value in values}) > 1:
+        return True
+    if not are_texts and any(map(_BROKEN_DIGITS.search, values)):
+        return False
+
+    def by_number(value: str) -> list[str | int]:
+        parts: list[str | int] = [*_DIGITS.split(key_of(value))]
+        parts[1::2] = map(int, map(str, parts[1::2]))
+        return parts
+
+    return sorted(values, key=key_of) == sorted(values, key=by_number)
 
 
 def amounts_of(values: Sequence[str]) -> tuple[dict[str, Decimal | None], str]:

@@ -245,7 +245,10 @@ def table_of(text: str, name: str = "t") -> Rows:
         (["12", "12.5 mg", "3 g", "7 mg"], "ascending", ["7 mg", "12", "12.5 mg"], 1),
         (["2", "5%", "3"], "ascending", ["2", "3"], 1),
         (["2%", "3", "1%"], "ascending", ["1%", "2%"], 1),
-        (["30", "<20", "40", "many"], "ascending", ["30", "40", "<20", "many"], 0),  # half are numbers
+        (["30", "<20", "40", "many"], "ascending", ["30", "40"], 2),  # most begin with digits
+        (["7:05", "10:30"], "ascending", [], 2),  # by letters, the largest were 7:05
+        (["07:05", "10:30"], "descending", ["10:30", "07:05"], 0),
+        (["1.2.10", "1.10.2"], "ascending", [], 2),
         (["2024-05-01", "Jan 30, 2024", "2023-12-24", "soon"], "ascending",
          ["2023-12-24", "Jan 30, 2024", "2024-05-01"], 1),
         (["1990", "950", "2001"], "ascending", ["950", "1990", "2001"], 0),
@@ -274,8 +277,9 @@ def test_equal_values_keep_their_order_in_both_directions() -> None:
 
 def test_the_order_of_unclear_numbers_has_a_note() -> None:
     said = ("text: sorted as texts, because most values are not clear numbers or dates",)
-    assert rows_of("SORT", ["9,5", "10,5"], "text", "ascending").notes == said
-    assert rows_of("SORT", ["10:30", "9:15"], "text", "ascending").notes == said
+    assert rows_of("SORT", ["10:30", "11:15"], "text", "ascending").notes == said
+    unclear = ("text: 2 values cannot be compared as numbers: 10:30, 9:15",)
+    assert rows_of("SORT", ["10:30", "9:15"], "text", "ascending").notes == unclear
     assert rows_of("SORT", ["Ben", "Ann 2"], "text", "ascending").notes == ()
 
 
