@@ -88,69 +88,137 @@ class Schema:
     _members: Mapping[str, _Node] = field(repr=False)
 
     def build(self, record: Record) -> tuple[Any, tuple[str, ...]]:
-        """An instance of the model, or a dict without a model; None and the reasons if a value is missing.
+        """An instance of the model, or a dict without a model; and why it, or a part of it, has no value.
 
-        There is no instance if a field is undecided, if a field that is neither optional nor a list is not
-        stated, or if the model refuses a value. An optional field that is not stated is None; a list that
-        is not stated is empty, or None if it may be.
+        There is no instance if a required field has no value: it is undecided, not stated, or the model refuses
+        it. An optional field or object without a value is None, an entry of a list without one is left out; a
+        list that is not stated is empty, or None if it may be.
         """
-        data, reasons = self.values(record)
-        if reasons:
-            return None, reasons
-        if self.model is None:
-            return data, ()
+        reader = _Values()
+        data, is_complete = reader.object(self._members, record.fields, "")
+        if self.model is None or not is_complete:
+            return (data if is_complete else None), tuple(reader.reasons)
         from pydantic import ValidationError  # late: the short form needs no models
 
-        try:
-            return self.model.model_validate_json(json_bytes(data)), ()
-        except ValidationError as error:
-            errors = error.errors(include_url=False, include_context=False, include_input=False)
-            return None, tuple(f"{_place(flaw['loc'])}: {flaw['msg']}" for flaw in errors)
-        except Exception as error:  # noqa: BLE001 - validators are code of the user
-            return None, (f"{self.model.__name__}: {type(error).__name__}: {error}",)
+        while True:
+            try:
+                return self.model.model_validate_json(json_bytes(data)), tuple(reader.reasons)
+            except ValidationError as error:
+                flaws = error.errors(include_url=False, include_context=False, include_input=False)
+                found = [(flaw["loc"], flaw["msg"]) for flaw in flaws]
+                if not reader.without(self._members, data, found):
+                    return None, tuple(reader.reasons)
+            except Exception as error:  # noqa: BLE001 - validators are code of the user
+                flaw = f"{self.model.__name__}: {type(error).__name__}: {error}"
+                return None, (*reader.reasons, flaw)
 
     def values(self, record: Record) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The values of a record, None where there is none, and the reasons that prevent an instance."""
-        reasons: list[str] = []
-        return _built(self._members, record.fields, "", reasons), tuple(reasons)
+        """The values of a record, None where there is none, and why."""
+        reader = _Values()
+        data, _ = reader.object(self._members, record.fields, "")
+        return data, tuple(reader.reasons)
 
 
 _ABSENT = FieldResult("undecided", why="not in the record")
 
 
-def _built(
-    members: Mapping[str, _Node], results: Mapping[str, FieldResult], path: str, reasons: list[str]
-) -> dict[str, Any]:
-    """The values of an object; what prevents an instance is added to `reasons`."""
-    data: dict[str, Any] = {}
-    for name, node in members.items():
-        place, result = f"{path}{name}", results.get(name, _ABSENT)
-        data[name] = None
-        if node.is_object:
-            start = f"{name}."
-            inner = {k.removeprefix(start): r for k, r in results.items() if k.startswith(start)}
-            is_any_stated = any(other.state != "not_stated" for other in inner.values())
-            if is_any_stated or not node.about.is_optional:
-                data[name] = _built(node.members, inner, f"{place}.", reasons)
-        elif result.state == "undecided":
-            reasons.append(f"{place}: undecided{f': {result.why}' if result.why else ''}")
-        elif result.state == "not_stated" and (node.is_nullable or not node.about.is_list):
-            if not (node.about.is_optional or node.about.is_list):
-                reasons.append(f"{place}: not stated")
-        elif node.about.is_list:
-            within = node.members or {"value": replace(node, about=Field("value"))}
-            numbered = enumerate(result.entries)
-            entries = [_built(within, entry, f"{place}[{i}].", reasons) for i, entry in numbered]
-            data[name] = entries if node.members else [entry["value"] for entry in entries]
-        else:
-            data[name] = node.values.get(result.value, result.value)
-    return data
+class _Values:
+    """Reads the values of a record; `reasons` says why some are missing."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+        self._numbers: dict[int, list[int]] = {}
+        """The entries of the record that a list of values has, by the identity of the list."""
+
+    def object(
+        self, members: Mapping[str, _Node], results: Mapping[str, FieldResult], path: str
+    ) -> tuple[dict[str, Any], bool]:
+        """The values of an object, and whether it has all that are required."""
+        data: dict[str, Any] = {}
+        is_complete = True
+        for name, node in members.items():
+            place, result = f"{path}{name}", results.get(name, _ABSENT)
+            if node.is_object:
+                start = f"{name}."
+                inner = {
+                    k.removeprefix(start): r for k, r in results.items() if k.startswith(start)
+                }
+                data[name], has_all = None, True
+                if not node.about.is_optional or any(
+                    r.state != "not_stated" for r in inner.values()
+                ):
+                    data[name], has_all = self.object(node.members, inner, f"{place}.")
+                if not has_all and node.about.is_optional:
+                    data[name], has_all = None, True
+            else:
+                data[name], has_all = self._field(node, result, place)
+            is_complete &= has_all
+        return data, is_complete
+
+    def _field(self, node: _Node, result: FieldResult, place: str) -> tuple[Any, bool]:
+        """The value of a field, and whether that suffices."""
+        about = node.about
+        if result.state == "undecided":
+            self.reasons.append(f"{place}: undecided{f': {result.why}' if result.why else ''}")
+            if not (about.is_list and result.entries):  # what is there of a list stays
+                return None, about.is_optional and node.is_nullable
+        elif result.state == "not_stated" and (node.is_nullable or not about.is_list):
+            if not (about.is_optional or about.is_list):
+                self.reasons.append(f"{place}: not stated")
+            return None, about.is_optional or about.is_list
+        if not about.is_list:
+            return node.values.get(result.value, result.value), True
+        within = node.members or {"value": replace(node, about=Field("value"))}
+        entries, numbers = [], []
+        for i, fields in enumerate(result.entries):
+            entry, is_complete = self.object(within, fields, f"{place}[{i}].")
+            if is_complete:
+                entries.append(entry if node.members else entry["value"])
+                numbers.append(i)
+        self._numbers[id(entries)] = numbers
+        return entries, True
+
+    def without(
+        self, members: Mapping[str, _Node], data: dict[str, Any], flaws: Sequence[tuple[_Where, str]]
+    ) -> bool:  # fmt: skip
+        """Take out of the data what a model refuses; False if something required is refused."""
+        dropped: dict[int, tuple[list[Any], set[int]]] = {}
+        emptied: list[tuple[dict[str, Any], str]] = []
+        can_do = True
+        for where, message in flaws:
+            place, at, inner = "", data, members
+            drop: tuple[Any, Any] | None = None
+            for key in where:
+                if isinstance(at, dict) and key in inner and at.get(str(key)) is not None:
+                    node = inner[str(key)]
+                    place += f".{key}"
+                    if node.about.is_optional and node.is_nullable:
+                        drop = at, key
+                    at, inner = at[str(key)], node.members
+                elif isinstance(at, list) and isinstance(key, int):
+                    place += f"[{self._numbers[id(at)][key]}]"
+                    drop, at = (at, key), at[key]
+                else:
+                    place += f"[{key}]" if isinstance(key, int) else f".{key}"
+                    break
+            self.reasons.append(f"{place.removeprefix('.') or 'the record'}: {message}")
+            if drop is None:
+                can_do = False
+            elif isinstance(drop[0], list):
+                dropped.setdefault(id(drop[0]), (drop[0], set()))[1].add(drop[1])
+            else:
+                emptied.append(drop)
+        for values, key in emptied:
+            values[key] = None
+        for entries, numbers in dropped.values():
+            for i in sorted(numbers, reverse=True):
+                del entries[i]
+                del self._numbers[id(entries)][i]
+        return can_do
 
 
-def _place(where: Iterable[str | int]) -> str:
-    """The place of an error of a model: `drugs[0].name`."""
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
-    return "".join(parts).removeprefix(".") or "the record"
+_Where = Iterable[str | int]
+"""The place of an error of a model."""
 
 
 def load_schema(

@@ -71,7 +71,7 @@ def json_bytes(data: Any) -> bytes:
 
 
 _COMPUTED = lazy_pattern(
-    r"""\A(?=[=+\-@\t\r\n＝＋－＠])"""
+    r"""\A(?='*+[=+\-@\t\r\n＝＋－＠])"""  # after apostrophes, too, so that no two texts become one
     r"""|(?<=[;|\t\r\n])(?=[ "']*+[=+\-@＝＋－＠])(?![ ]*+[+-][\d.]++\s*+(?:[;|]|\Z))"""
 )
 """The position before a formula: at the start of a cell, or after a character that may separate cells."""

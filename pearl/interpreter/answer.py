@@ -280,7 +280,7 @@ class Answer(ShownInNotebooks):
     def value(self) -> Any:
         """The value of the only part, or the values of several by output; None for no value.
 
-        Of a typed answer, the instance of the model, or None: `reasons` says why.
+        Of a typed answer, the instance of the model, or None if a required field has no value: `reasons` says why.
         """
         if self.schema is not None:
             return self._built[0]
@@ -289,7 +289,7 @@ class Answer(ShownInNotebooks):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why a typed answer has no value."""
+        """Why a typed answer, or a part of it, has no value."""
         return self._built[1]
 
     @property
@@ -326,7 +326,7 @@ class Answer(ShownInNotebooks):
         answers of several plans are equally frequent. `nothing_found` if no step of the answer found
         anything. `degraded` if the answer may be incomplete or wrong: a reply was cut off, a quote is
         not in the document, a part found nothing, or the question asks for a number and the answer
-        has none.
+        has none. A typed answer without a value is `undecided`, one that lacks a part of it `degraded`.
         """
         return self._judged[0]
 
@@ -347,6 +347,13 @@ class Answer(ShownInNotebooks):
 
     @cached_property
     def _judged(self) -> tuple[AnswerStatus, str]:
+        status, why = self._judged_by_steps
+        if status in ("answered", "degraded") and self.reasons:
+            return "undecided" if self.value is None else "degraded", why or self.reasons[0]
+        return status, why
+
+    @property
+    def _judged_by_steps(self) -> tuple[AnswerStatus, str]:
         if self.agreement is not None and self.agreement.is_tied:
             return "undecided", self.agreement.why
         refused = [step for step in self.steps if step.state == "refused"]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter as Counts
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import NamedTuple
 
 from pearl.documents.evidence import Evidence
-from pearl.documents.rows import shortened
+from pearl.documents.rows import DOCUMENT, Row, Rows, shortened
 from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import Step, is_data
 from pearl.dsl.signatures import Action
 from pearl.errors import ModelError
+from pearl.errors.escaping import counted
+from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.parts import AnswerPart, labelled_text
 from pearl.interpreter.results import StepResult
@@ -55,22 +58,26 @@ class _Item:
 def composed_result(
     step: Step, action: Action, parts: Sequence[AnswerPart], note: str = ""
 ) -> StepResult:
-    """The result of the last step without a model: the labelled parts."""
+    """The result of the last step without a model: the labelled parts; `note` says what went wrong."""
     states = {part.state for part in parts}
     is_decided = any(part.is_decided for part in parts)
     state = states.pop() if len(states) == 1 else "found" if is_decided else "undecided"
     why = next((part.why for part in parts if part.why), "") if state == "undecided" else ""
     return StepResult(
         step.output, action.name, labelled_text(parts), True, state=state, why=why,
-        composed_notes=(note,) if note else (),
+        composed_notes=(note,) if note else (), truncated=note,
     )  # fmt: skip
 
 
 async def compose_answer(
-    step: Step, action: Action, question: str,
-    parts: Sequence[AnswerPart], evidence: Sequence[Evidence], asker: Asker,
+    step: Step, action: Action, question: str, parts: Sequence[AnswerPart], rows: Mapping[str, Rows],
+    evidence: Sequence[Evidence], asker: Asker,
 ) -> StepResult:  # fmt: skip
-    """The result of the last step: sentences of a model, or the labelled parts if these are of no use."""
+    """The result of the last step: sentences of a model, or the labelled parts if these are of no use.
+
+    `rows` are the values of parts that are rows. An answer is degraded if it is made of cut results, or if the
+    parts, which may leave some of the question open, stand in for it.
+    """
     decided = [part for part in parts if part.is_decided]
     if len(decided) < 2:
         return composed_result(step, action, parts)
@@ -78,7 +85,7 @@ async def compose_answer(
         note = f"no composed answer: the plan has {len(decided)} results, at most {MAX_PARTS} are composed"
         return composed_result(step, action, parts, note)
     limits = asker.calls.limits
-    blocks, items, values = _shown(decided, evidence, limits.counter)
+    blocks, items, values, cuts = _shown(decided, rows, evidence, limits.counter)
     task = ActionTask(
         step.output, action, tuple((part.output, part.text) for part in decided), None,
         step.explanation, question,
@@ -103,6 +110,7 @@ async def compose_answer(
     composed = read_composed(completion.text, supports, values, question)
     notes = tuple(_notes(composed))
     result = composed_result(step, action, parts)
+    flaw = notes[0] if composed.why else ""
     if composed.sentences:
         pieces = tuple(
             (
@@ -115,7 +123,13 @@ async def compose_answer(
         pieces = (*pieces, *((f"\n\n{line}", ()) for line in gaps))
         text = "".join(text for text, _ in pieces)
         result = replace(result, value=text, composed=pieces, reply=text)
-    return replace(result, is_native=False, n_calls=1, usage=completion.usage, composed_notes=notes)
+        if cuts:
+            flaw = f"it is composed without all of the results: {'; '.join(cuts)}"
+            notes = (*notes, f"composed without all of the results: {'; '.join(cuts)}")
+    return replace(
+        result, is_native=False, n_calls=1, usage=completion.usage, composed_notes=notes,
+        truncated=flaw,
+    )  # fmt: skip
 
 
 _UNUSABLE = frozenset({"refused", "filtered", "truncated", "repetition", "empty", "malformed"})
@@ -151,36 +165,169 @@ def max_prompt_tokens(question: str, counter: Counter) -> int:
 
 
 def _shown(
-    parts: Sequence[AnswerPart], evidence: Sequence[Evidence], counter: Counter
-) -> tuple[list[str], list[_Item], dict[str, tuple[int, str]]]:
-    """The results as blocks of a prompt, the items that can be cited, and the named values."""
+    parts: Sequence[AnswerPart],
+    rows: Mapping[str, Rows],
+    evidence: Sequence[Evidence],
+    counter: Counter,
+) -> tuple[list[str], list[_Item], dict[str, tuple[int, str]], list[str]]:
+    """The results as blocks of a prompt, the items that can be cited, the named values, and what is cut."""
     blocks: list[str] = []
     items: list[_Item] = []
     values: dict[str, tuple[int, str]] = {}
+    cuts: list[str] = []
     # Turn by turn, so that results with few quotes leave room to others.
     turns = sorted((turn, i) for i, part in enumerate(parts) for turn in range(len(part.evidence)))
     n_quotes = Counts(i for _, i in turns[:MAX_QUOTES])
-    for_texts = MAX_TOKENS - MAX_QUOTE_TOKENS * n_quotes.total()
+    labels = [shortened(part.label, MAX_LABEL) for part in parts]
+    # A computed value is inserted by its name, so that the model cannot copy it wrongly.
+    is_named = [isinstance(part.value, bool | int | float | Decimal) for part in parts]
+    lists = [
+        _listed(part, rows.get(part.output)) if not named else []
+        for part, named in zip(parts, is_named, strict=True)
+    ]
+    marks = [
+        [f"({n:,} undecided)"] if (of := rows.get(part.output)) and (n := len(of.undecided)) else []
+        for part in parts
+    ]
+    wholes = [
+        f"{{{part.output}}} = {part.text}" if named
+        else "\n".join(each.line for each in listed) or part.text
+        for part, named, listed in zip(parts, is_named, lists, strict=True)
+    ]  # fmt: skip
+    room = MAX_TOKENS - MAX_QUOTE_TOKENS * n_quotes.total() - sum(map(counter.count, labels))
+    shares = _shares([_n_tokens(whole, room, counter) for whole in wholes], room)
     for i, part in enumerate(parts):
+        value, cut = wholes[i], ""
+        if not is_named[i] and _n_tokens(value, shares[i], counter) > shares[i]:
+            value, cut = (
+                _cut_list(lists[i], shares[i], counter) if lists[i]
+                else _cut_text(part.text, shares[i], counter)
+            )  # fmt: skip
+            cuts.append(f"{labels[i]}: {cut}")
         quotes = [evidence[number - 1] for number in part.evidence[: n_quotes[i]]]
-        label = shortened(part.label, MAX_LABEL)
-        room = for_texts // len(parts) - counter.count(label)
-        # A computed value is inserted by its name, so that the model cannot copy it wrongly.
-        is_named = isinstance(part.value, bool | int | float | Decimal)
-        value = (
-            f"{{{part.output}}} = {part.text}" if is_named else _clipped(part.text, room, counter)
-        )
-        lines = [label, value]
+        lines = [labels[i], value, *marks[i]]
+        support = _NOTE.sub("", value)  # what is not shown supports no sentence
         for quote in quotes:
-            items.append(_Item(f"{quote.text}\n{part.text}", quote))
+            items.append(_Item(f"{quote.text}\n{support}", quote))
             lines.append(f'[{len(items)}] "{_clipped(quote.marked, MAX_QUOTE_TOKENS, counter)}"')
         if not quotes:
-            items.append(_Item(f"{part.label}\n{part.text}"))
+            items.append(_Item(f"{part.label}\n{support}"))
             lines.append(f"[{len(items)}] this result")
-        if is_named:
+        if is_named[i]:
             values[part.output] = (len(items) - 1, part.text)
         blocks.append(block("input", "\n".join(lines)))
-    return blocks, items, values
+    return blocks, items, values, cuts
+
+
+class _Listed(NamedTuple):
+    """A row or an entry of a list: the name by which a reader finds it, and its text."""
+
+    name: str
+    text: str
+
+    @property
+    def line(self) -> str:
+        return (
+            f"- {self.name}: {self.text}"
+            if self.name and self.text
+            else f"- {self.name or self.text}"
+        )
+
+
+def _listed(part: AnswerPart, rows: Rows | None) -> list[_Listed]:
+    """The rows of a part, or the entries of its list; none for a text."""
+    if rows is None:
+        entries = part.value if isinstance(part.value, list) else []
+        return [_Listed("", " ".join(str(entry).split())) for entry in entries]
+    names = _names(rows.rows)
+    return [_Listed(name, _told(row, rows)) for name, row in zip(names, rows.rows, strict=True)]
+
+
+def _told(row: Row, rows: Rows) -> str:
+    """The value of a row, or its columns."""
+    if rows.columns:
+        cells = ((name, row.fields.get(name, "")) for name in rows.columns)
+        return "; ".join(
+            f"{name}: {'undecided' if c is None else c}" for name, c in cells if c != ""
+        )
+    value = "undecided" if row.value is None else " ".join(row.value.split())
+    return f"{shortened(row.text)}: {value}" if rows.is_answered and row.text else value
+
+
+def _names(rows: Sequence[Row]) -> list[str]:
+    """The names of rows: their document, else their first fields, as many as tell them apart; else a number."""
+    keys = [
+        [row.fields[DOCUMENT]] if row.fields.get(DOCUMENT)
+        else [shortened(cell, MAX_NAME) for cell in row.fields.values() if cell][:MAX_KEYS]
+        for row in rows
+    ]  # fmt: skip
+    names: list[str] = []
+    for n in range(MAX_KEYS, 0, -1):  # of the shortest names that differ, if any do
+        shorter = [", ".join(map(str, key[:n])) for key in keys]
+        if names and len(set(shorter)) < len(set(names)):
+            break
+        names = shorter
+    n_same = Counts(names)
+    return [
+        f"{name}, row {i}".removeprefix(", ") if n_same[name] > 1 or not name else name
+        for i, name in enumerate(names, start=1)
+    ]
+
+
+MAX_NAME, MAX_KEYS = 60, 3
+"""Maximum characters of a field in the name of a row, and maximum fields."""
+
+
+def _n_tokens(text: str, most: int, counter: Counter) -> int:
+    """Tokens of a text; of a long one, certainly more than `most`."""
+    return counter.count(text[: 8 * max(1, most + 1)]) + (len(text) > 8 * max(1, most + 1)) * most
+
+
+def _shares(needs: Sequence[int], room: int) -> list[int]:
+    """Divide a room: what one does not need is left to the others."""
+    shares = [0] * len(needs)
+    left, n_left = max(0, room), len(needs)
+    for i in sorted(range(len(needs)), key=needs.__getitem__):
+        shares[i] = min(needs[i], left // n_left)
+        left, n_left = left - shares[i], n_left - 1
+    return shares
+
+
+def _cut_list(entries: Sequence[_Listed], max_tokens: int, counter: Counter) -> tuple[str, str]:
+    """Entries up to a number of tokens: all of their names before any of their texts; and what is left out."""
+    room = max_tokens - 2 * _NOTE_TOKENS
+    heads = [f"- {entry.name or shortened(entry.text, MAX_NAME)}" for entry in entries]
+    named = 0
+    for head in heads:
+        room -= counter.count(head) + 1
+        if room < 0:
+            break
+        named += 1
+    rest = [entry.text if entry.name else entry.text[MAX_NAME:] for entry in entries[:named]]
+    shares = _shares([_n_tokens(text, room, counter) for text in rest], max(0, room))
+    lines, n_cut, n_characters = [], 0, 0
+    for entry, head, share in zip(entries, heads, shares, strict=False):
+        whole = entry.line
+        line = whole
+        if counter.count(whole[: 8 * max_tokens]) > counter.count(head) + share + 2:
+            shown = _clipped(entry.text, share, counter) if share > 2 * _NOTE_TOKENS else ""
+            line = f"{head}: {shown}" if shown and entry.name else head
+            n_cut += 1
+            n_characters += max(0, len(whole) - len(line))
+        lines.append(line)
+    left = len(entries) - named
+    n = len(entries)
+    lines.append(f"({n:,} in all{f'; {left:,} of them not named here' if left else ''})")
+    told = [f"{n_cut:,} of {n:,} entries cut by {n_characters:,} characters"] if n_cut else []
+    told += [f"{left:,} of {n:,} entries left out"] if left else []
+    return "\n".join(lines), " and ".join(told)
+
+
+def _cut_text(text: str, max_tokens: int, counter: Counter) -> tuple[str, str]:
+    """A text up to a number of tokens, and what is left out."""
+    shown = _clipped(text, max_tokens, counter)
+    kept = shown.rpartition(" ... (")[0]
+    return shown, f"{counted(len(text) - len(kept), 'character')} of {len(text):,} left out"
 
 
 def _clipped(text: str, max_tokens: int, counter: Counter) -> str:
@@ -193,3 +340,5 @@ def _clipped(text: str, max_tokens: int, counter: Counter) -> str:
 
 
 _NOTE_TOKENS = 12
+_NOTE = lazy_pattern(r" \.\.\. \([\d,]+ more characters\)|; [\d,]+ of them not named here\)\Z")
+"""The notes on what is left out, whose numbers are no results."""

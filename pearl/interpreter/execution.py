@@ -279,7 +279,9 @@ class _Interpreter:
             if isinstance(question, String)
             else (self._graph.checked.plan.question or "")
         )
-        composed = await compose_answer(step, action, asked, parts, evidence, self._asker)
+        values = ((name, before[name].value) for name in names)
+        rows = {name: value for name, value in values if isinstance(value, Rows)}
+        composed = await compose_answer(step, action, asked, parts, rows, evidence, self._asker)
         return replace(composed, sources=quoted)
 
     def _of_its_company(

@@ -766,7 +766,9 @@ def _united(field: Field, values: Sequence[_Value], unread: str) -> FieldResult:
         return FieldResult("found", one.value, basis=one.basis, evidence=one.evidence)
     if unread:
         return FieldResult("undecided", why=unread)
-    return FieldResult("not_stated", label)  # a label such as `unknown`
+    if label is not None:  # such as `unknown`, which needs no quote
+        return FieldResult("found", label, basis="judged")
+    return FieldResult("not_stated")
 
 
 def _told(value: FieldScalar | Decimal) -> str:

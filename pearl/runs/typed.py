@@ -29,9 +29,11 @@ class Extraction(Generic[T]):
 
     Attributes:
         document: Its name.
-        status: That of the answer, or `failed`.
-        value: The instance of the model, or the dictionary; None if a required field has no value.
-        reasons: Why there is no value.
+        status: That of the answer, or `failed`. `answered` means that nothing is missing from the value: without a
+            value it is `undecided`, with a part of it `degraded` (or `nothing_found`, where nothing is stated).
+        value: The instance of the model, or the dictionary; None if a required field has no value. Optional fields
+            and objects without a value are None, entries of lists without one are left out.
+        reasons: Why the value, or a part of it, is missing.
         fields: Every field by its path: `age`, `drugs[0].dose_mg`.
         answer: The answer with its evidence; None if the document failed.
     """

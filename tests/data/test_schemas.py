@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from enum import IntEnum
@@ -253,39 +254,52 @@ def test_a_record_becomes_an_instance() -> None:
     assert Visit.model_validate_json(json.dumps(data)) == visit
 
 
+A, B = ({"name": name, "dose": {"mg": mg}} for name, mg in (("A", 5), ("B", None)))
+BAD_NAME = {"name": NOT_STATED, "dose.mg": stated(1)}
+LONG_NAME = {"name": stated("A" * 11), "dose.mg": stated(1)}
+GOOD = {"name": stated("A"), "dose.mg": stated(5)}
+
+
 @pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({"born": NOT_STATED}, "born: not stated"),
-        ({"age": UNDECIDED}, "age: undecided: two values"),
-        ({"home.city": UNDECIDED}, "home.city: undecided: two values"),
-        ({"work.city": NOT_STATED}, "work.city: not stated"),
-        ({"notes": UNDECIDED}, "notes: undecided: two values"),
-        ({"notes": several({"value": UNDECIDED})}, "notes[0].value: undecided: two values"),
-        ({"drugs": several({"name": NOT_STATED, "dose.mg": stated(1)})}, "drugs[0].name: not stated"),
-        ({"drugs": several({"name": stated("A" * 11), "dose.mg": stated(1)})}, "drugs[0].name: String should"),
-        ({"age": stated(-1)}, "age: Input should"),
-        ({"smoker": stated("perhaps")}, "smoker: Input should"),
-        ({"the patient": stated("Cy")}, "Visit: KeyError: 'Cy'"),
+    ("changed", "reasons", "wanted"),
+    [  # what is required and missing leaves no instance, what is not leaves the others
+        ({"born": NOT_STATED}, ["born: not stated"], None),
+        ({"born": UNDECIDED}, ["born: undecided: two values"], None),
+        ({"work.city": NOT_STATED}, ["work.city: not stated"], None),
+        ({"the patient": stated("Cy")}, ["Visit: KeyError: 'Cy'"], None),
+        ({"drugs": UNDECIDED}, ["drugs: undecided: two values"], None),
+        ({"age": UNDECIDED}, ["age: undecided: two values"], {"age": None}),
+        ({"age": stated(-1)}, ["age: Input should"], {"age": None}),
+        ({"smoker": stated("perhaps")}, ["smoker: Input should"], {"smoker": None}),
+        ({"home.city": UNDECIDED}, ["home.city: undecided: two values"], {"home": None}),
+        ({"notes": UNDECIDED}, ["notes: undecided: two values"], {"notes": None}),
+        ({"notes": several({"value": UNDECIDED}, {"value": stated("x")})}, ["notes[0].value: undecided"], {"notes": ["x"]}),
+        ({"drugs": several(BAD_NAME, GOOD)}, ["drugs[0].name: not stated"], {"drugs": [A]}),
+        ({"drugs": several(GOOD, LONG_NAME)}, ["drugs[1].name: String should"], {"drugs": [A]}),
+        ({"drugs": several(BAD_NAME, LONG_NAME, GOOD, LONG_NAME)},
+         ["drugs[0].name: not stated", "drugs[1].name: String should", "drugs[3].name: String should"], {"drugs": [A]}),
+        ({"drugs": replace(several(GOOD), state="undecided", why="one is missing")}, ["drugs: undecided: one is missing"], {"drugs": [A]}),
+        ({"age": UNDECIDED, "born": NOT_STATED}, ["age: undecided", "born: not stated"], None),
     ],
 )  # fmt: skip
-def test_there_is_no_instance_without_every_value(
-    changed: dict[str, FieldResult], reason: str
+def test_what_has_no_value_takes_nothing_else_with_it(
+    changed: dict[str, FieldResult], reasons: list[str], wanted: dict[str, Any] | None
 ) -> None:
-    instance, reasons = load_schema(Visit).build(Record(RESULTS | changed))
-    assert instance is None
-    (only,) = reasons
-    assert only.startswith(reason)
+    instance, given = load_schema(Visit).build(Record(RESULTS | changed))
+    assert [one.startswith(other) for one, other in zip(given, reasons, strict=True)]
+    if wanted is None:
+        assert instance is None
+    else:
+        whole, _ = load_schema(Visit).build(Record(RESULTS))
+        assert instance == Visit.model_validate(whole.model_dump(by_alias=True) | wanted)
 
 
 def test_a_part_of_an_optional_object_needs_the_others() -> None:
     schema = load_schema({"properties": {"home": of(city=TEXT, street=TEXT), "b": TEXT}})
     results = {"home.city": stated("Bonn"), "home.street": NOT_STATED, "b": NOT_STATED}
-    assert schema.build(Record(results)) == (None, ("home.street: not stated",))
-    assert schema.build(Record(dict.fromkeys(results, NOT_STATED))) == (
-        {"home": None, "b": None},
-        (),
-    )
+    empty = {"home": None, "b": None}
+    assert schema.build(Record(results)) == (empty, ("home.street: not stated",))
+    assert schema.build(Record(dict.fromkeys(results, NOT_STATED))) == (empty, ())
 
 
 JSON = st.recursive(

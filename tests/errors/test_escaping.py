@@ -30,6 +30,7 @@ def test_event_with_a_lone_surrogate_is_read_back() -> None:
         ('x\n"=1+1', "x\n'\"=1+1"),
         ("x\t @SUM(A1)", "x\t' @SUM(A1)"),
         ("=1;=2", "'=1;'=2"),
+        ("'=1", "''=1"),
         ("a|-cmd", "a|'-cmd"),
         ("5; -3;+2.5", "5; -3;+2.5"),
         ("a; b=c, -d", "a; b=c, -d"),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from pearl import Answer, Document, Pearl
+from pearl.documents.document import join
 from pearl.documents.tokens import estimate
 from pearl.errors import ExecutionError, ModelError
 from pearl.llm import Request
@@ -124,6 +125,8 @@ def test_citations_and_numbers_of_the_model_are_checked(reply: str, text: str, n
     assert answer.text == (text or parts)
     assert note in " ".join(answer.notes)
     assert bool(answer.notes) == bool(note)
+    # the labelled parts may leave some of the question open
+    assert text or answer.status == "degraded"
     if note != "no composed answer":  # the client asks again after a refusal or an empty reply
         assert len(model.requests) == 3
 
@@ -180,7 +183,7 @@ def test_without_a_composer_the_parts_have_labels() -> None:
     assert len(model.requests) == 2
 
 
-def test_long_and_contradicting_results_fit_the_prompt() -> None:
+def test_long_and_contradicting_results_fit_the_prompt_and_are_degraded() -> None:
     prompts: list[str] = []
 
     def compose(request: Request) -> str:
@@ -195,6 +198,43 @@ def test_long_and_contradicting_results_fit_the_prompt() -> None:
     answer = ask(replying(compose, FIND_REASON=long, LIST_ALL=entries), plan)
     assert answer.text == "One result says yes, another no.\n\nCount the boats: 676"
     assert estimate(prompts[0]) <= 1_500
+    assert answer.status == "degraded"
+    (note,) = answer.notes
+    assert re.search(
+        r"boat: [\d,]+ characters of [\d,]+ left out; .* of 676 entries left out", note
+    )
+    assert "composed without all of the results" in answer.why
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_row_is_named_to_the_composer_or_counted_and_a_cut_degrades_the_answer(
+    seed: int,
+) -> None:
+    draw = random.Random(seed)
+    n = draw.choice([2, 5, 30, 80, 400])
+    texts = [f"Licence {i}. " + "It grants much. " * draw.choice([0, 3, 60, 600]) for i in range(n)]
+    files = [Document(text, f"licence_{i}_x.txt") for i, text in enumerate(texts)]
+    prompts: list[str] = []
+
+    def compose(request: Request) -> str:
+        prompts.append(request.prompt)
+        return "All of them grant much [1]."
+
+    plan = """1. files = SPLIT(CTX, "document") : One row a file
+2. n = COUNT(files) : Count the files
+3. answer = ANSWER("What do the licences grant?", files, n) : Answer
+"""
+    answer = asyncio.run(Pearl(Reading(compose)).execute(plan, join(files)))
+    (prompt,) = prompts
+    unnamed = [i for i in range(n) if f"- licence_{i}_x.txt" not in prompt]
+    assert not unnamed or f"({n:,} in all; {len(unnamed):,} of them not named here)" in prompt
+    assert len(unnamed) < n
+    assert estimate(prompt) <= 1_500
+    is_cut = any(f": {' '.join(text.split())}" not in prompt for text in texts)
+    assert (answer.status, len(answer.notes)) == (("degraded", 1) if is_cut else ("answered", 0))
+    if is_cut:
+        assert f"of {n:,} entries" in answer.notes[0]
+        assert "composed without all of the results" in answer.why
 
 
 def test_no_number_of_a_lying_composer_is_shown() -> None:

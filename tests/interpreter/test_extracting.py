@@ -327,7 +327,7 @@ def test_a_record_has_every_field_with_its_passages() -> None:
     answer, model = extract(FIELDS, TEXT, WHOLE)
     assert states(answer) == {
         "patient": "Maria Keller", "age": "undecided", "address.city": "Berlin",
-        "address.zip": "not_stated", "smoker": "not_stated",
+        "address.zip": "not_stated", "smoker": "unknown",
         "drugs": [{"name": "Aspirin", "dose_mg": 500}, {"name": "Ramipril", "dose_mg": 5}, {"name": "Metformin", "dose_mg": None}],
         "allergies": ["latex", "peanuts"],
     }  # fmt: skip

@@ -249,3 +249,22 @@ def test_the_states_of_a_record_have_paths() -> None:
     )
     assert record.undecided == ("age", "drugs[0].dose_mg")
     assert record.paths["drugs[0].dose_mg"].state == "undecided"
+
+
+def test_documents_whose_names_differ_by_an_apostrophe_are_told_apart(tmp_path: Path) -> None:
+    names = ["=a.txt", "'=a.txt", "''=a.txt"]
+    file = io.StringIO()
+    undecided = FieldResult("undecided", why="two").to_dict()
+    rows = [{"document": name, "record": {"fever": undecided}} for name in names]
+    assert write_review(rows, file) == len(names)
+    given = [
+        line.removesuffix(",") + f",{'true' if i else 'false'}"
+        for i, line in enumerate(file.getvalue().splitlines()[1:])
+    ]
+    head = file.getvalue().splitlines()[0]
+    path = tmp_path / "answers.csv"
+    path.write_text("\n".join([head, *given]), encoding="utf-8")
+    answers = read_answers(str(path), FIELDS, names)
+    assert {name: [a.result["value"] for a in each] for name, each in answers.items()} == {
+        "=a.txt": [False], "'=a.txt": [True], "''=a.txt": [True],
+    }  # fmt: skip

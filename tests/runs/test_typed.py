@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from pydantic import BaseModel, Field
@@ -78,13 +79,65 @@ def test_every_document_has_a_result(letters: list[Path]) -> None:
         patient="Maria Keller", age=54, drugs=[Drug(name="ibuprofen", dose_mg=400)]
     )
     assert a.fields["drugs[0].dose_mg"].evidence[0].text == "takes ibuprofen 400 mg"
-    assert (b.value, b.fields["age"].state) == (None, "undecided")
+    # the ages are contradictory, and beyond the bound; both are optional
+    assert [each.status for each in (a, b, c)] == ["answered", "degraded", "degraded"]
+    assert [each.value and each.value.age for each in (a, b, c)] == [54, None, None]
     assert "61" in b.reasons[0]
-    assert c.value is None
     assert "less than 120" in c.reasons[0]
     assert (missing.status, missing.value, missing.fields) == ("failed", None, {})
     assert "no such file" in missing.reasons[0]
     assert [Path(each.document).name for each in (a, b, c, missing)] == [p.name for p in letters]
+
+
+class Patient(BaseModel):
+    class Address(BaseModel):
+        city: str
+        zip: str
+
+    name: str
+    smoker: Literal["yes", "no", "unknown"]
+    home: Address | None = None
+    drugs: list[Drug]
+
+
+PATIENT = "Patient Maria Keller of 50667 Cologne takes ibuprofen 400 mg and cobalt 5 mg."
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "value"),
+    [
+        ({}, "answered", {}),
+        ({"smoker": ("unknown", "")}, "answered", {"smoker": "unknown"}),
+        ({"smoker": None}, "undecided", None),  # required
+        ({"home.city": None}, "degraded", {"home": None}),
+        ({"home.city": None, "home.zip": None}, "answered", {"home": None}),
+        ({"drugs.0.name": None}, "degraded", {"drugs": [Drug(name="cobalt", dose_mg=5)]}),
+        ({"drugs.0.dose_mg": (7, "cobalt 5 mg")}, "degraded", {"drugs": [Drug(name="ibuprofen"), Drug(name="cobalt", dose_mg=5)]}),
+        ({"name": ("Max", "Max of 50667")}, "undecided", None),
+    ],
+)  # fmt: skip
+def test_answered_means_that_nothing_is_missing(
+    changed: dict[str, tuple[object, str] | None], status: str, value: dict[str, object] | None
+) -> None:
+    said = {
+        "name": ("Maria Keller", "Patient Maria Keller"), "smoker": ("no", "takes no tobacco"),
+        "home.city": ("Cologne", "of 50667 Cologne"), "home.zip": ("50667", "of 50667 Cologne"),
+        "drugs.0.name": ("ibuprofen", "takes ibuprofen"), "drugs.0.dose_mg": (400, "ibuprofen 400 mg"),
+        "drugs.1.name": ("cobalt", "and cobalt 5 mg"), "drugs.1.dose_mg": (5, "cobalt 5 mg"),
+    } | changed  # fmt: skip
+    text = PATIENT.replace(" takes", " takes no tobacco. She takes")
+    claims = {path: one and {"value": one[0], "quote": one[1]} for path, one in said.items()}
+    drugs = [{k: claims[f"drugs.{i}.{k}"] for k in ("name", "dose_mg")} for i in (0, 1)]
+    reply = json.dumps({k: v for k, v in claims.items() if "drugs" not in k} | {"drugs": drugs})
+    (result,) = pearl.run(
+        pearl.extract(Patient, [pearl.Document(text)], model=Scripted(lambda request: reply))
+    )
+    whole = Patient(
+        name="Maria Keller", smoker="no", home=Patient.Address(city="Cologne", zip="50667"),
+        drugs=[Drug(name="ibuprofen", dose_mg=400), Drug(name="cobalt", dose_mg=5)],
+    )  # fmt: skip
+    assert (result.status, bool(result.reasons)) == (status, status != "answered")
+    assert result.value == (None if value is None else whole.model_copy(update=value))
 
 
 def test_a_limit_leaves_the_other_documents_without_a_value(letters: list[Path]) -> None:
