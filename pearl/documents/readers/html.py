@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
+from pearl.documents.marks import list_number, lowered, raised
+from pearl.documents.readers import ReaderText, not_read
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
+    from inscriptis.model.html_document_state import HtmlDocumentState
     from inscriptis.model.html_element import HtmlElement as InscriptisElement
     from lxml.html import HtmlElement
 
@@ -30,6 +34,8 @@ _ELEMENT = lazy_pattern(rf"<[A-Za-z][^\s/>]*+{_ATTRIBUTE}*+")
 _MOST_ATTRIBUTES = 10_000
 """Maximum attributes of an element: libxml2 compares each with all earlier ones."""
 
+_STRUCK = ("del", "s", "strike")
+_LONGEST_MARK = 200  # characters; longer raised text is a style, no mark or exponent
 _LONG_NUMBER = lazy_pattern(r"[0-9]{4,}")
 
 _MAX_SPAN = 100  # maximum columns or rows of a merged cell
@@ -42,23 +48,30 @@ def recognises(data: bytes) -> bool:
     return _BEGINNING.match(data) is not None
 
 
-def read(data: bytes, path: str) -> str:
+def read(data: bytes, path: str) -> ReaderText:
     """The text of a page."""
     from inscriptis.html_engine import Inscriptis
     from inscriptis.model.config import ParserConfig
+    from inscriptis.model.tag import CustomHtmlTagHandlerMapping
 
     declared = _DECLARED_ENCODING.search(data, 0, _DECLARATION_BYTES)
     page = decode(data, path, declared=declared[1].decode() if declared else None)
     # The parser stops at a NUL and would silently drop the rest.
     tree = _tree(_CONTROLS.sub(" ", page).strip(), path)
+    left_out = {}
     if tree is not None:
+        left_out = {"struck text": _drop_struck(tree)}
+        _mark_raised(tree)
         _spread_merged_cells(tree)
-    config = ParserConfig(table_cell_separator="\t")
+        _number_lists(tree)
+    lists = CustomHtmlTagHandlerMapping({"li": _begin_entry}, {})
+    config = ParserConfig(table_cell_separator="\t", custom_html_tag_handler_mapping=lists)
     attributes = config.attribute_handler
     attributes.attribute_mapping = {**attributes.attribute_mapping, "style": _apply_style}
     text: str = "" if tree is None else Inscriptis(tree, config).get_text()
     # Cells are padded to the column width, even in the last column.
-    return re.sub(r"(?<! ) ++(?=\t|$)", "", text, flags=re.MULTILINE).strip("\n")
+    text = re.sub(r"(?<! ) ++(?=\t|$)", "", text, flags=re.MULTILINE).strip("\n")
+    return ReaderText(text, notes=(*page.notes, *not_read(left_out)))
 
 
 def _tree(page: str, path: str) -> HtmlElement | None:
@@ -96,6 +109,85 @@ def _tree(page: str, path: str) -> HtmlElement | None:
             help="simplify it, or convert it to plain text",
         )
     return tree
+
+
+def _has_style(element: HtmlElement, name: str, value: str) -> bool:
+    """Whether the `style` of an element has a value for a property."""
+    style = element.get("style", "").lower()
+    return any(
+        key.strip() == name and value in values.split()
+        for key, _, values in (each.partition(":") for each in style.split(";"))
+    )
+
+
+def _drop_struck(tree: HtmlElement) -> int:
+    """Remove deleted and struck text; the number of such passages."""
+    struck = [
+        element
+        for element in tree.iter(*_STRUCK, "span", "p", "li", "div", "font")
+        if element.tag in _STRUCK
+        or _has_style(element, "text-decoration", "line-through")
+        or _has_style(element, "text-decoration-line", "line-through")
+    ]
+    is_shown = [any(map(str.strip, element.itertext())) for element in struck]
+    for element in struck:
+        if element.getparent() is not None:
+            element.drop_tree()
+    return sum(is_shown)
+
+
+def _mark_raised(tree: HtmlElement) -> None:
+    """Write raised and lowered text so that its digits are no part of the number before it."""
+    for element in list(tree.iter("sup", "sub", "span", "msup", "msub", "msubsup", "mfrac")):
+        tag, inner = str(element.tag), list(element)
+        if tag == "mfrac" and len(inner) == 2:  # a half is not twelve
+            inner[0].tail = "/"
+        for child in inner[1:] if tag in {"msup", "msub", "msubsup"} else ():
+            _move(child, is_up=child is not inner[1] or tag == "msup")
+        if tag == "sup" or _has_style(element, "vertical-align", "super"):
+            _move(element, is_up=True)
+        elif tag == "sub" or _has_style(element, "vertical-align", "sub"):
+            _move(element, is_up=False)
+    for element in tree.xpath("//annotation | //annotation-xml"):  # MathML repeats the formula
+        element.drop_tree()
+
+
+def _move(element: HtmlElement, *, is_up: bool) -> None:
+    whole = ""
+    for piece in element.itertext(with_tail=False):
+        whole += str(piece)
+        if len(whole) > _LONGEST_MARK:
+            return
+    text = (raised if is_up else lowered)(whole)
+    if text != whole:
+        for child in list(element):
+            child.drop_tree()
+        element.text = text
+
+
+def _number_lists(tree: HtmlElement) -> None:
+    """Put the numbers of lists in their entries, as their attributes say."""
+    for listed in tree.iter("ol"):
+        entries = [entry for entry in listed if entry.tag == "li"]
+        step = -1 if "reversed" in listed.attrib else 1
+        at = _integer(listed.get("start"), len(entries) if step < 0 else 1)
+        for entry in entries:
+            at = _integer(entry.get("value"), at)
+            entry.set("data-number", list_number(at, listed.get("type", "1")) or str(at))
+            at += step
+
+
+def _integer(given: str | None, otherwise: int) -> int:
+    given = (given or "").strip()
+    return int(given) if given.removeprefix("-").isdecimal() and len(given) < 10 else otherwise
+
+
+def _begin_entry(state: HtmlDocumentState, attributes: Mapping[str, str]) -> None:
+    from inscriptis.model.tag.list_tag import li_start_handler
+
+    li_start_handler(state, {})
+    if number := attributes.get("data-number"):
+        state.tags[-1].list_bullet = f"{number}. "
 
 
 def _spread_merged_cells(tree: HtmlElement) -> None:

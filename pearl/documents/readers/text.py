@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 
+from pearl.documents.readers import ReaderText
 from pearl.errors import DataError
 
 IS_BOUNDED = True
@@ -32,21 +33,40 @@ _LEGACY_ENCODINGS = (
 its 90, charset-normalizer reads short French as Hungarian or UTF-16. Turkish (cp1254) is first
 because it is Western except for six Icelandic letters."""
 
+_OF_OLD_SYSTEMS = ("cp437", "mac_roman")
+"""Chosen only if they fit better than all candidates above, because any byte is a letter of theirs, and
+if a byte is in Windows' encodings neither a letter nor a quote or dash of everyday text."""
+
+_EVERYDAY = bytes({0x80, 0x82, 0x84, 0x85, *range(0x91, 0x98), 0x99, *range(0xA0, 0x100)})
+
+_SEQUENCE = re.compile(
+    rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}|[\x80-\xff]{3}"
+)
+"""A sequence of UTF-8, or three letters beyond ASCII."""
+
 _CONTROL_BYTES = bytes(set(range(0x20)) - set(b"\t\n\f\r\x1b"))
 _MAX_CONTROL_SHARE = 1 / 3
 """Maximum fraction of odd bytes in a text; the same threshold as Perl's `-T`."""
 
 
-def read(data: bytes, path: str) -> str:
+def read(data: bytes, path: str) -> ReaderText:
     """The text of the bytes."""
     return decode(data, path)
 
 
-def decode(data: bytes, path: str, *, declared: str | None = None) -> str:
-    """Decode bytes: by byte order mark, as UTF-8, as declared, or by their statistics."""
+def decode(data: bytes, path: str, *, declared: str | None = None) -> ReaderText:
+    """Decode bytes: by byte order mark, as UTF-8, as declared, by line, or by their statistics.
+
+    A note says which encoding is guessed.
+    """
+    text, note = _decode(data, path, declared)
+    return ReaderText(text, notes=[note] if note else [])
+
+
+def _decode(data: bytes, path: str, declared: str | None) -> tuple[str, str]:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
-            return _decode_strictly(data, encoding, path)[1:]
+            return _decode_strictly(data, encoding, path)[1:], ""
     if data.startswith(b"{\\rtf"):  # RTF is text, but full of markup
         raise DataError(
             "RTF is not supported", path=path, help="save it as .docx, .pdf, .html or plain text"
@@ -55,16 +75,18 @@ def decode(data: bytes, path: str, *, declared: str | None = None) -> str:
     if n_controls > len(data) * _MAX_CONTROL_SHARE:
         raise _binary(path)
     if declared and data.isascii() and (text := _decode_as_declared(data, declared)):
-        return text  # ISO-2022-JP and similar encodings look like ASCII
+        return text, ""  # ISO-2022-JP and similar encodings look like ASCII
     try:
-        return data.decode()
+        return data.decode(), ""
     except UnicodeDecodeError:
         if b"\0" in data:
             raise _binary(path) from None
+    if mixed := _decode_by_line(data):
+        return mixed
     if _is_damaged_utf_8(data):
-        return _decode_strictly(data, "utf-8", path)
+        return _decode_strictly(data, "utf-8", path), ""
     if declared and (text := _decode_as_declared(data, declared)):
-        return text
+        return text, ""
     return _decode_by_statistics(data, path)
 
 
@@ -109,6 +131,34 @@ def _is_damaged_utf_8(data: bytes) -> bool:
     return True
 
 
+def _decode_by_line(data: bytes) -> tuple[str, str] | None:
+    """The text of lines in UTF-8 and others in cp1252, with a note; None if no such mixture is certain.
+
+    A line that is damaged UTF-8 has a sequence of UTF-8, and one in another alphabet has long runs
+    of letters beyond ASCII.
+    """
+    decoded, others, n_utf_8 = list[str](), list[int](), 0
+    lines = data.split(b"\n")
+    for n, line in enumerate(lines, 1):
+        try:
+            decoded.append(line.decode())
+            n_utf_8 += not line.isascii()
+        except UnicodeDecodeError as error:
+            is_cut = line is lines[-1] and error.reason == "unexpected end of data"
+            if (
+                is_cut
+                or _SEQUENCE.search(line)
+                or not (text := _decode_as_declared(line, "cp1252"))
+            ):
+                return None
+            decoded.append(text)
+            others.append(n)
+    if not n_utf_8 or not others:
+        return None
+    shown = ", ".join(map(str, others[:5])) + (", ..." if len(others) > 5 else "")
+    return "\n".join(decoded), f"not UTF-8 and read as cp1252 (a guess): lines {shown}"
+
+
 def _decode_as_declared(data: bytes, declared: str) -> str | None:
     """The text, None if the bytes contradict the declaration."""
     try:
@@ -121,22 +171,37 @@ def _decode_as_declared(data: bytes, declared: str) -> str | None:
         return None
 
 
-def _decode_by_statistics(data: bytes, path: str) -> str:
+def _decode_by_statistics(data: bytes, path: str) -> tuple[str, str]:
     from charset_normalizer import from_bytes  # imported on use: most documents are UTF-8
 
     # With the default of 5 samples of 512 bytes, accented French is sometimes rejected.
     matches = from_bytes(
-        data, steps=10, chunk_size=2048, threshold=0.3, cp_isolation=list(_LEGACY_ENCODINGS)
-    )
-    best = matches.best()
-    if best is None:
+        data, steps=10, chunk_size=2048, threshold=0.3,
+        cp_isolation=[*_LEGACY_ENCODINGS, *_OF_OLD_SYSTEMS],
+    )  # fmt: skip
+    known = [each for each in matches if not _OF_OLD_SYSTEMS.count(each.encoding)]
+    least = min((each.chaos for each in known), default=1)
+    old = [each for each in matches if each not in known and each.chaos < least]
+    if old and not data.translate(None, _EVERYDAY).isascii():
+        best = min(old, key=lambda each: (each.chaos, -each.coherence))
+        return str(best), _guessed(best.encoding)
+    if not known:
         raise DataError(
             "the encoding of the text cannot be detected", path=path, help="convert it to UTF-8"
         )
+    best = known[0]
     fitting = {
         encoding: match
-        for match in matches
+        for match in known
         if match.chaos <= best.chaos + 0.06 and match.coherence >= best.coherence - 0.1
         for encoding in match.could_be_from_charset
     }
-    return str(next(fitting[encoding] for encoding in _LEGACY_ENCODINGS if encoding in fitting))
+    encoding = next(encoding for encoding in _LEGACY_ENCODINGS if encoding in fitting)
+    text = str(fitting[encoding])
+    # Without one of its six letters, Turkish is Western.
+    is_western = text == _decode_as_declared(data, "cp1252")
+    return text, _guessed("cp1252" if is_western else encoding)
+
+
+def _guessed(encoding: str) -> str:
+    return f"the encoding is not stated and guessed to be {encoding}"

@@ -97,3 +97,36 @@ def test_a_span_may_be_anything(span: str) -> None:
     text = read(page.encode(), "a.html")
     assert [text.count(letter) for letter in "bc"] == [1, 1]
     assert text.count("a") <= 2
+
+
+STRUCK = ("not read: 1 struck text",)
+ODD_LIST = (
+    "<ol start=4><li>a<li value=7>b</ol><ol reversed type=I><li>c<li>d</ol><ol start=x><li>e</ol>"
+)
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "notes"),
+    [
+        ("<p>310<sup>2</sup>", "310²", ()),
+        ("<p>1,250<sup><a href=#n>12</a></sup> m", "1,250¹² m", ()),
+        ("<p>10<sup>-6</sup> of CO<sub>2</sub>", "10⁻⁶ of CO₂", ()),
+        ("<p>310<sup>1,2</sup>", "310^(1,2)", ()),
+        ("<p>310<sup>a</sup> x<sub>i1</sub>", "310^(a) x_(i1)", ()),
+        ("<p>the 5<sup>th</sup>, 310<sup>[2]</sup>, 310<sup>*</sup>", "the 5th, 310[2], 310*", ()),
+        ("<p>310<span style='Vertical-Align: super; color: red'>2</span>", "310 ²", ()),
+        ("<p>310<span style='vertical-align: top'>2</span>", "310 2", ()),
+        ("<p><math><msup><mn>10</mn><mn>5</mn></msup><mo>+</mo><mfrac><mn>1</mn><mn>2</mn></mfrac></math>", "10⁵+1/2", ()),
+        ("<p>The fee is <s>100</s> 150 EUR.", "The fee is 150 EUR.", STRUCK),
+        ("<p>Pets <del>are <s>not</s></del><ins>were</ins> here", "Pets were here", ("not read: 2 struck texts",)),
+        ("<p><span style='text-decoration:line-through red'>9</span> 7", "7", STRUCK),
+        ("<p><span style='text-decoration:underline'>9</span><s></s> 7", "9 7", ()),
+        (ODD_LIST, "4. a 7. b II. c I. d 1. e", ()),
+        ("<ol><li>a<ul><li>b</ul><li>c</ol>", "1. a + b 2. c", ()),
+    ],
+)  # fmt: skip
+def test_marks_struck_text_and_numbers_of_lists(
+    page: str, text: str, notes: tuple[str, ...]
+) -> None:
+    found = read(f"<html><body>{page}".encode(), "a.html")
+    assert (" ".join(found.split()), found.notes) == (text, notes)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.documents.readers.text import decode
+from pearl.errors import DataError
 
 SENTENCES = {
     "latin-1": "Le café est fermé, dit-elle à la fenêtre ; l'été fut très long.",
@@ -70,3 +71,32 @@ def test_a_few_controls_do_not_make_text_binary() -> None:
 )
 def test_a_declaration_is_a_hint(data: bytes, declared: str, text: str) -> None:
     assert decode(data, "a.html", declared=declared) == text
+
+
+GUESSED = "the encoding is not stated and guessed to be {}"
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "note"),
+    [
+        *((SENTENCES["latin-1"].encode(each), SENTENCES["latin-1"], GUESSED.format(each))
+          for each in ("cp1252", "cp437", "mac_roman")),
+        (SENTENCES["koi8_r"].encode("koi8_r"), SENTENCES["koi8_r"], GUESSED.format("koi8_r")),
+        (SENTENCES["koi8_r"].encode(), SENTENCES["koi8_r"], None),
+        ("Zoë,Bern\n".encode() + "André,Genève\n".encode("cp1252"), "Zoë,Bern\nAndré,Genève\n",
+         "not UTF-8 and read as cp1252 (a guess): lines 2"),
+        ("é\n".encode("cp1252") * 7 + "ß".encode(), "é\n" * 7 + "ß",
+         "not UTF-8 and read as cp1252 (a guess): lines 1, 2, 3, 4, 5, ..."),
+    ],
+)  # fmt: skip
+def test_a_guess_is_noted(data: bytes, text: str, note: str | None) -> None:
+    found = decode(data, "a.txt")
+    assert (found, found.notes) == (text, (note,) if note else ())
+
+
+@pytest.mark.parametrize(
+    "data", ["Zoë é\n".encode() + b"caf\xc3", "é\n".encode() + "é".encode()[:1]]
+)
+def test_damaged_utf_8_is_no_mixture(data: bytes) -> None:
+    with pytest.raises(DataError, match="is not UTF-8"):
+        decode(data, "a.txt")

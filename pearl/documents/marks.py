@@ -1,0 +1,97 @@
+"""Raised and lowered text, and the numbers of lists, as every reader writes them."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+from pearl.errors.patterns import lazy_pattern
+
+_RAISED = str.maketrans("0123456789+-\u2212=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱ")
+_LOWERED = str.maketrans("0123456789+-\u2212=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
+
+RAISE, LOWER, END = "\x01", "\x02", "\x03"
+"""Put around pieces of raised and lowered text until `written`; XML has no such characters."""
+
+_MARKED = lazy_pattern("(?:\x01[^\x01-\x03]*\x03)+|(?:\x02[^\x01-\x03]*\x03)+")
+_SIGNS = dict.fromkeys(map(ord, RAISE + LOWER + END))
+
+
+def raised(text: str) -> str:
+    """Raised text, such that no digit of it is part of the number before it.
+
+    Two letters or more alone are an abbreviation (5th, Mlle), which changes no number, and stay
+    as they are, and so do signs that are no part of numbers, and what has its own brackets.
+
+    Example:
+        >>> [raised(text) for text in ("2", "-6", "1,2", "a", "th", "[3]", "*")]
+        ['²', '⁻⁶', '^(1,2)', '^(a)', 'th', '[3]', '*']
+    """
+    return _moved(text, _RAISED, "^")
+
+
+def lowered(text: str) -> str:
+    """Lowered text, as `raised`.
+
+    Example:
+        >>> lowered("2"), lowered("i1")
+        ('₂', '_(i1)')
+    """
+    return _moved(text, _LOWERED, "_")
+
+
+def _moved(text: str, moved: dict[int, int], sign: str) -> str:
+    core = text.strip()
+    if not core or (core.isalpha() and len(core) > 1) or core.startswith("["):
+        return text
+    if all(ord(letter) in moved for letter in core):
+        return text.translate(moved)
+    if not any(letter.isalnum() for letter in core):
+        return text
+    before, after = text[: text.index(core)], text[text.index(core) + len(core) :]
+    return f"{before}{sign}({core}){after}"
+
+
+def written(text: str) -> str:
+    """Text with its pieces between `RAISE` or `LOWER` and `END` written; adjacent ones are one."""
+    return _MARKED.sub(_written, text) if END in text else text
+
+
+def _written(match: re.Match[str]) -> str:
+    return (raised if match[0].startswith(RAISE) else lowered)(match[0].translate(_SIGNS))
+
+
+_ROMAN = [
+    "".join(digits)
+    for digits in product(
+        ("", "m", "mm", "mmm"),
+        ("", "c", "cc", "ccc", "cd", "d", "dc", "dcc", "dccc", "cm"),
+        ("", "x", "xx", "xxx", "xl", "l", "lx", "lxx", "lxxx", "xc"),
+        ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix"),
+    )
+]
+
+
+def list_number(n: int, style: str) -> str | None:
+    """The number of an entry as a list shows it; None in a style that is not known.
+
+    Args:
+        n: The number, from 0.
+        style: As HTML (1, a, A, i, I) or Word (decimal, lowerLetter, ...) names it.
+
+    Example:
+        >>> list_number(4, "i"), list_number(28, "upperLetter"), list_number(7, "decimalZero")
+        ('iv', 'BB', '07')
+    """
+    match style:
+        case "1" | "decimal":
+            return str(n)
+        case "decimalZero":
+            return f"{n:02}"
+        case "a" | "A" | "lowerLetter" | "upperLetter" if n > 0:
+            # After z, Word repeats the letter; up to there HTML does the same.
+            letters = chr(ord("a") + (n - 1) % 26) * ((n - 1) // 26 + 1)
+            return letters.upper() if style in {"A", "upperLetter"} else letters
+        case "i" | "I" | "lowerRoman" | "upperRoman" if 0 < n < len(_ROMAN):
+            return _ROMAN[n].upper() if style in {"I", "upperRoman"} else _ROMAN[n]
+    return None
