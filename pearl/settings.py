@@ -241,6 +241,10 @@ class Deciding:
         "Recognise tables in PDFs, if pdfplumber is installed.",
         _DOCUMENT, "reading",
     )] = "auto"
+    hidden: Annotated[bool, Setting(
+        "Read what Office files hide, too: sheets, rows and columns, slides, text.",
+        _DOCUMENT, "reading",
+    )] = False
     ranker: Annotated[Text, Setting(
         "Ranking of passages: bm25, bm25+, tfidf, dense, hybrid, or a preset: corpus-qa.",
         _DOCUMENT, "reading", metavar="NAME", set_by="trusted",

@@ -128,7 +128,7 @@ OF_DATA = {"accuracy"}
 """`tests/interpreter/test_cascade.py` shows what it does."""
 
 OF_READERS = {field.name for field in fields(ReaderOptions)}
-"""`tests/cli/test_pictures.py` and `tests/documents/readers/test_pdf_tables.py` show what they do."""
+"""`tests/cli/test_pictures.py`, `test_left_out.py` and `tests/documents/readers/test_pdf_tables.py` show what they do."""
 
 
 OF_ANSWERS = {

@@ -102,7 +102,8 @@ def corpus_document(named: Sequence[str]) -> IndexedDocument:
 
     read = (load(path) for path in found_documents(named))
     documents = [
-        CorpusDocument(each.name, each.text, pages=each.pages, ocr=each.ocr) for each in read
+        CorpusDocument(each.name, each.text, pages=each.pages, ocr=each.ocr, notes=each.notes)
+        for each in read
     ]
     return Index.build(documents).document(_named(named, len(documents)))
 

@@ -285,8 +285,17 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
     kind: DocumentKind = "table" if kinds == {"table"} else "document"
     return Document(
         "".join(pieces), name, tuple(parts), tuple(pages),
-        kind=kind, ocr=tuple(ocr), notes=tuple(notes),
+        kind=kind, ocr=tuple(ocr), notes=_first(tuple(notes)),
     )  # fmt: skip
+
+
+_MAX_NOTES = 20  # an answer over thousands of files would consist of notes
+
+
+def _first(notes: tuple[str, ...]) -> tuple[str, ...]:
+    left_out = len(notes) - _MAX_NOTES
+    more = (f"{left_out:,} more notes about files: ask about one file to see its own",)
+    return notes if left_out <= 0 else notes[:_MAX_NOTES] + more
 
 
 def heading(name: str) -> str:
@@ -326,7 +335,12 @@ def check_size(n_bytes: int, what: str, path: str, advice: str) -> None:
 
 
 def check_archive(archive: ZipFile, path: str) -> None:
-    """Refuse an archive whose files are larger than the limit of documents, before one is unpacked."""
+    """Refuse an archive whose files are larger than the limit of documents, before one is unpacked.
+
+    Also one that does not begin with its first file: it is the last of those in a truncated archive.
+    """
+    if min((part.header_offset for part in archive.infolist()), default=0):
+        raise DataError("the file is truncated", path=path, help="copy or download it again")
     n_bytes = sum(part.file_size for part in archive.infolist())
     check_size(n_bytes, "file unpacks to more", path, "remove pictures")
 
@@ -358,11 +372,30 @@ def _reader_of(data: bytes, source: str) -> str:
             "the file is empty", path=_label(source), help="give a document with text in it"
         )
     suffix = os.path.splitext(source)[1].lower()  # noqa: PTH122 - as above
+    if data.startswith(_OLE):
+        _check_compound_file(data, _label(source))
     readers = {name: plugins.load(READERS, name) for name in plugins.names(READERS)}
     for name, reader in readers.items():
         if hasattr(reader, "recognises") and reader.recognises(data):
             return name
     return next((name for name, r in readers.items() if suffix in r.SUFFIXES), "text")
+
+
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Microsoft's compound files
+_ENCRYPTED = ("EncryptedPackage", "EncryptionInfo")
+_BEFORE_2007 = {"WordDocument": "docx", "Workbook": "xlsx", "PowerPoint Document": "pptx"}
+
+
+def _check_compound_file(data: bytes, path: str) -> None:
+    """Refuse what is encrypted, and the formats of Office before 2007, with their names."""
+    if all(name.encode("utf-16-le") in data for name in _ENCRYPTED):
+        raise DataError("the file is encrypted", path=path, help="save it without its password")
+    for name, suffix in _BEFORE_2007.items():
+        if name.encode("utf-16-le") in data and _OUTLOOK not in data:
+            raise DataError("the file has the format of Office before 2007", path=path, help=f"save it as .{suffix}")  # fmt: skip
+
+
+_OUTLOOK = "__substg1.0_".encode("utf-16-le")
 
 
 def read_bytes(source: str, label: str) -> bytes:

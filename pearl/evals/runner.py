@@ -249,7 +249,7 @@ def corpus_of_samples(
     )
     index = Index.build(
         (
-            CorpusDocument(each.name, each.text, pages=each.pages, ocr=each.ocr)
+            CorpusDocument(each.name, each.text, pages=each.pages, ocr=each.ocr, notes=each.notes)
             for each in documents.values()
         ),
         cutting,

@@ -42,6 +42,7 @@ class ReaderOptions:
     ocr: Literal["auto", "off", "force"] = "auto"
     ocr_language: str = "eng"
     pdf_tables: Literal["auto", "off"] = "auto"
+    hidden: bool = False
 
 
 OPTIONS: ContextVar[ReaderOptions] = ContextVar("OPTIONS", default=ReaderOptions())  # noqa: B039 - frozen

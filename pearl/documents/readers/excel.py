@@ -2,21 +2,25 @@
 
 Numbers are shown in full, with the percent or currency sign of their format. A blank row ends a table,
 and so does a blank column between two headers. The text of merged cells is repeated: a heading above
-each of its columns, a value in each of its rows.
+each of its columns, a value in each of its rows. Comments stand below the tables of their sheet. Hidden
+sheets, rows and columns are not read, unless `hidden` is set, and a note counts them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from io import BytesIO
-from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from itertools import groupby, takewhile
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import ZipFile
 
-from pearl.documents.document import check_archive
+from pearl.documents.archives import has_part, office_parts
+from pearl.documents.readers import OPTIONS, ReaderText, not_read
 from pearl.documents.table import markdown
+from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -32,7 +36,6 @@ EXTRA = "excel"
 _UNCOMPUTED = "(formula without a value)"
 
 _FORMULA = lazy_pattern(rb"<(?:[\w.-]++:)?f[\s/>]")  # the element of a formula, with any prefix
-_CURRENCY = lazy_pattern(r"\[\$([$€£¥])[^\]]*\]|(?<!\[)([$€£¥])")
 _UNNAMED = lazy_pattern(r"Sheet[0-9]*")
 _YEARS = range(1900, 2101)
 
@@ -43,35 +46,53 @@ Grid = list[list[str]]
 
 def recognises(data: bytes) -> bool:
     """Whether the bytes are an archive with the main part of a workbook in it."""
-    return data.startswith(b"PK") and b"xl/workbook.xml" in data
+    return has_part(data, "xl/workbook.xml")
 
 
-def read(data: bytes, path: str) -> str:
+def read(data: bytes, path: str) -> ReaderText:
     """The text of a workbook."""
     import openpyxl
 
+    data = office_parts(data, path, ".xlsx")
     with ZipFile(BytesIO(data)) as archive:
-        check_archive(archive, path)
         parts = (name for name in archive.namelist() if name.startswith("xl/worksheets/"))
         has_formulas = any(_FORMULA.search(archive.read(part)) for part in parts)
     values = openpyxl.load_workbook(BytesIO(data), data_only=True)
     formulas = openpyxl.load_workbook(BytesIO(data)) if has_formulas else None
-    return "\n\n".join(_sheets(values, formulas)).strip()
+    left_out = Counter[str]()
+    text = "\n\n".join(_sheets(values, formulas, left_out)).strip()
+    hidden = sum(n for what, n in left_out.items() if what.startswith("hidden"))
+    if hidden and not text:
+        raise DataError("the workbook has only hidden cells", path=path, help="--hidden reads them")
+    notes = [
+        f"{note}{' (--hidden reads what is hidden)' * bool(hidden)}" for note in not_read(left_out)
+    ]
+    return ReaderText(text, notes=notes)
 
 
-def _sheets(values: Workbook, formulas: Workbook | None) -> Iterator[str]:
+def _sheets(values: Workbook, formulas: Workbook | None, left_out: Counter[str]) -> Iterator[str]:
+    left_out["chart sheet"] = len(values.chartsheets)
     for sheet in values.worksheets:
-        grid = _grid(sheet, formulas[sheet.title] if formulas else None)
+        is_hidden = sheet.sheet_state != "visible"
+        if is_hidden and not OPTIONS.get().hidden:
+            left_out["hidden sheet"] += any(
+                cell.value is not None for cell in sheet._cells.values()
+            )
+            continue
+        grid = _grid(sheet, formulas[sheet.title] if formulas else None, left_out)
         filled = [list(rows) for is_filled, rows in groupby(grid, key=any) if is_filled]
         blocks = [block for rows in filled for block in _block(rows)]
+        left_out["chart"] += len(sheet._charts)
         if blocks:
-            hidden = "" if sheet.sheet_state == "visible" else " (hidden)"
             if len(values.worksheets) > 1 or not _UNNAMED.fullmatch(sheet.title):
-                yield f"# {sheet.title}{hidden}"
+                yield f"# {sheet.title}{' (hidden)' * is_hidden}"
             yield from blocks
+            for cell in sheet._cells.values():
+                if cell.comment is not None and (text := " ".join(cell.comment.text.split())):
+                    yield f"Comment on {cell.coordinate}: {text}"
 
 
-def _grid(sheet: Worksheet, formulas: Worksheet | None) -> Grid:
+def _grid(sheet: Worksheet, formulas: Worksheet | None, left_out: Counter[str]) -> Grid:
     """The cells of a sheet as texts; merged cells have their text in each row."""
     filled = {place: _shown(cell) for place, cell in sheet._cells.items()}
     for place, cell in formulas._cells.items() if formulas else ():
@@ -88,7 +109,30 @@ def _grid(sheet: Worksheet, formulas: Worksheet | None) -> Grid:
     for merged in sheet.merged_cells.ranges:
         if merged.max_row <= n_rows and merged.max_col <= n_columns:
             _fill(grid, merged.min_row - 1, merged.max_row, merged.min_col - 1, merged.max_col)
-    return grid
+    if OPTIONS.get().hidden:
+        return grid
+    rows, columns = _hidden(sheet, n_rows, n_columns)
+    left_out["hidden row"] += sum(any(grid[i - 1]) for i in rows)
+    left_out["hidden column"] += sum(any(row[i - 1] for row in grid) for i in columns)
+    shown = [i for i in range(n_columns) if i + 1 not in columns]
+    return [[row[i] for i in shown] for n, row in enumerate(grid, 1) if n not in rows]
+
+
+def _hidden(sheet: Worksheet, n_rows: int, n_columns: int) -> tuple[set[int], set[int]]:
+    """The numbers of the rows and columns that are not shown: hidden or filtered out."""
+    is_default = bool(sheet.sheet_format.zeroHeight)
+    sizes = sheet.row_dimensions
+    rows = {
+        i for i in range(1, n_rows + 1)
+        if (sizes[i].hidden if i in sizes else is_default)
+    }  # fmt: skip
+    columns = {
+        i
+        for each in sheet.column_dimensions.values()
+        if each.hidden
+        for i in range(each.min or 0, min(each.max or 0, n_columns) + 1)
+    }
+    return rows, columns
 
 
 def _fill(grid: Grid, top: int, bottom: int, left: int, right: int) -> None:
@@ -174,18 +218,95 @@ def _shown(cell: Any) -> str:
 
 
 def _number(value: float, form: str) -> str:
-    """A number with all its digits, and the percent or currency sign of its format."""
+    """A number with all its digits, and what its format adds: zeros before it, signs, units."""
     number = Decimal(repr(value))
     if not number.is_finite():
         return ""
+    shape = _Shape.of(form, is_negative=number < 0)
     if "%" in form:
-        return f"{_plain(number.scaleb(2))}%"
-    currency = _CURRENCY.search(form.partition(";")[0])
-    sign = "-" if number < 0 else ""
-    name = (currency[1] or currency[2]) if currency else ""
-    return f"{sign}{name}{_plain(abs(number))}"
+        number = number.scaleb(2)
+    elif shape.before or shape.after:
+        # With "M" behind it, 5,000,000 is shown as 5: the words belong to the scaled number.
+        number = number.scaleb(-3 * shape.n_thousands)
+    digits = _plain(abs(number))
+    if shape.places and digits.isdecimal():
+        digits = _in_places(digits, shape.places)
+    sign = "-" if number < 0 and "-" not in shape.before else ""
+    return f"{sign}{shape.before}{digits}{shape.after}{'%' * ('%' in form)}"
 
 
 def _plain(number: Decimal) -> str:
     digits = format(number, "f")
     return (digits.rstrip("0").rstrip(".") if "." in digits else digits) or "0"
+
+
+class _Shape(NamedTuple):
+    """What a number format puts around the digits and between them."""
+
+    before: str = ""
+    after: str = ""
+    places: str = ""
+    """Digits (0) and the signs between them, if a whole number has zeros or signs that its value lacks."""
+    n_thousands: int = 0
+
+    @classmethod
+    def of(cls, form: str, *, is_negative: bool) -> _Shape:
+        """The shape of a format for numbers of a sign; conditions in formats are not followed."""
+        sections: list[list[str]] = [[]]
+        for token in _TOKEN.findall(form):
+            if token == ";":
+                sections.append([])
+            elif _CONDITION.fullmatch(token):
+                return cls()
+            else:
+                sections[-1].append(token)
+        tokens = sections[1] if is_negative and len(sections) > 1 and sections[1] else sections[0]
+        at = [i for i, token in enumerate(tokens) if token in _PLACES]
+        if not at:
+            return cls()
+        inner = tokens[at[0] : at[-1] + 1]
+        n_thousands = len(list(takewhile(",".__eq__, reversed(inner))))
+        whole = "".join(map(_literal, inner))
+        has_zeros = inner[0] == "0" and inner.count("0") > 1
+        is_plain = not {".", ",", "/", "E+", "E-", "General"} & set(inner)
+        before, after = (
+            "".join(map(_literal, part)) for part in (tokens[: at[0]], tokens[at[-1] + 1 :])
+        )
+        if is_plain and has_zeros:
+            return cls(before.strip(), after.strip(), whole)
+        return cls(
+            before.lstrip().translate(_NO_SIGNS),
+            after.rstrip().translate(_NO_SIGNS),
+            "",
+            n_thousands,
+        )
+
+
+_TOKEN = lazy_pattern(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]|General|E[+-]|.')
+_CONDITION = lazy_pattern(r"\[[<>=].*\]")
+_PLACES = frozenset(("0", "#", "?", ",", ".", "/", "E+", "E-", "General"))
+_NO_SIGNS = str.maketrans("", "", "-+()%")  # signs of the number are shown by the number itself
+
+
+def _literal(token: str) -> str:
+    """The text that a token of a format shows."""
+    match token[0]:
+        case '"':
+            return token[1:-1]
+        case "\\":
+            return token[1:]
+        case "[":
+            return token[2:].rstrip("]").partition("-")[0] if token.startswith("[$") else ""
+        case "_":
+            return " "
+        case "*":
+            return ""
+    return token
+
+
+def _in_places(digits: str, places: str) -> str:
+    """Digits in the places of a format, from the last one: 123456789 in 000-00-0000 is 123-45-6789."""
+    left, shown = list(digits.rjust(sum(map("0#?".count, places)), "0")), list[str]()
+    for place in reversed(places):
+        shown.append(left.pop() if place in "0#?" else place)
+    return "".join([*left, *reversed(shown)])

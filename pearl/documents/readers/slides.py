@@ -1,15 +1,25 @@
-"""PowerPoint files → a page for each slide: its title, its texts, its tables in Markdown, its notes."""
+"""PowerPoint files → a page for each slide: its title, texts, tables, charts, SmartArt, notes, comments.
+
+Tables and the figures of charts are in Markdown. Hidden slides, unless `hidden` is set, struck text and
+embedded files are not read, and a note counts them; the page of a hidden slide is blank.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from io import BytesIO
-from typing import Any
-from zipfile import ZipFile
+from typing import TYPE_CHECKING, Any
 
-from pearl.documents.document import check_archive
+from pearl.documents.archives import has_part, office_parts
+from pearl.documents.drawings import chart_text, diagram_text, drawings_of
+from pearl.documents.marks import END, LOWER, RAISE, written
+from pearl.documents.readers import OPTIONS, ReaderText, not_read
 from pearl.documents.table import markdown
 from pearl.errors import DataError
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
 
 SUFFIXES = (".pptx", ".pptm")
 
@@ -20,37 +30,68 @@ EXTRA = "office"
 
 def recognises(data: bytes) -> bool:
     """Whether the bytes are an archive with the main part of a presentation in it."""
-    return data.startswith(b"PK") and b"ppt/presentation.xml" in data
+    return has_part(data, "ppt/presentation.xml")
 
 
-def read(data: bytes, path: str) -> str:
+def read(data: bytes, path: str) -> ReaderText:
     """The text of a presentation."""
     import pptx
 
-    with ZipFile(BytesIO(data)) as archive:
-        check_archive(archive, path)
-        parts = (name for name in archive.namelist() if name.endswith(".xml"))
-        if any(b"<!DOCTYPE" in archive.read(name) for name in parts):
-            raise DataError("the file declares XML entities, which no PowerPoint file may", path=path, help="save it again as .pptx")  # fmt: skip
-    slides = pptx.Presentation(BytesIO(data)).slides
-    return "\n\f".join("\n\n".join(_slide(slide)) for slide in slides)
+    slides = pptx.Presentation(BytesIO(office_parts(data, path, ".pptx"))).slides
+    left_out = Counter[str]()
+    text = "\n\f".join("\n\n".join(_slide(slide, left_out)) for slide in slides)
+    if left_out["hidden slide"] and not text.strip():
+        raise DataError(
+            "the presentation has only hidden slides", path=path, help="--hidden reads them"
+        )
+    hint = " (--hidden reads what is hidden)" * bool(left_out["hidden slide"])
+    return ReaderText(text, notes=[f"{note}{hint}" for note in not_read(left_out)])
 
 
-def _slide(slide: Any) -> Iterator[str]:
+def _slide(slide: Any, left_out: Counter[str]) -> Iterator[str]:
+    is_hidden = slide._element.get("show") == "0"
+    if is_hidden and not OPTIONS.get().hidden:
+        left_out["hidden slide"] += 1
+        return
     title = slide.shapes.title
     if title is not None and title.text_frame.text.strip():
-        hidden = " (hidden)" if slide._element.get("show") == "0" else ""
-        yield f"# {' '.join(title.text_frame.text.split())}{hidden}"
+        yield f"# {' '.join(_line(title.text_frame._txBody, left_out).split())}{' (hidden)' * is_hidden}"
     for shape in _shapes(slide.shapes):
         if title is not None and shape.shape_id == title.shape_id:
             continue
         if getattr(shape, "has_table", False):
-            yield _table(shape.table)
-        elif shape.has_text_frame and (text := _text(shape)):
-            yield text
+            yield _table(shape.table, left_out)
+        elif shape.has_text_frame:
+            yield from filter(None, [_text(shape, left_out)])
+        else:
+            yield from filter(None, _drawn(slide, shape, left_out))
     frame = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
     if frame is not None and frame.text.strip():
         yield f"Notes: {frame.text.strip()}"
+    for relation in slide.part.rels.values():
+        if relation.reltype.endswith("/comments") and not relation.is_external:
+            root = _xml(relation.target_part)
+            for comment in root.iter("{*}cm"):
+                texts = comment.xpath(".//*[local-name()='text' or local-name()='t']/text()")
+                yield f"Comment: {' '.join(' '.join(texts).split())}"
+        left_out["embedded file"] += relation.reltype.endswith(("/package", "/oleObject"))
+
+
+def _xml(part: Any) -> _Element:
+    from pptx.oxml import parse_xml
+
+    root: _Element = part._element if hasattr(part, "_element") else parse_xml(part.blob)
+    return root
+
+
+def _drawn(slide: Any, shape: Any, left_out: Counter[str]) -> Iterator[str]:
+    """The texts of the charts and the SmartArt in a shape."""
+    for kind, key in drawings_of(shape._element):
+        relation = slide.part.rels.get(key)
+        if relation is None or relation.is_external:
+            left_out["chart" if kind == "chart" else "diagram"] += 1
+        else:
+            yield (chart_text if kind == "chart" else diagram_text)(_xml(relation.target_part))
 
 
 def _shapes(shapes: Iterable[Any]) -> Iterator[Any]:
@@ -62,21 +103,43 @@ def _shapes(shapes: Iterable[Any]) -> Iterator[Any]:
             yield shape
 
 
-def _text(shape: Any) -> str:
+def _line(element: _Element, left_out: Counter[str]) -> str:
+    """The text of a paragraph or of several, with raised and lowered text, without struck text."""
+    said = ""
+    for each in element.iter("{*}t", "{*}br", "{*}p"):
+        if not str(each.tag).endswith("}t"):
+            said += "\n"
+            continue
+        properties = each.getparent().find("{*}rPr")
+        properties = {} if properties is None else properties.attrib
+        height = float(properties.get("baseline", "0").rstrip("%"))
+        if properties.get("strike", "noStrike") != "noStrike":
+            left_out["struck text"] += 1
+        elif height:
+            said += f"{RAISE if height > 0 else LOWER}{each.text or ''}{END}"
+        else:
+            said += each.text or ""
+    return written(said)
+
+
+def _text(shape: Any, left_out: Counter[str]) -> str:
     """The paragraphs; those of a body are points, indented by their levels."""
-    lines = [(each.level, " ".join(each.text.split())) for each in shape.text_frame.paragraphs]
+    lines = [
+        (each.level, " ".join(_line(each._p, left_out).split()))
+        for each in shape.text_frame.paragraphs
+    ]
     lines = [(level, line) for level, line in lines if line]
     if not shape.is_placeholder or len(lines) < 2:
         return "\n".join(line for _, line in lines)
     return "\n".join(f"{'  ' * level}- {line}" for level, line in lines)
 
 
-def _table(table: Any) -> str:
+def _table(table: Any, left_out: Counter[str]) -> str:
     """A table; the text of merged cells is repeated."""
-    rows: list[list[str]] = [[cell.text for cell in row.cells] for row in table.rows]
+    rows = [[_line(cell._tc, left_out).strip() for cell in row.cells] for row in table.rows]
     for i, row in enumerate(table.rows):
         for j, cell in enumerate(row.cells):
             if cell.is_merge_origin:
                 for k in range(i, i + cell.span_height):
-                    rows[k][j : j + cell.span_width] = [cell.text] * cell.span_width
+                    rows[k][j : j + cell.span_width] = [rows[i][j]] * cell.span_width
     return markdown(rows[0], rows[1:])

@@ -1,79 +1,391 @@
 """Word files → text: paragraphs and tables in document order.
 
-Blocks are separated by a blank line; a row of a table is one line, its cells separated by tabs.
-Insertions of tracked changes, links, content controls and text boxes count as text; deletions,
-headers, footers, notes and comments do not.
+Blocks are separated by a blank line; a row of a table is one line, its cells separated by tabs; the
+text of merged cells is repeated in their rows. Footnotes, endnotes, comments, charts and SmartArt
+stand below the block that refers to them, headers at the beginning and footers at the end, each text
+once. Lists have their numbers. Insertions of tracked changes, links, content controls and text boxes
+count as text; deleted, struck and hidden text and embedded files do not, and a note counts them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from io import BytesIO
 from typing import TYPE_CHECKING
-from zipfile import ZipFile
 
-from pearl.documents.document import check_archive
-from pearl.errors import DataError
+from pearl.documents.archives import has_part, office_parts
+from pearl.documents.drawings import chart_text, diagram_text, drawings_of
+from pearl.documents.marks import END, LOWER, RAISE, list_number, raised, written
+from pearl.documents.readers import OPTIONS, ReaderText, not_read
+from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
-    from docx.oxml.xmlchemy import BaseOxmlElement
+    from docx.opc.part import Part
+    from lxml.etree import _Element
 
-SUFFIXES = (".docx",)
+SUFFIXES = (".docx", ".docm", ".dotx")
 
 _CHARACTERS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": "\xad"}
-_SKIPPED = frozenset({"pPr", "rPr", "del", "moveFrom", "rt", "Fallback"})
-"""Skipped elements: properties, deleted text, ruby annotations, and the fallback copy of a text
-box."""
+_SKIPPED = frozenset({"pPr", "rPr", "tcPr", "trPr", "tblPr", "rt", "Fallback", "footnoteRef", "endnoteRef", "annotationRef"})  # fmt: skip
+"""Skipped elements: properties, ruby annotations, the fallback copy of a text box, and the marks that
+notes repeat."""
+
+_DELETED = frozenset({"del", "moveFrom"})
+_MOVED = {"superscript": RAISE, "subscript": LOWER, "sup": RAISE, "sub": LOWER}
+_PAGE_NUMBERS = (["PAGE"], ["NUMPAGES"])  # fields, whose stored value is that of any page
+_OFF = frozenset({"0", "false", "off", "none"})
+_LEVEL = lazy_pattern("%([1-9])")
+_MATHEMATICS = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 
 _NO_MEMORY = 2  # XML_ERR_NO_MEMORY of libxml2
 
 
 def recognises(data: bytes) -> bool:
-    """Whether the bytes are an archive with the main part of a Word file in it.
-
-    Part names are never compressed, so this also recognises truncated files.
-    """
-    return data.startswith(b"PK") and b"word/document.xml" in data
+    """Whether the bytes are an archive with the main part of a Word file in it."""
+    return has_part(data, "word/document.xml")
 
 
-def read(data: bytes, path: str) -> str:
+def read(data: bytes, path: str) -> ReaderText:
     """The text of a Word file."""
-    import docx
+    from docx.package import Package
 
     try:
-        with ZipFile(BytesIO(data)) as archive:
-            check_archive(archive, path)
-        root = docx.Document(BytesIO(data)).element
+        package = Package.open(BytesIO(office_parts(data, path, ".docx")))
+        text = _WordFile(package.main_document_part)
+        return ReaderText(text.whole(), notes=not_read(text.left_out))
     except SyntaxError as error:  # of lxml
         if getattr(error, "code", None) == _NO_MEMORY:
             raise MemoryError from error
         raise
-    if root.getroottree().docinfo.internalDTD is not None:
-        # ISO/IEC 29500-2 forbids them, and entities would be missing from the text.
-        raise DataError(
-            "the file declares XML entities, which no Word file may", path=path, help="save it again as .docx"
-        )  # fmt: skip
-    return _text(root).strip()
 
 
-def _text(element: BaseOxmlElement) -> str:
-    """The text of an element at any nesting depth.
+def _kind(element: _Element) -> str:
+    return str(element.tag).rpartition("}")[2]
 
-    python-docx's `paragraph.text` omits insertions, content controls and text boxes.
-    """
-    kind = element.tag.rpartition("}")[2]
-    if kind in _SKIPPED:
-        return ""
-    if kind == "t":
-        return element.text or ""
-    inner = _CHARACTERS.get(kind) or "".join(map(_text, element.iterchildren("*")))
-    match kind:
-        case "p":
-            return f"{inner}\n\n" if inner.strip() else ""
-        case "tc":
-            return " ".join(filter(None, map(str.strip, inner.split("\n")))) + "\t"
-        case "tr":
-            return inner.removesuffix("\t") + "\n"
-        case "tbl":
-            return inner + "\n"
-        case _:
-            return inner
+
+def _child(element: _Element | None, *names: str) -> _Element | None:
+    """The element at the end of a path of local names."""
+    for name in names:
+        if element is None:
+            return None
+        element = next((each for each in element.iterchildren("*") if _kind(each) == name), None)
+    return element
+
+
+def _attribute(element: _Element | None, name: str = "val") -> str | None:
+    """An attribute of an element of Word by its local name."""
+    if element is None:
+        return None
+    return next((str(v) for k, v in element.attrib.items() if str(k).rpartition("}")[2] == name), None)  # fmt: skip
+
+
+def _is_on(properties: _Element | None, name: str) -> bool:
+    found = _child(properties, name)
+    return found is not None and _attribute(found) not in _OFF
+
+
+def _root(part: Part) -> _Element:
+    """The XML of a part, which python-docx parses only in some."""
+    from docx.oxml.parser import parse_xml
+
+    element: _Element = part.element if hasattr(part, "element") else parse_xml(part.blob)
+    return element
+
+
+class _WordFile:
+    """The text of a main part and of the parts that it refers to."""
+
+    def __init__(self, main: Part) -> None:
+        self._main = main
+        self._part = main
+        self.left_out: Counter[str] = Counter()
+        self._related: dict[str, _Element] = {}
+        for relation in main.rels.values():
+            kind = relation.reltype.rpartition("/")[2]
+            if relation.is_external:
+                continue
+            if kind in {"footnotes", "endnotes", "comments", "numbering", "styles"}:
+                self._related[kind] = _root(relation.target_part)
+            elif kind in {"package", "oleObject"}:
+                self.left_out["embedded file"] += 1
+        styles = self._related.get("styles")
+        self._styles = {
+            _attribute(style, "styleId"): style
+            for style in (() if styles is None else styles.iterchildren("*"))
+            if _kind(style) == "style"
+        }
+        self._lists = _Lists(self._related.get("numbering"))
+        self._marks: dict[str, int] = {}
+        self._below: list[str] = []
+        self._is_page_number = False
+
+    def whole(self) -> str:
+        """Headers, the body with its notes, and footers."""
+        root = _root(self._main)
+        body = _child(root, "body")
+        blocks = (
+            [] if body is None else [self._with_notes(block) for block in body.iterchildren("*")]
+        )
+        headers, footers = (
+            self._margins(root, f"{kind}Reference") for kind in ("header", "footer")
+        )
+        return "".join([*headers, *blocks, *footers]).strip()
+
+    def _margins(self, root: _Element, kind: str) -> list[str]:
+        """The different texts of the headers or footers that are shown."""
+        settings = next((_root(r.target_part) for r in self._main.rels.values() if r.reltype.endswith("/settings")), None)  # fmt: skip
+        shown = dict[str, None]()
+        for reference in root.iter("{*}" + kind):
+            of = _attribute(reference, "type")
+            section = reference.getparent()
+            if (of == "first" and not _is_on(section, "titlePg")) or (
+                of == "even" and not _is_on(settings, "evenAndOddHeaders")
+            ):
+                continue
+            part = self._main.related_parts[_attribute(reference, "id") or ""]
+            text = self._of_part(part)
+            if text:
+                shown[f"{kind.removesuffix('Reference').title()}: {text}\n\n"] = None
+        return list(shown)
+
+    def _of_part(self, part: Part) -> str:
+        """The text of another part, whose references are its own."""
+        before, self._part = self._part, part
+        text = written(self._text(_root(part))).strip()
+        self._part = before
+        return text
+
+    def _with_notes(self, block: _Element) -> str:
+        self._below = []
+        text = written(self._text(block))
+        below = [f"{each}\n\n" for each in self._below if each]
+        gap = "\n" if below and text and not text.endswith("\n\n") else ""
+        return text + gap + "".join(below)
+
+    def _text(self, element: _Element) -> str:
+        """The text of an element at any nesting depth.
+
+        python-docx's `paragraph.text` omits insertions, content controls and text boxes.
+        """
+        kind = _kind(element)
+        if kind in _SKIPPED:
+            return ""
+        if kind in _DELETED:
+            self.left_out["deleted text"] += any(map(str.strip, element.itertext()))
+            return ""
+        if kind == "t":
+            return "" if self._is_page_number else element.text or ""
+        match kind:
+            case "instrText" | "fldSimple":
+                code = element.text if kind == "instrText" else _attribute(element, "instr")
+                is_page_number = (code or "").split()[:1] in _PAGE_NUMBERS
+                if kind == "instrText":
+                    self._is_page_number |= is_page_number
+                return "" if is_page_number else self._inner(element)
+            case "fldChar":
+                self._is_page_number &= _attribute(element, "fldCharType") != "end"
+                self.left_out["form value"] += _child(element, "ffData", "ddList") is not None
+                return ""
+            case "tbl":
+                return self._table(element)
+            case "r" if element.tag != f"{{{_MATHEMATICS}}}r":
+                return self._run(element)
+            case "footnoteReference" | "endnoteReference" | "commentReference":
+                return self._note(element, kind.removesuffix("Reference"))
+            case "drawing":
+                return self._drawing(element)
+            case "f" if element.tag == f"{{{_MATHEMATICS}}}f":
+                parts = (self._text(part) for name in ("num", "den") if (part := _child(element, name)) is not None)  # fmt: skip
+                return "/".join(part if part.isalnum() else f"({part})" for part in parts)
+            case "d" if element.tag == f"{{{_MATHEMATICS}}}d":
+                return f"({self._inner(element)})"
+            case "rad":
+                return f"√({self._inner(element)})"
+            case "sup" | "sub":
+                return f"{_MOVED[kind]}{self._inner(element)}{END}"
+            case "p":
+                inner = self._inner(element)
+                return f"{self._number(element)}{inner}\n\n" if inner.strip() else ""
+        return _CHARACTERS.get(kind) or self._inner(element)
+
+    def _inner(self, element: _Element) -> str:
+        return "".join(map(self._text, element.iterchildren("*")))
+
+    def _run(self, run: _Element) -> str:
+        properties = _child(run, "rPr")
+        style = self._styles.get(_attribute(_child(properties, "rStyle")))
+        for name, what in (
+            ("vanish", "hidden text"),
+            ("strike", "struck text"),
+            ("dstrike", "struck text"),
+        ):
+            is_read = name == "vanish" and OPTIONS.get().hidden
+            if _is_on(properties, name) and not is_read:
+                self.left_out[what] += any(map(str.strip, run.itertext()))
+                return ""
+        inner = self._inner(run)
+        moved = _child(properties, "vertAlign")
+        moved = _child(style, "rPr", "vertAlign") if moved is None else moved
+        begin = _MOVED.get(_attribute(moved) or "")
+        is_mark = END in inner or _child(run, "footnoteReference") is not None
+        return f"{begin}{inner}{END}" if begin and inner.strip() and not is_mark else inner
+
+    def _note(self, reference: _Element, kind: str) -> str:
+        """The mark of a note, whose text is put below the block; a comment has no mark."""
+        notes = self._related.get(f"{kind}s")
+        wanted = _attribute(reference, "id")
+        note = next((each for each in (() if notes is None else notes) if _attribute(each, "id") == wanted), None)  # fmt: skip
+        mark = ""
+        if kind != "comment" and _attribute(reference, "customMarkFollows") in {None, *_OFF}:
+            self._marks[kind] = self._marks.get(kind, 0) + 1
+            n = self._marks[kind]
+            mark = raised(str(n)) if kind == "footnote" else f"^({list_number(n, 'i') or n})"
+        if note is None:
+            self.left_out[kind] += 1
+            return mark
+        before, self._below = self._below, []  # a note has no notes
+        text = " ".join(written(self._inner(note)).split())
+        self._below = before
+        if kind == "comment":
+            author = _attribute(note, "author")
+            mark, text = "", f"Comment{f' ({author})' if author else ''}: {text}"
+            self._below.append(text)
+        else:
+            self._below.append(f"{mark} {text}".strip())
+        return mark
+
+    def _drawing(self, drawing: _Element) -> str:
+        for kind, wanted in drawings_of(drawing):
+            part = self._part.related_parts.get(wanted)
+            if part is None:
+                self.left_out["chart" if kind == "chart" else "diagram"] += 1
+                continue
+            self._below.append((chart_text if kind == "chart" else diagram_text)(_root(part)))
+        return self._inner(drawing)
+
+    def _number(self, paragraph: _Element) -> str:
+        """The automatic number of a paragraph with a blank behind it."""
+        properties = _child(paragraph, "pPr")
+        style = self._styles.get(_attribute(_child(properties, "pStyle")))
+        given, level = _child(properties, "numPr"), None
+        for _ in range(len(self._styles)):  # a style may be based on itself
+            if given is not None or style is None:
+                break
+            given = _child(style, "pPr", "numPr")
+            level = self._lists.level_of(_attribute(style, "styleId"))
+            style = self._styles.get(_attribute(_child(style, "basedOn")))
+        number = _attribute(_child(given, "numId")) or "0"
+        shown = self._lists.next(number, int(_attribute(_child(given, "ilvl")) or level or 0))
+        if shown is None:
+            self.left_out["list number"] += 1
+        return f"{shown} " if shown else ""
+
+    def _table(self, table: _Element) -> str:
+        """The rows of a table; the text of merged cells is repeated in each row, headings in each column."""
+        above: dict[int, str] = {}
+        lines = list[str]()
+        for row in _rows(table):
+            cells = list[str]()
+            given = [cell for cell in row.iterdescendants("{*}tc") if next(cell.iterancestors("{*}tr")) is row]  # fmt: skip
+            cells += [""] * _integer(_child(row, "trPr", "gridBefore"))
+            for cell in given:
+                properties = _child(cell, "tcPr")
+                merge = _child(properties, "vMerge")
+                n = max(1, min(_integer(_child(properties, "gridSpan")), _MAX_SPAN))
+                text = " ".join(" ".join(map(self._text, cell.iterchildren("*"))).split())
+                if merge is not None and _attribute(merge) in {None, "continue"}:
+                    text = above.get(len(cells), "") or text
+                if merge is None:
+                    above.pop(len(cells), None)
+                else:
+                    above[len(cells)] = text
+                is_heading = not lines and len(given) > 1
+                cells += (
+                    [text] * n if is_heading else [text, *[""] * (n - 1 if len(given) > 1 else 0)]
+                )
+            lines.append("\t".join(cells).rstrip("\t") if len(given) == 1 else "\t".join(cells))
+        return "\n".join([*lines, "", ""]) if lines else ""
+
+
+_MAX_SPAN = 100  # maximum columns of a merged cell
+
+
+def _rows(table: _Element) -> Iterator[_Element]:
+    for row in table.iterdescendants("{*}tr"):
+        if next(row.iterancestors("{*}tbl")) is table and _child(row, "trPr", "del") is None:
+            yield row
+
+
+def _integer(element: _Element | None) -> int:
+    given = _attribute(element) or ""
+    return int(given) if given.isdecimal() and len(given) < 6 else 0
+
+
+class _Lists:
+    """The automatic numbers of lists, counted in the order of the text."""
+
+    def __init__(self, numbering: _Element | None) -> None:
+        children = [] if numbering is None else list(numbering.iterchildren("*"))
+        self._abstract = {_attribute(c, "abstractNumId"): c for c in children if _kind(c) == "abstractNum"}  # fmt: skip
+        self._numbers = {_attribute(c, "numId"): c for c in children if _kind(c) == "num"}
+        self._counted: dict[str | None, dict[int, int]] = {}
+        self._begun: set[str] = set()
+        self._by_style = {
+            _attribute(_child(level, "pStyle")): _attribute(level, "ilvl")
+            for abstract in self._abstract.values()
+            for level in abstract.iterchildren("{*}lvl")
+        }
+
+    def level_of(self, style: str | None) -> str | None:
+        """The level of the entries that have a style."""
+        return self._by_style.get(style) if style else None
+
+    def next(self, number: str, at: int) -> str | None:
+        """The number of the next entry of a list, "" without one, None if its style is not known."""
+        listed = self._numbers.get(number)
+        key = _attribute(_child(listed, "abstractNumId"))
+        if listed is None or key not in self._abstract:
+            return ""
+        levels = {
+            int(_attribute(e, "ilvl") or 0): e for e in self._abstract[key].iterchildren("{*}lvl")
+        }
+        counted = self._counted.setdefault(key, {})
+        starts = {
+            i: _integer(given)
+            for i, level in levels.items()
+            if (given := _child(level, "start")) is not None
+        }
+        for override in listed.iterchildren("{*}lvlOverride"):
+            i = int(_attribute(override, "ilvl") or 0)
+            levels[i] = given if (given := _child(override, "lvl")) is not None else levels.get(i)
+            start = _child(override, "startOverride")
+            if start is not None:
+                starts[i] = _integer(start)
+                if number not in self._begun:
+                    counted.pop(i, None)
+        self._begun.add(number)
+        if (level := levels.get(at)) is None:
+            return ""
+        for i in range(at + 1):
+            counted.setdefault(i, starts.get(i, 1) - (i == at))
+        counted[at] += 1
+        for i in [i for i in counted if i > at]:
+            del counted[i]
+        style = _attribute(_child(level, "numFmt")) or "decimal"
+        shape = _attribute(_child(level, "lvlText")) or ""
+        if style in {"bullet", "none"} or not shape.strip():
+            return ""
+        is_legal = _is_on(level, "isLgl")
+        shown = {
+            each: list_number(
+                counted.get(int(each) - 1, 1),
+                "decimal"
+                if is_legal
+                else _attribute(_child(levels.get(int(each) - 1), "numFmt")) or "decimal",
+            )
+            for each in _LEVEL.findall(shape)
+        }
+        if None in shown.values():
+            return None
+        return _LEVEL.sub(lambda match: shown[match[1]] or "", shape)

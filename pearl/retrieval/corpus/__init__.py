@@ -22,6 +22,7 @@ class CorpusDocument:
     pages: tuple[tuple[str, int], ...] = ()
     is_row: bool = False
     ocr: tuple[tuple[int, int, float], ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

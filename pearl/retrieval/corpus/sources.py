@@ -345,7 +345,12 @@ def read_document(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entr
         yield (place,)
         return
     document = from_bytes(data, file.path, name=file.label)
-    yield New(key, CorpusDocument(file.label, document.text, {}, document.pages, ocr=document.ocr))
+    yield New(
+        key,
+        CorpusDocument(
+            file.label, document.text, {}, document.pages, ocr=document.ocr, notes=document.notes
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,10 +140,20 @@ class Index:
         if not len(self.documents):
             raise DataError("the corpus has no document", path=name)
         documents = self.documents
-        joined = join((Document(d.text, d.name, pages=d.pages, ocr=d.ocr) for d in documents), name)
+        joined = join(
+            (Document(d.text, d.name, pages=d.pages, ocr=d.ocr, notes=d.notes) for d in documents),
+            name,
+        )
         metadata = tuple(d.metadata for d in documents)
         return IndexedDocument(
-            joined.text, name, joined.parts, joined.pages, metadata, ocr=joined.ocr, index=self
+            joined.text,
+            name,
+            joined.parts,
+            joined.pages,
+            metadata,
+            ocr=joined.ocr,
+            notes=joined.notes,
+            index=self,
         )
 
     def stored_vectors(self, name: str) -> NDArray[np.float32] | None:

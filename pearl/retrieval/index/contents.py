@@ -100,6 +100,10 @@ class Contents:
         found = json.loads(self.metadata[document] or "{}").get("ocr", [])
         return tuple((start, end, confidence) for start, end, confidence in found)
 
+    def notes(self, document: int) -> tuple[str, ...]:
+        """The notices about reading a document."""
+        return tuple(json.loads(self.metadata[document] or "{}").get("notes", ()))
+
     def passage_fields(self, passage: int) -> dict[str, str]:
         """The fields that the unit gives a passage."""
         return dict(json.loads(self.fields[passage] or "{}")) if self.fields is not None else {}
@@ -149,6 +153,8 @@ class ContentsBuilder:
             about["pages"] = document.pages
         if document.ocr:
             about["ocr"] = document.ocr
+        if document.notes:
+            about["notes"] = document.notes
         self._texts.add(data)
         self._names.add(document.name)
         self._metadata.add(_json(about) if about else b"")
@@ -272,6 +278,8 @@ def documents_of(contents: Contents) -> Sequence[CorpusDocument]:
     def document(number: int) -> CorpusDocument:
         name, text = contents.names[number], contents.texts[number]
         metadata, pages = contents.document_metadata(number), contents.pages(number)
-        return CorpusDocument(name, text, metadata, pages, ocr=contents.ocr(number))
+        return CorpusDocument(
+            name, text, metadata, pages, ocr=contents.ocr(number), notes=contents.notes(number)
+        )
 
     return _Lazy(contents.n_documents, document)

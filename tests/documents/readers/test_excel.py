@@ -11,8 +11,10 @@ from zipfile import ZipFile
 
 import pytest
 from openpyxl import Workbook
+from openpyxl.chart import BarChart
+from openpyxl.comments import Comment
 
-from pearl.documents.document import load, read_as
+from pearl.documents.document import from_bytes, load, read_as
 from pearl.documents.table import find_tables
 from pearl.errors import DataError
 
@@ -88,14 +90,100 @@ def test_a_formula_without_a_value_is_not_blank() -> None:
     assert "| 1 | (formula without a value) |" in read_as("excel", prefixed.getvalue(), "a.xlsx")
 
 
-def test_hidden_sheets_are_marked() -> None:
+def hiding(what: str) -> Workbook:
+    """A workbook with two tables, of which something is hidden."""
+    book = book_of(["town", "n", "m"], ["Bern", 10, 1], ["Basel", 20, 2], ["Chur", 30, 3])
+    other = book.create_sheet("Archive")
+    for row in (["town", "k"], ["Bonn", 1000]):
+        other.append(row)
+    book.create_sheet("Empty").sheet_state = "hidden"
+    sheet = book.active
+    match what:
+        case "sheet" | "very":
+            other.sheet_state = "hidden" if what == "sheet" else "veryHidden"
+        case "row":
+            sheet.row_dimensions[3].hidden = True
+        case "column":
+            sheet.column_dimensions.group("B", "C", hidden=True)
+        case "rows":
+            sheet.sheet_format.zeroHeight = True
+            sheet.row_dimensions[1].height = sheet.row_dimensions[2].height = 15
+        case "merged":
+            sheet["A2"], sheet["A3"] = "Bern", None
+            sheet.merge_cells("A2:A3")
+            sheet.row_dimensions[2].hidden = True
+    return book
+
+
+@pytest.mark.parametrize(
+    ("what", "hidden", "absent"),
+    [
+        ("nothing", "", ()),
+        ("sheet", "1 hidden sheet", ("Archive", "Bonn")),
+        ("very", "1 hidden sheet", ("Archive", "Bonn")),
+        ("row", "1 hidden row", ("Basel",)),
+        ("rows", "2 hidden rows", ("Basel", "Chur")),
+        ("column", "2 hidden columns", ("| n", "| 20", "| 30")),
+        ("merged", "1 hidden row", ("| 10 |",)),
+    ],
+)
+def test_what_is_hidden_is_named_and_read_on_request(
+    tmp_path: Path, what: str, hidden: str, absent: tuple[str, ...]
+) -> None:
+    path = tmp_path / "a.xlsx"
+    hiding(what).save(path)
+    document, whole = load(path), load(path, hidden=True)
+    hint = " (--hidden reads what is hidden)"
+    assert document.notes == ((f"not read: {hidden}{hint}",) if hidden else ())
+    assert not whole.notes
+    for text in absent:
+        assert text in whole.text
+        assert text not in document.text
+    assert ("| Bern | 20 | 2 |" in document.text) == (what == "merged")
+
+
+def test_a_workbook_of_hidden_sheets_is_refused() -> None:
     book = book_of(["a", "b"], [1, 2])
     book.create_sheet("Empty")
-    hidden = book.create_sheet("Other")
-    hidden.append(["c", "d"])
-    hidden.append([3, 4])
-    hidden.sheet_state = "hidden"
-    assert text_of(book).splitlines()[6:8] == ["# Other (hidden)", ""]
+    book.active.row_dimensions[1].hidden = book.active.row_dimensions[2].hidden = True
+    with pytest.raises(DataError, match=r"only hidden cells\n.*--hidden"):
+        text_of(book)
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "shown"),
+    [
+        (42, "0000000", "0000042"),
+        (-42, "0000000", "-0000042"),
+        (123456789, r"000\-00\-0000", "123-45-6789"),
+        (12345678, "(000) 000-0000", "(001) 234-5678"),
+        (1234.5, '#,##0.00 "EUR"', "1234.5 EUR"),
+        (1234.5, "[$CHF-807] #,##0.00", "CHF 1234.5"),
+        (-1234.5, "[$€-407]#,##0.00;[Red]-[$€-407]#,##0.00", "-€1234.5"),
+        (1234.5, '_-* #,##0.00\\ "€"_-', "1234.5 €"),
+        (3, 'General" pcs"', "3 pcs"),
+        (5_250_000, '0.0,,"M"', "5.25M"),
+        (5_250_000, "0.0,,", "5250000"),
+        (0, '_-* "-"??_-', "0"),
+        (12, '[>=10]0"x";0', "12"),
+        (2.5, "00.00", "2.5"),
+        (1234, "# ##0", "1234"),
+        (0.125, "0.0%", "12.5%"),
+    ],
+)
+def test_formats_keep_zeros_and_units(value: float, form: str, shown: str) -> None:
+    book = book_of(["a", "b"], ["x", value])
+    book.active["B2"].number_format = form
+    assert f"| x | {shown} |" in text_of(book)
+
+
+def test_comments_are_read_and_charts_named() -> None:
+    book = book_of(["a", "b"], [1, 2])
+    book.active["B2"].comment = Comment("an\nestimate", "Ada")
+    book.active.add_chart(BarChart())
+    document = from_bytes(save(book), "a.xlsx")
+    assert document.text.endswith("Comment on B2: an estimate")
+    assert document.notes == ("not read: 1 chart",)
 
 
 def test_a_sheet_with_a_default_name_has_no_heading() -> None:

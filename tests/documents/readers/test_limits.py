@@ -183,16 +183,10 @@ ENTITIES = (
 )
 
 
-@pytest.mark.parametrize(
-    ("before", "told"),
-    [
-        ('<!DOCTYPE w:document [<!ENTITY i "lost">]>', "declares XML entities"),
-        (ENTITIES, "damaged or not what"),  # libxml2 sees what they would grow to
-    ],
-)
-def test_entities_of_a_word_file_are_refused(before: str, told: str) -> None:
+@pytest.mark.parametrize("before", ['<!DOCTYPE w:document [<!ENTITY i "lost">]>', ENTITIES])
+def test_entities_of_a_word_file_are_refused(before: str) -> None:
     data = make_docx("<w:p><w:r><w:t>before &i; after</w:t></w:r></w:p>", before)
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match="declares XML entities"):
         read_as("word", data, "a.docx")
 
 

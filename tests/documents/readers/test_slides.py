@@ -7,9 +7,17 @@ import zipfile
 
 import pptx
 import pytest
+from pptx.chart.data import CategoryChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.opc.package import Part
+from pptx.opc.packuri import PackURI
+from pptx.oxml import parse_xml
+from pptx.oxml.ns import nsdecls
+from pptx.presentation import Presentation
 from pptx.util import Inches
 
 from pearl.documents.document import from_bytes
+from pearl.documents.readers import reading
 from pearl.documents.table import find_tables
 from pearl.errors import DataError
 
@@ -70,3 +78,60 @@ def altered(name: str, data: bytes) -> bytes:
 def test_what_cannot_be_read(data: bytes, words: str) -> None:
     with pytest.raises(DataError, match=words):
         from_bytes(data, "a.pptx")
+
+
+def beside() -> Presentation:
+    """Three slides, the second hidden; the first with a chart, SmartArt, raised and struck text."""
+    made = pptx.Presentation()
+    first, second, third = (made.slides.add_slide(made.slide_layouts[5]) for _ in range(3))
+    for n, slide in enumerate((first, second, third), 1):
+        slide.shapes.title.text = f"Slide {n}"
+    second._element.set("show", "0")
+    figures = CategoryChartData()
+    figures.categories = ["North", "South"]
+    figures.add_series("2024", (4, 5.5))
+    place = 0, 0, Inches(3), Inches(3)
+    first.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, *place, figures).chart.chart_title.text_frame.text = "Sales"  # fmt: skip
+    paragraph = third.shapes.add_textbox(*place).text_frame.paragraphs[0]
+    for text, name, value in (("310", "lang", "en"), ("2", "baseline", "30000"), (" 9", "strike", "sngStrike"), (" CO", "lang", "en"), ("2", "baseline", "-25000")):  # fmt: skip
+        run = paragraph.add_run()
+        run.text = text
+        run._r.get_or_add_rPr().set(name, value)
+    return made
+
+
+def test_what_stands_beside_the_texts_of_slides() -> None:
+    made = beside()
+    slide, hidden = made.slides[2], made.slides[1]
+    for kind, xml in {
+        "diagramData": "<d:dataModel xmlns:d='d' xmlns:a='a'><d:pt><d:t><a:t>Plan</a:t></d:t></d:pt><d:pt><d:t><a:t>Do</a:t></d:t></d:pt></d:dataModel>",
+        "comments": "<p:cmLst xmlns:p='p'><p:cm><p:text>Check this.</p:text></p:cm></p:cmLst>",
+    }.items():
+        part = Part(
+            PackURI(f"/ppt/{kind}1.xml"), "application/xml", made.part.package, xml.encode()
+        )
+        key = slide.part.relate_to(part, f"http://x/{kind}")
+        if kind == "diagramData":
+            frame = parse_xml(f"<p:graphicFrame {nsdecls('p', 'a', 'r')} xmlns:d='d'><p:nvGraphicFramePr><p:cNvPr id='77' name='x'/><p:cNvGraphicFramePr/><p:nvPr/></p:nvGraphicFramePr><p:xfrm/><a:graphic><a:graphicData uri='d'><d:relIds r:dm='{key}' r:lo='x'/></a:graphicData></a:graphic></p:graphicFrame>")  # fmt: skip
+            slide.shapes._spTree.append(frame)
+    file = io.BytesIO()
+    made.save(file)
+    chart = "Sales\n\n| category | 2024 |\n| --- | --- |\n| North | 4 |\n| South | 5.5 |"
+    third = "# Slide 3\n\n310² CO₂\n\nPlan\nDo\n\nComment: Check this."
+    found = from_bytes(file.getvalue(), "a.pptx")
+    assert found.text == f"# Slide 1\n\n{chart}\n\n\n\n{third}"
+    assert found.notes == (
+        "not read: 1 hidden slide, 1 struck text (--hidden reads what is hidden)",
+    )
+    assert [found.page_at(found.text.index(each)) for each in ("Slide 1", "Slide 3")] == [1, 3]
+    with reading({"hidden": True}):
+        found = from_bytes(file.getvalue(), "a.pptx")
+    assert "# Slide 2 (hidden)" in found.text
+    assert found.notes == ("not read: 1 struck text",)
+    made.slides[0]._element.set("show", "0")
+    slide._element.set("show", "0")
+    hidden._element.set("show", "0")
+    file = io.BytesIO()
+    made.save(file)
+    with pytest.raises(DataError, match=r"only hidden slides\n.*--hidden"):
+        from_bytes(file.getvalue(), "a.pptx")

@@ -1,0 +1,61 @@
+"""Answers name what of a file was not read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from openpyxl import Workbook
+
+from tests.cli.terminal import Terminal
+
+PLAN = """\
+Question: How many visitors in all?
+
+1. rows = SPLIT(CTX, "record") : One row a town
+2. visitors = FIELD(rows, "Visitors") : Their visitors
+3. n = SUM(visitors) : The sum
+"""
+HIDDEN = "not read: 1 hidden row (--hidden reads what is hidden)"
+
+
+@pytest.fixture
+def book() -> Path:
+    made = Workbook()
+    for row in (["Town", "Visitors"], ["Bern", 10], ["Basel", 20], ["Chur", 30]):
+        made.active.append(row)
+    made.active.row_dimensions[3].hidden = True
+    made.save("towns.xlsx")
+    Path("n.plan").write_text(PLAN, "utf-8")
+    return Path("towns.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("options", "value", "notes"), [([], "40", [HIDDEN]), (["--hidden"], "60", [])]
+)
+def test_hidden_rows_count_only_on_request(
+    pearl: Terminal, book: Path, options: list[str], value: str, notes: list[str]
+) -> None:
+    row = json.loads(pearl("execute", "n.plan", str(book), "--json", *options))
+    assert (row["answer"], row.get("notes", [])) == (value, notes)
+
+
+def test_the_answer_over_a_folder_names_it(pearl: Terminal) -> None:
+    folder = Path("pages")
+    folder.mkdir()
+    for i in range(30):
+        Path(folder, f"{i:02}.html").write_text(f"<html><p>The fee is <s>{i}</s> 150 EUR.", "utf-8")
+    for _ in range(2):  # the second time from the index
+        row = json.loads(pearl("ask", "What is the fee?", "pages", "--together", "--json"))
+        assert row["notes"][0] == "00.html: not read: 1 struck text"
+        assert "10 more notes about files: ask about one file to see its own" in row["notes"]
+
+
+@pytest.mark.parametrize(("tag", "sums"), [("sup", ("1210", "undecided")), ("b", ("4002",))])
+def test_a_mark_is_no_digit(pearl: Terminal, tag: str, sums: tuple[str, ...]) -> None:
+    rows = f"<tr><td>Basel<td>900<tr><td>Chur<td>310<{tag}>2</{tag}>"
+    Path("a.html").write_text(f"<html><table><tr><th>Town<th>Visitors{rows}</table>", "utf-8")
+    Path("n.plan").write_text(PLAN, "utf-8")
+    row = json.loads(pearl("execute", "n.plan", "a.html", "--json", code=None))
+    assert row["answer"].replace(",", "").startswith(sums)
