@@ -59,7 +59,7 @@ Exit codes: 0 done; 1 something was found, some rows failed, or an answer is
 undecided or degraded; 2 wrong usage; 3 an input cannot be read; 4 no valid
 plan; 5 the model gave no usable reply, or refused; 6 a step failed; 7 a limit
 is reached; 8 the store cannot be used; 75 paused, resume it later; 130
-interrupted. With --json an error is a JSON object on stdout, too: status
+interrupted (143 by SIGTERM, 129 by SIGHUP). With --json an error is a JSON object on stdout, too: status
 "failed" and error with type, message, help and exit_code.
 """
 
@@ -189,8 +189,8 @@ def _run(args: Sequence[str] | None) -> int:
         return fail("UsageError", message, f"see '{command} --help'", error.exit_code)
     except PearlError as error:
         return fail(*error.to_dict().values())
-    except (click.Abort, KeyboardInterrupt):
-        return fail("Interrupted", "interrupted", None, 130)
+    except (click.Abort, KeyboardInterrupt) as error:
+        return fail("Interrupted", "interrupted", None, getattr(error, "exit_code", 130))
     except BrokenPipeError:
         _abandon_stdout()
         return 0
@@ -262,4 +262,15 @@ def main() -> None:
     """Entry point of the `pearl` command."""
     # pydantic would look for its plug-ins in every installed package, which takes 20 ms.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    _open_streams()
     sys.exit(run())
+
+
+def _open_streams() -> None:
+    """Give output that was closed, as of a daemon, to nobody; else the next file that is opened takes its number."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115

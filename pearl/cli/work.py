@@ -270,6 +270,13 @@ def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: 
     return 0 if summary.first_failure is None and is_sure else 1
 
 
+def export_command(id: str) -> str:
+    """The command that writes the rows of a run of the running command."""
+    store = click.get_current_context().params.get("store")
+    words = ["pearl", "runs", "export", id, *(["--store", store] if store else []), "-o", "FILE"]
+    return shlex.join(words)
+
+
 def resume_command(id: str) -> str:
     """The command that resumes the running command."""
     from pearl.llm.backends.openai.endpoint import Endpoint
@@ -418,7 +425,7 @@ class Finished(Generic[U]):
     session: Session
     writer: OutputWriter
     summary: Summary
-    is_interrupted: bool
+    interrupt: int  # exit code of the signal that ended the work; 0 for none
     max_errors: int | None
 
     def kept(self, units: Iterable[V]) -> list[tuple[V, dict[str, Any]]]:
@@ -440,7 +447,7 @@ class Finished(Generic[U]):
     def code(self, own: int) -> int:
         """The exit code: `own` if the work is finished; else units without a row are reported."""
         error = self.summary.error
-        if not self.is_interrupted and error is not None and not isinstance(error, BudgetError):
+        if not self.interrupt and error is not None and not isinstance(error, BudgetError):
             raise error
         if not self.n_left:
             return own
@@ -451,8 +458,8 @@ class Finished(Generic[U]):
             f"{resume_command(self.summary.id or '')}"
         )
         report_max_errors(self.summary, self.max_errors)
-        if self.is_interrupted:
-            return 130
+        if self.interrupt:
+            return self.interrupt
         return 1 if error is None else BudgetError.exit_code
 
 
@@ -537,7 +544,7 @@ def run_units(
             events.close()  # the trace is written again, in order
         max_errors = options["max_errors"]
         return finish(
-            Finished(work, store, session, writer, run.summary, stopper.is_stopping, max_errors)
+            Finished(work, store, session, writer, run.summary, stopper.exit_code, max_errors)
         )
 
 
@@ -579,40 +586,65 @@ def opened_telemetry(options: Mapping[str, Any]) -> Telemetry | None:
 ONCE_S = 0.2
 """Signals within so many seconds count as one: `timeout` signals a process and its group."""
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# SIGHUP: the terminal is gone (Windows has no such signal).
+_SIGNALS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+
+
+class SignalledError(KeyboardInterrupt):
+    """Work was cancelled by a signal; `exit_code` is 128 and its number."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__("interrupted")
+        self.exit_code = exit_code
 
 
 class Stopper:
-    """Ends work at the first Ctrl-C or SIGTERM, cancels it at the second; use inside an event loop."""
+    """Ends work at the first Ctrl-C, SIGTERM or SIGHUP, cancels it at the second; use inside an event loop.
+
+    Attributes:
+        exit_code: 128 and the number of the first signal; 0 before one.
+    """
 
     def __init__(self) -> None:
-        self.is_stopping = False
+        self.exit_code = 0
         self._since = 0.0
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether a signal has arrived."""
+        return self.exit_code != 0
 
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
-        # Not by the loop, which has no handlers of signals on Windows.
-        self._before = [
-            signal.signal(number, lambda *_: self._loop.call_soon_threadsafe(self._stop))
+        self._before = {
+            number: before
             for number in _SIGNALS
-        ]
+            if (before := signal.getsignal(number)) is not signal.SIG_IGN  # as nohup does
+        }
+        for number in self._before:
+            # Not by the loop, which has no handlers of signals on Windows.
+            signal.signal(
+                number, lambda number, _: self._loop.call_soon_threadsafe(self._stop, number)
+            )
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        for number, handler in zip(_SIGNALS, self._before, strict=True):
+        for number, handler in self._before.items():
             signal.signal(number, handler)
         if kind is asyncio.CancelledError and self.is_stopping:
-            raise KeyboardInterrupt
+            raise SignalledError(self.exit_code)
 
-    def _stop(self) -> None:
+    def _stop(self, number: int) -> None:
         now = self._loop.time()
         if self.is_stopping and self._task is not None:
             if now - self._since > ONCE_S:
                 self._task.cancel()
             return
-        self.is_stopping, self._since = True, now
-        click.echo("finishing running work; press Ctrl-C again to stop at once", err=True)
+        self.exit_code, self._since = 128 + number, now
+        again = "press Ctrl-C again" if number == signal.SIGINT else "send the signal again"
+        with suppress(OSError):  # the terminal may be gone
+            click.echo(f"finishing running work; {again} to stop at once", err=True)
 
 
 UNKNOWN = "unknown"

@@ -215,6 +215,19 @@ def test_a_full_disk_is_no_traceback() -> None:
     assert not any(word in done.stderr for word in (b"Traceback", b"a bug in PEARL"))
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_output_is_output_to_nobody(closed: str, pearl: Terminal) -> None:
+    for args, is_kept in (
+        ("execute why.plan story.txt --out z.jsonl", True),
+        ("ask Why? story.txt", False),
+    ):
+        command = f"{sys.executable} -m pearl {args} {closed}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()
+        assert not any(word in done.stderr for word in (b"Traceback", b"a bug in PEARL"))
+        assert not is_kept or len(Path("z.jsonl").read_text().splitlines()) == 1
+
+
 def test_a_broken_plan_is_told_once_under_its_name(pearl: Terminal) -> None:
     Path("bad.plan").write_text("1. a = NOPE(CTX) : x\n", encoding="utf-8")
     pearl("execute", "bad.plan", "story.txt", "story.txt", "--out", "o.jsonl", code=4)

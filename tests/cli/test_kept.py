@@ -100,16 +100,19 @@ def test_the_same_command_again_makes_no_call(
 
 
 @pytest.mark.slow
-def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
-    folder: Path, openai_server: Server, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_keeps_what_is_done_and_says_how_to_go_on(
+    folder: Path, openai_server: Server, monkeypatch: pytest.MonkeyPatch, number: int, code: int
 ) -> None:
     openai_server.hold_after = 6
     process = start(folder, openai_server)
     wait_for(openai_server, 7)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     openai_server.hold_after = None
     _, said = process.communicate()
-    assert process.returncode == 130
+    assert process.returncode == code
     done = ids(folder)
     assert 0 < len(done) < N
     assert done == DOCUMENTS[: len(done)]
@@ -121,7 +124,6 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
     assert len(openai_server.requests) == 2 * N
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_a_run_in_use_is_not_written_by_two(
     folder: Path, openai_server: Server, execute: Execute

@@ -289,8 +289,8 @@ def _run(
     def finish(ran: Finished[Task]) -> int:
         _write(ran, out, options)
         tell_kept(ran.summary, out, options["max_errors"])
-        if ran.is_interrupted:
-            return 130
+        if ran.interrupt:
+            return ran.interrupt
         return tasks_code(ran.session, ran.summary, known_length(tasks), ran.summary.n_rows)
 
     work = Work(tasks, {}, inputs)
@@ -366,12 +366,13 @@ def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str,
         run.summary.statuses = dict(parts.statuses)
         tell_kept(run.summary, out, options["max_errors"])
         if stopper.is_stopping:
-            return 130
+            return stopper.exit_code
         return tasks_code(session, run.summary, known_length(tasks), run.summary.n_rows)
 
 
 def _write(ran: Finished[Task], out: str, options: dict[str, Any]) -> None:
     """Write the rows of a run, the rows behind its answers, and its trace."""
+    from pearl.cli.work import export_command
     from pearl.documents.pages import with_boxes
     from pearl.runs.export import write_evidence, write_rows
     from pearl.runs.store import FILE
@@ -387,13 +388,13 @@ def _write(ran: Finished[Task], out: str, options: dict[str, Any]) -> None:
                 raise StoreError(
                     f"{counted(n_lost, 'row')} of run {id} cannot be read",
                     path=ran.store.folder / FILE,
-                    help=f"'pearl runs export {id} -o FILE' writes the others",
+                    help=f"'{export_command(id)}' writes the others",
                 )
         if options["rows_out"] is not None:
             with ran.writer.open(options["rows_out"]) as file:
                 write_evidence(lambda: ran.store.rows(id), file)
     except (DataError, UsageError) as error:
-        help = f"nothing is lost: pearl runs export {id} -o FILE"
+        help = f"nothing is lost: {export_command(id)}"
         raise type(error)(error.message, help=help) from None
     ran.write_trace(options["trace"])
 

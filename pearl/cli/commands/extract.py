@@ -161,8 +161,8 @@ def _run(
         tell_kept(ran.summary, ", ".join(filter(None, outs[:-2])), options["max_errors"])
         if options["review"] is None and rows.statuses.keys() & {"degraded", "undecided"}:
             click.echo("  --review FILE.csv lists the undecided fields for a person", err=True)
-        if ran.is_interrupted:
-            return 130
+        if ran.interrupt:
+            return ran.interrupt
         code = tasks_code(ran.session, ran.summary, known_length(tasks), n_rows)
         is_sure = not rows.problems and not rows.statuses.keys() & {*UNSURE, "failed", "unfinished"}
         return 0 if code == 1 and answers and is_sure else code

@@ -380,6 +380,7 @@ class Limited(Wrapper):
         self._paused_until = 0.0
         self.lock = threading.RLock()
         self._queues: list[_Queue] = []  # one of each event loop
+        self._n_answered = 0  # calls that reached the server
 
     @property
     def limits(self) -> LimiterStatus:
@@ -398,7 +399,7 @@ class Limited(Wrapper):
             requests_per_s=min((r for r in (configured, learned.rate) if r), default=None),
             waits_for=waits_for,
             wait_s=wait_s or 0.0,
-            n_sent=learned.n_sent,
+            n_sent=self._n_answered,
             n_refused=learned.n_refused,
         )
 
@@ -423,12 +424,14 @@ class Limited(Wrapper):
         is_refused = False
         try:
             yield slot
+            self._n_answered += 1
             self.breaker.answered(self)
             if self._tokens:
                 with self.lock:
                     self._tokens.spend((slot.n_tokens or 0) - cost)
         except ModelError as error:
             is_refused = error.kind == "rate_limited"
+            self._n_answered += error.is_sent
             with self.lock:
                 self._on_error(error, sent)
             raise

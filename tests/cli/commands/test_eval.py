@@ -411,7 +411,7 @@ def test_what_is_left_is_of_this_run_alone(
     enter = Stopper.__enter__
 
     def at_once(self: Stopper) -> Stopper:
-        enter(self).is_stopping = True
+        enter(self).exit_code = 130
         return self
 
     monkeypatch.setattr(Stopper, "__enter__", at_once)

@@ -195,7 +195,7 @@ def test_what_the_end_of_the_run_cut_off_is_left(
 
     def late(self: Stopper, *raised: Any) -> None:
         leave(self, *raised)
-        self.is_stopping = True  # as by a Ctrl-C while the refusal came
+        self.exit_code = 130  # as by a Ctrl-C while the refusal came
 
     monkeypatch.setattr(Stopper, "__exit__", late)
     openai_server.next(*["401"] * 2)

@@ -8,6 +8,7 @@ import pytest
 
 from pearl.errors import ModelError, ModelErrorKind, PausedError, UsageError
 from pearl.llm import Completion, Request
+from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import CircuitBreaker, Retrying
 from tests.clock import computed
@@ -187,7 +188,7 @@ def test_requests_per_minute_are_kept_to(monkeypatch: pytest.MonkeyPatch) -> Non
     )  # 90 less those that may be made up for, at 100 a second
 
 
-def test_the_token_limit_uses_reported_tokens() -> None:
+def test_the_token_limit_uses_reported_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         model = Gated()
         limited = Limited(model, 50, tokens_per_minute=6_000, count_tokens=lambda request: 10)
@@ -197,10 +198,27 @@ def test_the_token_limit_uses_reported_tokens() -> None:
         assert limited.limits.waits_for == "the token limit"
         model.answer("a")  # it took 120
         await settle()
-        assert limited.limits.wait_s > 1.0
+        assert limited.limits.wait_s == pytest.approx(
+            1.2
+        )  # 110 too many and 10 more, at 100 a second
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    with computed(monkeypatch) as runner:
+        runner.run(main())
+
+
+def test_calls_that_the_budget_refuses_are_none_that_the_server_refused() -> None:
+    async def main() -> None:
+        model = Gated()
+        limited = Limited(Budgeted(model, Budget(max_calls=2)), 5)
+        tasks = start(limited, *"abcd")
+        await settle()
+        model.answer("a")
+        model.fail("b", ModelError("slower", kind="rate_limited"))
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert (limited.limits.n_refused, limited.limits.n_sent) == (1, 2)
 
     asyncio.run(main())
 
