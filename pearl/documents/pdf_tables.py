@@ -6,14 +6,13 @@ character is known. A table counts only if its cells fill a grid and no text lie
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from pearl.documents.pdf_text import Marked
+from pearl.documents.pdf_text import Marked, PageText
 from pearl.documents.table.quantities import is_year, read_quantity
 from pearl.errors.patterns import lazy_pattern
 
@@ -92,16 +91,14 @@ class Block(NamedTuple):
     lines: list[Marked]
 
 
-def page_blocks(
-    text: str, indices: Sequence[int], layer: PdfTextPage, grids: Sequence[Grid]
-) -> list[Block]:
+def page_blocks(page: PageText, layer: PdfTextPage, grids: Sequence[Grid]) -> list[Block]:
     """The text of a page, with each table in place of its lines."""
-    marked = list(zip(text, indices, strict=True))
+    marked = list(zip(page.text, page.indices, strict=True))
     cells: list[dict[int, Marked]] = [{} for _ in grids]
-    tables: list[int | None] = [None] * len(text)
+    tables: list[int | None] = [None] * len(page.text)
     last = dict[tuple[int, int], int]()  # cell → the place of its last character
     for at, (character, index) in enumerate(marked):
-        box = layer.get_charbox(index) if index >= 0 else _NOWHERE
+        box = page.box(layer, index)
         for i, grid in enumerate(grids):
             if (number := _cell_at(grid, box)) is not None:
                 cell = cells[i].setdefault(number, [])
@@ -113,12 +110,12 @@ def page_blocks(
     good = [_is_table(grid, found) for grid, found in zip(grids, cells, strict=True)]
     blocks: list[Block] = []
     start = 0
-    for line in text.split("\n"):
+    for line in page.text.split("\n"):
         own = range(start, start + len(line))
         start += len(line) + 1
         named = [i for i in dict.fromkeys(tables[at] for at in own) if i is not None and good[i]]
         rest = [marked[at] for at in own if tables[at] not in named]
-        is_blank = not _text([rest]).strip()
+        is_blank = all(index == -1 for _, index in rest)  # or the name of a field in the table
         if not is_blank and (not blocks or blocks[-1].grid):
             blocks.append(Block(None, []))
         if not is_blank or (blocks and not blocks[-1].grid and not named):
@@ -127,9 +124,6 @@ def page_blocks(
             if all(block.grid is not grids[i] for block in blocks):
                 blocks.append(Block(grids[i], _markdown(grids[i], cells[i])))
     return blocks
-
-
-_NOWHERE = (math.nan,) * 4
 
 
 def _cell_at(grid: Grid, box: tuple[float, ...]) -> int | None:

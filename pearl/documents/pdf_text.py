@@ -14,6 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import bidirectional, east_asian_width
 
+from pearl.documents.pdf_forms import Field, filled_fields
 from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ _LONE = lazy_pattern("[\ud800-\udfff]")
 _WORD = lazy_pattern(r"[^\s\0\2]{2,}")
 _LINE = lazy_pattern(r"[^\r\n\2]+")
 _BREAK = lazy_pattern("\2")
-_MARK = lazy_pattern(r"(?:^|\r\n)([-0-9()+*,\u2212]{1,8})(?!\S)")  # perhaps
-_FEW = lazy_pattern(r"(?:(?<=\n)|^)\S{1,3}(?=\r\n|$)")
+_MARK = lazy_pattern(r"\n[-0-9()+*,\u2212]{1,8}(?!\S)")  # perhaps
+_FEW = lazy_pattern(r"\n\S{1,3}(?=\r\n|$)")
 
 # All in ems of the larger character.
 _GAP = (
@@ -53,13 +54,34 @@ _STRAIGHT = (
 _SUPERSCRIPTS = dict(zip("0123456789+-\u2212()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿⁱ", strict=True))
 
 
-def page_text(layer: PdfTextPage) -> tuple[str, list[int]]:
-    """The text of a page, and the index in PDFium of each character; -1 for blanks and characters put in."""
+class PageText(NamedTuple):
+    """The text of a page."""
+
+    text: str
+    indices: list[int]
+    """The index in PDFium of each character; -1 for blanks and characters put in, -2 and less for `boxes`."""
+    boxes: list[tuple[float, float, float, float]]
+    """The boxes of filled fields on the page; -2 stands for the first."""
+
+    def box(self, layer: PdfTextPage, index: int) -> tuple[float, float, float, float]:
+        """The box of a character by its index; of no extent for one that has none."""
+        if index >= 0:
+            left, bottom, right, top = layer.get_charbox(index)
+            return left, bottom, right, top
+        return self.boxes[-2 - index] if index < -1 else _NOWHERE
+
+
+_NOWHERE = (math.nan,) * 4
+
+
+def page_text(layer: PdfTextPage) -> PageText:
+    """The text of a page, with the values of its fields in their places."""
     characters = _characters(layer)
+    fields = _fields(layer, characters)
     pieces: list[str] = []
     indices: list[int] = []
     at = 0
-    for start, end, marked in [*_edits(layer, characters), (len(characters), 0, [])]:
+    for start, end, marked in [*_edits(layer, characters, fields), (len(characters), 0, [])]:
         pieces += [characters[at:start], *(character for character, _ in marked)]
         indices += [*range(at, start), *(index for _, index in marked)]
         at = end
@@ -69,7 +91,8 @@ def page_text(layer: PdfTextPage) -> tuple[str, list[int]]:
     text = _cleaned(text)
     begin, end = len(text) - len(text.lstrip()), len(text.rstrip())
     places = zip(text[begin:end], indices[begin:end], strict=True)
-    return text[begin:end], [-1 if c in BLANKS else i for c, i in places]
+    boxes = [field.box for field in fields]
+    return PageText(text[begin:end], [-1 if c in BLANKS else i for c, i in places], boxes)
 
 
 def plain_text(layer: PdfTextPage) -> str:
@@ -77,10 +100,18 @@ def plain_text(layer: PdfTextPage) -> str:
     characters = _characters(layer)
     pieces: list[str] = []
     at = 0
-    for start, end, marked in _edits(layer, characters):
+    for start, end, marked in _edits(layer, characters, _fields(layer, characters)):
         pieces += [characters[at:start], *(character for character, _ in marked)]
         at = end
     return _cleaned("".join([*pieces, characters[at:]])).strip()
+
+
+def _fields(layer: PdfTextPage, characters: str) -> list[Field]:
+    """The filled fields of a page; none of a picture, in which OCR reads them."""
+    from pypdfium2 import raw
+
+    is_picture = not characters.strip("\0 \r\n") and raw.FPDFPage_CountObjects(layer.page) > 0
+    return [] if is_picture else filled_fields(layer.page)
 
 
 def _cleaned(text: str) -> str:
@@ -176,8 +207,8 @@ _Run = tuple[int, int]
 """The first and the last of some characters of one text object."""
 
 
-def _edits(layer: PdfTextPage, characters: str) -> list[_Edit]:
-    """What replaces which characters: blanks between words, superscripts, line breaks that are none."""
+def _edits(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> list[_Edit]:
+    """What replaces which characters: blanks between words, superscripts, line breaks that are none, fields."""
     places = _Places(layer)
     edits: list[_Edit] = [
         (found.start(), found.end(), [("-", found.start()), ("\n", -1)])
@@ -200,9 +231,12 @@ def _edits(layer: PdfTextPage, characters: str) -> list[_Edit]:
                     edits += _within(places, characters, runs)
     edits += _marks(places, characters)
     edits += _joints(places, characters)
+    edits += _filled(layer, characters, fields) if fields else ()
     apart: list[_Edit] = []
     for edit in sorted(edits, key=lambda edit: edit[:2]):
-        if not apart or (apart[-1][:2] != edit[:2] and apart[-1][1] <= edit[0]):
+        if apart and edit[0] == edit[1] == apart[-1][0] == apart[-1][1]:
+            apart[-1][2].extend(edit[2])
+        elif not apart or (apart[-1][:2] != edit[:2] and apart[-1][1] <= edit[0]):
             apart.append(edit)
     return apart
 
@@ -305,8 +339,8 @@ def _visible_after(characters: str, at: int) -> int:
 
 def _marks(places: _Places, characters: str) -> Iterator[_Edit]:
     """Superscripts and subscripts that PDFium takes for the beginning of a line."""
-    for found in _MARK.finditer(characters):
-        start, end = found.span(1)
+    for found in _MARK.finditer("\n" + characters):
+        start, end = found.start(), found.end() - 1
         before, after = _visible_before(characters, start), _visible_after(characters, end)
         for base, one, other in ((before, before, start), (after, end - 1, after)):
             if 0 <= base < len(characters) and abs(places[one].to(places[other])[0]) < _NEAR:
@@ -331,8 +365,8 @@ def _rejoined(places: _Places, characters: str, base: int, end: int) -> Iterator
 
 def _joints(places: _Places, characters: str) -> Iterator[_Edit]:
     """Line breaks around a few characters that go on the line before, or that the next line goes on."""
-    for found in _FEW.finditer(characters):
-        start, end = found.span()
+    for found in _FEW.finditer("\n" + characters):
+        start, end = found.start(), found.end() - 1
         before, after = _visible_before(characters, start), _visible_after(characters, end)
         for one, other in ((before, start), (end - 1, after)):
             if one >= 0 and other < len(characters):
@@ -340,3 +374,44 @@ def _joints(places: _Places, characters: str) -> Iterator[_Edit]:
                 is_line = abs(rise) < _RAISED and cosine > _STRAIGHT
                 if is_line and places[one].advance is not None and -_OVERLAP < gap < 1:
                     yield one + 1, other, [(" ", -1)] * (gap > _GAP)
+
+
+_LINE_ROOM = 2.0  # points that a label may stand above or below its field
+_TICK_ROOM = 40.0  # points from a box to tick to its label
+
+
+def _filled(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> Iterator[_Edit]:
+    """Values of fields behind the text left of them, ticks before the text right of them, else by name at the end."""
+    first = _visible_after(characters, 0)
+    along = _Places(layer)[first] if first < len(characters) else None
+    ax, ay = (round(along.ux), round(along.uy)) if along else (1, 0)
+
+    def shown(box: Sequence[float]) -> tuple[float, float, float, float]:
+        """Left, bottom, right and top as the text of the page runs, from a corner of the page."""
+        xs = sorted((box[0] * ax + box[1] * ay, box[2] * ax + box[3] * ay))
+        ys = sorted((box[1] * ax - box[0] * ay, box[3] * ax - box[2] * ay))
+        return xs[0], ys[0], xs[1], ys[1]
+
+    boxes = [
+        (shown(layer.get_charbox(i)), i) for i, c in enumerate(characters) if c not in _SKIPPED
+    ]
+    unlabelled: Marked = []
+    for n, field in sorted(enumerate(fields), key=lambda pair: shown(pair[1].box)[0]):
+        left, bottom, right, top = shown(field.box)
+        beside = [
+            (box, i)
+            for box, i in boxes
+            if bottom - _LINE_ROOM < (box[1] + box[3]) / 2 < top + _LINE_ROOM
+        ]
+        behind = [(box[0], -i) for box, i in beside if right - 2 < box[0] < right + _TICK_ROOM]
+        before = [(box[2], i) for box, i in beside if box[2] < left + 2]
+        value = [(character, -2 - n) for character in field.value]
+        if field.is_tick and behind:
+            at = -min(behind)[1]
+            yield at, at, [*value, (" ", -1)]
+        elif before:
+            at = max(before)[1] + 1
+            yield at, at, [(" ", -1), *value]
+        else:
+            unlabelled += [*((c, -1) for c in f"\n{field.name}: "), *value]
+    yield len(characters), len(characters), unlabelled

@@ -10,6 +10,7 @@ import io
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib.util import find_spec
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pearl.documents.document import check_size, page_ranges
 from pearl.documents.ocr import read_pages
+from pearl.documents.pdf_forms import left_out
 from pearl.documents.pdf_tables import (
     Block,
     Place,
@@ -27,8 +29,8 @@ from pearl.documents.pdf_tables import (
     places,
     rendered,
 )
-from pearl.documents.pdf_text import BLANKS, page_text, plain_text
-from pearl.documents.readers import OPTIONS, ReaderText
+from pearl.documents.pdf_text import BLANKS, PageText, page_text, plain_text
+from pearl.documents.readers import OPTIONS, ReaderText, not_read
 from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
 
@@ -64,6 +66,8 @@ def recognises(data: bytes) -> bool:
 
 def read(data: bytes, path: str) -> str:
     """The text of a PDF: its text layer, with ruled tables in Markdown; pictures of text by OCR."""
+    from pypdfium2 import raw
+
     with _opened(data, path) as document:
         found = list(_texts(document, path))
         texts = [page.text for page in found]
@@ -79,10 +83,14 @@ def read(data: bytes, path: str) -> str:
         pictures = [n for n, page in enumerate(found) if page.is_picture]
         ocr, notes = _put_ocr(texts, pictures, document, path) if pictures else ({}, [])
         text = _joined(texts, continued)
+        unread = sum((page.left_out for page in found), Counter[str]())
+        unread["XFA form"] += document.get_formtype() == raw.FORMTYPE_XFA_FULL
+        unread["attached file"] += max(raw.FPDFDoc_GetAttachmentCount(document), 0)
     if unreadable:
         notes.append(
             f"{page_ranges(unreadable)}: fonts without characters, the text cannot be read; try --ocr force"
         )
+    notes += not_read(unread)
     return ReaderText(text, ocr, notes)
 
 
@@ -92,6 +100,8 @@ def _opened(data: bytes, path: str) -> Iterator[PdfDocument]:
 
     try:
         with PdfDocument(data) as document:
+            if document.get_formtype() != raw.FORMTYPE_NONE:
+                document.init_forms()  # what is filled in is read, and drawn
             yield document
     except PdfiumError as error:
         if error.err_code in {raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY}:
@@ -110,6 +120,7 @@ class _Page(NamedTuple):
     has_rules: bool
     is_picture: bool  # to be read by OCR
     is_unreadable: bool
+    left_out: Counter[str]
 
 
 def _texts(document: PdfDocument, path: str) -> Iterator[_Page]:
@@ -126,7 +137,8 @@ def _texts(document: PdfDocument, path: str) -> Iterator[_Page]:
             has_tables = with_tables and not is_forced and bool(text) and has_rules(page)
             is_picture = (not text or is_forced) and raw.FPDFPage_CountObjects(page) > 0
             is_unreadable = not is_forced and _is_unreadable(layer, text)
-        yield _Page(text, has_tables, is_picture, is_unreadable)
+            unread = left_out(page)
+        yield _Page(text, has_tables, is_picture, is_unreadable, unread)
         # Pages may share content: the text of a small file can have any length.
         n_characters += len(text)
         check_size(n_characters, "text is longer", path, "split it")
@@ -139,7 +151,7 @@ def _put_tables(
     pages: list[list[Block]] = [[] for _ in texts]
     for number, grids in find_grids(data, numbers):
         with closing(document[number]) as page, closing(page.get_textpage()) as layer:
-            pages[number] = page_blocks(*page_text(layer), layer, grids)
+            pages[number] = page_blocks(page_text(layer), layer, grids)
     found = places(pages)
     for number, (blocks, place) in enumerate(zip(pages, found, strict=True)):
         if any(block.grid for block in blocks):
@@ -239,14 +251,16 @@ def boxes(data: bytes, path: str, pages: Sequence[tuple[int, str, list[tuple[int
                     closing(document[number - 1]) as page,
                     closing(page.get_textpage()) as layer,
                 ):
-                    own, indices = _text_like(text, data, number - 1, layer)
+                    own = _text_like(text, data, number - 1, layer)
                     # The document's text has other blanks and no control characters.
-                    if not own:
+                    if not own.text:
                         lines = _lines_by_ocr(page, text, spans, path)
-                    elif _visible(own) == _visible(text):
-                        known = (i for i, c in zip(indices, own, strict=True) if c not in BLANKS)
+                    elif _visible(own.text) == _visible(text):
+                        pairs = zip(own.indices, own.text, strict=True)
+                        known = (i for i, c in pairs if c not in BLANKS)
                         places = [-1 if c in BLANKS else next(known) for c in text]
-                        lines = [_lines(layer, text, places, *span) for span in spans]
+                        alike = PageText(text, places, own.boxes)
+                        lines = [_lines(layer, alike, *span) for span in spans]
             made.append(lines)
     return json.dumps(made)
 
@@ -255,20 +269,20 @@ def _visible(text: str) -> str:
     return "".join([character for character in text if character not in BLANKS])
 
 
-def _text_like(text: str, data: bytes, number: int, layer: PdfTextPage) -> tuple[str, list[int]]:
+def _text_like(text: str, data: bytes, number: int, layer: PdfTextPage) -> PageText:
     """The text of a page with the places of its characters, with tables if the document has them; "" for OCR."""
     if OPTIONS.get().ocr == "force":
-        return "", []
+        return PageText("", [], [])
     own = page_text(layer)
-    if OPTIONS.get().pdf_tables == "off" or _visible(own[0]) == _visible(text):
+    if OPTIONS.get().pdf_tables == "off" or _visible(own.text) == _visible(text):
         return own
     for _, grids in find_grids(data, [number]):
-        blocks = page_blocks(*own, layer, grids)
+        blocks = page_blocks(own, layer, grids)
         # How tables run over page breaks depends on the pages around it.
         for place in product((False, True), repeat=3) if any(b.grid for b in blocks) else ():
             with_tables = rendered(blocks, Place(*place))
             if _visible(with_tables[0]) == _visible(text):
-                return with_tables
+                return PageText(*with_tables, own.boxes)
     return own
 
 
@@ -289,21 +303,21 @@ def _lines_by_ocr(
     return lines
 
 
-def _lines(
-    layer: PdfTextPage, text: str, places: Sequence[int], start: int, end: int
-) -> list[_Rectangle]:
+def _lines(layer: PdfTextPage, page: PageText, start: int, end: int) -> list[_Rectangle]:
     """The rectangles of the lines of a span."""
     made: list[_Rectangle] = []
-    for line in re.finditer(r"[^\n]+", text[start:end]):
+    for line in re.finditer(r"[^\n]+", page.text[start:end]):
         merged: list[_Rectangle] = []
-        for first, last in _runs(places[start + line.start() : start + line.end()]):
+        own = page.indices[start + line.start() : start + line.end()]
+        for first, last in _runs(own):
             along = _direction(layer, first)
             for i in range(layer.count_rects(first, last - first + 1)):
                 box = _Rectangle(*layer.get_rect(i))
                 if merged and _are_neighbours(merged[-1], box, along):
                     box = _around(merged.pop(), box)
                 merged.append(box)
-        made += merged
+        fields = dict.fromkeys(index for index in own if index < -1)
+        made += [*merged, *(_Rectangle(*page.box(layer, index)) for index in fields)]
     return [_shown(layer.page, box) for box in made]
 
 
@@ -364,7 +378,6 @@ def images(data: bytes, path: str, pages: Sequence[int]) -> str:
 
     made: list[tuple[object, ...]] = []
     with _opened(data, path) as document:
-        document.init_forms()  # what is filled in is drawn, too
         for number in pages:
             try:
                 with closing(document[number - 1]) as page:
