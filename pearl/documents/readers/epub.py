@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from zipfile import ZipFile
 
 from pearl.documents.document import check_archive, check_size
-from pearl.documents.readers import html
+from pearl.documents.readers import ReaderText, html
 from pearl.errors import DataError
 
 if TYPE_CHECKING:
@@ -27,14 +27,18 @@ def recognises(data: bytes) -> bool:
     return data.startswith(b"PK") and b"mimetypeapplication/epub+zip" in data[:200]
 
 
-def read(data: bytes, path: str) -> str:
+def read(data: bytes, path: str) -> ReaderText:
     """The text of a book."""
     with ZipFile(BytesIO(data)) as archive:
         check_archive(archive, path)
-        return "\n\n".join(filter(None, _chapters(archive, path)))
+        chapters = list(_chapters(archive, path))
+    notes = dict.fromkeys(
+        f"chapter {n}: {note}" for n, each in enumerate(chapters, 1) for note in each.notes
+    )
+    return ReaderText("\n\n".join(filter(None, map(str.strip, chapters))), notes=list(notes))
 
 
-def _chapters(archive: ZipFile, path: str) -> Iterator[str]:
+def _chapters(archive: ZipFile, path: str) -> Iterator[ReaderText]:
     place = _root(archive, _CONTAINER).xpath("string(//*[local-name()='rootfile']/@full-path)")
     package = _root(archive, str(place))
     names, kinds = dict[str, str](), dict[str, str]()
@@ -51,7 +55,7 @@ def _chapters(archive: ZipFile, path: str) -> Iterator[str]:
             continue
         if names[item] in unquote(locked):
             raise DataError("the book is encrypted", path=path, help="export it without copy protection")  # fmt: skip
-        text = html.read(archive.read(names[item]), path).strip()
+        text = html.read(archive.read(names[item]), path)
         n_characters += len(text)  # the book may name a chapter many times
         check_size(n_characters, "text is longer", path, "split it")
         yield text

@@ -1,20 +1,26 @@
-"""E-mail, also Outlook's `.msg` → a few headers as lines, the names of attachments, and the text."""
+"""E-mail, also Outlook's `.msg` → a few headers as lines, the names of attachments, and the text.
+
+Messages that are forwarded as attachments are below it. The text is the plain one, or the HTML, if it
+has much more words.
+"""
 
 from __future__ import annotations
 
+import codecs
 import email
-from collections.abc import Iterable
+from collections.abc import Sequence
 from email import policy
 from email.message import EmailMessage
 from typing import Any
 
-from pearl.documents.readers import html
+from pearl.documents.readers import ReaderText, html, not_read
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError
 
 SUFFIXES = (".eml", ".msg")
 
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_HTML = 0x1013  # the property PidTagHtml: bytes, which need not be in the encoding that it states
 _MAX_ATTACHMENTS = 100  # named ones
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # also of old Word and Excel files
@@ -28,32 +34,77 @@ def recognises(data: bytes) -> bool:
     return data.startswith(_OLE) and _OUTLOOK in data
 
 
-def read(data: bytes, path: str) -> str:
+def read(data: bytes, path: str) -> ReaderText:
     """The text of a message."""
     return _outlook(data, path) if data.startswith(_OLE) else _internet(data, path)
 
 
-def _internet(data: bytes, path: str) -> str:
+def _internet(data: bytes, path: str) -> ReaderText:
     message = email.message_from_bytes(data, _class=EmailMessage, policy=policy.default)
     if not message.keys():
         raise DataError("the file is not an e-mail: it has no headers", path=path, help="save it as .eml or .txt")  # fmt: skip
+    return _read(message, path)
+
+
+def _read(message: EmailMessage, path: str) -> ReaderText:
+    """A message, and below it the messages that it forwards, with their own headers."""
     headers = {name: ", ".join(map(str, message.get_all(name, ()))) for name in _HEADERS}
-    body = message.get_body(("plain",))
-    text = "" if body is None else _decoded(body, path)
-    if not text.strip() and (body := message.get_body(("html",))) is not None:
-        text = html.read(_decoded(body, path).encode(), path)
-    names = (part.get_filename() or part.get_content_type() for part in message.iter_attachments())
-    return _text(headers, names, text)
+    plain, page = message.get_body(("plain",)), message.get_body(("html",))
+    body = _body(_decoded(plain, path), _page(_decoded(page, path), path))
+    texts, notes, names = [str(body)], list(body.notes), list[str]()
+    for part in message.iter_attachments():
+        name = part.get_filename()
+        if part.get_content_type() == "message/rfc822":
+            inner = _read(part.get_content(), path)
+            texts.append(f"Forwarded message:\n\n{inner}")
+            notes += inner.notes
+        elif part is plain or part is page:  # the body of a message may be one of several parts
+            continue
+        elif not name and not part.is_attachment() and part.get_content_maintype() == "text":
+            more = _decoded(part, path)
+            more = _page(more, path) if part.get_content_subtype() == "html" else more
+            texts.append(more)
+            notes += more.notes
+        else:
+            names.append(name or part.get_content_type())
+    text = "\n\n".join(each.strip() for each in texts if each.strip())
+    return _text(headers, names, ReaderText(text, notes=notes))
 
 
-def _decoded(part: Any, path: str) -> str:
-    data = part.get_payload(decode=True) or b""
-    return decode(data, path, declared=part.get_content_charset()) if data.strip() else ""
+def _decoded(part: Any, path: str) -> ReaderText:
+    data = b"" if part is None else part.get_payload(decode=True) or b""
+    return (
+        decode(data, path, declared=part.get_content_charset()) if data.strip() else ReaderText("")
+    )
 
 
-def _outlook(data: bytes, path: str) -> str:
+def _page(page: str, path: str) -> ReaderText:
+    notes = getattr(page, "notes", ())
+    if not page.strip():
+        return ReaderText("", notes=notes)
+    read = html.read(page.encode(), path)
+    return ReaderText(read, notes=(*notes, *read.notes))
+
+
+_MUCH_MORE = 2
+"""How many times as many words HTML has as the plain text beside it, if that is a stub; a page has menus
+and footers that its plain text lacks."""
+
+
+def _body(plain: ReaderText, page: ReaderText) -> ReaderText:
+    """The plain text, or the page if that says much more."""
+    n_plain, n_page = len(plain.split()), len(page.split())
+    if not n_plain:
+        return page
+    if n_page <= _MUCH_MORE * n_plain:
+        return plain
+    return ReaderText(page, notes=(*page.notes, "the HTML is read, its plain text is shorter"))
+
+
+def _outlook(data: bytes, path: str) -> ReaderText:
     from oxmsg import Message
 
+    codecs.register(_windows)
     message = Message.load(data)
     to = (f"{one.name} <{one.email_address}>" for one in message.recipients)
     headers = {
@@ -62,19 +113,30 @@ def _outlook(data: bytes, path: str) -> str:
         "Date": str(message.sent_date or ""),
         "Subject": message.subject or "",
     }
-    text = message.body or ""
-    if not text.strip() and message.html_body:
-        text = html.read(message.html_body.encode(), path)
-    if not text.strip():
+    encoded = message.properties.binary_prop_value(_HTML)
+    page = (
+        decode(encoded, path, declared=message.properties.body_encoding)
+        if encoded
+        else message.html_body or ""
+    )
+    body = _body(ReaderText(message.body or ""), _page(page, path))
+    if not body.strip():
         raise DataError("the message has no plain text and no HTML", path=path, help="save it as .eml")  # fmt: skip
-    return _text(headers, (each.file_name or "unnamed" for each in message.attachments), text)
+    return _text(headers, [each.file_name or "unnamed" for each in message.attachments], body)
 
 
-def _text(headers: dict[str, str], names: Iterable[str], text: str) -> str:
+def _windows(name: str) -> codecs.CodecInfo | None:
+    """The code page of a name such as windows-950, which Python knows as cp950."""
+    _, is_windows, number = name.partition("windows")
+    return codecs.lookup(f"cp{number[1:]}") if is_windows and number[1:].isdecimal() else None
+
+
+def _text(headers: dict[str, str], names: Sequence[str], body: ReaderText) -> ReaderText:
     """Headers and attachments, one line each, and the text; a line break in one cannot forge another."""
     named = [" ".join(name.split()) for name in names]
     more = len(named) - _MAX_ATTACHMENTS
     attachments = ", ".join(named[:_MAX_ATTACHMENTS]) + (f", and {more:,} more" if more > 0 else "")
     lines = {**headers, "Attachments": attachments}.items()
     head = [f"{name}: {' '.join(value.split())}" for name, value in lines if value.strip()]
-    return "\n".join([*head, "", text.strip()]).strip()
+    notes = (*body.notes, *not_read({"attachment": len(named)}))
+    return ReaderText("\n".join([*head, "", body.strip()]).strip(), notes=notes)

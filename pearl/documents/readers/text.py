@@ -33,6 +33,12 @@ _LEGACY_ENCODINGS = (
 its 90, charset-normalizer reads short French as Hungarian or UTF-16. Turkish (cp1254) is first
 because it is Western except for six Icelandic letters."""
 
+_SUPERSETS = {
+    "iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030",
+    "euc_kr": "cp949", "shift_jis": "cp932",
+}  # fmt: skip
+"""Encodings that are declared → what texts are really in (WHATWG, Encoding, 4.2)."""
+
 _OF_OLD_SYSTEMS = ("cp437", "mac_roman")
 """Chosen only if they fit better than all candidates above, because any byte is a letter of theirs, and
 if a byte is in Windows' encodings neither a letter nor a quote or dash of everyday text."""
@@ -163,10 +169,10 @@ def _decode_as_declared(data: bytes, declared: str) -> str | None:
     """The text, None if the bytes contradict the declaration."""
     try:
         encoding = codecs.lookup(declared).name
-        # A declaration in ASCII bytes cannot be UTF-16, and Latin-1 on the web means cp1252.
+        # A declaration in ASCII bytes cannot be UTF-16.
         if encoding.startswith(("utf-16", "utf-32")):
             return None
-        return data.decode("cp1252" if encoding in {"iso8859-1", "ascii"} else encoding)
+        return data.decode(_SUPERSETS.get(encoding, encoding))
     except (LookupError, UnicodeError):
         return None
 

@@ -122,3 +122,65 @@ def test_odd_messages_are_read(data: bytes, wanted: str) -> None:
 def test_a_text_without_headers_is_no_message() -> None:
     with pytest.raises(DataError, match=r"a\.eml: the file is not an e-mail: it has no headers"):
         from_bytes(b"Dear Ada,\n\nhello", "a.eml")
+
+
+def composed(plain: str, page: str = "", *more: EmailMessage | str) -> bytes:
+    """A message with both kinds of text, then forwarded messages and other parts."""
+    mail = EmailMessage()
+    mail["Subject"] = "Fwd: fees"
+    mail.set_content(plain)
+    if page:
+        mail.add_alternative(page, subtype="html")
+    for each in more:
+        if isinstance(each, str):
+            mail.make_mixed() if mail.get_content_type() != "multipart/mixed" else None
+            part = EmailMessage()
+            part.set_content(each)
+            mail.attach(part)
+        else:
+            mail.add_attachment(each)
+    return mail.as_bytes()
+
+
+def forwarded() -> EmailMessage:
+    inner = EmailMessage()
+    inner["Subject"] = "Fees"
+    inner.set_content("The fee is 80,000 EUR.")
+    inner.add_attachment(b"%PDF-", maintype="application", subtype="pdf", filename="a.pdf")
+    return inner
+
+
+SHORTER = ("the HTML is read, its plain text is shorter",)
+FORWARDED = "Forwarded message:\n\nSubject: Fees\nAttachments: a.pdf\n\nThe fee is 80,000 EUR."
+NOT_READ = ("not read: 1 attachment",)
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "notes"),
+    [
+        (composed("See HTML.", "<p>The fee for each year is 5 EUR, <s>9 EUR</s>"),
+         "The fee for each year is 5 EUR,", ("not read: 1 struck text", *SHORTER)),
+        (composed("The fee is 5 EUR.", "<p>The fee is <b>5</b> EUR. <p>Unsubscribe"), "The fee is 5 EUR.", ()),
+        (composed("see below", "", forwarded()), f"see below\n\n{FORWARDED}", NOT_READ),
+        (composed("a", "<p>one two three", forwarded()), f"one two three\n\n{FORWARDED}", (*SHORTER, *NOT_READ)),
+        (composed("first", "", "second"), "first\n\nsecond", ()),
+    ],
+)  # fmt: skip
+def test_all_texts_of_a_message_are_read_or_named(
+    data: bytes, text: str, notes: tuple[str, ...]
+) -> None:
+    document = from_bytes(data, "a.eml")
+    assert document.text == f"Subject: Fwd: fees\n\n{text}"
+    assert document.notes == notes
+
+
+@pytest.mark.parametrize(("page", "encoding"), [(950, "cp950"), (1251, "cp1251"), (936, "gbk")])
+def test_pages_of_outlook_are_in_any_code_page(page: int, encoding: str) -> None:
+    said = {"cp1251": "Плата 5"}.get(encoding, "費用")
+    html = f"<p>{said}".encode(encoding).ljust(4_096)
+    head = b"".join(
+        256 * struct.pack("<HHIQ", kind, number, 6, value)
+        for kind, number, value in ((3, 0x3FDE, page), (0x102, 0x1013, len(html)))
+    )
+    streams = {"__properties_version1.0": bytes(32) + head, "__substg1.0_10130102": html}
+    assert from_bytes(compound_file(streams), "a.msg").text == said
