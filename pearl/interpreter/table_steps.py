@@ -36,7 +36,7 @@ from pearl.tables.lookup import (
     tables_of_rows,
 )
 from pearl.tables.running import Answer
-from pearl.tables.specification import QueryError, conditions
+from pearl.tables.specification import QueryError, UndecidableError, columns_in, conditions
 from pearl.trace import LookedUp, Purpose
 
 _SIZES = ((3, 3, 2), (2, 1, 1), (0, 0, 0))
@@ -157,6 +157,8 @@ def _flaw(text: str) -> str | None:
     try:
         if not declined(text):
             read_reply(text)
+    except UndecidableError:
+        return None
     except QueryError as error:
         return str(error)
     return None
@@ -164,38 +166,45 @@ def _flaw(text: str) -> str | None:
 
 def _value(answer: Answer, found: FoundTable) -> Value:
     """The lines of an answer as rows; one figure as a number with the rows behind it."""
-    rows = found.rows
-    doubtful = (*(rows.rows[i] for i in answer.undecided), *rows.doubtful)
+    rows = (*found.rows.rows, *found.rows.totals)
+    doubtful = (*(rows[i] for i in answer.undecided), *answer.doubtful)
     result = Rows((), doubtful=doubtful, notes=_notes(answer, found), columns=answer.columns)
     is_figures = bool(answer.query.aggregate)
     if is_figures and len(answer.columns) == 1:
         ((cell,), numbers) = answer.lines[0].cells, answer.lines[0].rows
-        behind = replace(result, rows=tuple(rows.rows[i] for i in numbers), columns=())
-        return _figure(cell, answer.columns[0], behind) if cell else replace(result, columns=())
+        behind = replace(result, rows=tuple(rows[i] for i in numbers), columns=())
+        return _figure(cell, answer.units[0], behind) if cell else replace(result, columns=())
     lines = []
     for line in answer.lines:
         shown = dict(zip(answer.columns, line.cells, strict=True))
         if len(shown) == 1:
-            (value,) = line.cells
+            (cell,), (unit,) = line.cells, answer.units
+            value = _with_unit(cell, unit) if cell and unit else cell
         else:
             cells = ((name, "undecided" if cell is None else cell) for name, cell in shown.items())
             value = "; ".join(f"{name}: {cell}" for name, cell in cells)
         if len(line.rows) == 1 and not is_figures:
-            row = rows.rows[line.rows[0]]
+            row = rows[line.rows[0]]
             lines.append(row.with_fields(shown).valued(value))
         else:
-            members = tuple(rows.rows[i] for i in line.rows)
+            members = tuple(rows[i] for i in line.rows)
             lines.append(Row(value, shown, text=value or "", members=members))
     column = answer.columns[0] if len(answer.columns) == 1 else LINE
     columns = answer.columns if len(answer.columns) > 1 else ()
     return replace(result, rows=tuple(lines), column=column, columns=columns)
 
 
-def _figure(cell: str, heading: str, behind: Rows) -> Scalar:
+def _with_unit(cell: str, unit: str) -> str:
+    """A number with its unit and scale: `€30 in thousands`."""
+    if unit[:1] in "$€£¥₪₹" and not unit[1:].startswith("/"):
+        return f"{unit[:1]}{cell}{unit[1:]}"
+    return f"{cell} {unit}"
+
+
+def _figure(cell: str, unit: str, behind: Rows) -> Scalar:
     """A figure: a number if it has no unit, else a text with the unit."""
-    _, _, unit = heading.removesuffix(")").rpartition(" (")
-    if heading.endswith(")") and unit:
-        return Scalar(f"{unit}{cell}" if unit in "$€£¥₪" else f"{cell} {unit}", behind)
+    if unit:
+        return Scalar(_with_unit(cell, unit), behind)
     try:
         return Scalar(number_of(cell), behind)
     except ValueError:  # a date
@@ -212,15 +221,16 @@ def _notes(answer: Answer, found: FoundTable) -> tuple[str, ...]:
 
 def _cited(answer: Answer, found: FoundTable) -> Cited:
     query = answer.query
-    named = [*answer.columns, *query.group, *(one.column for one in conditions(query.where))]
-    named += [one.column for one in query.aggregate if one.column]
+    used = [*query.select, *(one.column for one in conditions(query.where))]
+    used += [one.column for one in query.aggregate if one.column]
+    named = [*answer.columns, *query.group, *(name for one in used for name in columns_in(one))]
     names = set(found.rows.names)
     parts = {name: DATE_PART.fullmatch(name) for name in named if name not in names}
     own = (part["name"] if (part := parts.get(name)) else name for name in named)
     columns = tuple(dict.fromkeys(name for name in own if name in names))
     places = {
         row.spans[0].start: number
-        for row, number in zip(found.rows, found.numbers, strict=True)
+        for row, number in zip((*found.rows, *found.rows.totals), found.numbers, strict=True)
         if row.spans
     }
     return Cited(places, columns)

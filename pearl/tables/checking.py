@@ -9,14 +9,33 @@ from collections.abc import Sequence
 from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import read_period
 from pearl.documents.english import singular
+from pearl.documents.table import base_name
 from pearl.documents.table.quantities import is_year
 from pearl.errors import did_you_mean
 from pearl.tables.columns import DATE_PART, TypedColumn, fold, number_in, read_moment
 from pearl.tables.query_table import QueryTable
-from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Query, QueryError, Where
+from pearl.tables.specification import (
+    SIGNS,
+    AllOf,
+    AnyOf,
+    Arithmetic,
+    Column,
+    Condition,
+    Not,
+    Query,
+    QueryError,
+    UndecidableError,
+    Where,
+)
 
 _SHOWN = 12  # maximum names of columns in a message
 _VALUES_SHOWN = 6  # maximum values of a column in a message
+_ELSE = (
+    "arithmetic of columns is {"
+    + "|".join(f'"{name}"' for name in SIGNS)
+    + ": [columns and numbers]}; "
+    'if no column has what is asked, {"cannot": reason}'
+)
 _NAMES = {"text": "texts", "number": "numbers", "date": "dates", "hours": "opening hours"}
 
 
@@ -33,7 +52,7 @@ class _Checker:
     def query(self, query: Query) -> Query:
         select = tuple(dict.fromkeys(self.column(name) for name in query.select))
         where = query.where and self.where(query.where)
-        group = tuple(dict.fromkeys(self.column(name) for name in query.group))
+        group = tuple(dict.fromkeys(self.name(name) for name in query.group))
         aggregate = tuple(
             one
             if one.column is None
@@ -55,15 +74,40 @@ class _Checker:
             raise QueryError("\n".join(message for message, _ in self.flaws), column)
         return checked.model_copy(update={"sort": sort})
 
-    def column(self, name: str) -> str:
+    def column(self, column: Column) -> Column:
+        """A column with the table's own names; the columns of a formula must be numbers."""
+        if not isinstance(column, Arithmetic):
+            return self.name(column)
+        operands = []
+        for one in column.operands:
+            if isinstance(one, str | Arithmetic):
+                one = self.column(one)
+            found = self.table.column(one) if isinstance(one, str) else None
+            if found and found.kind != "number":
+                message = (
+                    f"'{column.operation}' needs numbers; {one} is a column of {_NAMES[found.kind]}"
+                )
+                self.flaws.append((f"{message} and has {_some(found.values)}", found.name))
+            operands.append(one)
+        return column.model_copy(update={column.operation: tuple(operands)})
+
+    def name(self, name: str) -> str:
         """The table's own name for a column."""
+        found = self._name(name)
+        if found in self.table.twins:
+            raise UndecidableError(
+                f"the table has several columns called '{base_name(found)}' with different values"
+            )
+        return found
+
+    def _name(self, name: str) -> str:
         names = self.table.names
         if self.table.column(name):
             return name
         if (part := DATE_PART.fullmatch(name)) and not any(
             fold(name) == fold(one) for one in names
         ):
-            of = f"{self.column(part['name'])} by {part['part'].lower()}"
+            of = f"{self._name(part['name'])} by {part['part'].lower()}"
             if self.table.column(of):
                 return of
             self.flaws.append((f"'{name[:60]}' is not a part of a column of dates", ""))
@@ -78,9 +122,14 @@ class _Checker:
         if is_year(name):  # columns of other years come first
             names = tuple(sorted(names, key=lambda each: not is_year(each)))
         listed = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-        meant = did_you_mean(name, names)
+        # A similar name of a number is another quantity: 'Net price' and 'Unit price', 'Q1' and 'Q2'.
+        meant = did_you_mean(
+            name, [each for each in names if self.table.known(each).kind != "number"]
+        )
         help = f"did you mean '{meant}'? " if meant else ""
-        self.flaws.append((f"the table has no column '{name[:60]}'; {help}it has: {listed}", ""))
+        self.flaws.append(
+            (f"the table has no column '{name[:60]}'; {help}it has: {listed}; {_ELSE}", "")
+        )
         return name
 
     def where(self, where: Where) -> Where:
@@ -96,26 +145,28 @@ class _Checker:
 
     def condition(self, one: Condition) -> Condition:
         name = self.column(one.column)
-        if column := self.table.column(name):
+        if column := not self.flaws and self.table.column(name):
             flaws = (_value_flaw(column, one.op, value) for value in one.value)
-            self.flaws += [(flaw, name) for flaw in flaws if flaw]
+            self.flaws += [(flaw, str(name)) for flaw in flaws if flaw]
         return one.model_copy(update={"column": name})
 
-    def figure(self, function: str, name: str) -> str:
+    def figure(self, function: str, name: Column) -> Column:
         name = self.column(name)
-        column = self.table.column(name)
+        column = None if self.flaws else self.table.column(name)
         kinds = {"sum": ("number",), "mean": ("number",), "min": ("number", "date"),
                  "max": ("number", "date")}.get(function)  # fmt: skip
         if column and kinds and column.kind not in kinds:
             message = f"'{function}' needs {' or '.join(kinds)}s; {name} is a column of {_NAMES[column.kind]}"
-            self.flaws.append((f"{message} and has {_some(column.values)}", name))
+            self.flaws.append((f"{message} and has {_some(column.values)}", str(name)))
         return name
 
-    def sorted_by(self, by: str, query: Query, figures: dict[str, str]) -> str:
+    def sorted_by(self, by: Column, query: Query, figures: dict[str, str]) -> Column:
+        if not query.aggregate:
+            shown = {fold(str(one)): one for one in query.select}
+            return shown.get(fold(str(by))) or self.column(by)
+        by = str(by)
         if fold(by) in figures:
             return figures[fold(by)]
-        if not query.aggregate:
-            return self.column(by)
         close = [each for each in (*query.group, *figures.values()) if _bare(each) == _bare(by)]
         if len(close) == 1:
             return close[0]

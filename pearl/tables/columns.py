@@ -11,11 +11,17 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from pearl.documents.comparisons import are_mostly
-from pearl.documents.dates import date_part, read_dates
-from pearl.documents.english import WEEKDAYS
-from pearl.documents.numbers import CURRENCIES, Quantity, unit_of
+from pearl.documents.dates import date_part, read_dates, read_period
+from pearl.documents.english import UNITS, WEEKDAYS
+from pearl.documents.numbers import CURRENCIES, CURRENCY_CODES, Quantity, unit_of
 from pearl.documents.rows import Rows
-from pearl.documents.table.quantities import is_blank, read_quantities, read_quantity
+from pearl.documents.table.quantities import (
+    is_blank,
+    is_year,
+    read_quantities,
+    read_quantity,
+    scale_of,
+)
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 
@@ -194,6 +200,8 @@ class TypedColumn:
     parsed: Mapping[str, Any] = field(default_factory=dict)
     """Cell → its number, its `Period`, or its opening hours (see `read_hours`), by the kind."""
     unit: str = ""
+    scale: int = 0
+    """The power of ten that the heading or the caption names; the numbers are as written."""
     is_day_first: bool | None = None
     notes: tuple[str, ...] = ()
 
@@ -205,11 +213,50 @@ class TypedColumn:
         return frozenset(c for c in self.values if c not in self.parsed and not is_blank(c))
 
 
-def typed_columns(rows: Rows) -> tuple[TypedColumn, ...]:
-    """Every field of rows, in order."""
-    return tuple(
+def typed_columns(rows: Rows, scale: int = 0) -> tuple[TypedColumn, ...]:
+    """Every field of rows, in order; `scale` is that of the table's caption."""
+    columns = (
         _column(name, [row.fields.get(name, "") for row in rows.rows]) for name in rows.names
     )
+    return tuple(_scaled(column, scale_of(column.name) or scale) for column in columns)
+
+
+def extended(column: TypedColumn, more: Sequence[str | None]) -> TypedColumn:
+    """The column with more cells, each read by itself as the kind of the column."""
+    parsed = dict(column.parsed)
+    for cell in set(more) - column.parsed.keys():
+        if cell and column.kind == "hours" and (minutes := read_hours(cell)) is not None:
+            parsed[cell] = minutes
+        elif cell and column.kind == "date":
+            period, _ = read_period(cell, column.is_day_first)
+            parsed |= {cell: period} if period else {}
+        elif cell and column.kind == "number" and (found := number_in(cell)):
+            is_alike = found[1] in ("", column.unit) and not (column.scale and _has_scale(cell))
+            parsed |= {cell: found[0]} if is_alike else {}
+    values = [value for value in dict.fromkeys(more) if value and value.strip()]
+    values = list(dict.fromkeys((*column.values, *values)))
+    return replace(column, cells=[*column.cells, *more], values=values, parsed=parsed)
+
+
+def _scaled(column: TypedColumn, scale: int) -> TypedColumn:
+    """A column of numbers with the scale of its heading; a number with a scale of its own is not read."""
+    is_scaled = column.unit == "" or column.unit in CURRENCIES
+    if not scale or column.kind != "number" or not is_scaled or all(map(is_year, column.values)):
+        return column
+    parsed = {cell: n for cell, n in column.parsed.items() if not _has_scale(cell)}
+    return replace(column, parsed=parsed, scale=scale)
+
+
+def _has_scale(cell: str) -> bool:
+    found = read_quantity(cell)
+    return found is not None and found.scale > 0
+
+
+def _unit_of_heading(name: str) -> str:
+    """The currency or percent sign in brackets at the end of a heading: `Unit price (EUR)`."""
+    head, _, inside = name.rstrip().removesuffix(")").rpartition("(")
+    unit = UNITS.get(inside.strip().casefold().removeprefix("in "), "") if head else ""
+    return unit if unit in (*CURRENCIES, *CURRENCY_CODES.values(), "%") else ""
 
 
 def _column(name: str, cells: list[str | None]) -> TypedColumn:
@@ -246,13 +293,15 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
         unit = first  # accounts write the currency only in the first row and in the total
     # A bare number among percentages may be a share (0.3) or a percentage (30).
     alike = (unit,) if unit == "%" else ("", unit)
-    unit = unit_of(f"1 {unit}", 0, 1)  # "" for a word that is not a unit
+    in_cells = unit_of(f"1 {unit}", 0, 1) if unit else ""  # "" for a word that is not a unit
     numbers = {value: number for value, (number, own) in found.items() if own in alike}
     has_bare = "" in alike and any(not own for _, own in found.values())
-    notes = (f"numbers in {name} that have no unit are read as {unit}",)
+    notes = (f"numbers in {name} that have no unit are read as {in_cells}",)
     return TypedColumn(
-        name, "number", cells, values, numbers, unit, notes=notes if unit and has_bare else ()
-    )
+        name, "number", cells, values, numbers,
+        in_cells or ("" if unit else _unit_of_heading(name)),
+        notes=notes if in_cells and has_bare else (),
+    )  # fmt: skip
 
 
 def _read_numbers(values: Sequence[str]) -> dict[str, tuple[int | float, str]]:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
 
 from pearl.documents.rows import Rows
-from pearl.tables.columns import TypedColumn, date_parts, typed_columns
+from pearl.documents.table import base_name
+from pearl.tables.columns import TypedColumn, date_parts, extended, typed_columns
+from pearl.tables.computing import computed
+from pearl.tables.specification import Arithmetic, Column
 
-_MAX_COLUMNS = 1_000  # SQLite takes 2,000
+_MAX_COLUMNS = 1_000
 
 
 class QueryTable:
-    """Rows that can be queried."""
+    """Rows that can be queried, with their columns if these are typed already."""
 
-    def __init__(self, rows: Rows, name: str = "rows") -> None:
-        if not re.fullmatch(r"(?!sqlite_)[^\W\d]\w*", name, re.I):
-            raise ValueError(
-                f"'{name[:60]}' cannot be the name of a table: use letters, digits and _"
-            )
+    def __init__(self, rows: Rows, columns: tuple[TypedColumn, ...] = (), scale: int = 0) -> None:
         self.rows = rows
-        self.name = name
-        self.columns: tuple[TypedColumn, ...] = typed_columns(rows)
+        self.columns = columns or typed_columns(rows, scale)
         self.names = tuple(column.name for column in self.columns)
         if not self.columns:
             raise ValueError("the rows are not a table: they have no fields")
@@ -35,22 +34,46 @@ class QueryTable:
     def __len__(self) -> int:
         return len(self.rows.rows)
 
-    def column(self, name: str) -> TypedColumn | None:
-        """The column or the part of a date that has exactly this name."""
-        return self._queried.get(name)
+    def column(self, name: Column) -> TypedColumn | None:
+        """The column or the part of a date that has exactly this name; a computed column."""
+        if isinstance(name, Arithmetic) and str(name) not in self._queried:
+            self._queried[str(name)] = computed(name, self.known)
+        return self._queried.get(str(name))
 
-    def known(self, name: str) -> TypedColumn:
+    def known(self, name: Column) -> TypedColumn:
         """As `column`, for a checked name."""
-        return self._queried[name]
+        column = self.column(name)
+        assert column is not None
+        return column
 
-    def unread_rows(self, name: str, rows: Iterable[int]) -> set[int]:
+    @cached_property
+    def twins(self) -> frozenset[str]:
+        """The names of columns that the document calls by one name and that differ."""
+        twins: dict[str, list[TypedColumn]] = {}
+        for column in self.columns:
+            twins.setdefault(base_name(column.name), []).append(column)
+        return frozenset(
+            column.name
+            for name, columns in twins.items()
+            if name in self._queried and any(one.cells != columns[0].cells for one in columns)
+            for column in columns
+        )
+
+    @cached_property
+    def with_others(self) -> QueryTable:
+        """The table with its totals, and then its doubtful rows that are none, as its last rows."""
+        totals = self.rows.totals
+        known = {row.key for row in totals}
+        doubtful = (row for row in self.rows.doubtful if row.key not in known)
+        rows = (*self.rows.rows, *totals, *doubtful)
+        columns = (
+            extended(column, [row.fields.get(column.name, "") for row in rows[len(self) :]])
+            for column in self.columns
+        )
+        return QueryTable(replace(self.rows, rows=rows, doubtful=(), totals=()), tuple(columns))
+
+    def unread_rows(self, name: Column, rows: Iterable[int]) -> set[int]:
         """The rows whose cell in a column cannot be read, or is undecided."""
         column = self.known(name)
         unread = {None, *column.unread}
         return {row for row in rows if column.cells[row] in unread}
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes on the rows that every answer leaves out."""
-        n_doubtful = len(self.rows.doubtful)
-        return (f"{n_doubtful:,} doubtful rows are left out",) if n_doubtful else ()

@@ -7,7 +7,7 @@ or is a period that lies only partly in the one it is compared with.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from operator import itemgetter
@@ -15,6 +15,10 @@ from typing import Any, TypeVar
 
 from pearl.documents.comparisons import ORDERED, Verdict, all_of, any_of, negated, placed
 from pearl.documents.dates import Period, read_period
+from pearl.documents.rows import Row
+from pearl.documents.table import scale_word
+from pearl.documents.table.quantities import scale_of
+from pearl.documents.table.totals import names_total
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.tables.checking import check, nearest_values
@@ -30,6 +34,8 @@ from pearl.tables.specification import (
     Aggregate,
     AllOf,
     AnyOf,
+    Arithmetic,
+    Column,
     Condition,
     Not,
     Query,
@@ -61,9 +67,14 @@ class Answer:
 
     query: Query
     columns: tuple[str, ...]
+    """The headings of the cells of each line."""
     lines: tuple[Line, ...]
     n_lines: int
+    units: tuple[str, ...] = ()
+    """What the cells of each column do not say themselves: unit and scale of computed numbers, scale of others."""
     undecided: tuple[int, ...] = ()
+    doubtful: tuple[Row, ...] = ()
+    """The doubtful rows of the table that may meet the conditions."""
     notes: tuple[str, ...] = ()
     n_repairs: int = 0
 
@@ -72,6 +83,9 @@ def run(query: Query, table: QueryTable) -> Answer:
     """Answer a query."""
     query = check(query, table)
     verdicts = list(_verdicts(query.where, table))
+    doubtful: tuple[Row, ...] = ()
+    if table.rows.totals or table.rows.doubtful:
+        table, verdicts, doubtful = _with_others(query, table, verdicts)
     rows = [row for row, verdict in enumerate(verdicts) if verdict]
     undecided = {row for row, verdict in enumerate(verdicts) if verdict is None}
     notes = [note for name in _named(query) for note in table.known(name).notes]
@@ -79,15 +93,26 @@ def run(query: Query, table: QueryTable) -> Answer:
         notes.append(
             f"it is undecided for {counted(len(undecided), 'row')} whether the conditions are met"
         )
-    notes += table.notes
+    if doubtful:
+        notes.append(f"{counted(len(doubtful), 'doubtful row')} left out")
     if query.aggregate:
         columns = (*query.group, *(_heading(one, table) for one in query.aggregate))
+        units = (*("" for _ in query.group), *(_unit(one, table) for one in query.aggregate))
         lines = _groups(query, rows, table)
         n_lines = len(lines)
         unread = [(one.column, _unread_in(one, rows, table)) for one in query.aggregate]
         unread += _unplaced(query, rows, n_lines, table)
     else:
-        columns = _shown(query, table)
+        shown_columns = [table.known(name) for name in _shown(query, table)]
+        is_computed = [isinstance(name, Arithmetic) for name in _shown(query, table)]
+        units = tuple(
+            unit_with_scale(column if computed else replace(column, unit=""))
+            for column, computed in zip(shown_columns, is_computed, strict=True)
+        )
+        columns = tuple(
+            f"{column.name} ({unit})" if computed and unit else column.name
+            for column, unit, computed in zip(shown_columns, units, is_computed, strict=True)
+        )
         for one in reversed(query.sort):
             column = table.known(one.by)
             keys = [_sort_key(column, column.cells[row]) for row in rows]
@@ -95,16 +120,40 @@ def run(query: Query, table: QueryTable) -> Answer:
         n_lines = len(rows)
         unread = _unplaced(query, rows, n_lines, table)
         left_out = set().union(*(left for _, left in unread))
-        cells = [table.known(name).cells for name in columns]
+        cells = [column.cells for column in shown_columns]
         shown = [row for row in rows if row not in left_out][: query.limit]
         lines = [Line(tuple(each[row] for each in cells), (row,)) for row in shown]
     for name, left in unread:
         notes += [f"{counted(len(left), 'cell')} of {name} cannot be read"] if left else []
         undecided |= left
     return Answer(
-        query, columns, tuple(lines[: query.limit]), n_lines, tuple(sorted(undecided)),
+        query, columns, tuple(lines[: query.limit]), n_lines, units, tuple(sorted(undecided)), doubtful,
         tuple(dict.fromkeys(notes)),
     )  # fmt: skip
+
+
+def _with_others(
+    query: Query, table: QueryTable, verdicts: list[Verdict]
+) -> tuple[QueryTable, list[Verdict], tuple[Row, ...]]:
+    """The table and verdicts with the totals that a query asks for by name, and the doubtful rows that may meet it."""
+    n, n_totals, whole = len(table), len(table.rows.totals), table.with_others
+    others = list(_verdicts(query.where, whole))[n:]
+    # A name that rows have, too, means these rows: "Total" is in "Total Wine & More".
+    is_named = any(
+        one.op in ("is", "in", "contains")
+        and table.known(one.column).kind == "text"
+        and (not any(verdicts) or (one.op != "contains" and any(map(names_total, one.value))))
+        for one in conditions(query.where)
+    )
+    chosen = others[:n_totals] if is_named else [False] * n_totals
+    unsure = {row.key for row in table.rows.doubtful}
+    doubtful = tuple(
+        row
+        for i, (row, verdict) in enumerate(zip(whole.rows.rows[n:], others, strict=True))
+        if verdict is not False and row.key in unsure and not (i < n_totals and chosen[i])
+    )
+    left = [False] * (len(others) - n_totals)
+    return whole, [*verdicts, *chosen, *left], doubtful
 
 
 def _verdicts(where: Where | None, table: QueryTable) -> Iterable[Verdict]:
@@ -248,7 +297,7 @@ def _groups(query: Query, rows: Sequence[int], table: QueryTable) -> list[Line]:
         grouped.setdefault(tuple(_group_key(each, each.cells[row]) for each in columns), []).append(
             row
         )
-    names = [one.name for one in query.aggregate]
+    names: list[Column] = [one.name for one in query.aggregate]
     groups = [
         (members, [_figure(one, members, table) for one in query.aggregate])
         for members in grouped.values()
@@ -309,23 +358,24 @@ def _figure(one: Aggregate, rows: Sequence[int], table: QueryTable) -> int | flo
 
 def _unplaced(
     query: Query, rows: Sequence[int], n_lines: int, table: QueryTable
-) -> list[tuple[str | None, set[int]]]:
+) -> list[tuple[Column | None, set[int]]]:
     """Rows without a sort key in an answer that a limit cuts, for each sort column."""
     if query.limit is None or query.limit >= n_lines:
         return []
     return [(one.by, table.unread_rows(one.by, rows)) for one in query.sort if table.column(one.by)]
 
 
-def _named(query: Query) -> list[str]:
+def _named(query: Query) -> list[Column]:
     """Columns that the query uses for more than display."""
-    names = [one.column for one in conditions(query.where)]
+    names: list[Column] = [one.column for one in conditions(query.where)]
     names += [one.column for one in query.aggregate if one.column]
-    figures = {one.name for one in query.aggregate}
+    names += [one for one in query.select if isinstance(one, Arithmetic)]
+    figures: set[Column] = {one.name for one in query.aggregate}
     names += [one.by for one in query.sort if one.by not in figures]
     return list(dict.fromkeys(names))
 
 
-def _shown(query: Query, table: QueryTable) -> tuple[str, ...]:
+def _shown(query: Query, table: QueryTable) -> tuple[Column, ...]:
     """The selected columns, then those of the conditions, so that a reader can check them."""
     if not query.select:
         return table.names
@@ -343,9 +393,22 @@ def _unread_in(one: Aggregate, rows: Sequence[int], table: QueryTable) -> set[in
     return table.unread_rows(one.column, rows)
 
 
+def unit_with_scale(column: TypedColumn) -> str:
+    """The unit of a column of numbers: `€`, `in thousands`, `€ in thousands`."""
+    scale = f"in {scale_word(column.scale)}" if column.scale else ""
+    return f"{column.unit} {scale}".strip()
+
+
+def _unit(one: Aggregate, table: QueryTable) -> str:
+    is_number = one.column is not None and not one.function.startswith("count")
+    return unit_with_scale(table.known(one.column)) if is_number and one.column else ""
+
+
 def _heading(one: Aggregate, table: QueryTable) -> str:
-    unit = table.known(one.column).unit if one.column else ""
-    return f"{one.name} ({unit})" if unit and not one.name.startswith("count") else one.name
+    unit = _unit(one, table)
+    if unit and one.column and (column := table.known(one.column)) and scale_of(column.name):
+        unit = column.unit  # the name says the scale
+    return f"{one.name} ({unit})" if unit else one.name
 
 
 def describe(where: Where | None) -> str:
@@ -407,5 +470,7 @@ def _instead(where: Where, table: QueryTable) -> str:
         return f" ({where.column} has: {', '.join(values)})" if values else ""
     if column.kind != "text" or where.op in ORDERED:
         return ""
+    is_short = len(column.values) <= _MAX_NAMED  # yes and no: shown whatever is asked for
     near = [value for wanted in where.value for value in nearest_values(column, wanted)]
+    near += column.values if is_short else []
     return f" ({where.column} has: {', '.join(dict.fromkeys(near))})" if near else ""

@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 
 from pearl.dsl.decoding.constraint import (
     Constraint,
@@ -33,11 +42,18 @@ OPERATORS: tuple[Operator, ...] = Operator.__args__  # type: ignore[attr-defined
 
 Function = Literal["count", "count different", "sum", "mean", "min", "max"]
 
+Operation = Literal["add", "subtract", "multiply", "divide"]
+"""Arithmetic of columns and numbers, as in `pearl.actions.arithmetic`."""
+
+SIGNS: dict[Operation, str] = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
+
 MAX_CONDITIONS = 60  # maximum conditions of a query
 MAX_DEPTH = 8  # maximum levels of `all`, `any` and `not`
 MAX_LIMIT = 1_000_000_000
 _MAX_TEXT = 500  # maximum characters of a name or a value
 _MAX_VALUES = 500
+_MAX_OPERANDS = 8
+_LARGEST = 1_000_000_000_000_000
 
 _SYMBOLS = {
     "=": "is", "==": "is", "!=": "is not", "<>": "is not", "<": "before", ">": "after",
@@ -74,14 +90,85 @@ class QueryError(ValueError):
         self.column = column
 
 
+class UndecidableError(ValueError):
+    """No query of these columns decides the question; the message is the reason."""
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _kind(said: Any) -> str:
+    """The tag of a column or operand, so that an error is of the kind that was meant."""
+    if isinstance(said, dict | BaseModel):
+        return "<arithmetic>"
+    return "<number>" if isinstance(said, int | float) and not isinstance(said, bool) else "<name>"
+
+
+class Arithmetic(_Model):
+    """A column computed from columns and numbers, from left to right; one operation is given."""
+
+    add: Operands | None = None
+    subtract: Operands | None = None
+    multiply: Operands | None = None
+    divide: Operands | None = None
+
+    @model_validator(mode="after")
+    def _has_one_operation(self) -> Arithmetic:
+        if sum(getattr(self, name) is not None for name in SIGNS) != 1:
+            raise ValueError(f"arithmetic is one of {', '.join(SIGNS)}")
+        if not any(columns_in(self)):
+            raise ValueError("arithmetic is of columns, not of numbers alone")
+        return self
+
+    @property
+    def operation(self) -> Operation:
+        """The given operation."""
+        return next(name for name in SIGNS if getattr(self, name) is not None)
+
+    @property
+    def operands(self) -> Operands:
+        """The columns, numbers and computed columns."""
+        operands: Operands = getattr(self, self.operation)
+        return operands
+
+    def __str__(self) -> str:
+        """The formula, which is also the name of the column.
+
+        Example:
+            >>> str(Arithmetic(multiply=("Units", Arithmetic(add=("Price", 1)))))
+            'Units * (Price + 1)'
+        """
+        shown = (f"({one})" if isinstance(one, Arithmetic) else str(one) for one in self.operands)
+        return f" {SIGNS[self.operation]} ".join(shown)
+
+
+_Name = Annotated[Text, Tag("<name>")]
+_Formula = Annotated[Arithmetic, Tag("<arithmetic>")]
+_Number = Annotated[
+    int | float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False), Tag("<number>")
+]
+Column = Annotated[_Name | _Formula, Discriminator(_kind)]
+Operands = Annotated[
+    tuple[Annotated[_Name | _Formula | _Number, Discriminator(_kind)], ...],
+    Field(min_length=2, max_length=_MAX_OPERANDS),
+]
+
+
+def columns_in(column: Column | None) -> Iterator[str]:
+    """The columns of the table that a column is, or is computed from."""
+    if isinstance(column, Arithmetic):
+        for one in column.operands:
+            if isinstance(one, str | Arithmetic):
+                yield from columns_in(one)
+    elif column is not None:
+        yield column
 
 
 class Condition(_Model):
     """A condition on a cell."""
 
-    column: Text
+    column: Column
     op: Annotated[Operator, BeforeValidator(_operator)]
     value: Annotated[tuple[Text, ...], BeforeValidator(_values), Field(max_length=_MAX_VALUES)] = ()
 
@@ -143,7 +230,7 @@ class Aggregate(_Model):
     """A figure over the rows, or over those of each group."""
 
     function: Function
-    column: Text | None = None
+    column: Column | None = None
 
     @model_validator(mode="after")
     def _has_its_column(self) -> Aggregate:
@@ -160,14 +247,14 @@ class Aggregate(_Model):
 class Sort(_Model):
     """One sort key of the result."""
 
-    by: Text
+    by: Column
     descending: bool = False
 
 
 class Query(_Model):
     """A query of one table."""
 
-    select: Annotated[tuple[Text, ...], Field(max_length=_MAX_VALUES)] = ()
+    select: Annotated[tuple[Column, ...], Field(max_length=_MAX_VALUES)] = ()
     where: Where | None = None
     group: Annotated[tuple[Text, ...], Field(max_length=8)] = ()
     aggregate: Annotated[tuple[Aggregate, ...], Field(max_length=16)] = ()
@@ -183,7 +270,7 @@ class Query(_Model):
             >>> Query(where=AllOf(all=(older,)), aggregate=(Aggregate(function="count"),)).words
             "count where age > '60'"
         """
-        wanted = [one.name for one in self.aggregate] or self.select or ["rows"]
+        wanted = [one.name for one in self.aggregate] or list(map(str, self.select)) or ["rows"]
         parts = [", ".join(wanted)]
         if self.where is not None:
             parts.append(f"where {_told(self.where)}")
@@ -209,7 +296,7 @@ class Query(_Model):
         elif where == {}:
             said["where"] = None
         for key in ("group", "select"):
-            if isinstance(said.get(key), str):
+            if isinstance(said.get(key), str | dict):
                 said[key] = [said[key]]
         for key in ("aggregate", "sort"):
             if isinstance(said.get(key), dict):
@@ -242,7 +329,11 @@ def conditions(where: Where | None) -> Iterator[Condition]:
 
 
 def read_query(said: Any) -> Query:
-    """Validate data from a model or a person as a query."""
+    """Validate data from a model or a person as a query; `cannot` with a reason declines to write one."""
+    if isinstance(said, dict) and "cannot" in said:
+        said = dict(said)
+        if reason := " ".join(str(said.pop("cannot") or "").split()):
+            raise UndecidableError(reason[:_MAX_TEXT])
     if _depth(said) > 3 * MAX_DEPTH:
         raise QueryError(f"the query is nested more than {MAX_DEPTH} levels deep")
     try:
@@ -265,7 +356,7 @@ def _depth(said: Any) -> int:
     return depth
 
 
-_KINDS = lazy_pattern(r"(?:.*\b)?(?:Condition|AllOf|AnyOf|Not)\b.*")
+_KINDS = lazy_pattern(r"(?:.*\b)?(?:Condition|AllOf|AnyOf|Not)\b.*|<\w+>|int|float")
 """Parts of an error path that name one of pydantic's alternatives rather than a field."""
 
 
@@ -289,7 +380,7 @@ _TEXT = r"[^\u0000-\u001f\u007f]{0,200}"
 _MAX_LISTED = 20
 
 _HINT = (
-    'A query of the table: "select" lists columns to show, "where" is a condition {"column", "op", '
+    'A query of the table: "cannot" is null or a reason; "select" lists columns to show, "where" is a condition {"column", "op", '
     '"value"}, {"all": [...]}, {"any": [...]}, {"no": ...} or null, "group" lists columns, "aggregate" '
     'lists {"function", "column"}, "sort" lists {"by", "descending"}, "limit" is a number or null.'
 )
@@ -307,39 +398,51 @@ def query_constraint(columns: Sequence[str]) -> Constraint:
 
 
 _ORDER = (
-    "select", "where", "group", "aggregate", "sort", "limit",
-    "function", "column", "op", "value", "all", "any", "no", "by", "descending",
+    "cannot", "select", "where", "group", "aggregate", "sort", "limit",
+    "function", "column", "op", "value", "all", "any", "no", "by", "descending", *SIGNS,
 )  # fmt: skip
 """The fields of a query and its parts, in the order of writing."""
 
 
 def _schema(columns: Sequence[str]) -> dict[str, Any]:
-    column = {"enum": list(columns)}
+    column = {"$ref": "#/$defs/column"}
     text = {"type": "string", "pattern": f"^{_TEXT}$"}
 
-    def several(items: Mapping[str, Any], least: int = 0) -> dict[str, Any]:
-        return {"type": "array", "items": items, "minItems": least, "maxItems": _MAX_LISTED}
+    def several(
+        items: Mapping[str, Any], least: int = 0, most: int = _MAX_LISTED
+    ) -> dict[str, Any]:
+        return {"type": "array", "items": items, "minItems": least, "maxItems": most}
 
     def closed(**properties: Any) -> dict[str, Any]:
         return closed_object(properties)
 
-    where = {"$ref": "#/$defs/where"}
+    where, arithmetic = {"$ref": "#/$defs/where"}, {"$ref": "#/$defs/arithmetic"}
     nothing = {"type": "null"}
     return {
         **closed(
+            cannot={"anyOf": [text, nothing]},
             select=several(column),
             where={"anyOf": [where, nothing]},
-            group=several(column),
+            group=several({"enum": list(columns)}),
             aggregate=several(
                 closed(
                     function={"enum": list(get_args(Function))},
                     column={"anyOf": [column, nothing]},
                 )
             ),
-            sort=several(closed(by=text, descending={"enum": [True, False]})),
+            sort=several(
+                closed(by={"anyOf": [text, arithmetic]}, descending={"enum": [True, False]})
+            ),
             limit={"anyOf": [{"enum": _limits()}, nothing]},
         ),
         "$defs": {
+            "column": {"anyOf": [{"enum": list(columns)}, arithmetic]},
+            "arithmetic": {
+                "anyOf": [
+                    closed(**{name: several({"anyOf": [column, _NUMBER]}, 2, _MAX_OPERANDS)})
+                    for name in SIGNS
+                ]
+            },
             "where": {
                 "anyOf": [
                     closed(column=column, op={"enum": list(OPERATORS)}, value=several(text)),
@@ -347,9 +450,12 @@ def _schema(columns: Sequence[str]) -> dict[str, Any]:
                     closed(any=several(where, 1)),
                     closed(no=where),
                 ]
-            }
+            },
         },
     }
+
+
+_NUMBER = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}
 
 
 def _limits() -> list[int]:
@@ -359,26 +465,34 @@ def _limits() -> list[int]:
 
 def _grammar(columns: Sequence[str]) -> str:
     rules = {
-        "start": object_rule(select="columns", where="where_or_null", group="columns",
+        "start": object_rule(cannot="text_or_null", select="columns", where="where_or_null", group="groups",
                          aggregate="figures", sort="orders", limit="limit"),
+        "text_or_null": f"TEXT | {literal_rule('null')}",
         "where_or_null": f"where | {literal_rule('null')}",
         "where": "condition | all | any | not",
-        "condition": object_rule(column="COLUMN", op="OP", value="texts"),
+        "condition": object_rule(column="column", op="OP", value="texts"),
         "all": object_rule(all="wheres"),
         "any": object_rule(any="wheres"),
         "not": object_rule(no="where"),
         "wheres": list_rule("where", least=1),
-        "columns": list_rule("COLUMN"),
+        "columns": list_rule("column"),
+        "groups": list_rule("COLUMN"),
+        "column": "COLUMN | arithmetic",
+        "arithmetic": " | ".join(object_rule(**{name: "operands"}) for name in SIGNS),
+        "operands": list_rule("operand", least=2),
+        "operand": "column | NUMBER",
         "texts": list_rule("TEXT"),
         "figures": list_rule("figure"),
         "figure": object_rule(function="FUNCTION", column="column_or_null"),
-        "column_or_null": f"COLUMN | {literal_rule('null')}",
+        "column_or_null": f"column | {literal_rule('null')}",
         "orders": list_rule("order"),
-        "order": object_rule(by="TEXT", descending="BOOL"),
+        "order": object_rule(by="by", descending="BOOL"),
+        "by": "TEXT | arithmetic",
         "limit": f"LIMIT | {literal_rule('null')}",
         "COLUMN": either_rule(columns),
         "OP": either_rule(OPERATORS),
         "FUNCTION": either_rule(get_args(Function)),
+        "NUMBER": r"/-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,3})?/",
         "BOOL": f"{literal_rule('true')} | {literal_rule('false')}",
         "LIMIT": " | ".join(literal_rule(str(n)) for n in _limits()),
         "TEXT": r'/"(?:[^"\\\u0000-\u001f\u007f]|\\["\\]){0,200}"/',

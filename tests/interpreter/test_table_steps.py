@@ -223,11 +223,11 @@ def test_a_cell_cannot_end_the_turn_of_its_prompt() -> None:
 
 def test_a_short_window_leaves_out_rows_and_examples_and_then_repairs() -> None:
     model = Scripted(lambda request: "x")
-    answer, _ = run(PLAN, CLINICS, model, window=1_000, max_output_tokens=100)
+    answer, _ = run(PLAN, CLINICS, model, window=1_100, max_output_tokens=100)
     assert "Rows like the question:\n(none)" in model.requests[0].prompt
     assert answer.status == "undecided"
     for request in model.requests:
-        assert Pearl().limits.counter.count(request.prompt) <= 900
+        assert Pearl().limits.counter.count(request.prompt) <= 1_000
     with pytest.raises(ExecutionError, match="columns of the table do not fit"):
         run(PLAN, CLINICS, model, window=300, max_output_tokens=100)
 
@@ -269,3 +269,90 @@ def test_a_token_budget_is_for_all_requests_of_a_question() -> None:
     assert answer.status == "undecided"
     assert 1 <= len(model.requests) < 4
     assert sum(Pearl().limits.counter.count(each.prompt) for each in model.requests) <= 2_600
+
+
+SALES = """Item,Units,Unit price (EUR),Cost,Share,Sold (in thousands)
+A,10,249,$5,10%,1
+B,20,300.50,$6,20%,2
+C,3,1,$7,70%,3
+"""
+GAPS = "Item,Units,Price\nA,0,5\nB,,7\nC,2,\nD,,\nE,4,8\n"
+WORTH = {"multiply": ["Units", "Unit price (EUR)"]}
+TWICE = "Item,Price,Price\nA,1,2\nB,3,4\n"
+TOTAL = "city,amount\nBonn,10\nUlm,20\nKiel,30\nTotal,60\n"
+FLAGS = "Item,Active\nA,TRUE\nB,FALSE\nC,TRUE\n"
+
+
+def of(function: str, column: Any = None) -> dict[str, Any]:
+    return {"aggregate": {"function": function, "column": column}}
+
+
+@pytest.mark.parametrize(
+    ("text", "spec", "told"),
+    [
+        (SALES, of("sum", WORTH), "€8503"),
+        (SALES, of("count", WORTH), "3"),
+        (SALES, of("max", {"multiply": [WORTH, "Share"]}), "€1202"),
+        (SALES, of("sum", {"multiply": ["Unit price (EUR)", 1.19]}), "€655.095"),
+        (SALES, of("sum", {"subtract": [{"multiply": ["Unit price (EUR)", 2]}, "Unit price (EUR)"]}), "€550.5"),
+        (SALES, of("mean", {"divide": ["Cost", {"divide": ["Cost", 2]}]}), "2"),
+        (SALES, of("sum", {"multiply": ["Cost", "Sold (in thousands)"]}), "$38 in thousands"),
+        (SALES, {"select": WORTH, "where": {"column": WORTH, "op": "after", "value": 2490}}, "- €6010"),
+        (SALES, {"select": ["Item", WORTH], "sort": {"by": WORTH, "descending": True}, "limit": 1},
+         "| Item | Units * Unit price (EUR) (€) |\n| --- | --- |\n| B | 6010 |"),
+        # Units and scales that do not fit.
+        (SALES, of("sum", {"add": ["Unit price (EUR)", "Cost"]}), "undecided: Unit price (EUR) + Cost: add: one is in €, the other in $"),
+        (SALES, of("sum", {"multiply": ["Unit price (EUR)", "Cost"]}), "undecided: Unit price (EUR) * Cost: multiply: € cannot be multiplied by $"),
+        (SALES, of("sum", {"divide": ["Sold (in thousands)", "Units"]}), "undecided: Sold (in thousands) / Units: the columns are written in different scales"),
+        (SALES, of("sum", {"add": ["Sold (in thousands)", "Units"]}), "undecided: Sold (in thousands) + Units: add: one is written in 10^3, the other in 10^0"),
+        # A blank cell, and a division by 0: their rows are undecided, those with no number have no value.
+        (GAPS, of("sum", {"multiply": ["Units", "Price"]}), "32 (2 undecided)"),
+        (GAPS, of("mean", {"divide": ["Price", "Units"]}), "2 (3 undecided)"),
+        (SALES, {"cannot": "no column has the profit"}, "undecided: no column has the profit"),
+        # A name for two columns.
+        (TWICE, of("sum", "Price"), "undecided: the table has several columns called 'Price' with different values"),
+        (TWICE, of("sum", "Price (2)"), "undecided: the table has several columns called 'Price' with different values"),
+        (TWICE.replace("1,2", "1,1").replace("3,4", "3,3"), of("sum", "Price"), "4"),
+        # A scale in a heading or a caption.
+        (SALES, of("sum", "Sold (in thousands)"), "6 in thousands"),
+        (SALES, of("count", "Sold (in thousands)"), "3"),
+        (SALES + "D,1,1,$1,1%,5 million\n", of("sum", "Sold (in thousands)"), "6 in thousands (1 undecided)"),
+        ("In thousands:\n\n| Item | Worth |\n|---|---|\n| A | €10 |\n| B | €20 |\n", of("sum", "Worth"), "€30 in thousands"),
+        # Rows that sum up others.
+        (TOTAL, of("sum", "amount"), "60"),
+        (TOTAL, of("count"), "3"),
+        (TOTAL, {"select": "city", "sort": {"by": "amount", "descending": True}, "limit": 1}, "- Kiel"),
+        (TOTAL, {"select": "amount", "where": where("city", "is", "total")}, "| amount | city |\n| --- | --- |\n| 60 | Total |"),
+        (TOTAL.replace("60", "61"), of("sum", "amount"), "60 (1 undecided)"),
+        ("shop,amount\nBio,10\nTotal Wine,25\nTotal,35\n", {"select": "shop", "where": where("shop", "contains", "total")}, "- Total Wine"),
+        (FLAGS, of("count") | {"where": where("Active", "is", "true")}, "2"),
+    ],
+)  # fmt: skip
+def test_what_a_query_gives_or_leaves_undecided(text: str, spec: dict[str, Any], told: str) -> None:
+    model = replying(query(**spec))
+    answer, _ = run('1. a = LOOKUP(CTX, "What of it?") : Ask', Document(text, "t.csv"), model)
+    assert answer.text == told
+    assert answer.status == ("undecided" if "undecided" in told else "answered")
+
+
+def test_a_total_that_is_asked_for_cites_its_own_row() -> None:
+    model = replying(query(select="amount", where=where("city", "is", "Total")))
+    answer, _ = run(
+        '1. a = LOOKUP(CTX, "What is the total?") : Ask', Document(TOTAL, "t.csv"), model
+    )
+    assert [row.number for row in answer.rows] == [4]
+
+
+@pytest.mark.parametrize(
+    ("spec", "hint"),
+    [
+        (of("sum", "Units * Unit price"), 'has no column \'Units * Unit price\'; it has: Item, Units, Unit price (EUR), Cost, Share, Sold (in thousands); arithmetic of columns is {"add"|"subtract"|"multiply"|"divide": [columns and numbers]}; if no column has what is asked, {"cannot": reason}'),
+        (of("sum", "Item"), "'sum' needs numbers; Item is a column of texts"),
+    ],
+)  # fmt: skip
+def test_a_hint_proposes_no_other_quantity(spec: dict[str, Any], hint: str) -> None:
+    model = replying(query(**spec), query(cannot="no such column"))
+    answer, _ = run('1. a = LOOKUP(CTX, "What of it?") : Ask', Document(SALES, "t.csv"), model)
+    assert answer.text == "undecided: no such column"
+    assert hint in model.requests[1].messages[-1].content
+    assert "did you mean" not in model.requests[1].messages[-1].content

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from pearl.dsl.decoding.constraint import Constraint, validate
-from pearl.tables.specification import OPERATORS, query_constraint, read_query
+from pearl.tables.specification import OPERATORS, SIGNS, query_constraint, read_query
 
 COLUMNS = ["City", 'The "new" \\ name', "Größe (m²)"]
 
@@ -21,7 +21,16 @@ def constraint() -> Constraint:
 
 
 texts = st.text(alphabet='abc "\\é|%', max_size=6)
-column = st.sampled_from(COLUMNS)
+name = st.sampled_from(COLUMNS)
+column = st.recursive(
+    name,
+    lambda inner: st.builds(
+        lambda operation, operands: {operation: operands},
+        st.sampled_from([*SIGNS]),
+        st.lists(inner | st.integers(-(10**15), 10**15) | st.just(1.19), min_size=2, max_size=3),
+    ),
+    max_leaves=3,
+)
 condition = st.fixed_dictionaries(
     {"column": column, "op": st.sampled_from(OPERATORS), "value": st.lists(texts, max_size=3)}
 )
@@ -37,15 +46,16 @@ where = st.recursive(
 queries = st.fixed_dictionaries(
     {
         "limit": st.sampled_from([None, 1, 20]),  # in any order
+        "cannot": st.none() | texts,
         "select": st.lists(column, max_size=3),
         "where": st.none() | where,
-        "group": st.lists(column, max_size=2),
+        "group": st.lists(name, max_size=2),
         "aggregate": st.lists(
             st.fixed_dictionaries({"function": st.just("count"), "column": st.none() | column}),
             max_size=2,
         ),
         "sort": st.lists(
-            st.fixed_dictionaries({"descending": st.booleans(), "by": texts}), max_size=2
+            st.fixed_dictionaries({"descending": st.booleans(), "by": texts | column}), max_size=2
         ),
     }
 )
@@ -68,6 +78,11 @@ def test_the_grammar_accepts_everything_that_the_schema_accepts(said: object) ->
     assert Draft202012Validator(dict(form.schema)).is_valid(said)
 
 
+EMPTY = {
+    "cannot": None, "select": [], "where": None, "group": [], "aggregate": [], "sort": [], "limit": None,
+}  # fmt: skip
+
+
 def test_decoders_take_the_grammar() -> None:
     validate(constraint().lark)
     assert constraint().gbnf.startswith("root ::=")
@@ -76,15 +91,11 @@ def test_decoders_take_the_grammar() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        {
-            "select": ["Town"],
-            "where": None,
-            "group": [],
-            "aggregate": [],
-            "sort": [],
-            "limit": None,
-        },
-        {"select": [], "where": None, "group": [], "aggregate": [], "sort": [], "limit": -1},
+        EMPTY | {"select": ["Town"]},
+        EMPTY | {"select": [{"multiply": ["City", "Town"]}]},
+        EMPTY | {"select": [{"multiply": ["City"]}]},
+        EMPTY | {"group": [{"multiply": ["City", 2]}]},
+        EMPTY | {"limit": -1},
         {"select": []},
         [],
     ],
@@ -98,10 +109,10 @@ def test_invalid_forms_are_refused(said: object) -> None:
 
 
 def test_a_valid_form_is_read_as_a_query() -> None:
-    said = {
-        "select": ["City"], "where": {"all": [{"column": "City", "op": "is", "value": ["x"]}]}, "group": [],
-        "aggregate": [{"function": "count", "column": None}], "sort": [], "limit": None,
-    }  # fmt: skip
+    said = EMPTY | {
+        "where": {"all": [{"column": "City", "op": "is", "value": ["x"]}]},
+        "aggregate": [{"function": "count", "column": None}],
+    }
     form = constraint().json_form
     assert form is not None
     assert read_query(json.loads(form.text_of(said))).aggregate[0].name == "count"

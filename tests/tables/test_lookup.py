@@ -28,7 +28,7 @@ ROWS = Rows(
         ]
     )
 )
-TABLE = QueryTable(ROWS, "clinics")
+TABLE = QueryTable(ROWS)
 
 
 class Model:

@@ -278,3 +278,13 @@ def test_dates_are_grouped_and_filtered_by_their_parts() -> None:
     assert found.undecided == (3, 4)
     with pytest.raises(ValueError, match="not a part of a column of dates"):
         run(read_query({"group": "City by year"}), table([{"City": "Haifa"}]))
+
+
+def test_doubtful_rows_that_may_meet_a_condition_are_undecided_whatever_their_cells_are() -> None:
+    sure = [Row(n, {"Fee": n, "City": "Lod"}) for n in ("10", "20")]
+    doubtful = [Row(n, {"Fee": n, "City": "Lod"}) for n in ("30", "5", "ask", "no", "free", "")]
+    rows = QueryTable(Rows(tuple(sure), doubtful=tuple(doubtful)))
+    result = run(read_query({"where": {"column": "Fee", "op": "after", "value": "15"}}), rows)
+    assert [line.rows for line in result.lines] == [(1,)]
+    assert [row.value for row in result.doubtful] == ["30", "ask", "no", "free"]
+    assert "4 doubtful rows left out" in result.notes

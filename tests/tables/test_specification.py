@@ -27,7 +27,7 @@ json_values = st.recursive(
         st.dictionaries(
             st.sampled_from(
                 ["select", "where", "group", "aggregate", "sort", "limit", "column", "op", "value",
-                 "all", "any", "no", "by", "function"]
+                 "all", "any", "no", "by", "function", "cannot", "add", "divide"]
             ),
             inner,
             max_size=5,
@@ -55,6 +55,12 @@ def test_any_data_is_a_query_or_an_error(said: object) -> None:
         ({"where": {"column": "City", "op": "is empty", "value": "x"}}, "takes no value"),
         ({"aggregate": {"function": "sum"}}, "'sum' needs a column"),
         ({"limit": -1}, "limit: "),
+        ({"select": {"multiply": ["Fee"]}}, "select.0.multiply: "),
+        ({"select": {"multiply": ["Fee", True]}}, "select.0.multiply.1: "),
+        ({"select": {"power": ["Fee", 2]}}, "select.0.power: a query has no such field"),
+        ({"select": {"multiply": [2, 3]}}, "arithmetic is of columns, not of numbers alone"),
+        ({"select": {"add": ["Fee", 1], "multiply": ["Fee", 2]}}, "arithmetic is one of add, subtract"),
+        ({"cannot": "no column has the profit"}, "no column has the profit"),
         ({"filter": 1}, "filter: a query has no such field"),
         ([], "the query: "),
     ],
@@ -87,6 +93,11 @@ def test_many_conditions_are_refused() -> None:
     ("said", "told"),
     [
         ({"select": ["Towm", "Cty"]}, "the table has no column 'Cty'; did you mean 'City'? it has: Clinic name, City"),
+        # Another quantity is no hint.
+        ({"aggregate": {"function": "sum", "column": "Net fee"}}, "the table has no column 'Net fee'; it has: Clinic name, City, Fee, Since; arithmetic"),
+        ({"select": {"multiply": ["Fee", "City"]}}, "'multiply' needs numbers; City is a column of texts and has 'Haifa', 'Eilat'"),
+        ({"select": {"multiply": ["Fee", "Units"]}}, "the table has no column 'Units'; it has"),
+        ({"sort": {"by": {"add": ["Since", 1]}}}, "'add' needs numbers; Since is a column of dates"),
         ({"where": {"column": "City", "op": "at least", "value": "3"}}, "compares numbers and dates; City is a column of texts and has 'Haifa', 'Eilat'"),
         ({"where": {"column": "Fee", "op": "at least", "value": "much"}}, "Fee is a column of numbers; 'much' is not clearly a number; it has '120 mg', '90 mg'"),
         ({"where": {"column": "Since", "op": "before", "value": "long ago"}}, "Since is a column of dates; 'long ago' is not a date; it has '2020-01-01'"),

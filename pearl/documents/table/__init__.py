@@ -136,6 +136,11 @@ def _joined_marks(rows: Sequence[Row]) -> Sequence[Row]:
 _AGAIN = lazy_pattern(r" \([0-9]+\)\Z")
 
 
+def base_name(name: str) -> str:
+    """The name that a document gives to a column: `Price` for `Price (2)`, the second of that name."""
+    return _AGAIN.sub("", name)
+
+
 def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:
     """Merge a second row of headings into the names of the columns: `2008 Q1`, `2008 Q2`.
 
@@ -147,7 +152,7 @@ def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:
     texts = [text or "" for text in first.fields.values()]
     if any(read_quantity(text) and not is_year(text) for text in texts):
         return rows
-    names = [_AGAIN.sub("", name) for name in first.fields]
+    names = list(map(base_name, first.fields))
     both = (
         name if text in ("", name) else f"{name} {text}"
         for name, text in zip(names, texts, strict=True)

@@ -126,8 +126,9 @@ def object_rule(**rules: str) -> str:
 
 
 def list_rule(rule: str, least: int = 0) -> str:
-    """An array of the texts of a rule, possibly empty unless `least` is 1."""
-    inner = f"{rule} ({literal_rule(', ')} {rule})*"
+    """An array of `least` or more texts of a rule."""
+    next_one = f"{literal_rule(', ')} {rule}"
+    inner = " ".join([rule, *[next_one] * (least - 1), f"({next_one})*"])
     return f"{literal_rule('[')} {inner if least else f'[{inner}]'} {literal_rule(']')}"
 
 
