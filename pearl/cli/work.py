@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from pearl.runs.store import Run, RunSpec, Store
     from pearl.telemetry import Telemetry
 
+RETRY = "pearl.cli.retry"
+"""Key of a context's `meta` with the rows that are repeated, as `Session.run` takes them."""
+
 _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 
@@ -525,7 +528,11 @@ def run_units(
             on_known=lambda key: reporter.advance(),
             on_notice=notice,
         )
-        run = session.run(work.units, spec, id=options["run"], watcher=watcher, redo=redo)
+        retry = context.meta.get(RETRY)  # of `pearl runs retry`
+        run = session.run(
+            work.units, spec, id=options["run"], watcher=watcher, redo=retry or redo,
+            is_retry=retry is not None,
+        )  # fmt: skip
 
         async def go() -> None:
             async with model_opened(pearl, options), aclosing(run):

@@ -16,6 +16,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Collection,
     Generator,
     Hashable,
     Iterable,
@@ -113,6 +114,10 @@ def parse_shard(text: str) -> Shard:
             f"'{text[:40]}' is not a shard", help="use i/n with i from 1 to n, such as 1/8"
         )
     return Shard(int(said[1]), int(said[2]))
+
+
+RETRIED = ("undecided", "failed", "degraded")
+"""Statuses of rows that a retry repeats unless others are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,6 +466,7 @@ class Session:
         id: str | None = None,
         watcher: Watcher | None = None,
         redo: Callable[[Mapping[str, Any]], bool] | None = None,
+        is_retry: bool = False,
         into: RowStore | None = None,
     ) -> SessionRun:
         """Run the tasks without a row.
@@ -473,6 +479,7 @@ class Session:
             watcher: Callbacks of the run.
             redo: Selects rows to repeat though they are not failures; their stored replies are not
                 used.
+            is_retry: Whether only the rows that `redo` selects are repeated, and no other task is run.
             into: Where the rows are kept, if the store keeps only replies.
 
         Returns:
@@ -481,11 +488,47 @@ class Session:
         """
         summary = Summary()
         tasks = self._repeatable(tasks, asked)
-        work = self._work(tasks, asked, id, watcher or Watcher(), summary, redo, into)
+        work = self._work(
+            tasks, asked, id, watcher or Watcher(), summary, redo, into, is_retry=is_retry
+        )
         return SessionRun(work, summary)
 
+    def retry(
+        self,
+        run_id: str,
+        tasks: Iterable[Unit] | None = None,
+        *,
+        states: Collection[str] = RETRIED,
+        rows: Collection[str] = (),
+        watcher: Watcher | None = None,
+    ) -> SessionRun:
+        """Ask some rows of a run of the store again, and only them; their new rows replace them.
+
+        Args:
+            run_id: As in `resume`.
+            tasks: As in `resume`.
+            states: Repeat rows of these statuses.
+            rows: Repeat only rows with these ids; empty for all.
+            watcher: Callbacks of the run.
+
+        Raises:
+            StoreError: As `resume`; or the run has no row with one of the ids.
+            UsageError: As `resume`.
+
+        Returns:
+            As `resume`.
+        """
+        with self._readable() as store:
+            selected = retried(store, store.run(run_id).id, states, rows)
+        return self.resume(run_id, tasks, watcher=watcher, retry=selected)
+
     def resume(
-        self, run_id: str, tasks: Iterable[Unit] | None = None, *, watcher: Watcher | None = None
+        self,
+        run_id: str,
+        tasks: Iterable[Unit] | None = None,
+        *,
+        watcher: Watcher | None = None,
+        retry: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> SessionRun:
         """Resume a run of the store.
 
@@ -494,6 +537,7 @@ class Session:
             tasks: Its tasks; None for the tasks in the store: questions and plans over files, which are
                 read and sent to the model. Pass the tasks if you do not trust the store.
             watcher: Callbacks of the run.
+            retry: Selects the rows that are repeated, in place of all tasks without one: `retry()`.
 
         Raises:
             StoreError: The run does not exist, or other users may write to the store.
@@ -509,7 +553,9 @@ class Session:
                 tasks = read_tasks(info)
         settings = {"command": info.settings.get("command")}
         asked = RunSpec(info.command, settings, info.inputs, info.folder, info.work)
-        return self.run(tasks, asked, id=info.id, watcher=watcher)
+        return self.run(
+            tasks, asked, id=info.id, watcher=watcher, redo=retry, is_retry=retry is not None
+        )
 
     def equipped(self, watcher: Watcher | None = None) -> Pearl:
         """The `Pearl` within the limits of the session, with the replies of its open store.
@@ -573,6 +619,8 @@ class Session:
         summary: Summary,
         redo: Callable[[Mapping[str, Any]], bool] | None,
         into: RowStore | None,
+        *,
+        is_retry: bool,
     ) -> AsyncGenerator[Outcome[Any], None]:
         with ExitStack() as stack:
             store = stack.enter_context(self._opened(watcher))
@@ -606,14 +654,19 @@ class Session:
                 listener = spans.listening(listener) if self._executor == DEFAULT else listener
                 stack.callback(spans.close)
             options: dict[str, Any] = {"listener": listener, "is_stopping": is_stopping}
-            numbered = self._numbered(self._placed(tasks, asked, run))
+            # Rows before the position of a large run may be among those that are repeated.
+            placed = self._placed(tasks, asked, None if is_retry else run)
+            numbered = self._numbered(placed)
             if into is not None:
                 options["on_known"] = on_known
                 outcomes = run_recorded(pearl, numbered, into, execute=execute, **options)
             elif store is None or run is None:
                 outcomes = execute(pearl, (task for _, task in numbered), **options)
             else:
-                options |= {"on_known": on_known, "has": _known(store, run.id, redo)}
+                options |= {
+                    "on_known": on_known,
+                    "has": _known(store, run.id, redo, is_retry=is_retry),
+                }
                 outcomes = run_recorded(pearl, numbered, run, execute=execute, **options)
             try:
                 async with aclosing(outcomes):
@@ -751,15 +804,39 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
 
 
 def _known(
-    store: Store, run_id: str, redo: Callable[[Mapping[str, Any]], bool] | None
+    store: Store,
+    run_id: str,
+    redo: Callable[[Mapping[str, Any]], bool] | None = None,
+    *,
+    is_retry: bool = False,
 ) -> Callable[[bytes], bool]:
     """A function that returns whether a run has a row with a key that need not be repeated."""
 
     def has(key: bytes) -> bool:
-        is_done = store.is_done(run_id, key)
-        return is_done and (redo is None or not redo(store.outcome(run_id, key) or {}))
+        is_kept = is_retry or store.is_done(run_id, key)
+        return is_kept and (redo is None or not redo(store.outcome(run_id, key) or {}))
 
     return has
+
+
+def retried(
+    store: Store, run_id: str, states: Collection[str], rows: Collection[str]
+) -> Callable[[Mapping[str, Any]], bool]:
+    """The rows of a run that are to be repeated: those of some statuses, or of them those with some ids.
+
+    Raises:
+        StoreError: The run has no row with one of the ids.
+    """
+    wanted = frozenset(rows)
+    if missing := wanted - {str(row.get("id")) for row in (store.rows(run_id) if wanted else ())}:
+        raise StoreError(
+            f"run {run_id} has no row '{min(missing)}'", help=f"pearl runs export {run_id}"
+        )
+
+    def is_retried(row: Mapping[str, Any]) -> bool:
+        return row.get("status") in states and (not wanted or str(row.get("id")) in wanted)
+
+    return is_retried
 
 
 def _let_go(run: Run) -> None:

@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pearl.cli import run as pearl_command
-from tests.server import Server
+from tests.server import Canned, Seen, Server, completion, error
 
 PLAN = """\
 Question: Why does she leave?
@@ -177,3 +178,54 @@ def test_the_store_may_be_elsewhere_and_nobody_else_reads_it(
     assert (folder / "kept").stat().st_mode & 0o777 == 0o700
     assert (folder / "kept" / "store.db").stat().st_mode & 0o777 == 0o600
     assert not (Path(os.environ["XDG_DATA_HOME"]) / "pearl").exists()
+
+
+LIST = '1. causes = LIST_ALL(CTX, "causes") : List them\n2. n = COUNT(causes) : Count\n'
+
+
+def _day(seen: Seen) -> str:
+    """The number of the document in a prompt."""
+    return seen.prompt.partition("She left on day ")[2].partition(".")[0]
+
+
+def test_a_retry_asks_the_selected_rows_again_and_no_others(
+    folder: Path, openai_server: Server, execute: Execute
+) -> None:
+    (folder / "why.plan").write_text(LIST)
+    is_mended = False
+
+    def answer(seen: Seen) -> Canned:
+        day = _day(seen)
+        if day in "29" and not is_mended:
+            return Canned(error("no"), 400)
+        if day in "147" and not is_mended:
+            return Canned(completion("There may be causes, or none at all, it seems."))
+        return Canned(completion("- the rain\n\n> It rained."))
+
+    openai_server.answer = answer
+    said = execute(openai_server, code=1)
+    run = said.partition("run ")[2].partition(":")[0]
+    before = {row["id"]: row for row in rows(folder)}
+    statuses = Counter(str(row["status"]) for row in before.values())
+    assert statuses == {"answered": N - 5, "undecided": 3, "failed": 2}
+
+    def retried(*args: str) -> set[str]:
+        """The documents that were asked again."""
+        openai_server.requests.clear()
+        store = ["--base-url", openai_server.url]
+        assert pearl_command(["runs", "retry", run, *store, *args]) in (0, 1)
+        asked = set(map(_day, openai_server.requests))
+        assert ids(folder) == DOCUMENTS
+        for row in rows(folder):
+            if str(int(str(row["id"])[1:3])) not in asked:
+                assert row == before[row["id"]]
+            before[row["id"]] = row
+        return asked
+
+    assert retried("--state", "nothing_found") == set()
+    assert retried("--state", "undecided", "--row", "d04.txt") == {"4"}
+    assert retried("--state", "failed") == {"2", "9"}
+    is_mended = True
+    assert retried() == {"1", "2", "4", "7", "9"}
+    assert {row["status"] for row in rows(folder)} == {"answered"}
+    assert retried() == set()

@@ -140,7 +140,8 @@ def test_stopped_runs(trial: Trial, lab: Lab, how: str) -> None:
             lab.server.hold_after = None
         code = program.wait()
         lab.server.hold_after = None
-        n["wrong ends"] += code != 130 or any(
+        expected_code = 143 if how == "SIGTERM" else 130
+        n["wrong ends"] += code != expected_code or any(
             word in program.stderr for word in ("Traceback", "a bug in PEARL")
         )
         resume = re.search(r"resume it: pearl (runs resume \S+)", program.stderr)

@@ -85,6 +85,21 @@ def test_forecast_run_and_resume(folder: Path, asked: pearl.Pearl, openai_server
     assert len(openai_server.requests) == 2 * N
 
 
+def test_a_retry_repeats_the_rows_that_are_named(
+    folder: Path, asked: pearl.Pearl, openai_server: Server
+) -> None:
+    session = pearl.Session(asked, store="kept")
+    run = pearl.run(session.run(tasks()))
+    openai_server.requests.clear()
+    first = tasks()[0].id
+    done = pearl.run(session.retry(run.id, states=["answered"], rows=[first]))
+    assert (done.id, done.n_done, done.n_rows) == (run.id, 1, N)
+    assert len(openai_server.requests) == 2
+    assert pearl.run(session.retry(run.id)).n_done == 0  # none is undecided, failed or degraded
+    with pytest.raises(StoreError, match="has no row 'other'"):
+        session.retry(run.id, rows=["other"])
+
+
 def test_only_changed_documents_are_run_again(
     folder: Path, asked: pearl.Pearl, openai_server: Server
 ) -> None:

@@ -137,6 +137,60 @@ def resume(
     do, and requires --yes; OPENAI_API_KEY is sent to the server of such a run only if that is
     OpenAI's, local, or named by you, as with --base-url.
     """
+    return _resumed(ctx, run, options, out, store, is_yes=yes)
+
+
+STATES = ("undecided", "failed", "degraded", "refused", "nothing_found")
+
+
+@command.command(context_settings={"ignore_unknown_options": True})
+@click.argument("run")
+@click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTION...]")
+@option(
+    "--state", click.Choice(STATES), "Rows of this status; repeatable [default: undecided, failed, degraded].",
+    multiple=True,
+)  # fmt: skip
+@option(
+    "--row",
+    str,
+    "Of them the row of this id; repeatable [default: all].",
+    metavar="ID",
+    multiple=True,
+)
+@option("-o --out", PATH, "File for the rows [default: the run's].", metavar="FILE")
+@option("-y --yes", bool, "Confirm running a run of a store that you name.")
+@store_option
+@click.pass_context
+def retry(
+    ctx: click.Context, run: str, options: tuple[str, ...], state: tuple[str, ...],
+    row: tuple[str, ...], out: str | None, yes: bool, store: str | None,
+) -> int:  # fmt: skip
+    """Ask rows of RUN again, and only them; their new rows replace them.
+
+    Stored replies are not used, so each row is paid for again. Each OPTION replaces one of the command that started RUN, as of
+    `pearl runs resume`: pearl runs retry a3f9 --state undecided --max-cost 5.
+    """
+    from pearl.cli.work import RETRY
+    from pearl.runs.session import RETRIED, retried
+
+    with _read(store) as opened:
+        id = opened.run(run).id
+        selected = retried(opened, id, state or RETRIED, row)
+        n = sum(map(selected, opened.rows(id)))
+    states = " or ".join(state or RETRIED)
+    if not n:
+        notice(f"run {id} has no row that is {states}")
+        return 0
+    notice(f"{counted(n, 'row')} of run {id} {'is' if n == 1 else 'are'} asked again")
+    ctx.meta[RETRY] = selected
+    return _resumed(ctx, run, options, out, store, is_yes=yes)
+
+
+def _resumed(
+    ctx: click.Context, run: str, options: tuple[str, ...], out: str | None, store: str | None,
+    *, is_yes: bool,
+) -> int:  # fmt: skip
+    """Run the command of a run in its folder."""
     from pearl.runs.request import request_of
     from pearl.runs.store import refuse_others
 
@@ -164,7 +218,7 @@ def resume(
             _refuse_other_corpus(info, asked)
         notice(f"run {info.id} is resumed in {visible(str(Path.cwd()))}")
         if not is_own:
-            _show_work(asked, params, said, is_yes=yes)
+            _show_work(asked, params, said, is_yes=is_yes)
         code: int = ctx.invoke(
             _command_of(request), **params, store=str(folder), run=info.id, fresh=False
         )
