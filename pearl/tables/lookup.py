@@ -20,8 +20,8 @@ from pearl.documents.document import Document
 from pearl.documents.passages import terms
 from pearl.documents.rows import DOCUMENT, Row, Rows, shortened
 from pearl.documents.table import TableRows, mended, scale_word, table_rows
+from pearl.documents.table.parting import Parted, joined, part_rows
 from pearl.documents.table.quantities import scale_of
-from pearl.documents.table.totals import Parted, joined, part_totals
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import install_hint
@@ -339,7 +339,7 @@ def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
         if document.parts:
             rows = [row._replace(fields={DOCUMENT: each.source, **row.fields}) for row in rows]
         key = names, scale_of(names[0]) or scale_of(each.caption) or 0
-        parted = part_totals(rows, plain)
+        parted = part_rows(rows, plain)
         groups.setdefault(key, []).append((each._replace(rows=rows), parted))
     if not groups:
         hint = ""
