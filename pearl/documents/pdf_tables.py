@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from io import BytesIO
-from itertools import chain, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate, chain, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pearl.documents.pdf_text import Marked, PageText
 from pearl.documents.table.quantities import is_year, read_quantity
@@ -60,13 +60,45 @@ def find_grids(data: bytes, numbers: Sequence[int]) -> Iterator[tuple[int, list[
                 xs = {round(edge["x0"]) for edge in page.edges if edge["orientation"] == "v"}
                 ys = {round(edge["top"]) for edge in page.edges if edge["orientation"] == "h"}
                 if len(xs) * len(ys) <= _MAX_CELLS:
-                    grids = [_grid(table.cells, page.height) for table in page.find_tables()]
+                    sides = {f"explicit_{way}_lines": [*_missing(page.edges, way)] for way in _WAYS}
+                    tables = page.find_tables({name: each for name, each in sides.items() if each})
+                    grids = [_grid(table.cells, page.height) for table in tables]
                     yield number, [grid for grid in grids if grid is not None]
                 page.close()
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - pdfminer fails in many ways on files that PDFium repairs
         return
+
+
+_WAYS = {"horizontal": ("top", "bottom", "x0", "x1"), "vertical": ("x0", "x1", "top", "bottom")}
+_TOUCH = 3.0  # points between rules that meet, as in pdfplumber
+_LEAST_ROW = 6.0  # points; rules that jut out farther have text between them
+
+
+def _missing(edges: Sequence[dict[str, Any]], way: str) -> Iterator[dict[str, Any]]:
+    """The outer rules that a table lacks in a direction: two rules or more across it jut out to the same place."""
+    near, far, begin, end = _WAYS[way]
+    along = [edge for edge in edges if edge["orientation"] == way[0]]
+    across = [edge for edge in edges if edge["orientation"] != way[0]]
+    for side in (near, far):
+        groups: dict[int, list[dict[str, Any]]] = {}
+        for edge in across:
+            groups.setdefault(round(edge[side]), []).append(edge)
+        for group in groups.values():
+            place, spots = group[0][side], sorted({edge[begin] for edge in group})
+            low, high = min(edge[near] for edge in group), max(edge[far] for edge in group)
+            met = [
+                edge for edge in along
+                if low - _TOUCH <= edge[near] <= high + _TOUCH
+                and edge[begin] - _TOUCH <= spots[-1] and spots[0] <= edge[end] + _TOUCH
+            ]  # fmt: skip
+            if len(spots) > 1 and met and min(abs(edge[near] - place) for edge in met) > _LEAST_ROW:
+                first = min(spots[0], *(edge[begin] for edge in met))
+                last = max(spots[-1], *(edge[end] for edge in met))
+                yield {"object_type": "line", near: place, far: place, begin: first, end: last,
+                       "width": 0 if near == "x0" else last - first,
+                       "height": 0 if near == "top" else last - first}  # fmt: skip
 
 
 def _grid(cells: Sequence[tuple[float, float, float, float]], height: float) -> Grid | None:
@@ -94,13 +126,14 @@ class Block(NamedTuple):
 def page_blocks(page: PageText, layer: PdfTextPage, grids: Sequence[Grid]) -> list[Block]:
     """The text of a page, with each table in place of its lines."""
     marked = list(zip(page.text, page.indices, strict=True))
+    boxes = [page.box(layer, index) for index in page.indices]
+    grids = [_with_header(page.text, boxes, grid) for grid in grids]
     cells: list[dict[int, Marked]] = [{} for _ in grids]
     tables: list[int | None] = [None] * len(page.text)
     last = dict[tuple[int, int], int]()  # cell → the place of its last character
     for at, (character, index) in enumerate(marked):
-        box = page.box(layer, index)
         for i, grid in enumerate(grids):
-            if (number := _cell_at(grid, box)) is not None:
+            if (number := _cell_at(grid, boxes[at])) is not None:
                 cell = cells[i].setdefault(number, [])
                 if cell and last[i, number] < at - 1:
                     cell.append((" ", -1))
@@ -124,6 +157,45 @@ def page_blocks(page: PageText, layer: PdfTextPage, grids: Sequence[Grid]) -> li
             if all(block.grid is not grids[i] for block in blocks):
                 blocks.append(Block(grids[i], _markdown(grids[i], cells[i])))
     return blocks
+
+
+def _with_header(text: str, boxes: Sequence[Sequence[float]], grid: Grid) -> Grid:
+    """A table that begins with figures, with the line above it if that names each column, well apart."""
+    placed = [
+        (c, box, (box[1] + box[3]) / 2)
+        for c, box in zip(text, boxes, strict=True)
+        if box[0] == box[0]
+    ]
+    top, height = grid.ys[0], grid.ys[0] - grid.ys[1]
+    if not any(
+        map(_is_figure, _by_column(grid, [p for p in placed if top - height < p[2] <= top]))
+    ):
+        return grid
+    above = [p for p in placed if top < p[2] <= top + 1.5 * height]
+    names = _by_column(grid, above)
+    gap = max((box[3] - box[1] for _, box, _ in above), default=0.0)  # the height of a letter
+    edges = sorted((box[0], box[2]) for _, box, _ in above)
+    reach = [*accumulate((right for _, right in edges), max)]
+    n_apart = sum(left - right > gap for (left, _), right in zip(edges[1:], reach, strict=False))
+    is_header = n_apart == len(names) - 1 and all(names) and not any(map(_is_figure, names))
+    if not is_header or edges[0][0] < grid.xs[0] or reach[-1] > grid.xs[-1]:
+        return grid
+    first = max(map(max, grid.slots)) + 1
+    slots = (tuple(range(first, first + len(names))), *grid.slots)
+    return Grid(grid.xs, (top + 1.5 * height, *grid.ys), slots)
+
+
+def _by_column(grid: Grid, placed: Sequence[tuple[str, Sequence[float], float]]) -> list[str]:
+    columns = [""] * (len(grid.xs) - 1)
+    for character, box, _ in placed:
+        at = bisect_right(grid.xs, (box[0] + box[2]) / 2) - 1
+        if 0 <= at < len(columns):
+            columns[at] += character
+    return columns
+
+
+def _is_figure(cell: str) -> bool:
+    return bool(read_quantity(cell)) and not is_year(cell)
 
 
 def _cell_at(grid: Grid, box: tuple[float, ...]) -> int | None:
@@ -150,7 +222,7 @@ def _markdown(grid: Grid, cells: dict[int, Marked]) -> list[Marked]:
         for j, (left, number) in enumerate(pairwise(numbers), 1):
             row[j] = [] if left == number else row[j]
     head = ["".join(character for character, _ in cell) for cell in rows[0]]
-    if any(read_quantity(cell) and not is_year(cell) for cell in head):
+    if any(map(_is_figure, head)):
         rows.insert(0, [[] for _ in head])  # a table without a header
     rows.insert(1, [_made("---") for _ in head])
     return [

@@ -10,6 +10,7 @@ import pypdfium2
 import pytest
 from reportlab.lib import colors
 from reportlab.lib.styles import getSampleStyleSheet
+from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Paragraph, SimpleDocTemplate, Table, TableStyle
 
 from pearl.documents.document import Document, from_bytes
@@ -94,6 +95,58 @@ def test_a_table_without_a_header_gets_none() -> None:
     assert table == [["column 1", "column 2", "column 3"], *DOSES[1:]]
 
 
+ROWS = [["Plant", "Substance", "Limit"], ["North", "SO2", "420"], ["South", "COD", "106"]]
+WHOLE = (0, 0), (-1, -1)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        [("LINEBEFORE", *WHOLE), ("LINEAFTER", *WHOLE), ("LINEBELOW", *WHOLE)],  # without the top
+        [("LINEBEFORE", *WHOLE), ("LINEAFTER", *WHOLE), ("LINEABOVE", *WHOLE)],  # the bottom
+        [("LINEABOVE", *WHOLE), ("LINEBELOW", *WHOLE), ("LINEBEFORE", *WHOLE)],  # the right side
+        [("LINEABOVE", *WHOLE), ("LINEBELOW", *WHOLE), ("INNERGRID", *WHOLE)],  # both sides
+        [("INNERGRID", *WHOLE)],  # every side
+    ],
+)
+def test_a_table_without_outer_rules_is_whole(rules: Sequence[tuple[Any, ...]]) -> None:
+    file = io.BytesIO()
+    style = TableStyle([(*rule, 0.5, colors.black) for rule in rules])
+    paragraph = Paragraph("Limits of the plants.", getSampleStyleSheet()["Normal"])
+    SimpleDocTemplate(file).build([paragraph, Table(ROWS, style=style), paragraph])
+    assert cells(from_bytes(file.getvalue(), "a.pdf")) == [ROWS]
+
+
+@pytest.mark.parametrize(
+    ("above", "columns"),
+    [
+        (((0, "Plant"), (60, "Substance"), (130, "Limit")), ROWS[0]),
+        # a sentence, and a line over two columns only
+        (((0, "Limits of"), (44, "some"), (73, "substances"), (130, "Limit")), None),
+        (((0, "Plant"), (60, "Substance")), None),
+    ],
+)
+def test_the_line_above_a_table_may_name_its_columns(
+    above: Sequence[tuple[int, str]], columns: list[str] | None
+) -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    for i in range(3):
+        canvas.line(50, 700 - 18 * i, 250, 700 - 18 * i)
+    for x in (50, 108, 175, 250):
+        canvas.line(x, 664, x, 700)
+    for y, row in (
+        (705, above),
+        *((705 - 18 * i, zip((0, 60, 130), ROWS[i], strict=True)) for i in (1, 2)),
+    ):
+        for x, text in row:
+            canvas.drawString(52 + x, y, text)
+    canvas.save()
+    ((header, *rows),) = cells(from_bytes(file.getvalue(), "a.pdf"))
+    assert rows == ROWS[1:]
+    assert header == (columns or ["column 1", "column 2", "column 3"])
+
+
 def placed(media: Sequence[float], crop: Sequence[float], degrees: int) -> bytes:
     """The report on a page with other boxes, turned."""
     pdf = pypdfium2.PdfDocument(make_report(DOSES))
@@ -119,8 +172,17 @@ def prose() -> bytes:
     return make_report([words, words[::-1]], repeated=0)
 
 
+def only_lines() -> bytes:
+    """A table with rules between its rows only."""
+    file = io.BytesIO()
+    style = TableStyle([("LINEBELOW", *WHOLE, 0.5, colors.black)])
+    SimpleDocTemplate(file).build([Table(ROWS, style=style)])
+    return file.getvalue()
+
+
 @pytest.mark.parametrize(
-    "data", [placed((0, 0, 595, 842), (0, 0, 595, 842), 90), prose(), make_report(DOSES[:1])]
+    "data",
+    [placed((0, 0, 595, 842), (0, 0, 595, 842), 90), prose(), make_report(DOSES[:1]), only_lines()],
 )
 def test_what_is_no_sure_table_stays_text(data: bytes) -> None:
     with reading({"pdf_tables": "off"}):
