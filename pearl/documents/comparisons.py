@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -141,7 +141,15 @@ def _any_of(wanted: Wanted, same: Callable[[str, str], Verdict]) -> Callable[[st
 
 
 _TRUTH = {"true": "yes", "yes": "yes", "false": "no", "no": "no"}
-"""Workbooks write `TRUE` for yes; a column that has both words may mean two things."""
+
+
+def truth_words(written: Set[str]) -> Mapping[str, str]:
+    """Keys that mean the same in a column with these keys: workbooks write `TRUE` for yes.
+
+    None if the column has both words, which may mean two things.
+    """
+    has_both = written.isdisjoint(("yes", "no")) == written.isdisjoint(("true", "false"))
+    return {} if has_both else _TRUTH
 
 
 def _sameness(
@@ -150,9 +158,8 @@ def _sameness(
     """Return a test of equality with a text: as dates or numbers in a column of these, else as words."""
     texts = (*wanted.sure, *wanted.possible)
     keys = {text: key_of(text) for text in (*texts, *values)}
-    written = {keys[value] for value in values}
-    if written.isdisjoint(("yes", "no")) != written.isdisjoint(("true", "false")):
-        keys = {text: _TRUTH.get(key, key) for text, key in keys.items()}
+    truth = truth_words({keys[value] for value in values})
+    keys = {text: truth.get(key, key) for text, key in keys.items()}
     if any(read_period(text)[0] for text in texts) and are_mostly("date", values):
         of_value, periods, notes = _periods(values, texts)
 
@@ -241,7 +248,7 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
     n_read = max(n_dates, n_numbers)
     are_texts = 2 * len(begin_with_digit) <= len(different)
     if 2 * n_read <= len(different) and (are_texts or not n_read):
-        if _has_one_order(different, are_texts=are_texts):
+        if has_one_order(different):
             keys.update({value: (key_of(value), value) for value in different})
         else:
             keys.update(dict.fromkeys(different))
@@ -265,14 +272,15 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
     return keys, notes
 
 
-def _has_one_order(values: Sequence[str], *, are_texts: bool) -> bool:
+def has_one_order(values: Sequence[str]) -> bool:
     """Whether texts with numbers in them have one order: by letters `v1.9` is after `v1.10`, `9:15` after `10:30`.
 
     Texts that differ in more than their numbers are names, which have the order of their letters.
     """
-    if are_texts and len({_DIGITS.sub("0", value) for value in values}) > 1:
-        return True
-    if not are_texts and any(map(_BROKEN_DIGITS.search, values)):
+    if 2 * sum(_BEGINS_WITH_DIGIT.match(value) is not None for value in values) <= len(values):
+        if len({_DIGITS.sub("0", value) for value in values}) > 1:
+            return True
+    elif any(map(_BROKEN_DIGITS.search, values)):
         return False
 
     def by_number(value: str) -> list[str | int]:

@@ -13,7 +13,17 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from pearl.documents.comparisons import ORDERED, Verdict, all_of, any_of, negated, placed
+from pearl.documents.comparisons import (
+    ORDERED,
+    Verdict,
+    all_of,
+    any_of,
+    has_one_order,
+    is_no_key,
+    negated,
+    placed,
+    truth_words,
+)
 from pearl.documents.dates import Period, read_period
 from pearl.documents.rows import Row
 from pearl.documents.table import scale_word
@@ -99,6 +109,9 @@ def run(query: Query, table: QueryTable) -> Answer:
         columns = (*query.group, *(_heading(one, table) for one in query.aggregate))
         units = (*("" for _ in query.group), *(_unit(one, table) for one in query.aggregate))
         lines = _groups(query, rows, table)
+        if n_without := len(rows) - len(_keyed(query, rows, table)):
+            names = ", ".join(map(str, query.group))
+            notes.append(f"rows without {names}, which are in no group: {n_without:,}")
         n_lines = len(lines)
         unread = [(one.column, _unread_in(one, rows, table)) for one in query.aggregate]
         unread += _unplaced(query, rows, n_lines, table)
@@ -206,7 +219,9 @@ def _equality(column: TypedColumn, value: str) -> Test:
     form = fold(value)
     wanted = _range(column, value)
     if wanted is None:
-        return lambda cell: fold(cell) == form
+        truth = truth_words(set(map(fold, column.values))) if column.kind == "text" else {}
+        form = truth.get(form, form)
+        return lambda cell: truth.get(own := fold(cell), own) == form
     first, last = wanted
 
     def within(low: Any, high: Any) -> Verdict:
@@ -293,7 +308,7 @@ def _groups(query: Query, rows: Sequence[int], table: QueryTable) -> list[Line]:
     """A line for each group, or for all rows if the query names no group."""
     columns = [table.known(name) for name in query.group]
     grouped: dict[tuple[Any, ...], list[int]] = {} if columns else {(): list(rows)}
-    for row in rows if columns else ():
+    for row in _keyed(query, rows, table) if columns else ():
         grouped.setdefault(tuple(_group_key(each, each.cells[row]) for each in columns), []).append(
             row
         )
@@ -319,6 +334,16 @@ def _groups(query: Query, rows: Sequence[int], table: QueryTable) -> list[Line]:
             tuple(members),
         )
         for members, figures in groups
+    ]
+
+
+def _keyed(query: Query, rows: Sequence[int], table: QueryTable) -> list[int]:
+    """The rows that have a key in each column of groups."""
+    columns = [table.known(name).cells for name in query.group]
+    return [
+        row
+        for row in rows
+        if not any(cell is not None and is_no_key(cell) for cell in (each[row] for each in columns))
     ]
 
 
@@ -362,7 +387,12 @@ def _unplaced(
     """Rows without a sort key in an answer that a limit cuts, for each sort column."""
     if query.limit is None or query.limit >= n_lines:
         return []
-    return [(one.by, table.unread_rows(one.by, rows)) for one in query.sort if table.column(one.by)]
+    unplaced: list[tuple[Column | None, set[int]]] = []
+    for one in query.sort:
+        if column := table.column(one.by):
+            is_clear = column.kind != "text" or has_one_order(column.values)
+            unplaced.append((one.by, table.unread_rows(one.by, rows) if is_clear else set(rows)))
+    return unplaced
 
 
 def _named(query: Query) -> list[Column]:

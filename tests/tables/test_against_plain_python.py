@@ -148,7 +148,7 @@ def expected(
             )
             return numbers[:limit], undecided | (unread if limit < len(kept) else set())
         case ["group", function]:
-            cities = {plain(found[i]["City"]) for i in kept}
+            cities = {plain(found[i]["City"]) for i in kept} - {""}
             rows = {c: [found[i] for i in kept if plain(found[i]["City"]) == c] for c in cities}
             figures = {city: figure(function, of_city) for city, of_city in rows.items()}
             return figures, undecided | (unread if function != "count" else set())
