@@ -412,6 +412,7 @@ budget_options = grouped(
 run_options = grouped(
     store_option,
     option("--fresh", bool, "Start a new run and ignore stored replies."),
+    option("--yes", bool, "Confirm paying again for work of an earlier version of PEARL."),
     click.option("--run", hidden=True),
 )
 """`--store`, `--fresh` and, for `pearl runs resume` alone, the hidden `--run`."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import shlex
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack, aclosing, closing, contextmanager, suppress
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from pearl.runs.executors import Outcome, Task, Unit
     from pearl.runs.forecast import Forecast
     from pearl.runs.session import Session, Summary
-    from pearl.runs.store import Run, RunSpec, Store
+    from pearl.runs.store import Run, RunInfo, RunSpec, Store
     from pearl.telemetry import Telemetry
 
 RETRY = "pearl.cli.retry"
@@ -508,6 +509,11 @@ def run_units(
         if options["run"] is None:
             writer.check(*outs)
 
+        if options["run"] is None and not options["fresh"]:
+            older = store.superseded(session.spec(work.units, spec))
+            if older is not None and not options["yes"]:
+                _confirm_repeat(older, session.forecast(work.units, spec))
+
         begun: list[str] = []
 
         def on_begun(run: Run) -> None:
@@ -553,6 +559,21 @@ def run_units(
         return finish(
             Finished(work, store, session, writer, run.summary, stopper.exit_code, max_errors)
         )
+
+
+def _confirm_repeat(older: RunInfo, found: Forecast) -> None:
+    """Require that a person agrees to pay again for what a run of another version has done."""
+    cost = found.cost_usd
+    price = "" if cost is None or cost.most is None else f", {_shown(cost, money)}"
+    message = (
+        f"run {older.id} of this work has {counted(older.n_results, 'row')}, but its prompts are those of another "
+        f"version of PEARL: stored replies do not fit, and all is asked again ({_calls(found.total.calls)}{price})"
+    )
+    if not (sys.stdin is not None and sys.stdin.isatty()):
+        keep = f"--yes confirms it; pearl runs export {older.id} writes the rows that there are"
+        raise UsageError(message, help=keep)
+    if not click.confirm(f"pearl: {message}. Go on?", err=True):
+        raise click.Abort
 
 
 def _earlier_outputs(store: Store, key: bytes) -> Iterator[str]:

@@ -794,8 +794,8 @@ class Session:
 def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Store]:
     """A store to write."""
     with Store.open(folder) as store:
-        if store.warning:
-            on_notice(store.warning)
+        for line in store.warnings:
+            on_notice(line)
         yield store
         if store.is_mended:
             on_notice(f"{store.folder / FILE}: a damaged index of the store was rebuilt")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,12 @@ def execute(
         return capsys.readouterr().err
 
     return in_process
+
+
+@pytest.fixture
+def pearl_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PEARL_STORE", str(tmp_path / "kept"))
+    return tmp_path / "kept"
 
 
 def rows(folder: Path) -> list[dict[str, object]]:
@@ -229,3 +237,55 @@ def test_a_retry_asks_the_selected_rows_again_and_no_others(
     assert retried() == {"1", "2", "4", "7", "9"}
     assert {row["status"] for row in rows(folder)} == {"answered"}
     assert retried() == set()
+
+
+def test_work_of_another_version_is_paid_again_only_after_a_yes(
+    folder: Path, openai_server: Server, execute: Execute, pearl_store: Path
+) -> None:
+    said = execute(openai_server)
+    run = said.partition("run ")[2].partition(":")[0]
+    with closing(sqlite3.connect(pearl_store / "store.db")) as connection:
+        connection.execute(
+            "UPDATE runs SET spec_key = x'00',"
+            " settings = CAST(json_set(settings, '$.prompts_sha256', 'other', '$.of_old', 1) AS TEXT)"
+        )
+        connection.commit()
+    openai_server.requests.clear()
+    said = execute(openai_server, "--price", "input=1,output=1", "--force", code=2)
+    assert f"run {run} of this work has {N} rows" in said
+    assert "another version of PEARL" in said
+    assert f"all is asked again ({2 * N} calls, $" in said
+    assert f"--yes confirms it; pearl runs export {run}" in said
+    assert pearl_command(["runs", "resume", run, "--yes"]) == 8
+    assert openai_server.requests == []
+    execute(openai_server, "--yes", "--force")
+    assert ids(folder) == DOCUMENTS
+    execute(openai_server)  # the run of this version is the one that counts from now on
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_an_older_store_is_converted_after_a_copy_of_it(
+    folder: Path, openai_server: Server, execute: Execute, pearl_store: Path, version: int
+) -> None:
+    execute(openai_server)
+    path = pearl_store / "store.db"
+    with closing(sqlite3.connect(path)) as connection:
+        for table, column in (("replies", "body"), ("results", "row")):
+            connection.execute(f"UPDATE {table} SET {column} = substr({column}, 33)")  # its digest
+            if version < 3:
+                connection.execute(
+                    f"ALTER TABLE {table} ADD COLUMN checksum BLOB NOT NULL DEFAULT x'00'"
+                )
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.commit()
+        n_rows = connection.execute("SELECT count(*) FROM results").fetchone()
+    n_calls = len(openai_server.requests)
+    said = execute(openai_server)
+    assert f"the store of version {version} is converted to version 4" in said
+    assert len(openai_server.requests) == n_calls
+    copy = path.with_name(f"store.db.version-{version}")
+    assert copy.stat().st_mode & 0o777 == 0o600
+    with closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (version,)
+        assert connection.execute("SELECT count(*) FROM results").fetchone() == n_rows
+    assert "converted" not in execute(openai_server)

@@ -152,6 +152,10 @@ def test_other_versions_of_the_store(trial: Trial, lab: Lab, version: int) -> No
     trial.figure("wrong exit codes", code != (0 if is_read else 8), at_most=0)
     trial.figure("calls made again", lab.n_calls - n_calls, at_most=0)
     if is_read:
+        copy = folder / "kept" / f"store.db.version-{version}"
+        is_told = "is converted" in program.stderr and copy.name in program.stderr
+        is_kept = version == VERSION or (is_told and copy.exists())
+        trial.figure("conversions without a notice or a copy", not is_kept, at_most=0)
         trial.figure("different results", lab.result(work, folder, program) != expected, at_most=0)
     else:
         is_told = (

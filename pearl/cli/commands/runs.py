@@ -62,7 +62,10 @@ def _age(value: Any) -> float:
 def _read(store: str | None) -> Store:
     from pearl.runs.store import Store
 
-    return Store.open(opened_folder(store), read_only=True)
+    opened = Store.open(opened_folder(store), read_only=True)
+    for line in opened.warnings:
+        notice(line)
+    return opened
 
 
 @command.command("list")

@@ -219,10 +219,10 @@ class Store:
         folder: Path,
         connection: sqlite3.Connection,
         writer: StoreWriter | None,
-        warning: str | None = None,
+        warnings: tuple[str, ...] = (),
     ) -> None:
         self.folder = folder
-        self.warning = warning
+        self.warnings = warnings
         self.n_bad_replies = 0
         self.n_bad_rows = 0
         self.is_mended = False
@@ -239,11 +239,13 @@ class Store:
         try:
             if read_only:
                 connection = open_existing(path)
+                warnings: tuple[str, ...] = ()
                 if version_of(connection) != CURRENT:
                     connection.close()
-                    cls._opened(folder, path).close()  # which converts it
+                    with cls._opened(folder, path) as converted:
+                        warnings = converted.warnings
                     connection = open_existing(path)
-                return cls(folder, connection, None)
+                return cls(folder, connection, None, warnings)
             make_private(folder)
             return cls._opened(folder, path)
         except FAILURES as error:
@@ -256,13 +258,13 @@ class Store:
         lock = WriteLock(folder / "write.lock", LOCAL)
         try:
             with lock.held():
-                connection, warning = create_database(path)
+                connection, warnings = create_database(path)
         except BaseException:
             lock.close()
             raise
         writer = StoreWriter(path, connection, lock)
         try:
-            return cls(folder, connect(path, "ro"), writer, warning)
+            return cls(folder, connect(path, "ro"), writer, warnings)
         except BaseException:
             writer.close()
             raise
@@ -413,6 +415,13 @@ class Store:
         )
         return [info_of(row) for row in found]
 
+    def superseded(self, spec: RunSpec) -> RunInfo | None:
+        """The latest run with rows of the same work by another version, if this version has no run of it."""
+        if self.runs(spec.key):
+            return None
+        runs = (run for run in self.runs() if run.n_results > run.n_failed)
+        return next((run for run in runs if spec.is_of_other_version(run)), None)
+
     def run(self, name: str) -> RunInfo:
         """The run whose id starts with a prefix, with or without the day."""
         ids = [decoded(id) for (id,) in self.all("SELECT id FROM runs ORDER BY created DESC")]
@@ -520,6 +529,13 @@ class Store:
         if row is None:
             raise StoreError(f"no run '{id}'", path=self._path, help="'pearl runs list' shows all")
         info = info_of(row)
+        if info.spec_key != spec.key and spec.is_of_other_version(info):
+            raise StoreError(
+                f"run {id} was made by another version of PEARL, whose prompts differ",
+                path=self._path,
+                help="repeat its command: its calls are made and paid again; "
+                f"pearl runs export {id} writes its rows",
+            )
         if info.spec_key != spec.key:
             raise StoreError(
                 f"run {id} was started with other settings or inputs",

@@ -78,29 +78,49 @@ def decoded(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def create_database(path: Path, *, vfs: str | None = None) -> tuple[sqlite3.Connection, str | None]:
-    """The connection that writes, and a warning; creates or converts the tables if needed."""
+def create_database(
+    path: Path, *, vfs: str | None = None
+) -> tuple[sqlite3.Connection, tuple[str, ...]]:
+    """The connection that writes, and warnings; creates or converts the tables if needed."""
     create_private(path)
     connection = connect(path, "rw", vfs=vfs)
     try:
         version = _version(connection, path)
         if version is None:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        warning = _logged(connection, path)
+        warnings = _logged(connection, path)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA secure_delete = ON")  # removed texts are overwritten
         if version is None:
             _commit(connection, f"{_TABLES}PRAGMA application_id = {_APPLICATION}")
         elif version < VERSION:
+            copy = _copied(connection, path, version)
+            warnings += (
+                f"{path}: the store of version {version} is converted to version {VERSION}, which earlier "
+                f"versions of PEARL refuse; the old one is {copy.name}",
+            )
             connection.create_function("sealed", 2, sealed)
             _commit(connection, ";\n".join(_CONVERSIONS[v] for v in range(version, VERSION)))
     except BaseException:
         connection.close()
         raise
-    return connection, warning
+    return connection, warnings
 
 
-def _logged(connection: sqlite3.Connection, path: Path) -> str | None:
+def _copied(connection: sqlite3.Connection, path: Path, version: int) -> Path:
+    """A copy of the database, with its key, before it is converted."""
+    copy = path.with_name(f"{path.name}.version-{version}")
+    copy.unlink(missing_ok=True)  # of a conversion that did not end
+    create_private(copy)
+    try:
+        connection.execute("VACUUM INTO ?", (str(copy),))
+    except BaseException:
+        copy.unlink(missing_ok=True)
+        raise
+    return copy
+
+
+def _logged(connection: sqlite3.Connection, path: Path) -> tuple[str, ...]:
     """Turn the write-ahead log on."""
     try:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -112,10 +132,10 @@ def _logged(connection: sqlite3.Connection, path: Path) -> str | None:
             raise
         (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()
     if decoded(mode) == "wal":
-        return None
+        return ()
     return (
         f"{path}: this disk does not support shared memory: SQLite is slower, and readers may wait; "
-        "a --store on a local disk is better"
+        "a --store on a local disk is better",
     )
 
 

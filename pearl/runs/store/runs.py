@@ -113,6 +113,12 @@ def new_id(n_digits: int = 4) -> str:
     return f"{datetime.now():%Y%m%d}-{secrets.token_hex((n_digits + 1) // 2)[:n_digits]}"
 
 
+_OF_VERSION = frozenset(
+    {"pearl_version", "keys", "prompts_sha256", "library_sha256", "n_actions", "bank_sha256", "n_examples"}
+)  # fmt: skip
+"""Settings that may change with the version of PEARL."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunSpec:
     """Specification of the work."""
@@ -134,6 +140,18 @@ class RunSpec:
         """32 bytes that identify settings and inputs."""
         said = {"settings": dict(self.settings), "inputs": dict(self.inputs)}
         return digest([json.dumps(said, sort_keys=True)])
+
+    def is_of_other_version(self, other: RunSpec) -> bool:
+        """Whether another specification is of the same work, with other prompts: stored replies do not fit."""
+        mine, theirs = dict(self.settings), dict(other.settings)
+        common = (mine.keys() & theirs.keys()) - _OF_VERSION
+        return (
+            self.inputs == other.inputs
+            and self.folder == other.folder
+            and any(mine.get(name) != theirs.get(name) for name in ("keys", "prompts_sha256"))
+            and "command" in common
+            and all(mine[name] == theirs[name] for name in common)
+        )
 
     @property
     def shard(self) -> str:

@@ -206,8 +206,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_disk_without_shared_memory(tmp_path: Path) -> None:
     """SQLite then cannot write ahead: it says so, and keeps what it is given all the same."""
     path = tmp_path / FILE
-    connection, warning = create_database(path, vfs="unix-dotfile")
-    assert warning is not None
+    connection, (warning,) = create_database(path, vfs="unix-dotfile")
     assert "local disk" in warning
     connection.execute("INSERT INTO replies VALUES (x'00', '{}', 0)")
     connection.close()
