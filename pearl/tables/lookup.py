@@ -18,8 +18,8 @@ from typing import Literal
 
 from pearl.documents.document import Document
 from pearl.documents.passages import terms
-from pearl.documents.rows import DOCUMENT, Row, Rows, shortened
-from pearl.documents.table import TableRows, mended, scale_word, table_rows
+from pearl.documents.rows import DOCUMENT, TABLE, Row, Rows, shortened
+from pearl.documents.table import TableRows, mended, same_columns_note, scale_word, table_rows
 from pearl.documents.table.parting import Parted, joined, part_rows
 from pearl.documents.table.quantities import scale_of
 from pearl.dsl.decoding.constraint import Constraint
@@ -311,7 +311,7 @@ class FoundTable:
     @property
     def label(self) -> str:
         """The table in messages: its caption, or its first columns."""
-        names = [name for name in self.rows.names if name != DOCUMENT]
+        names = [name for name in self.rows.names if name not in {DOCUMENT, TABLE}]
         more = ", ..." if len(names) > _MAX_NAMED else ""
         columns = f"{', '.join(shortened(name, 40) for name in names[:_MAX_NAMED])}{more}"
         return f"'{shortened(self.caption, 60)}' ({columns})" if self.caption else columns
@@ -351,14 +351,16 @@ def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
         captions = {part.caption for part, _ in parts}
         sources = {part.source for part, _ in parts}
         places = {row.key: i for part, _ in parts for i, row in enumerate(part.rows, 1)}
+        is_table = any(len(part.rows) > 1 for part, _ in parts)
+        same = same_columns_note(part.title for part, _ in parts if is_table)
         note = f"numbers of the table are in {scale_word(scale)}, as its caption or header says"
-        whole = joined(parted for _, parted in parts)
+        whole = joined(_titled(parted, part.title) if same else parted for part, parted in parts)
         found.append(
             FoundTable(
                 Rows(
                     whole.rows,
                     doubtful=whole.doubtful,
-                    notes=(*((note,) if scale else ()), *whole.notes),
+                    notes=(*((note,) if scale else ()), *([same] if same else ()), *whole.notes),
                     totals=whole.totals,
                 ),
                 tuple(places[row.key] for row in (*whole.rows, *whole.totals)),
@@ -368,6 +370,18 @@ def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
             )
         )
     return tuple(found)
+
+
+def _titled(parted: Parted, title: str) -> Parted:
+    """The rows with the title of their table as a field, so that a query can select by it."""
+    rows, doubtful, totals = (
+        tuple(
+            row._replace(fields={**row.fields, TABLE: row.fields.get(TABLE, title)})
+            for row in those
+        )
+        for those in parted[:3]
+    )
+    return Parted(rows, doubtful, totals, parted.notes)
 
 
 def tables_of_rows(rows: Rows) -> tuple[FoundTable, ...]:

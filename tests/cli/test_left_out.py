@@ -59,3 +59,51 @@ def test_a_mark_is_no_digit(pearl: Terminal, tag: str, sums: tuple[str, ...]) ->
     Path("n.plan").write_text(PLAN, "utf-8")
     row = json.loads(pearl("execute", "n.plan", "a.html", "--json", code=None))
     assert row["answer"].replace(",", "").startswith(sums)
+
+
+def sheets(second: str = "2024", columns: tuple[str, str] = ("Town", "Visitors")) -> str:
+    made = Workbook()
+    made.active.title = "2023"
+    other = made.create_sheet(second)
+    for sheet, header, rows in (
+        (made.active, ("Town", "Visitors"), [("Bern", 10), ("Basel", 20)]),
+        (other, columns, [("Bonn", 1000)]),
+    ):
+        for row in (header, *rows):
+            sheet.append(row)
+    made.save("two.xlsx")
+    Path("n.plan").write_text(PLAN, "utf-8")
+    return "two.xlsx"
+
+
+SAME = "rows of 2 tables with the same columns: 2023; 2024"
+
+
+@pytest.mark.parametrize(
+    "command", [["execute", "n.plan"], ["ask", "What is the total of Visitors?"]]
+)
+def test_sheets_with_equal_columns_are_named(pearl: Terminal, command: list[str]) -> None:
+    row = json.loads(pearl(*command, sheets(), "--json"))
+    assert row["answer"] == "1030"
+    assert SAME in row["notes"]
+    row = json.loads(pearl(*command, sheets(columns=("Place", "Guests")), "--json", code=None))
+    assert not any("same columns" in note for note in row["notes"])
+
+
+def test_a_query_may_select_a_sheet(pearl: Terminal) -> None:
+    query = {"where": {"column": "Table", "op": "is", "value": ["2024"]}, "aggregate": {"function": "sum", "column": "Visitors"}}  # fmt: skip
+    Path("r.json").write_text(json.dumps([{"match": "2024", "reply": json.dumps(query)}]), "utf-8")
+    Path("l.plan").write_text('Question: How many in 2024?\n\n1. n = LOOKUP(CTX, "How many in 2024?") : n\n', "utf-8")  # fmt: skip
+    row = json.loads(pearl("execute", "l.plan", sheets(), "--json", "--model", "scripted:r.json"))
+    assert "1000" in row["answer"]
+    assert "1030" not in row["answer"]
+
+
+def test_a_workbook_without_a_table_is_a_text(pearl: Terminal) -> None:
+    made = Workbook()
+    for line in ("Report of the year", "The revenue was 5 million EUR.", None, "Signed: A. Keller"):
+        made.active.append([line])
+    made.save("text.xlsx")
+    assert "The revenue was 5 million EUR." in pearl(
+        "ask", "How much was the revenue?", "text.xlsx"
+    )

@@ -5,7 +5,7 @@ from itertools import chain
 from pearl import plugins
 from pearl.actions.values import Value
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows, shortened
-from pearl.documents.table import scale_notes, tables_of_pieces
+from pearl.documents.table import same_columns_note, scale_notes, tables_of_pieces, titles_of
 from pearl.documents.table.parting import Parted, joined, part_rows
 from pearl.documents.units import UNITS, Piece, left_out, left_out_note
 from pearl.dsl.signatures import Action, Parameter, ValueType
@@ -89,6 +89,11 @@ def _parts(
     if 1 < len(columns) <= MAX_TABLES:
         named = "; ".join(shortened(", ".join(names), 60) for names in columns)
         more_notes.append(f"rows of {len(columns)} tables with different columns: {named}")
+    titles: dict[tuple[str, ...], list[str]] = {}
+    for names, title in titles_of(text, tables):
+        titles.setdefault(names, []).append(title)
+    if len(columns) <= MAX_TABLES:
+        more_notes += filter(None, (same_columns_note(titles[names]) for names in columns))
     table = joined(
         part_rows([_part(row, text, start, piece) for piece in those], [p.fields for p in those])
         for those in tables

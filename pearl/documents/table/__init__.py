@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pearl.documents.document import Document, part_spans
 from pearl.documents.english import SCALES
 from pearl.documents.numbers import Quantity
-from pearl.documents.rows import Row
+from pearl.documents.rows import Row, shortened
 from pearl.documents.table.quantities import (
     is_blank,
     is_year,
@@ -198,6 +198,8 @@ class TableRows(NamedTuple):
     source: str
     caption: str
     rows: Sequence[Row]
+    title: str = ""
+    """The headings above it: of its sheet or section, and its caption."""
 
 
 def table_rows(document: Document) -> Iterator[TableRows]:
@@ -205,18 +207,18 @@ def table_rows(document: Document) -> Iterator[TableRows]:
     text = document.text
     for name, span in part_spans(text, document.parts) or [("", Span(0, len(text)))]:
         part = text[span.start : span.end]
-        for caption, rows in _rows_in(part, span.start):
-            yield TableRows(name or document.name, caption, rows)
+        for caption, rows, title in _rows_in(part, span.start):
+            yield TableRows(name or document.name, caption, rows, title)
 
 
 def tables_in(text: str, offset: int | None = 0, source: str = "") -> Iterator[Table]:
     """The tables of a text."""
-    for caption, rows in _rows_in(text, offset):
+    for caption, rows, _ in _rows_in(text, offset):
         yield make_table(rows, source, caption)
 
 
-def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row]]]:
-    """The caption and the rows of each table of a text."""
+def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row], str]]:
+    """The caption, the rows and the title of each table of a text."""
     try:
         pieces = json_lists(text) or split(text)
     except ValueError:  # no records, or one row in much text, which may still be a table
@@ -234,7 +236,7 @@ def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row]]]:
             for piece in those
         ]
         if those[0].fields:  # {} is a record, too
-            yield caption, rows
+            yield caption, rows, _title(text, end, those[0])
         end = those[-1].end
 
 
@@ -268,6 +270,41 @@ def tables_of_pieces(text: str, pieces: Sequence[Piece]) -> Iterator[list[Piece]
     """The pieces of each table of a text."""
     for _, group in groupby(_numbered(text, pieces), key=lambda each: each[0]):
         yield [piece for _, piece in group]
+
+
+def titles_of(
+    text: str, tables: Iterable[Sequence[Piece]]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The columns and the title of each table of a text."""
+    end = 0
+    for pieces in tables:
+        yield tuple(pieces[0].fields), _title(text, end, pieces[0])
+        end = pieces[-1].end
+
+
+def same_columns_note(titles: Iterable[str]) -> str:
+    r"""The note on rows of several tables with the same columns; "" if they have one title.
+
+    Example:
+        >>> same_columns_note(["2023", "2024", "2023"])
+        'rows of 2 tables with the same columns: 2023; 2024'
+    """
+    different = list(dict.fromkeys(titles))
+    if len(different) < 2:
+        return ""
+    named = [shortened(title, MAX_CAPTION) or "(no heading)" for title in different[:MAX_NAMES]]
+    more = [f"and {len(different) - MAX_NAMES:,} more"] if len(different) > MAX_NAMES else []
+    return f"rows of {len(different):,} tables with the same columns: {'; '.join([*named, *more])}"
+
+
+def _title(text: str, start: int, first: Piece) -> str:
+    """The heading and the caption above a table; "" for records with their names beside their values."""
+    if all(name in text[first.start : first.end] for name in first.fields):
+        return ""
+    lines = text[max(start, first.start - MAX_ABOVE) : first.start].split("\n")
+    heading = next((line[2:].strip() for line in reversed(lines) if line.startswith("# ")), "")
+    caption = _caption(text, start, first.start, first)
+    return ": ".join(filter(None, dict.fromkeys([heading, caption])))
 
 
 def _numbered(text: str, pieces: Sequence[Piece]) -> Iterator[tuple[int, Piece]]:
