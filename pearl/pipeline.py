@@ -30,7 +30,7 @@ from pearl.interpreter.context import (
     share,
     share_parts,
 )
-from pearl.interpreter.execution import answer_by, answer_plan, check_document, direct_plan
+from pearl.interpreter.execution import answer_plan, check_document, direct_plan
 from pearl.interpreter.searchers import new_searcher
 from pearl.llm import Model
 from pearl.llm.client import Client, ClientSettings, Role, as_client, clients_by_role
@@ -38,7 +38,6 @@ from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.wrappers import ProgressListener
 from pearl.llm.reply_limits import READING_TOKENS
-from pearl.planner.candidates import Draws
 from pearl.planner.extraction import extraction_plan
 from pearl.planner.material import PlannerMaterial, profile_for
 from pearl.planner.planner import SHAPES, Planner, PlannerSettings, shape_card
@@ -178,7 +177,7 @@ class Pearl:
             },
         )
         drawn = self.client.settings
-        self.draws = Draws(chosen.n_plans, drawn.seed, drawn.temperature)
+        self.drawn = (drawn.seed, drawn.temperature)
         self._asked: dict[Role, Model] = {**self.clients}
         self._is_shared = True
 
@@ -341,20 +340,22 @@ class Pearl:
         trace: Trace,
     ) -> Answer:  # fmt: skip
         try:
-            plans = await self.planner.write_several(
-                understood.planned, partial(self.calls, role="planner"), self.draws, trace,
-                card=card, kind=document.kind,
-            )  # fmt: skip
+            plan = await self.planner.write_shared(
+                understood.planned,
+                self.calls(trace, "planner"),
+                trace,
+                card=card,
+                kind=document.kind,
+            )
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None:
                 raise
             alone = understood.question
             return await self.answer(alone, document, token_budget=token_budget, trace=trace)
-        different = tuple(map(understood.filled, plans.different))
-        plans = replace(plans, different=different)
-        execute = partial(self.execute, document=document)
-        return await answer_by(plans, execute, token_budget, trace)
+        return await self.execute(
+            understood.filled(plan), document, token_budget=token_budget, trace=trace
+        )
 
     async def extract(
         self,
@@ -475,7 +476,7 @@ class Pearl:
             scope: Name of the work; replies of the same work are reused, with their original cost.
         """
         other = self.asking(self.client)
-        other.draws = Draws(self.draws.n, seed, temperature)
+        other.drawn = (seed, temperature)
         other._asked = {
             role: client.unshared(seed, temperature, scope=scope)
             for role, client in self.clients.items()

@@ -217,10 +217,6 @@ class Deciding:
         "Plan a question from its parts where these suffice [default: the domain's].",
         _PLAN, "planning",
     )] = None
-    n_plans: Annotated[int, Setting(
-        "Number of independent plans that are written and run, to measure their agreement.",
-        _PLAN, "answering", flag="--plans", metavar="N", least=1, most=20,
-    )] = 1
     context: Annotated[Text, Setting(
         "Documents longer than the window: full, map-reduce, retrieve or auto.",
         _DOCUMENT, "reading", metavar="STRATEGY",

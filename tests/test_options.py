@@ -106,7 +106,6 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "planned_by": (["--model", "openai:bad"], ["--model", "openai:bad", "--planner", "rule"]),
     "route": (FINANCE, [*FINANCE, "--route"]),
     "apart": ([], ["--apart"]),
-    "n_plans": ([], ["--plans", "2"]),
     "compose": ([], ["--compose", "off"]),
     "concurrency": (["--prefix", "off"], ["--prefix", "off", "--concurrency", "1"]),
 }

@@ -51,7 +51,6 @@ def print_answer(
     from rich.text import Text
 
     from pearl.cli.markdown import MARK, print_markdown
-    from pearl.documents.rows import shortened
     from pearl.interpreter.results import MAX_SHOWN
 
     console = new_console(file=file)
@@ -83,12 +82,6 @@ def print_answer(
     if answer.is_unsure and not answer.text.startswith("undecided: "):
         told = f"{answer.status.capitalize()}: {answer.why}"
         console.print(Text(told, style="bold yellow"))
-    if answer.agreement is not None:
-        is_sure = answer.agreement.confidence == 1
-        console.print(Text(f"agreement: {answer.agreement}", "" if is_sure else "yellow"))
-        for other in answer.agreement.others if with_steps else ():
-            which = f"  plan {', '.join(map(str, other.written))} ({other.status}): "
-            console.print(Text.assemble((which, "dim"), shortened(other.text, MAX_OTHER)))
     vain = [s.output for s in answer.steps if s.state == "nothing" and not s.is_native]
     in_vain = f"step{'s' if len(vain) > 1 else ''} {', '.join(map(repr, vain))} found nothing"
     if not answer.evidence and not answer.rows:  # rows are evidence

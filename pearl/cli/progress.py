@@ -41,7 +41,7 @@ LINES_S = 60.0
 def _is_over(event: Event) -> bool:
     """Whether a task is idle: it has ended, or its plan is written and not run yet."""
     match event.event:
-        case "run_finished" | "plan_failed" | "plans_compared":
+        case "run_finished" | "plan_failed":
             return True
         case "plan_attempted":
             return not event.diagnostics
@@ -52,7 +52,7 @@ def _is_over(event: Event) -> bool:
 class Reporter:
     """Reports progress on stderr: in place on a terminal, else one line every ten seconds.
 
-    On a terminal a single task is shown as its plans, step by step; several tasks are shown as a bar
+    On a terminal a single task is shown as its plan, step by step; several tasks are shown as a bar
     with the longest current activity. Elsewhere the lines become fewer in long runs,
     down to one a minute.
     """
@@ -149,13 +149,11 @@ class Reporter:
             self._tell_plan(event)
         if event.event == "plan_chosen" and self._total == 1:
             self._say(f"pearl: {how_chosen(event)}")
-        if event.plan_number is not None:  # plans of one question are run at the same time
-            id = f"{id} plan {event.plan_number}".lstrip()
         with self._lock:
             if _is_over(event):
                 self._tasks.pop(id, None)
             else:
-                self._tasks.setdefault(id, PlanSection(None)).note(event)
+                self._tasks.setdefault(id, PlanSection()).note(event)
 
     def _doing(self) -> str:
         """The activity of the task whose activity has lasted longest."""
@@ -319,7 +317,6 @@ class Row:
 class PlanSection:
     """One plan: how it is written, its steps, and what follows them."""
 
-    number: int | None
     reads_plan: bool = False
     parts: dict[str, Row] = field(default_factory=dict)
     steps: dict[str, Row] = field(default_factory=dict)
@@ -431,30 +428,26 @@ class PlanSection:
 
 
 class Watched:
-    """All plans of one question, by number, and what they cost."""
+    """The plan of one question, and what it costs."""
 
     def __init__(self, price: Price | None = None) -> None:
         self.began = monotonic()
-        self.sections: dict[int | None, PlanSection] = {}
+        self.section = PlanSection(reads_plan=not is_private())
         self._price = price
 
     def note(self, event: Event) -> None:
         """Process an event."""
-        number = event.plan_number
-        self.sections.setdefault(number, PlanSection(number, reads_plan=not is_private())).note(
-            event
-        )
+        self.section.note(event)
 
     @property
     def is_run(self) -> bool:
         """Whether a plan has started to run."""
-        return any(section.steps for section in self.sections.values())
+        return bool(self.section.steps)
 
     @property
     def usage(self) -> Usage:
         """Tokens of all replies so far."""
-        sections = self.sections.values()
-        rows = (row for each in sections for row in (*each.parts.values(), *each.steps.values()))
+        rows = (*self.section.parts.values(), *self.section.steps.values())
         return sum((row.usage for row in rows), Usage())
 
     def figures(self, usage: Usage) -> list[str]:
@@ -555,7 +548,7 @@ _LOOKS: dict[State, tuple[str, str, str, str]] = {
 
 
 class Screen:
-    """Draws the state of all plans as a list of single terminal lines."""
+    """Draws the state of a plan as a list of single terminal lines."""
 
     def __init__(self, watched: Watched, console: Console) -> None:
         self._watched = watched
@@ -566,16 +559,15 @@ class Screen:
         self._overflow: OverflowMethod = "ellipsis" if self._is_rich else "crop"
 
     def fitting(self) -> list[RenderableType]:
-        """Lines that fit the height: all, else only running steps, else one line for each plan."""
+        """Lines that fit the height: all, else only running steps, else one line."""
         room = max(1, self._console.height - 2)  # for the total, and the cursor
         if self._console.height < 3:
             return [self._total()]
-        sections = self._watched.sections.values()
         body = self._body()
         if len(body) > room:
             body = self._body(is_folded=True)
         if len(body) > room:
-            body = [self._line(_plan_line(section)) for section in sections]
+            body = [self._line(_plan_line(self._watched.section))]
         return [*body[:room], self._total()]
 
     def finished(self) -> list[RenderableType]:
@@ -585,30 +577,28 @@ class Screen:
     def _body(self, *, is_folded: bool = False) -> list[RenderableType]:
         """All lines except the total; if folded, waiting and finished steps are only counted."""
         body: list[RenderableType] = []
-        for section in self._watched.sections.values():
-            if section.number is not None:
-                body.append(self._line(f"plan {section.number}", "bold"))
-            ended = sum(row.state in _ENDED for row in section.steps.values())
-            waiting = sum(row.state == "waiting" for row in section.steps.values())
-            choice = [section.parts["choose"]] if "choose" in section.parts else []
-            for row in section.parts.values():
-                if row not in choice:
-                    body += self._row(row, section, has_tail=not is_folded)
-            if is_folded and ended:
-                body.append(self._marked("done", f"{counted(ended, 'step')} done"))
-            for row in section.steps.values():
-                if not (is_folded and row.state in {*_ENDED, "waiting"}):
-                    body += self._row(row, section, has_tail=not is_folded)
-            if is_folded and waiting:
-                body.append(self._marked("waiting", f"{counted(waiting, 'step')} waiting", "dim"))
-            for row in choice:
+        section = self._watched.section
+        ended = sum(row.state in _ENDED for row in section.steps.values())
+        waiting = sum(row.state == "waiting" for row in section.steps.values())
+        choice = [section.parts["choose"]] if "choose" in section.parts else []
+        for row in section.parts.values():
+            if row not in choice:
                 body += self._row(row, section, has_tail=not is_folded)
+        if is_folded and ended:
+            body.append(self._marked("done", f"{counted(ended, 'step')} done"))
+        for row in section.steps.values():
+            if not (is_folded and row.state in {*_ENDED, "waiting"}):
+                body += self._row(row, section, has_tail=not is_folded)
+        if is_folded and waiting:
+            body.append(self._marked("waiting", f"{counted(waiting, 'step')} waiting", "dim"))
+        for row in choice:
+            body += self._row(row, section, has_tail=not is_folded)
         return body
 
     def _total(self) -> RenderableType:
         """The last line: finished steps, time, tokens and cost."""
         watched = self._watched
-        steps = [row for section in watched.sections.values() for row in section.steps.values()]
+        steps = watched.section.steps.values()
         done = sum(row.state not in {"waiting", "running"} for row in steps)
         figures = [f"{done:,} of {counted(len(steps), 'step')}"] if steps else []
         figures += [lasted(monotonic() - watched.began), *watched.figures(watched.usage)]
@@ -685,6 +675,5 @@ def _plan_line(section: PlanSection) -> str:
     rows = section.steps
     running = [name for name, row in rows.items() if row.state == "running"]
     done = sum(row.state not in {"waiting", "running"} for row in rows.values())
-    head = "" if section.number is None else f"plan {section.number}: "
-    text = f"{head}{done:,} of {counted(len(rows), 'step')}" if rows else f"{head}planning"
+    text = f"{done:,} of {counted(len(rows), 'step')}" if rows else "planning"
     return f"{text}; running: {', '.join(running)}" if running else text

@@ -185,42 +185,6 @@ def _print_figures(log: EvalLog) -> None:
     )  # fmt: skip
 
 
-MAX_THRESHOLDS = 12
-"""Maximum lines of a table; only the highest thresholds are shown."""
-
-
-def print_calibrations(log: EvalLog) -> None:
-    """Print the calibration of each method with confidences, or why answers have none."""
-    from pearl.evals.report import MIN_ANSWERS, calibrations
-
-    found = calibrations(log)
-    if not found and log.header.n_plans > 1:
-        click.echo(
-            "\nconfidence: no answer has one, because questions got only one plan, or plans that disagree"
-        )
-    for one in found:
-        alone = f", {one.n_alone:,} with only one plan have none" if one.n_alone else ""
-        few = f"; fewer than {MIN_ANSWERS}: too few for reliable figures"
-        click.echo(
-            f"\n{one.method}: confidence of {counted(one.n, 'answer')}{alone}"
-            f"{few if one.is_scarce else ''}"
-        )
-        click.echo(f"expected calibration error {percent(one.ece)} %, Brier score {one.brier:.3f}")
-        print_table(
-            ("confidence", "mean\n%", "accuracy\n%", "95 %", "n"),
-            ((f"{100 * each.low:.0f}..{100 * each.high:.0f}", percent(each.confidence),
-              percent(each.accuracy.estimate), ends(each.accuracy), each.n)
-             for each in one.bins),
-        )  # fmt: skip
-        print_table(
-            ("kept from", "coverage\n%", "accuracy\n%", "95 %", "n"),
-            ((percent(kept.threshold), percent(kept.coverage), percent(kept.accuracy.estimate),
-              ends(kept.accuracy), kept.n)
-             for kept in one.kept[:MAX_THRESHOLDS]),
-            is_apart=True,
-        )  # fmt: skip
-
-
 Cell: TypeAlias = str | int | None
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from pearl.data.journal import Frozen, read_journal
 from pearl.llm import Usage
@@ -114,8 +112,6 @@ class EvalRecord(Frozen):
     """Passages found by RERANK steps."""
     plan: str | None = None
     shape: PlanShape | None = None
-    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Share of different plans that give the answer, 0 to 1; None with a single plan or without an answer."""
     coverage: float | None = None
     """Smallest share of the document in a reading call."""
     n_calls: int = 0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from textwrap import shorten
+from types import MappingProxyType
 from typing import Any
 
 from pearl.evals.log import EvalLog, EvalRecord, Header
@@ -55,7 +56,12 @@ _FACTS = {
 }
 
 
-def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[Picture]) -> str:
+def page(
+    rows: Sequence[Series],
+    headers: Sequence[Header],
+    pictures: Sequence[Picture],
+    not_drawn: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """The page of an evaluation."""
     listed = _listed(rows)
     records = tuple(record for row in rows for record in row.records)
@@ -65,6 +71,7 @@ def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[P
         heading(rows) if rows else "no records",
         folder=TEMPLATES,
         style="report",
+        not_drawn=not_drawn,
         pictures=[(picture.caption, _svg(picture)) for picture in pictures],
         groups=[
             (

@@ -524,8 +524,6 @@ def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
     }
     if answer is not None:
         fields["coverage"] = answer.coverage
-        if answer.agreement is not None:
-            fields["confidence"] = answer.agreement.confidence
         if not answer.has_answer:
             fields |= {"status": "failed", "error": f"{answer.status}: {answer.why}"}
         if answer.method == "plan":

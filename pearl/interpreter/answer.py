@@ -27,7 +27,6 @@ from pearl.dsl.nodes import Step, String, items_of
 from pearl.errors import Span
 from pearl.errors.escaping import to_json
 from pearl.errors.patterns import lazy_pattern
-from pearl.interpreter.agreement import Agreement
 from pearl.interpreter.parts import (
     AnswerPart,
     Piece,
@@ -236,7 +235,6 @@ class Answer(ShownInNotebooks):
             the answer.
         method: `plan`, or `direct` if there was no valid plan and the fallback was enabled.
         understood: How the question was understood; None if it was planned unchanged.
-        agreement: How far independent plans agree; None for a single plan.
         record: The fields that the steps of the plan extract; None for other plans.
         provenance: The steps and the text of documents that the answer derives from, as JSON data.
         schema: The schema of a typed answer.
@@ -259,7 +257,6 @@ class Answer(ShownInNotebooks):
     composed: tuple[Piece, ...] = field(default=(), repr=False)
     rows: tuple[RowEvidence, ...] = field(default=(), repr=False)
     understood: Understood | None = None
-    agreement: Agreement | None = None
     document_notes: tuple[str, ...] = ()
     record: Record | None = None
     provenance: Provenance = field(default_factory=dict, repr=False)
@@ -354,8 +351,6 @@ class Answer(ShownInNotebooks):
 
     @property
     def _judged_by_steps(self) -> tuple[AnswerStatus, str]:
-        if self.agreement is not None and self.agreement.is_tied:
-            return "undecided", self.agreement.why
         refused = [step for step in self.steps if step.state == "refused"]
         if refused:
             return "refused", _told(refused[0], refused[0].why)
@@ -441,7 +436,6 @@ class Answer(ShownInNotebooks):
             ],
             "unverified_quotes": [quote.to_dict() for quote in self.unverified],
             **({"notes": list(self.notes)} if self.notes else {}),
-            **({} if self.agreement is None else {"agreement": self.agreement.to_dict()}),
             "provenance": self.provenance,
             "steps": [step.to_dict() for step in self.steps],
             "coverage": self.coverage,

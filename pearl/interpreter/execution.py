@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Literal
@@ -29,7 +29,6 @@ from pearl.errors import (
     Span,
     UsageError,
 )
-from pearl.interpreter.agreement import Agreement, PlanAnswer
 from pearl.interpreter.answer import Answer, compose, step_evidence
 from pearl.interpreter.asking import Asker, Reader, TextReply
 from pearl.interpreter.cascade import Scoring
@@ -44,15 +43,13 @@ from pearl.interpreter.results import StepResult, computed, void
 from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
 from pearl.llm import ActionTask, Model, Usage
 from pearl.llm.client import Role
-from pearl.llm.concurrency import first_failure, gather
+from pearl.llm.concurrency import first_failure
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.middleware.caching import ItemCache
-from pearl.planner.candidates import Plans
 from pearl.replies.typed import Reply
 from pearl.retrieval.search import Searcher
 from pearl.trace import (
     PlanRewritten,
-    PlansCompared,
     RunFinished,
     RunStarted,
     StepFailed,
@@ -557,72 +554,3 @@ def direct_plan(question: str) -> CheckedPlan:
     step = Step("answer", ANSWER.name, (Reference(CTX), String(question)), "Answer the question")
     plan = Plan((step,), (ANSWER,), question)
     return CheckedPlan(plan, ActionLibrary("direct", [ANSWER]), ("answer",))
-
-
-async def answer_by(
-    plans: Plans, execute: Callable[..., Awaitable[Answer]], token_budget: int | None, trace: Trace
-) -> Answer:
-    """Run each different plan once, concurrently, and return the answer of the largest group."""
-    if plans.n_wanted == 1:
-        return await execute(plans.different[0], token_budget=token_budget, trace=trace)
-    began = time.monotonic()
-    each = None if token_budget is None else token_budget // len(plans.different)
-
-    async def run(plan: CheckedPlan, number: int) -> Answer | ExecutionError | ModelError:
-        try:
-            return await execute(plan, token_budget=each, trace=trace.of_plan(number))
-        except (ExecutionError, ModelError) as error:
-            return error
-
-    ran = await gather(
-        [run(plan, n[0]) for plan, n in zip(plans.different, plans.written, strict=True)]
-    )
-    answers = [None if isinstance(outcome, PearlError) else outcome for outcome in ran]
-    first = next(filter(None, answers), None)
-    if first is None:
-        raise next(outcome for outcome in ran if isinstance(outcome, PearlError))
-    agreement = Agreement(
-        plans.n_wanted,
-        tuple(
-            _plan_answer(plan, numbers, outcome)
-            for plan, numbers, outcome in zip(plans.different, plans.written, ran, strict=True)
-        ),
-    )
-    trace.append(
-        PlansCompared(
-            n_plans=agreement.n_plans,
-            n_different=agreement.n_different,
-            n_agreeing=agreement.n_agreeing,
-            is_tied=agreement.is_tied,
-        )
-    )
-    chosen = None if agreement.chosen is None else answers[agreement.chosen]
-    answer = chosen or next((each for each in answers if each and each.status == "answered"), first)
-    return replace(
-        answer,
-        text=f"undecided: {agreement.why}" if agreement.is_tied else answer.text,
-        composed=() if agreement.is_tied else answer.composed,
-        parts=() if agreement.is_tied else answer.parts,
-        agreement=agreement,
-        usage=trace.usage,
-        duration_s=time.monotonic() - began,
-        trace=trace,
-    )
-
-
-def _plan_answer(
-    plan: CheckedPlan, written: tuple[int, ...], outcome: Answer | ExecutionError | ModelError
-) -> PlanAnswer:
-    if isinstance(outcome, PearlError):
-        return PlanAnswer(str(plan), written, "failed", outcome.message)
-    # Composed sentences differ even where the results agree.
-    value: Value = "\n\n".join(part.text for part in outcome.parts)
-    if len(outcome.outputs) == 1:
-        value = next(s.value for s in outcome.steps if s.output == outcome.outputs[0])
-    return PlanAnswer(
-        outcome.plan,
-        written,
-        outcome.status,
-        outcome.text if outcome.has_answer else outcome.why,
-        value,
-    )

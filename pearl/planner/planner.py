@@ -22,23 +22,20 @@ from pearl.errors import ModelError, PlanError, PlanningError, UsageError, sugge
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Model
 from pearl.llm.client import Client
-from pearl.llm.concurrency import SingleFlight, gather
+from pearl.llm.concurrency import SingleFlight
 from pearl.planner.candidates import (
     Candidate,
-    Draws,
-    Plans,
     are_agreed,
     by_example,
     by_rule,
     choose,
-    different_plans,
 )
 from pearl.planner.material import PROFILES, PlannerMaterial, ProfileName
 from pearl.planner.periods import Calendar
 from pearl.planner.prompt import Rejected
 from pearl.planner.understanding import Understood, understand
 from pearl.planner.writer import MAX_REPAIRS, RepairLoop, composing, one_line
-from pearl.trace import PlanFailed, Trace
+from pearl.trace import Trace
 
 Shape = Literal["none", "counts", "fields"]
 
@@ -259,38 +256,20 @@ class Planner:
             loop.trace.append(event)
         return plan
 
-    async def write_several(
+    async def write_shared(
         self,
         question: str,
-        calls: Callable[[Trace], Model],
-        draws: Draws,
+        model: Model,
         trace: Trace,
         *,
         card: str = "",
         kind: DocumentKind = "document",
-    ) -> Plans:
-        """Write independent plans concurrently; callers with the same question share them."""
+    ) -> CheckedPlan:
+        """Write a plan; callers with the same question share it."""
+        key = (question, card, kind)
 
-        async def written(number: int) -> CheckedPlan | PlanningError | ModelError:
-            key = (question, card, kind, number)
-            own = trace if draws.n == 1 else trace.of_plan(number)
+        async def write() -> CheckedPlan:
+            self._plans[key] = await self.write(question, model, card=card, kind=kind, trace=trace)
+            return self._plans[key]
 
-            async def write() -> CheckedPlan:
-                self._plans[key] = await self.write(
-                    question, draws.model(calls(own), number),
-                    card=card, kind=kind, is_routed=None if number == 1 else False,
-                    is_alone=number > 1, trace=own,
-                )  # fmt: skip
-                return self._plans[key]
-
-            try:
-                return self._plans.get(key) or await self._writing.do(key, write)
-            except (PlanningError, ModelError) as error:
-                if isinstance(error, PlanningError) and draws.n > 1:
-                    own.append(PlanFailed(n_attempts=len(error.attempts)))
-                return error
-
-        plans = different_plans(await gather([written(i + 1) for i in range(draws.n)]))
-        if not plans.different:
-            raise next((e for e in plans.errors if isinstance(e, PlanningError)), plans.errors[0])
-        return plans
+        return self._plans.get(key) or await self._writing.do(key, write)

@@ -422,8 +422,7 @@ class Forecaster:
             Range(least, most), Range(first * least, first if is_exact else None),
             Range(least, most * reply_tokens), Range(least, most),
         )  # fmt: skip
-        for _ in range(pearl.draws.n):  # the prompt of all plans of a question is the same
-            self._named(PLANNING, "planner").add(costs, 0)
+        self._named(PLANNING, "planner").add(costs, 0)
         if pearl.planner.is_together and planner.constrains.likelihoods:
             n = Range(0, N_RATINGS)  # candidates may agree; the reply of a rating is one token
             self._named(CHOOSING, "planner").add(StepCosts(n, Range(0, None), n, n), 0)
@@ -456,8 +455,7 @@ class Forecaster:
         """What calls of small rounds, and those that no batch takes, cost more than in batches."""
         assert self._batches is not None
         client = self._pearl.client
-        is_rated = self._pearl.draws.n > 1 and client.constrains.likelihoods
-        if self._price is None or client.settings.constrain == "grammar" or is_rated:
+        if self._price is None or client.settings.constrain == "grammar":
             return inf
         n = (
             0

@@ -154,10 +154,10 @@ class TaskSpans:
         self._has_content = has_content
         self._began_ns = self._end_ns = time.time_ns() if began_ns is None else began_ns
         self._replayed_with = replayed_with
-        self._nodes: dict[int | None, PlanNodes] = {}
-        self._plannings: dict[int | None, _Planning] = {}
-        self._steps: dict[tuple[int | None, str], _Step] = {}
-        self._done: dict[tuple[int | None, str], Span] = {}
+        self._nodes = _NO_PLAN
+        self._planning: _Planning | None = None
+        self._steps: dict[str, _Step] = {}
+        self._done: dict[str, Span] = {}
         self._usage = Usage()
         self._root = tracer.start_span(
             "invoke_workflow pearl",
@@ -190,7 +190,7 @@ class TaskSpans:
             case Retrieved():
                 self._retrieved(event, at)
             case LookedUp():
-                self._span_of(event.plan_number, event.step).set_attributes(
+                self._span_of(event.step).set_attributes(
                     {"pearl.lookup.lines": event.n_lines, "pearl.lookup.repairs": event.n_repairs}
                 )
             case StepFinished():
@@ -203,8 +203,7 @@ class TaskSpans:
             case RunFinished():
                 self._root.set_attribute("pearl.status", event.status)
                 self._root.set_attributes(self._content("output.value", event.answer))
-                if event.plan_number is None:
-                    self._usage = event.usage
+                self._usage = event.usage
 
     def end(
         self, error: BaseException | None = None, *, status: str = "", answer: str = ""
@@ -212,12 +211,13 @@ class TaskSpans:
         """End all open spans."""
         kind = error_type(error)
         stopped_by = "cancelled" if status == "interrupted" else kind
-        for planning in self._plannings.values():
-            self._end_planning(planning, failed_by=None if self._nodes else stopped_by)
+        if self._planning is not None:
+            failed_by = stopped_by if self._nodes is _NO_PLAN else None
+            self._end_planning(self._planning, failed_by=failed_by)
         for step in self._steps.values():
             self._fail(step.span, "cancelled", "")
             step.span.end(self._end_ns)
-        self._plannings, self._steps = {}, {}
+        self._planning, self._steps = None, {}
         if error is not None:
             self._fail(self._root, kind or "", str(error))
         if status or error is not None:
@@ -238,7 +238,7 @@ class TaskSpans:
     def _planned(
         self, event: QuestionRouted | PlanAttempted | PlanChosen | PlanFailed, at: int
     ) -> None:
-        planning = self._planning(event.plan_number, at)
+        planning = self._planning_since(at)
         if isinstance(event, PlanAttempted):
             self._usage += event.usage
             planning.usage += event.usage
@@ -254,9 +254,9 @@ class TaskSpans:
             self._fail(planning.span, "PlanningError", "")
         planning.end_ns = at
 
-    def _planning(self, number: int | None, began_ns: int) -> _Planning:
-        """The span of the planner for a plan number, started now if it is new."""
-        planning = self._plannings.get(number)
+    def _planning_since(self, began_ns: int) -> _Planning:
+        """The span of the planner, started now if it is new."""
+        planning = self._planning
         if planning is None:
             if self._replayed_with is not None:
                 began_ns = self._began_ns
@@ -264,9 +264,7 @@ class TaskSpans:
             span = self._start(
                 "plan pearl", self._root, began_ns, {**told, **openinference("AGENT")}
             )
-            if number is not None:
-                span.set_attribute("pearl.plan.number", number)
-            planning = self._plannings[number] = _Planning(span, began_ns)
+            planning = self._planning = _Planning(span, began_ns)
         return planning
 
     def _end_planning(
@@ -285,11 +283,10 @@ class TaskSpans:
         span.end(planning.end_ns)
 
     def _run_started(self, event: RunStarted) -> None:
-        number = event.plan_number
-        self._nodes[number] = plan_nodes(event.plan)
-        planning = self._plannings.pop(number, None)
-        if planning is not None:
-            self._end_planning(planning, plan=event.plan)
+        self._nodes = plan_nodes(event.plan)
+        if self._planning is not None:
+            self._end_planning(self._planning, plan=event.plan)
+            self._planning = None
         self._root.set_attributes(
             {
                 "pearl.method": event.method,
@@ -301,9 +298,8 @@ class TaskSpans:
         )
 
     def _step_started(self, event: StepStarted, at: int) -> None:
-        number = event.plan_number
-        nodes = self._nodes.get(number, _NO_PLAN)
-        node = self._node(number, event.step)
+        nodes = self._nodes
+        node = self._node(event.step)
         parents = nodes.parents(event.step)
         is_new = event.action in nodes.new_actions and event.action != "ANSWER"
         action = NEW_ACTION if is_new and not self._has_content else event.action
@@ -313,22 +309,22 @@ class TaskSpans:
             ),
             **openinference("TOOL"),
             "pearl.step.id": node,
-            "pearl.step.deps": [self._node(number, parent) for parent in parents],
+            "pearl.step.deps": [self._node(parent) for parent in parents],
             "graph.node.id": node,
         }
         if parents:
-            attributes["graph.node.parent_id"] = self._node(number, parents[0])
+            attributes["graph.node.parent_id"] = self._node(parents[0])
         if self._has_content and (step := nodes.steps.get(event.step)) is not None:
             arguments = text_of(to_json([argument_data(argument) for argument in step.arguments]))
             attributes |= self._names.attributes(tool_arguments=arguments)
             attributes |= {"input.value": arguments, "pearl.step.output": event.step}
-        done = [span for parent in parents if (span := self._done.get((number, parent)))]
+        done = [span for parent in parents if (span := self._done.get(parent))]
         links = [Link(span.get_span_context()) for span in done[1:]]
         span = self._start(f"execute_tool {action}", self._root, at, attributes, links)
-        self._steps[number, event.step] = _Step(span)
+        self._steps[event.step] = _Step(span)
 
     def _step_finished(self, event: StepFinished, at: int) -> None:
-        step = self._steps.pop((event.plan_number, event.step), None)
+        step = self._steps.pop(event.step, None)
         if step is None:
             return
         step.span.set_attributes(result_attributes(event, step.n_sent, step.n_kept))
@@ -336,17 +332,17 @@ class TaskSpans:
             result = self._names.attributes(tool_result=text_of(event.value))
             step.span.set_attributes({**result, **self._content("output.value", event.value)})
         step.span.end(at)
-        self._done[event.plan_number, event.step] = step.span
+        self._done[event.step] = step.span
 
     def _step_failed(self, event: StepFailed, at: int) -> None:
-        step = self._steps.pop((event.plan_number, event.step), None)
+        step = self._steps.pop(event.step, None)
         if step is not None:
             self._fail(step.span, step.failed_by or "step_failed", event.error)
             step.span.end(at)
 
     def _called(self, event: ModelCalled | CallFailed, at: int) -> None:
         self._usage += event.usage
-        step = self._steps.get((event.plan_number, event.step))
+        step = self._steps.get(event.step)
         is_kept = isinstance(event, ModelCalled) and event.is_remembered
         if step is not None and not is_computed(event.model):
             step.n_kept += is_kept
@@ -359,13 +355,13 @@ class TaskSpans:
     def _attempted(self, event: ModelAttempted, at: int) -> None:
         began_ns = max(self._began_ns, at - round(event.duration_s * 1e9))
         if event.purpose == "plan":
-            planning = self._planning(event.plan_number, began_ns)
+            planning = self._planning_since(began_ns)
             planning.n_attempts += 1
             planning.is_asked = True
             planning.end_ns = at
             parent = planning.span
         else:
-            parent = self._span_of(event.plan_number, event.step)
+            parent = self._span_of(event.step)
         name, attributes = call_attributes(self._names, event.model, event.replied_by, event.usage)
         is_replayed = self._replayed_with is not None  # without its prompt and reply
         has_content = self._has_content and not is_replayed
@@ -387,7 +383,7 @@ class TaskSpans:
         """Add the call of a recorded reply, because a trace does not record attempts."""
         if self._replayed_with is not None:
             attempted = ModelAttempted(
-                plan_number=event.plan_number, model=self._replayed_with, number=0, messages=(),
+                model=self._replayed_with, number=0, messages=(),
                 purpose="plan" if isinstance(event, PlanAttempted) else "step",
                 usage=event.usage, duration_s=duration_ns / 1e9, **details,
             )  # fmt: skip
@@ -398,7 +394,7 @@ class TaskSpans:
             **search_attributes(self._names, event),
             **self._content("input.value", "\n".join(event.queries)),
         }
-        parent = self._span_of(event.plan_number, event.step)
+        parent = self._span_of(event.step)
         began_ns = at - round(event.duration_s * 1e9)
         self._start("retrieval", parent, began_ns, attributes).end(at)
 
@@ -421,14 +417,13 @@ class TaskSpans:
         told = text_of(message) if self._has_content and message else None
         span.set_status(Status(StatusCode.ERROR, told))
 
-    def _span_of(self, number: int | None, step: str) -> Span:
-        running = self._steps.get((number, step))
+    def _span_of(self, step: str) -> Span:
+        running = self._steps.get(step)
         return self._root if running is None else running.span
 
-    def _node(self, number: int | None, output: str) -> str:
+    def _node(self, output: str) -> str:
         """The id of a step in the graph: its number in the plan, because its name is content."""
-        place = self._nodes.get(number, _NO_PLAN).numbers.get(output, 0)
-        return str(place) if number is None else f"{number}.{place}"
+        return str(self._nodes.numbers.get(output, 0))
 
     def _content(self, name: str, text: str) -> dict[str, AttributeValue]:
         return {name: text_of(text)} if self._has_content and text else {}

@@ -54,15 +54,14 @@ class EventBase(BaseModel):
     """Fields of every event."""
 
     # Deferred: to build all validators takes 20 ms, and a run needs few of them.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    # Fields that earlier versions wrote are read over.
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     is_recorded: ClassVar[bool] = True
     """Whether traces record the event; otherwise only listeners receive it."""
 
     t_s: float = 0.0
     """Seconds since the start of the trace."""
-    plan_number: int | None = None
-    """The plan of the question that the event is about, from 1; None if one plan was requested."""
 
 
 class AskingEvent(EventBase):
@@ -396,16 +395,6 @@ class StepFailed(EventBase):
     error: str
 
 
-class PlansCompared(EventBase):
-    """The answers of several plans were compared; `is_tied` if different ones are equally frequent."""
-
-    event: Literal["plans_compared"] = "plans_compared"
-    n_plans: int
-    n_different: int
-    n_agreeing: int
-    is_tied: bool = False
-
-
 class OptionChosen(AskingEvent):
     """An option was chosen, based on the answer in words or on the document."""
 
@@ -439,7 +428,7 @@ class RunFinished(EventBase):
 
 Event = Annotated[
     PlanAttempted | PlanChosen | QuestionUnderstood | QuestionRouted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
-    | ModelAttempted | ModelWaited | ModelCalled | CallFailed | Retrieved | LookedUp | StepFinished | StepFailed | PlansCompared | OptionChosen | RunFinished,
+    | ModelAttempted | ModelWaited | ModelCalled | CallFailed | Retrieved | LookedUp | StepFinished | StepFailed | OptionChosen | RunFinished,
     Field(discriminator="event"),
 ]  # fmt: skip
 
@@ -505,20 +494,6 @@ class Trace(ShownInNotebooks):
         self._events.append(stamped)
         if self._listener is not None:
             self._listener(stamped)
-
-    def of_plan(self, number: int) -> Trace:
-        """A trace for one of several plans; its events are added to this trace with the number of the plan."""
-
-        def adopt(event: Event) -> None:
-            event.__dict__["plan_number"] = number
-            if event.is_recorded:
-                self._events.append(event)
-            if self._listener is not None:
-                self._listener(event)
-
-        trace = Trace(self.id, adopt)
-        trace._began = self._began
-        return trace
 
     def progressed(self, task: Task, news: News) -> None:
         """Record a wait of a call; pass progress and attempts to the listener without recording them."""

@@ -167,8 +167,6 @@ def answer_html(answer: Answer) -> str:
     notes = [*(answer.understood.notes if answer.understood else ()), *answer.notes]
     if answer.method == "direct":
         notes.insert(0, "answered directly, because no plan was valid")
-    if answer.agreement is not None:
-        notes.append(f"agreement: {answer.agreement}")
     numbers = {id(each): number for number, each in enumerate(answer.evidence, start=1)}
     pieces: list[tuple[str, int | None]] = []
     room = MAX_TEXT

@@ -125,7 +125,6 @@ class Result:
     rows_left: int
     unverified: tuple[tuple[str, str, str], ...]
     notes: tuple[str, ...]
-    agreement: str
     steps: tuple[ShownStep, ...]
     coverage: float | None
     n_input_tokens: int | None
@@ -265,14 +264,11 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         problems.append("Its status is unknown.")
         status = "unknown"
     plan = row.text("plan")
-    # A question may have several plans whose steps have the same names: take the plan of the row.
-    starts = [event for event in record.events if isinstance(event, RunStarted)]
-    started = next((e for e in starts if e.plan == plan), starts[0] if starts else None)
-    number = None if started is None else started.plan_number
+    started = next((event for event in record.events if isinstance(event, RunStarted)), None)
     plan = plan or (started.plan if started else "")
     first = plan.partition("\n")[0]  # a failed run has no other record of its question
     question = first.removeprefix("Question: ") if first.startswith("Question: ") else ""
-    events = [event for event in record.events if event.plan_number in (None, number)]
+    events = record.events
     if "steps" not in record.row:
         row = Untrusted({**record.row, "steps": row_of_trace("", events).get("steps")}, problems)
     places = list(_places(row))
@@ -309,7 +305,6 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         rows_left=max(max(0, n_of_rows - max_rows), n_rows - n_of_rows),
         unverified=tuple(_unverified(row)),
         notes=(*understood.texts("notes"), *row.texts("notes")),
-        agreement=_agreement(row),
         steps=steps,
         coverage=row.number("coverage"),
         n_input_tokens=usage.whole("input_tokens"),
@@ -414,14 +409,6 @@ def _unverified(row: Untrusted) -> Iterator[tuple[str, str, str]]:
     for each in row.objects("unverified_quotes"):
         reason = _DOUBTS.get(each.text("reason"), "could not be verified")
         yield each.text("step"), each.text("text"), reason
-
-
-def _agreement(row: Untrusted) -> str:
-    found = row.inner("agreement")
-    n, n_different = found.whole("agreeing"), found.whole("different")
-    if n is None or n_different is None:
-        return ""
-    return f"{n} of {n_different} different plans"
 
 
 def _steps(row: Untrusted, events: Sequence[Event]) -> Iterator[ShownStep]:

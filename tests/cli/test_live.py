@@ -311,40 +311,20 @@ def test_a_plan_longer_than_the_screen_shows_what_runs() -> None:
     assert len(drawn(seen, ended=True).split("\n")) == 31
 
 
-def test_several_plans_are_shown_at_once() -> None:
-    seen = watched(*[
-        event.model_copy(update={"plan_number": number})
-        for number in (1, 2, 3)
-        for event in (started(), StepStarted(step="reason", action="X"))
-    ])  # fmt: skip
-    said = drawn(seen)
-    assert [line for line in said.split("\n") if line.startswith("plan ")] == [
-        "plan 1", "plan 2", "plan 3"
-    ]  # fmt: skip
-    assert drawn(seen, height=6) == (
-        "plan 1: 0 of 2 steps; running: reason\nplan 2: 0 of 2 steps; running: reason\n"
-        "plan 3: 0 of 2 steps; running: reason\n0 of 6 steps, 0 s"
-    )
-
-
-@example(text="", width=1, height=8, encoding="utf-8", n=1)
+@example(text="", width=1, height=8, encoding="utf-8")
 @given(
     text=st.text(max_size=500), width=st.integers(1, 200), height=st.integers(1, 40),
-    encoding=st.sampled_from(["utf-8", "ascii", "latin-1", "cp437"]), n=st.integers(1, 4),
+    encoding=st.sampled_from(["utf-8", "ascii", "latin-1", "cp437"]),
 )  # fmt: skip
 def test_every_line_fits_whatever_is_said(
-    text: str, width: int, height: int, encoding: str, n: int
+    text: str, width: int, height: int, encoding: str
 ) -> None:
-    seen = watched(*[
-        event.model_copy(update={"plan_number": number})
-        for number in range(n)
-        for event in (
-            started(LONG, NAMES), *[finished(name) for name in NAMES[:3]],
-            ModelProgressed(purpose="step", step="v4", phase="writing", text=text),
-            ModelWaited(reason=text, wait_s=1, attempt=1, n_attempts=2, step="v5"),
-            StepFailed(step=text, error=text),
-        )
-    ])  # fmt: skip
+    seen = watched(
+        started(LONG, NAMES), *[finished(name) for name in NAMES[:3]],
+        ModelProgressed(purpose="step", step="v4", phase="writing", text=text),
+        ModelWaited(reason=text, wait_s=1, attempt=1, n_attempts=2, step="v5"),
+        StepFailed(step=text, error=text),
+    )  # fmt: skip
     rows = drawn(seen, width, height, encoding).split("\n")
     assert len(rows) <= max(1, height - 1)
     for row in rows:

@@ -57,8 +57,6 @@ def test_dates_are_settings_of_flags_variables_and_files(
         (("--as-of", "today", "--fiscal-year-end", "13-01"), "'13-01' is not MM-DD"),
         (("--as-of", "today", "--fiscal-year-end", "W10-1"), "'W10-1' is not MM-DD"),
         (("--fiscal-year-end", "09-30"), "no effect without as_of"),
-        (("--plans", "0"), "1<=x<=20"),
-        (("--plans", "21"), "1<=x<=20"),
     ],
 )
 def test_what_is_no_date_is_refused(pearl: Terminal, flags: tuple[str, ...], why: str) -> None:

@@ -8,20 +8,16 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from pearl import Document, Pearl, Trace
 from pearl.cli import progress
-from pearl.cli.output import print_answer
 from pearl.cli.progress import Reporter
-from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import Event, ModelProgressed, PlanAttempted, PlanFailed, StepFailed
-from tests.interpreter.test_several_plans import DOCUMENT, asked, model
 from tests.server import Canned, Seen, Server, completion, error
 
 PLAN = 'New actions:\n- None\n\n1. reason = FIND_REASON(CTX, "the boat") : Find why it was sold\n'
@@ -161,56 +157,16 @@ def test_the_progress_of_a_private_run_has_no_words_of_data_questions_and_replie
         reporter("Zelmira", event)
         screen.note(event)
         lines.append(reporter._line())
-        lines.extend(str(row) for section in screen.sections.values()
-                     for row in (*section.parts.values(), *section.steps.values()))  # fmt: skip
+        lines.extend(map(str, (*screen.section.parts.values(), *screen.section.steps.values())))
 
     plans = [
         "1. Zelmira = NO_SUCH(CTX) : x",
         PLAN.replace("reason", "zelmira").replace("boat", "Zelmira"),
     ]
     asker = Pearl(Scripted(lambda request: plans.pop(0) if plans else "It leaked."))
-    asyncio.run(asker.ask(QUESTION, DOCUMENT, trace=Trace("Zelmira", listen)))
+    asyncio.run(asker.ask(QUESTION, Document("It leaked."), trace=Trace("Zelmira", listen)))
     listen(ModelProgressed(purpose="step", phase="writing", step="zelmira", text="Zelmira"))
     listen(StepFailed(step="zelmira", error="no Zelmira"))
     assert "1 problem in attempt 1" in str(lines)
     assert "step 1 of 1" in str(lines)
     assert "zelmira" not in str(lines).casefold()
-
-
-def shown(answer: Answer, *, with_steps: bool = False) -> str:
-    file = StringIO()
-    print_answer(answer, file, with_steps=with_steps)
-    return file.getvalue()
-
-
-def test_one_line_says_how_many_plans_agree() -> None:
-    answer, _ = asked("$6", "$5", "$5.00", "!")
-    assert "\nagreement: 2 of 4 different plans (50 %)\n" in shown(answer)
-    assert "$6" not in shown(answer)
-
-
-def test_verbose_shows_what_the_other_plans_say() -> None:
-    answer, _ = asked("$6", "$5", "$5.00", "!")
-    said = shown(answer, with_steps=True)
-    assert "\n  plan 1 (answered): $6\n" in said
-    assert "\n  plan 4 (failed): " in said
-    assert "plan 2 (" not in said
-
-
-def test_without_several_plans_nothing_is_said_of_agreement() -> None:
-    answer = asyncio.run(Pearl().ask("Why did Ada go?", Document("Ada went because it rained.")))
-    assert "agreement" not in shown(answer)
-
-
-def test_progress_tells_plans_that_run_at_the_same_time_apart() -> None:
-    reporter = Reporter(1)
-    seen: set[str] = set()
-
-    def listen(event: object) -> None:
-        reporter("q", event)  # type: ignore[arg-type]
-        seen.update(reporter._tasks)
-
-    pearl = Pearl(model("$5", "$6", "$5"), n_plans=3)
-    asyncio.run(pearl.ask("How much?", DOCUMENT, trace=Trace("q", listen)))
-    assert seen == {"q plan 1", "q plan 2", "q plan 3"}
-    assert reporter._tasks == {}

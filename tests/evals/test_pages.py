@@ -83,7 +83,7 @@ def of(*records: Any, **fields: Any) -> EvalLog:
 @needs("matplotlib")
 def test_a_page_shows_pictures_table_facts_and_records() -> None:
     seen = read_page(log(3), log(3, n_actions=3), pictures=True)
-    assert seen.tags.count("figure") == seen.tags.count("svg") == 4
+    assert seen.tags.count("figure") == seen.tags.count("svg") == 3
     assert len(seen.ids) == len(set(seen.ids))
     assert {link.removeprefix("#") for link in seen.links} <= set(seen.ids)  # nothing from outside
     assert seen.tags.count("details") == 12

@@ -304,14 +304,6 @@ def test_a_forecast_has_no_calls_for_plans_by_rule() -> None:
     assert (told.steps, told.n_unplanned) == ((), 1)
 
 
-def test_plans_after_the_first_are_the_models_own() -> None:
-    pearl = Pearl(Client(ClientSettings(writing(OWN))), library=LIBRARY, profile="small", n_plans=3)
-    trace = Trace()
-    asyncio.run(pearl.planner.write_several(UNLIKE, pearl.calls, pearl.draws, trace))
-    chosen = [event for event in trace if isinstance(event, PlanChosen)]
-    assert [event.plan_number for event in chosen] == [1]
-
-
 def test_the_forecast_bounds_the_ratings() -> None:
     pearl = Pearl(Client(ClientSettings(Rating(EVEN, EVEN, OWN))), library=LIBRARY, profile="small")
     told = forecast(pearl, [Task("a", lambda: Document("It leaked."), QUESTION)])

@@ -348,16 +348,6 @@ def test_forecast_of_a_routed_question() -> None:
     assert planning.calls.least == 1
 
 
-def test_all_plans_of_a_question_are_counted() -> None:
-    def planning(n_plans: int) -> Forecast:
-        this = pearl(Scripted(lambda request: ""), n_plans=n_plans)
-        return forecast(this, [Task("1", lambda: Document("x"), "Who keeps bees?")])
-
-    one, three = planning(1).steps[0], planning(3).steps[0]
-    assert (three.calls.least, three.calls.most) == (3, 3 * (one.calls.most or 0))
-    assert three.input_tokens.least == 3 * one.input_tokens.least
-
-
 def test_time_by_the_seconds_of_a_call() -> None:
     this = pearl(Scripted(replies(50)), max_output_tokens=50, concurrency=4)
     found = forecast(this, [task(PLAN, story(3))], seconds_per_call=2.0)

@@ -127,18 +127,6 @@ invoke_workflow pearl status=answered
 ! invoke_workflow pearl type=bad_request status=failed
   ! plan pearl type=bad_request cache=miss repairs=0
     ! chat test-model type=bad_request"""),
-    "several plans": (
-        (reply(ONE.replace("why she", "when she")), reply(ONE.replace("why she", "where she"))),
-        (task(ask="Why?"),), {"n_plans": 2}, f"""\
-invoke_workflow pearl status=answered
-  plan pearl cache=miss repairs=0
-    chat test-model
-  plan pearl cache=miss repairs=0
-    chat test-model
-  execute_tool FIND {FOUND} id=1.1
-    chat test-model
-  execute_tool FIND {FOUND} id=2.1
-    chat test-model"""),
     "rows": (
         (reply("1 | rain: yes\n2 | sun: no\n3 | more rain: yes"),),
         (task(text="rain\nsun\nmore rain", plan=ROWS),), {}, """\

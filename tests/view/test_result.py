@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pearl import Document, Pearl
 from pearl.errors import Span
 from pearl.llm import Usage
-from pearl.trace import Event, OptionChosen, RunStarted, StepFailed, StepFinished, StepStarted
+from pearl.trace import OptionChosen, StepFailed, StepStarted
 from pearl.view.answer_page import result_page
 from pearl.view.result import read_result
 from pearl.view.sources import ResultRecord, record_of_answer
@@ -22,7 +22,7 @@ STORY = Document("Nils sold the boat because the hull was rotten. Ada bought it.
 
 FIELDS = (
     "id", "status", "question", "understood", "answer", "error", "method", "model", "document", "plan",
-    "evidence", "unverified_quotes", "notes", "agreement", "steps", "coverage", "usage", "duration_s",
+    "evidence", "unverified_quotes", "notes", "steps", "coverage", "usage", "duration_s",
     "match", "text", "start", "end", "source", "omitted", "cells", "column", "row", "state", "value",
     "output", "action", "calls", "input_tokens", "output_tokens", "cached_tokens", "message", "type", "help",
     "markdown", "parts", "entries", "label", "fields",
@@ -117,27 +117,6 @@ def test_steps_that_the_trace_alone_knows_are_shown_with_what_became_of_them() -
         ("a", "failed", "no server"),
         ("b", "not finished", ""),
     ]
-
-
-def test_of_several_plans_the_steps_of_the_answer_s_are_shown() -> None:
-    plans = [f'1. a = IDENTIFY(CTX, "{who}") : Find {who}\n' for who in ("Ada", "Nils")]
-    events: list[Event] = []
-    for number, plan in enumerate(plans, start=1):
-        started = RunStarted(
-            question="Who?", plan=plan, method="plan", document="d", document_sha256="", model="m",
-            n_characters=1, n_document_tokens=None, token_count="estimate", window=None,
-            plan_number=number,
-        )  # fmt: skip
-        finished = StepFinished(
-            step="a", action="IDENTIFY", value=f"of {number}", is_native=False, context="full",
-            coverage=1.0, n_calls=1, usage=Usage(number, number), duration_s=number,
-            plan_number=number,
-        )  # fmt: skip
-        events += [started, finished]
-    row = {"status": "answered", "plan": plans[0], "steps": [{"output": "a", "action": "IDENTIFY"}]}
-    (step,) = read_result(ResultRecord("x", row, tuple(events)), max_rows=1).steps
-    assert step.finished is not None
-    assert step.finished.duration_s == 1
 
 
 @pytest.mark.parametrize("choice", [None, 0, 25, 26, -1, 10**9])

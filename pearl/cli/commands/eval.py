@@ -337,13 +337,12 @@ def _added(out: str | None, evaluation: Evaluation) -> Evaluation:
 
 
 def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
-    from pearl.cli.scores import print_calibrations, print_scores
+    from pearl.cli.scores import print_scores
     from pearl.evals import conversations, report
-    from pearl.evals.report import calibrations, letter_use, outcomes, plan_figures
+    from pearl.evals.report import letter_use, outcomes, plan_figures
 
     if not is_json:
         print_scores(log, cluster)
-        print_calibrations(log)
         return
     guess = report.chance(log.records)
     json.dump(
@@ -369,7 +368,6 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
             "baselines": [one.to_dict() for one in report.baselines(log, cluster=cluster)],
             "letters": [asdict(use) for use in letter_use(log.records)],
             "comparisons": [asdict(one) for one in report.comparisons(log, cluster=cluster)],
-            "calibrations": [one.to_dict() for one in calibrations(log)],
             "errors": [{"error": error, "n": n} for error, n in report.errors(log)],
         },
         sys.stdout,

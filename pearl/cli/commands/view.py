@@ -174,7 +174,7 @@ def _draw(logs: tuple[str, ...], out: str | None, *, force: bool) -> None:
         ) from None
     writer.check(*files)
     with writer.open(str(index)) as file:
-        file.write(page(rows, [log.header for log in read], pictures))
+        file.write(page(rows, [log.header for log in read], pictures, skipped))
     for picture in pictures:
         for target, data in picture.files(folder).items():
             with writer.open(str(target)) as file:

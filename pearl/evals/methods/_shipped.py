@@ -159,7 +159,7 @@ async def _with_drafts(pearl: Pearl, trace: Trace) -> Pearl:
     from pearl.planner.examples import Example
 
     examples = pearl.material.examples
-    other = pearl.unshared(pearl.draws.seed, pearl.draws.temperature, scope="eval unrefined")
+    other = pearl.unshared(*pearl.drawn, scope="eval unrefined")
     other.material.examples = ()
 
     async def draft(question: str) -> Example | None:
@@ -172,7 +172,7 @@ async def _with_drafts(pearl: Pearl, trace: Trace) -> Pearl:
         return Example(question, checked.plan)
 
     drafts = await asyncio.gather(*(draft(each.question) for each in examples))
-    final = pearl.unshared(pearl.draws.seed, pearl.draws.temperature, scope="eval unrefined")
+    final = pearl.unshared(*pearl.drawn, scope="eval unrefined")
     final.material.examples = tuple(each for each in drafts if each is not None)
     return final
 

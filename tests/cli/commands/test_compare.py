@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.cli.terminal import Terminal
 from tests.evals import evallogs
-from tests.evals.evallogs import header, record, write
-from tests.evals.test_calibration import answers
+from tests.evals.evallogs import header, record
 
 
 def test_logs_are_compared(pearl: Terminal) -> None:
@@ -43,20 +40,3 @@ def test_logs_of_different_data_are_compared_where_both_have_it(pearl: Terminal)
     pearl("compare", "one", "two", code=2)
     assert "'q1' has a different question" in pearl.talk
     pearl("compare", "one", "absent", code=3)
-
-
-def test_what_is_printed_and_given_as_json(pearl: Terminal) -> None:
-    made = answers(*[(1.0, True)] * 6, *[(0.5, False)] * 3, (0.5, True), (None, True), n_plans=3)
-    write(made, Path("log.jsonl"))
-    said = pearl("eval", "--rescore", "log.jsonl")
-    assert "pearl: confidence of 10 answers, 1 with only one plan have none; fewer than 100" in said
-    assert "expected calibration error 10.0 %, Brier score 0.100" in said
-    rows = [line.split() for line in said.splitlines()]
-    assert ["50..60", "50.0", "25.0", "4.6..69.9", "4"] in rows
-    assert ["100.0", "50.0", "100.0", "61.0..100.0", "6"] in rows
-    (found,) = json.loads(pearl("eval", "--rescore", "log.jsonl", "--json"))["calibrations"]
-    assert (found["ece"], found["is_scarce"]) == (pytest.approx(0.1), True)
-    write(answers((None, True), n_plans=3), Path("alone.jsonl"))
-    assert "only one plan, or plans that disagree" in pearl("eval", "--rescore", "alone.jsonl")
-    write(answers((None, True)), Path("one.jsonl"))
-    assert "confidence" not in pearl("eval", "--rescore", "one.jsonl")
