@@ -35,6 +35,7 @@ _WORD = lazy_pattern(r"[^\s\0\2]{2,}")
 _LINE = lazy_pattern(r"[^\r\n\2]+")
 _BREAK = lazy_pattern("\2")
 _MARK = lazy_pattern(r"\n[-0-9()+*,\u2212]{1,8}(?!\S)")  # perhaps
+_SPACED = lazy_pattern(r" [0-9()*,]{1,3}(?!\S)")
 _FEW = lazy_pattern(r"\n\S{1,3}(?=\r\n|$)")
 
 # All in ems of the larger character.
@@ -237,7 +238,10 @@ def _edits(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> list
                 if places.n_objects(begin, stop) > 1:
                     runs = _runs(places, characters, begin, stop)
                     edits += _within(places, characters, runs)
-    edits += _marks(places, characters)
+            for spaced in _SPACED.finditer(characters, start, end):
+                edits += _mark(places, characters, spaced.start() + 1, spaced.end())
+    for mark in _MARK.finditer("\n" + characters):
+        edits += _mark(places, characters, mark.start(), mark.end() - 1)
     edits += _joints(places, characters)
     edits += _filled(layer, characters, fields) if fields else ()
     apart: list[_Edit] = []
@@ -345,20 +349,17 @@ def _visible_after(characters: str, at: int) -> int:
     return at
 
 
-def _marks(places: _Places, characters: str) -> Iterator[_Edit]:
-    """Superscripts and subscripts that PDFium takes for the beginning of a line."""
-    for found in _MARK.finditer("\n" + characters):
-        start, end = found.start(), found.end() - 1
-        before, after = _visible_before(characters, start), _visible_after(characters, end)
-        for base, one, other in ((before, before, start), (after, end - 1, after)):
-            if 0 <= base < len(characters) and abs(places[one].to(places[other])[0]) < _NEAR:
-                move = _moved(places, (base, base), (start, end - 1))
-                if move:
-                    if base == before:
-                        yield before + 1, start, []
-                    yield from _raised(characters, start, end, move)
-                    yield from _rejoined(places, characters, base, end)
-                    break
+def _mark(places: _Places, characters: str, start: int, end: int) -> Iterator[_Edit]:
+    """A superscript or subscript that PDFium takes for a word, or for the beginning of a line."""
+    before, after = _visible_before(characters, start), _visible_after(characters, end)
+    for base, one, other in ((before, before, start), (after, end - 1, after)):
+        is_near = 0 <= base < len(characters) and abs(places[one].to(places[other])[0]) < _NEAR
+        if is_near and (move := _moved(places, (base, base), (start, end - 1))):
+            if base == before:
+                yield before + 1, start, []
+            yield from _raised(characters, start, end, move)
+            yield from _rejoined(places, characters, base, end)
+            break
 
 
 def _rejoined(places: _Places, characters: str, base: int, end: int) -> Iterator[_Edit]:

@@ -138,6 +138,7 @@ SUPERSCRIPTS: dict[str, Sequence[Piece]] = {
     "¹Without tax": [("1", 7, 5), ("Without tax", 12, 0)],
     "10² of one size": [("10", 12, 0), ("2", 12, 5), (" of one size", 12, 0)],
     "1010₂": [("1010", 12, 0), ("2", 7, -3)],
+    "76³ behind a gap": [("76", 12, 0), (" ", 9, 0), ("3", 7, 5), (" behind a gap", 12, 0)],
     # neighbours that are none
     "3102": [("310", 12, 0), ("2", 12, 0)],
     "1,2507": [("1,250", 12, 0), ("7", 9, 0)],
