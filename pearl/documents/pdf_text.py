@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import bidirectional, east_asian_width
 
 from pearl.documents.pdf_forms import Field, filled_fields
+from pearl.documents.pdf_layers import hidden_characters
 from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _SKIPPED = BLANKS | {"\0"}
 
 _PAIR = lazy_pattern("[\ud800-\udbff][\udc00-\udfff]")
 _LONE = lazy_pattern("[\ud800-\udfff]")
+_NO_LINE = lazy_pattern(r"(?:^|(?<=\n))[\0 ]*\0[\0 ]*\r\n")
 _WORD = lazy_pattern(r"[^\s\0\2]{2,}")
 _LINE = lazy_pattern(r"[^\r\n\2]+")
 _BREAK = lazy_pattern("\2")
@@ -148,6 +150,9 @@ def _characters(layer: PdfTextPage) -> str:
             return bool(max(x0, left) < min(x1, right) and max(y0, bottom) < min(y1, top))
 
         text = "".join([c if c in BLANKS or is_inside(i) else "\0" for i, c in enumerate(text)])
+    if hidden := hidden_characters(layer):
+        text = "".join(["\0" if i in hidden else c for i, c in enumerate(text)])
+        text = _NO_LINE.sub(lambda line: "\0" * len(line[0]), text)
     return text
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pearl.documents.document import check_size, page_ranges
 from pearl.documents.ocr import read_pages
 from pearl.documents.pdf_forms import left_out
+from pearl.documents.pdf_layers import HIDDEN, hidden_characters, hidden_layers
 from pearl.documents.pdf_tables import (
     Block,
     Place,
@@ -84,6 +85,7 @@ def read(data: bytes, path: str) -> str:
         ocr, notes = _put_ocr(texts, pictures, document, path) if pictures else ({}, [])
         text = _joined(texts, continued)
         unread = sum((page.left_out for page in found), Counter[str]())
+        unread["hidden layer"] += len({name for page in found for name in page.layers})
         unread["XFA form"] += document.get_formtype() == raw.FORMTYPE_XFA_FULL
         unread["attached file"] += max(raw.FPDFDoc_GetAttachmentCount(document), 0)
     if unreadable:
@@ -102,7 +104,11 @@ def _opened(data: bytes, path: str) -> Iterator[PdfDocument]:
         with PdfDocument(data) as document:
             if document.get_formtype() != raw.FORMTYPE_NONE:
                 document.init_forms()  # what is filled in is read, and drawn
-            yield document
+            token = HIDDEN.set(hidden_layers(document, data))
+            try:
+                yield document
+            finally:
+                HIDDEN.reset(token)
     except PdfiumError as error:
         if error.err_code in {raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY}:
             raise DataError(
@@ -121,6 +127,7 @@ class _Page(NamedTuple):
     is_picture: bool  # to be read by OCR
     is_unreadable: bool
     left_out: Counter[str]
+    layers: frozenset[bytes]  # hidden ones
 
 
 def _texts(document: PdfDocument, path: str) -> Iterator[_Page]:
@@ -137,8 +144,8 @@ def _texts(document: PdfDocument, path: str) -> Iterator[_Page]:
             has_tables = with_tables and not is_forced and bool(text) and has_rules(page)
             is_picture = (not text or is_forced) and raw.FPDFPage_CountObjects(page) > 0
             is_unreadable = not is_forced and _is_unreadable(layer, text)
-            unread = left_out(page)
-        yield _Page(text, has_tables, is_picture, is_unreadable, unread)
+            unread, layers = left_out(page), frozenset(hidden_characters(layer).values())
+        yield _Page(text, has_tables, is_picture, is_unreadable, unread, layers)
         # Pages may share content: the text of a small file can have any length.
         n_characters += len(text)
         check_size(n_characters, "text is longer", path, "split it")

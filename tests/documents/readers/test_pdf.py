@@ -33,7 +33,11 @@ def make_pdf(pages: Sequence[Sequence[str]], trailer: bytes = b"") -> bytes:
             b" /Resources << /Font << /F1 3 0 R >> >> >>" % (first + 2 * i + 1),
             b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream),
         ]
-    data, offsets = b"%PDF-1.4\n", []
+    return _file(objects, trailer)
+
+
+def _file(objects: Sequence[bytes], trailer: bytes = b"") -> bytes:
+    data, offsets = b"%PDF-1.4\n", list[int]()
     for number, content in enumerate(objects, start=1):
         offsets.append(len(data))
         data += b"%d 0 obj\n%s\nendobj\n" % (number, content)
@@ -153,3 +157,40 @@ SUPERSCRIPTS: dict[str, Sequence[Piece]] = {
 def test_superscripts_are_no_digits(turned: int, page: int) -> None:
     data = lines_of(*SUPERSCRIPTS.values(), turned=turned, page=page)
     assert load_text(data).splitlines() == list(SUPERSCRIPTS)
+
+
+@pytest.mark.parametrize(
+    ("state", "lines", "notes"),
+    [
+        (b"/OFF [6 0 R]", ["The fee is 150 EUR.", "It lasts 7 days."], ("not read: 1 hidden layer",)),
+        (b"/BaseState /OFF /ON [7 0 R]", ["The fee is 150 EUR.", "It lasts 7 days."], ("not read: 1 hidden layer",)),
+        (b"/OFF [6 0 R 7 0 R]", ["The fee is 150 EUR."], ("not read: 2 hidden layers",)),
+        (b"", ["The fee is 150 EUR.", "It was 120 EUR.", "It lasts 7 days."], ()),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_hidden_layers_are_not_read(
+    state: bytes, lines: list[str], notes: tuple[str, ...], is_apart: bool
+) -> None:
+    content = (
+        b"BT /F1 12 Tf 14 TL 72 700 Td (The fee is 150 EUR.) Tj /OC /A BDC T* (It was 120 EUR.) Tj EMC"
+        b" /OC /B BDC T* (It lasts 7 days.) Tj EMC ET"
+    )
+    config = b"<< %s >>" % state
+    properties = b"<< /OCGs [6 0 R 7 0 R] /Configs [<< /OFF [7 0 R] >>] /D %s >>"
+    data = _file([
+        b"<< /Type /Catalog /Pages 2 0 R /OCProperties %s >>"
+        % (b"9 0 R" if is_apart else properties % config),
+        b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 5 0 R /Resources"
+        b" << /Font << /F1 3 0 R >> /Properties << /A 6 0 R /B 7 0 R >> >> >>",
+        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
+        rb"<< /Type /OCG /Name (A \(draft\)) >>",
+        b"<< /Type /OCG /Name <FEFF00DC> >>",
+        config,
+        properties % b"8 0 R",
+    ])  # fmt: skip
+    document = from_bytes(data, "a.pdf")
+    assert document.text.splitlines() == lines
+    assert document.notes == notes
