@@ -238,7 +238,7 @@ class Deciding:
         _DOCUMENT, "reading",
     )] = "auto"
     hidden: Annotated[bool, Setting(
-        "Read what Office files hide, too: sheets, rows and columns, slides, text.",
+        "Read what Office files and pages hide, too: sheets, rows and columns, slides, text.",
         _DOCUMENT, "reading",
     )] = False
     ranker: Annotated[Text, Setting(

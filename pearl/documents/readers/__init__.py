@@ -95,8 +95,14 @@ def not_read(counts: Mapping[str, int]) -> tuple[str, ...]:
         >>> not_read({"footnote": 2, "chart": 1, "comment": 0})
         ('not read: 2 footnotes, 1 chart',)
     """
-    named = [f"{n:,} {what}{'s' * (n != 1)}" for what, n in counts.items() if n]
-    return (f"not read: {', '.join(named)}",) if named else ()
+    named = [
+        f"{n:,} {what}{'' if n == 1 else 'es' if what.endswith('x') else 's'}"
+        for what, n in counts.items()
+        if n
+    ]
+    is_hidden = any(n and what.startswith("hidden") for what, n in counts.items())
+    hint = " (--hidden reads what is hidden)" * is_hidden
+    return (f"not read: {', '.join(named)}{hint}",) if named else ()
 
 
 class DocumentReader(Protocol):

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from zipfile import ZipFile
 
 from pearl.documents.document import check_archive, check_size
-from pearl.documents.readers import ReaderText, html
+from pearl.documents.readers import ReaderText, html, not_read
 from pearl.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,14 +31,19 @@ def read(data: bytes, path: str) -> ReaderText:
     """The text of a book."""
     with ZipFile(BytesIO(data)) as archive:
         check_archive(archive, path)
-        chapters = list(_chapters(archive, path))
+        found = list(_chapters(archive, path))
+    chapters, n_pictures = [each for each in found if each is not None], found.count(None)
     notes = dict.fromkeys(
         f"chapter {n}: {note}" for n, each in enumerate(chapters, 1) for note in each.notes
     )
-    return ReaderText("\n\n".join(filter(None, map(str.strip, chapters))), notes=list(notes))
+    return ReaderText(
+        "\n\n".join(filter(None, map(str.strip, chapters))),
+        notes=[*notes, *not_read({"chapter": n_pictures})],
+    )
 
 
-def _chapters(archive: ZipFile, path: str) -> Iterator[ReaderText]:
+def _chapters(archive: ZipFile, path: str) -> Iterator[ReaderText | None]:
+    """The chapters in the order of the book, None for one that is a picture."""
     place = _root(archive, _CONTAINER).xpath("string(//*[local-name()='rootfile']/@full-path)")
     package = _root(archive, str(place))
     names, kinds = dict[str, str](), dict[str, str]()
@@ -52,6 +57,7 @@ def _chapters(archive: ZipFile, path: str) -> Iterator[ReaderText]:
     n_characters = 0
     for item in package.xpath("//*[local-name()='spine']/*[local-name()='itemref']/@idref"):
         if kinds[item] not in _CHAPTERS:
+            yield None
             continue
         if names[item] in unquote(locked):
             raise DataError("the book is encrypted", path=path, help="export it without copy protection")  # fmt: skip

@@ -3,7 +3,8 @@
 Numbers are shown in full, with the percent or currency sign of their format. A blank row ends a table,
 and so does a blank column between two headers. The text of merged cells is repeated: a heading above
 each of its columns, a value in each of its rows. Comments stand below the tables of their sheet. Hidden
-sheets, rows and columns are not read, unless `hidden` is set, and a note counts them.
+sheets, rows and columns, unless `hidden` is set, struck text, text boxes and charts are not read, and a
+note counts them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import ZipFile
 
 from pearl.documents.archives import has_part, office_parts
+from pearl.documents.marks import END, LOWER, RAISE, written
 from pearl.documents.readers import OPTIONS, ReaderText, not_read
 from pearl.documents.table import markdown
 from pearl.errors import DataError
@@ -57,17 +59,13 @@ def read(data: bytes, path: str) -> ReaderText:
     with ZipFile(BytesIO(data)) as archive:
         parts = (name for name in archive.namelist() if name.startswith("xl/worksheets/"))
         has_formulas = any(_FORMULA.search(archive.read(part)) for part in parts)
-    values = openpyxl.load_workbook(BytesIO(data), data_only=True)
+        left_out = Counter({"text box": _n_text_boxes(archive)})
+    values = openpyxl.load_workbook(BytesIO(data), data_only=True, rich_text=True)
     formulas = openpyxl.load_workbook(BytesIO(data)) if has_formulas else None
-    left_out = Counter[str]()
     text = "\n\n".join(_sheets(values, formulas, left_out)).strip()
-    hidden = sum(n for what, n in left_out.items() if what.startswith("hidden"))
-    if hidden and not text:
+    if not text and any(n and what.startswith("hidden") for what, n in left_out.items()):
         raise DataError("the workbook has only hidden cells", path=path, help="--hidden reads them")
-    notes = [
-        f"{note}{' (--hidden reads what is hidden)' * bool(hidden)}" for note in not_read(left_out)
-    ]
-    return ReaderText(text, notes=notes)
+    return ReaderText(text, notes=not_read(left_out))
 
 
 def _sheets(values: Workbook, formulas: Workbook | None, left_out: Counter[str]) -> Iterator[str]:
@@ -94,9 +92,10 @@ def _sheets(values: Workbook, formulas: Workbook | None, left_out: Counter[str])
 
 def _grid(sheet: Worksheet, formulas: Worksheet | None, left_out: Counter[str]) -> Grid:
     """The cells of a sheet as texts; merged cells have their text in each row."""
-    filled = {place: _shown(cell) for place, cell in sheet._cells.items()}
+    marks = _Marks(sheet, left_out)
+    filled = {place: marks.shown(cell) for place, cell in sheet._cells.items()}
     for place, cell in formulas._cells.items() if formulas else ():
-        if cell.data_type == "f" and not filled.get(place):
+        if cell.data_type == "f" and not (filled.get(place) or marks.is_struck(cell)):
             filled[place] = _UNCOMPUTED
     filled = {place: text for place, text in filled.items() if text}
     n_rows = max((row for row, _ in filled), default=0)
@@ -116,6 +115,58 @@ def _grid(sheet: Worksheet, formulas: Worksheet | None, left_out: Counter[str]) 
     left_out["hidden column"] += sum(any(row[i - 1] for row in grid) for i in columns)
     shown = [i for i in range(n_columns) if i + 1 not in columns]
     return [[row[i] for i in shown] for n, row in enumerate(grid, 1) if n not in rows]
+
+
+def _n_text_boxes(archive: ZipFile) -> int:
+    """How many shapes of the drawings have a text, which openpyxl does not read."""
+    from lxml.etree import XMLParser, fromstring
+
+    parser = XMLParser(resolve_entities=False, no_network=True)
+    drawings = (name for name in archive.namelist() if name.startswith("xl/drawings/drawing"))
+    roots = (fromstring(archive.read(name), parser) for name in drawings)
+    return sum(
+        any(t.text and t.text.strip() for t in shape.iter("{*}t"))
+        for root in roots
+        for shape in root.iter("{*}sp")
+    )
+
+
+class _Marks:
+    """Raised, lowered and struck text of the cells of a sheet."""
+
+    def __init__(self, sheet: Worksheet, left_out: Counter[str]) -> None:
+        fonts = list(enumerate(sheet.parent._fonts))
+        self._struck = {i for i, font in fonts if font.strike}
+        self._moved = {i: _MOVED[font.vertAlign] for i, font in fonts if font.vertAlign in _MOVED}
+        self._left_out = left_out
+
+    def is_struck(self, cell: Any) -> bool:
+        """Whether the whole cell is struck."""
+        return cell._style.fontId in self._struck
+
+    def shown(self, cell: Any) -> str:
+        """A cell as text."""
+        from openpyxl.cell.rich_text import CellRichText, TextBlock
+
+        font = cell._style.fontId
+        if font in self._struck:
+            self._left_out["struck cell"] += cell.value is not None
+            return ""
+        if not isinstance(cell.value, CellRichText):
+            shown = _shown(cell)
+            return written(f"{self._moved[font]}{shown}{END}") if font in self._moved else shown
+        said = ""
+        for piece in cell.value:
+            is_block = isinstance(piece, TextBlock)
+            begin = _MOVED.get(piece.font.vertAlign or "") if is_block else None
+            if is_block and piece.font.strike:
+                self._left_out["struck text"] += bool(piece.text.strip())
+            else:
+                said += f"{begin}{piece.text}{END}" if begin else str(piece)
+        return written(said).strip()
+
+
+_MOVED = {"superscript": RAISE, "subscript": LOWER}
 
 
 def _hidden(sheet: Worksheet, n_rows: int, n_columns: int) -> tuple[set[int], set[int]]:

@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from pearl.documents.marks import list_number, lowered, raised
-from pearl.documents.readers import ReaderText, not_read
+from pearl.documents.readers import OPTIONS, ReaderText, not_read
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
@@ -60,7 +60,8 @@ def read(data: bytes, path: str) -> ReaderText:
     tree = _tree(_CONTROLS.sub(" ", page).strip(), path)
     left_out = {}
     if tree is not None:
-        left_out = {"struck text": _drop_struck(tree)}
+        left_out = {"struck text": _drop_struck(tree), "hidden text": _drop_hidden(tree)}
+        _write_forms(tree)
         _mark_raised(tree)
         _spread_merged_cells(tree)
         _number_lists(tree)
@@ -124,7 +125,7 @@ def _drop_struck(tree: HtmlElement) -> int:
     """Remove deleted and struck text; the number of such passages."""
     struck = [
         element
-        for element in tree.iter(*_STRUCK, "span", "p", "li", "div", "font")
+        for element in tree.xpath("//del | //s | //strike | //*[@style]")
         if element.tag in _STRUCK
         or _has_style(element, "text-decoration", "line-through")
         or _has_style(element, "text-decoration-line", "line-through")
@@ -134,6 +135,49 @@ def _drop_struck(tree: HtmlElement) -> int:
         if element.getparent() is not None:
             element.drop_tree()
     return sum(is_shown)
+
+
+def _drop_hidden(tree: HtmlElement) -> int:
+    """Remove what the page hides, or show it if `hidden` is set; the number of hidden passages."""
+    for element in list(
+        tree.iter("template", "datalist", "rt", "rp")
+    ):  # rt and rp: how a word is read
+        element.drop_tree()
+    hidden = [
+        element
+        for element in tree.xpath("//*[@hidden or @style]")
+        if "hidden" in element.attrib
+        or _has_style(element, "display", "none")
+        or _has_style(element, "visibility", "hidden")
+    ]
+    if OPTIONS.get().hidden:
+        for element in hidden:
+            for name in ("hidden", "style"):
+                element.attrib.pop(name, None)
+        return 0
+    n_shown = sum(any(map(str.strip, element.itertext())) for element in hidden)
+    for element in hidden:
+        if element.getparent() is not None:
+            element.drop_tree()
+    return n_shown
+
+
+_OF_NO_TEXT = frozenset({"hidden", "password", "submit", "button", "reset", "image", "file"})
+
+
+def _write_forms(tree: HtmlElement) -> None:
+    """Write the values of a form as text: what is entered, chosen and ticked."""
+    for field in list(tree.iter("input", "select")):
+        kind = field.get("type", "text").lower()
+        if field.tag == "select":
+            options = list(field.iter("option"))
+            chosen = [option for option in options if "selected" in option.attrib]
+            for option in set(options) - set(chosen or options[: "multiple" not in field.attrib]):
+                option.drop_tree()
+        elif kind in {"checkbox", "radio"}:
+            field.tail = f"{'[x]' if 'checked' in field.attrib else '[ ]'} {field.tail or ''}"
+        elif kind not in _OF_NO_TEXT and field.get("value", "").strip():
+            field.tail = f" {field.get('value')} {field.tail or ''}"
 
 
 def _mark_raised(tree: HtmlElement) -> None:

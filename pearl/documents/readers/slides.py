@@ -1,7 +1,7 @@
 """PowerPoint files → a page for each slide: its title, texts, tables, charts, SmartArt, notes, comments.
 
-Tables and the figures of charts are in Markdown. Hidden slides, unless `hidden` is set, struck text and
-embedded files are not read, and a note counts them; the page of a hidden slide is blank.
+Tables and the figures of charts are in Markdown. Hidden slides, unless `hidden` is set, struck text,
+formulas and embedded files are not read, and a note counts them; the page of a hidden slide is blank.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ def read(data: bytes, path: str) -> ReaderText:
         raise DataError(
             "the presentation has only hidden slides", path=path, help="--hidden reads them"
         )
-    hint = " (--hidden reads what is hidden)" * bool(left_out["hidden slide"])
-    return ReaderText(text, notes=[f"{note}{hint}" for note in not_read(left_out)])
+    return ReaderText(text, notes=not_read(left_out))
 
 
 def _slide(slide: Any, left_out: Counter[str]) -> Iterator[str]:
@@ -105,21 +104,23 @@ def _shapes(shapes: Iterable[Any]) -> Iterator[Any]:
 
 def _line(element: _Element, left_out: Counter[str]) -> str:
     """The text of a paragraph or of several, with raised and lowered text, without struck text."""
-    said = ""
-    for each in element.iter("{*}t", "{*}br", "{*}p"):
-        if not str(each.tag).endswith("}t"):
-            said += "\n"
-            continue
-        properties = each.getparent().find("{*}rPr")
-        properties = {} if properties is None else properties.attrib
+    paragraphs = element.xpath("self::a:p | .//a:p")
+    return written("\n".join("".join(_pieces(each, left_out)) for each in paragraphs))
+
+
+def _pieces(paragraph: _Element, left_out: Counter[str]) -> Iterator[str]:
+    for each in paragraph.iterchildren("*"):
+        kind = str(each.tag).rpartition("}")[2]
+        left_out["formula"] += kind in {"AlternateContent", "m"}
+        text = "\n" if kind == "br" else "".join(t.text or "" for t in each.iterchildren("{*}t"))
+        properties = next((dict(p.attrib) for p in each.iterchildren("{*}rPr")), {})
         height = float(properties.get("baseline", "0").rstrip("%"))
         if properties.get("strike", "noStrike") != "noStrike":
-            left_out["struck text"] += 1
-        elif height:
-            said += f"{RAISE if height > 0 else LOWER}{each.text or ''}{END}"
+            left_out["struck text"] += bool(text.strip())
+        elif height and text.strip():
+            yield f"{RAISE if height > 0 else LOWER}{text}{END}"
         else:
-            said += each.text or ""
-    return written(said)
+            yield text
 
 
 def _text(shape: Any, left_out: Counter[str]) -> str:

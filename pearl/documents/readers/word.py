@@ -107,7 +107,7 @@ class _WordFile:
                 continue
             if kind in {"footnotes", "endnotes", "comments", "numbering", "styles"}:
                 self._related[kind] = _root(relation.target_part)
-            elif kind in {"package", "oleObject"}:
+            elif kind in {"package", "oleObject", "aFChunk", "subDocument"}:
                 self.left_out["embedded file"] += 1
         styles = self._related.get("styles")
         self._styles = {

@@ -17,7 +17,7 @@ CONTAINER = '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container">
 def make_book(chapters: dict[str, str | None], order: Sequence[int], **others: bytes) -> bytes:
     """A book; a chapter without a text is not in the file."""
     items = "".join(
-        f'<item id="c{i}" href="{name}" media-type="application/xhtml+xml"/>'
+        f'<item id="c{i}" href="{name}" media-type="{"image/svg" if name.endswith(".svg") else "application/xhtml"}+xml"/>'
         for i, name in enumerate(chapters)
     )
     spine = "".join(f'<itemref idref="c{i}"/>' for i in order)
@@ -46,6 +46,13 @@ CHAPTERS: dict[str, str | None] = {
 def test_chapters_are_read_in_the_order_of_the_book(name: str) -> None:
     text = from_bytes(make_book(CHAPTERS, [1, 0]), name).text
     assert text.split() == ["One", "Fürst.", "Two", "Second."]
+
+
+def test_what_chapters_leave_out_is_named() -> None:
+    data = make_book({"a": "<p>x<sup>2</sup> <s>no</s>", "b.svg": "<svg/>", "c": "<p>y"}, [0, 1, 2])
+    document = from_bytes(data, "a.epub")
+    assert document.text == "x²\n\ny"
+    assert document.notes == ("chapter 1: not read: 1 struck text", "not read: 1 chapter")
 
 
 LOCK = b"<enc><CipherReference URI='OEBPS/one.xhtml'/></enc>"

@@ -11,8 +11,11 @@ from zipfile import ZipFile
 
 import pytest
 from openpyxl import Workbook
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
 from openpyxl.chart import BarChart
 from openpyxl.comments import Comment
+from openpyxl.styles import Font
 
 from pearl.documents.document import from_bytes, load, read_as
 from pearl.documents.table import find_tables
@@ -175,6 +178,37 @@ def test_formats_keep_zeros_and_units(value: float, form: str, shown: str) -> No
     book = book_of(["a", "b"], ["x", value])
     book.active["B2"].number_format = form
     assert f"| x | {shown} |" in text_of(book)
+
+
+def test_marks_and_struck_text_of_cells() -> None:
+    block = [
+        TextBlock(InlineFont(vertAlign="superscript"), "2"),
+        TextBlock(InlineFont(strike=True), " old"),
+    ]
+    book = book_of(["a", "b", "c", "d", "e"], ["x", CellRichText("310", *block), "1", "=1+1", 5])
+    sheet = book.active
+    sheet["C2"].font, sheet["D2"].font = Font(vertAlign="subscript"), Font(strike=True)
+    sheet["E2"].font = Font(strike=True)
+    document = from_bytes(save(book), "a.xlsx")
+    assert "| x | 310² | ₁ |  |  |" in document.text
+    assert document.notes == ("not read: 1 struck text, 1 struck cell",)
+
+
+def test_text_boxes_are_named() -> None:
+    book = book_of(["a", "b"], [1, 2])
+    book.active.add_chart(BarChart())
+    box = b"<xdr:sp><xdr:txBody><a:p><a:r><a:t>Draft</a:t></a:r></a:p></xdr:txBody></xdr:sp>"
+    made = BytesIO()
+    with ZipFile(BytesIO(save(book))) as plain, ZipFile(made, "w") as archive:
+        for name in plain.namelist():
+            data = plain.read(name)
+            if name == "xl/drawings/drawing1.xml":
+                at = data.rindex(b"</")
+                names = b" xmlns:xdr='x' xmlns:a='a'"
+                data = data[:at] + box.replace(b"sp>", b"sp" + names + b">", 1) + data[at:]
+            archive.writestr(name, data)
+    document = from_bytes(made.getvalue(), "a.xlsx")
+    assert document.notes == ("not read: 1 text box, 1 chart",)
 
 
 def test_comments_are_read_and_charts_named() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pearl.documents.document import load
+from pearl.documents.readers import reading
 from pearl.documents.readers.html import read, recognises
 from pearl.documents.units import record
 from pearl.errors import DataError
@@ -100,6 +101,7 @@ def test_a_span_may_be_anything(span: str) -> None:
 
 
 STRUCK = ("not read: 1 struck text",)
+HIDDEN = ("not read: 2 hidden texts (--hidden reads what is hidden)",)
 ODD_LIST = (
     "<ol start=4><li>a<li value=7>b</ol><ol reversed type=I><li>c<li>d</ol><ol start=x><li>e</ol>"
 )
@@ -121,6 +123,11 @@ ODD_LIST = (
         ("<p>Pets <del>are <s>not</s></del><ins>were</ins> here", "Pets were here", ("not read: 2 struck texts",)),
         ("<p><span style='text-decoration:line-through red'>9</span> 7", "7", STRUCK),
         ("<p><span style='text-decoration:underline'>9</span><s></s> 7", "9 7", ()),
+        ("<p hidden>9</p><p style='visibility:hidden'>8</p><template>7</template><ruby>漢<rt>かん</ruby>", "漢", HIDDEN),
+        ("<p hidden></p><p style='color:red'>9</p>", "9", ()),
+        ("<p>Name: <input value=Ada> <input type=hidden value=x><select><option>A<option selected>B</select>", "Name: Ada B", ()),
+        ("<p><input type=checkbox checked>Yes <input type=radio>No", "[x] Yes [ ] No", ()),
+        ("<p><select><option>A<option>B</select><select multiple><option>C</select>", "A", ()),
         (ODD_LIST, "4. a 7. b II. c I. d 1. e", ()),
         ("<ol><li>a<ul><li>b</ul><li>c</ol>", "1. a + b 2. c", ()),
     ],
@@ -130,3 +137,10 @@ def test_marks_struck_text_and_numbers_of_lists(
 ) -> None:
     found = read(f"<html><body>{page}".encode(), "a.html")
     assert (" ".join(found.split()), found.notes) == (text, notes)
+
+
+def test_hidden_text_is_read_on_request() -> None:
+    page = b"<html><p hidden>9</p><p style='display:none'>8</p>"
+    with reading({"hidden": True}):
+        found = read(page, "a.html")
+    assert (found.split(), found.notes) == (["9", "8"], ())

@@ -223,7 +223,7 @@ DRAWN = (
         (body(told("footnoteReference")), "310¹\n\n12²", ("not read: 2 footnotes",)),
         (body(RAISED_TABLE), "Ward\tYear\tYear\nA\t1\t2\nA\t3\t\nA\t4\t5\nB\t4\t6\n\t7\t8", ()),
         (body(STRUCK.format("strike")), "a", ("not read: 1 struck text, 1 deleted text",)),
-        (body(STRUCK.format("vanish")), "a", ("not read: 1 hidden text, 1 deleted text",)),
+        (body(STRUCK.format("vanish")), "a", ("not read: 1 hidden text, 1 deleted text (--hidden reads what is hidden)",)),
         (with_parts(body("<w:p><w:r><w:t>a</w:t></w:r></w:p>"), package="x"), "a", ("not read: 1 embedded file",)),
         (body(DRAWN.format("rId99")), "See", ("not read: 1 chart",)),
     ],
