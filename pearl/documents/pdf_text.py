@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from ctypes import byref, c_double
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, product
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import bidirectional, east_asian_width
@@ -204,6 +204,14 @@ class _Places:
         self._known[i] = place
         return place
 
+    def foot(self, i: int) -> float:
+        """How high the ink of a character begins above its line, in ems."""
+        place = self[i]
+        x0, y0, x1, y1 = self.layer.get_charbox(i)
+        corners = product((x0 - place.x, x1 - place.x), (y0 - place.y, y1 - place.y))
+        lowest: float = min(dy * place.ux - dx * place.uy for dx, dy in corners)
+        return lowest / place.em
+
     def angle(self, i: int) -> float:
         """The direction of the line of a character, clockwise in radians: cheaper than its place."""
         angle: float = self.raw.FPDFText_GetCharAngle(self._handle, i)
@@ -308,7 +316,7 @@ def _within(places: _Places, characters: str, runs: Sequence[_Run]) -> Iterator[
         words.append([other])
     for word in words:
         base = max(word, key=lambda run: places[run[0]].em)
-        moves = [_moved(places, base, run) for run in word]
+        moves = [_moved(places, characters, base, run) for run in word]
         for move, group in groupby(zip(moves, word, strict=True), lambda pair: pair[0]):
             own = list(group)
             end = own[-1][1][1] + 1
@@ -321,13 +329,15 @@ def _is_other(character: str) -> bool:
     return east_asian_width(character) in "WF" or bidirectional(character) in {"R", "AL"}
 
 
-def _moved(places: _Places, base: _Run, run: _Run) -> int:
+def _moved(places: _Places, characters: str, base: _Run, run: _Run) -> int:
     """1 for a superscript of other characters, -1 for a subscript."""
     one, other = places[base[0]], places[run[0]]
     _, rise, cosine = one.to(other)
     least = _RAISED if other.em < _SMALLER * one.em else _RAISED_ALIKE
-    is_moved = cosine > _STRAIGHT and least < abs(rise) < _LINE_STEP and other.em < 1.05 * one.em
-    return int(math.copysign(is_moved, rise))
+    is_near = cosine > _STRAIGHT and other.em < 1.05 * one.em
+    if is_near and abs(rise) < _RAISED:  # a font may have own characters for superscripts
+        return int(places.foot(run[0]) > _RAISED_ALIKE and characters[run[0]].isdecimal())
+    return int(math.copysign(is_near and least < abs(rise) < _LINE_STEP, rise))
 
 
 def _raised(characters: str, start: int, end: int, move: int) -> Iterator[_Edit]:
@@ -359,7 +369,7 @@ def _mark(places: _Places, characters: str, start: int, end: int) -> Iterator[_E
     before, after = _visible_before(characters, start), _visible_after(characters, end)
     for base, one, other in ((before, before, start), (after, end - 1, after)):
         is_near = 0 <= base < len(characters) and abs(places[one].to(places[other])[0]) < _NEAR
-        if is_near and (move := _moved(places, (base, base), (start, end - 1))):
+        if is_near and (move := _moved(places, characters, (base, base), (start, end - 1))):
             if base == before:
                 yield before + 1, start, []
             yield from _raised(characters, start, end, move)

@@ -159,6 +159,25 @@ def test_superscripts_are_no_digits(turned: int, page: int) -> None:
     assert load_text(data).splitlines() == list(SUPERSCRIPTS)
 
 
+def test_a_font_may_have_own_characters_for_superscripts() -> None:
+    content = rb"BT /F1 12 Tf 72 700 Td (310) Tj (\262) Tj ( and 31) Tj (2) Tj ET"
+    names = b"\n".join(b"<%02X> <00%02X>" % (c, c) for c in b" 0123and") + b"\n<B2> <0032>"
+    to_unicode = (
+        b"/CIDInit /ProcSet findresource begin 12 dict begin begincmap 1 begincodespacerange"
+        b" <00> <FF> endcodespacerange %d beginbfchar\n%s\nendbfchar endcmap end end" % (9, names)
+    )
+    data = _file([
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding /ToUnicode 6 0 R >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 5 0 R"
+        b" /Resources << /Font << /F1 3 0 R >> >> >>",
+        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
+        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(to_unicode), to_unicode),
+    ])  # fmt: skip
+    assert load_text(data) == "310² and 312"
+
+
 @pytest.mark.parametrize(
     ("state", "lines", "notes"),
     [
