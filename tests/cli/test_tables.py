@@ -148,3 +148,35 @@ def test_ask_and_execute_a_question_of_a_directory(pearl: Terminal, openai_serve
         assert "'Tel Aviv-Yafo'" in answer["notes"][0]
     for seen in openai_server.requests:
         assert len(seen.prompt) < 20_000
+
+
+UNTIDY = {
+    "a total": ("city,amount\nBonn,10\nUlm,20\nTotal,30\n", "30", "2", "row 3 'Total', the sum of 2 rows"),
+    "no total": ("city,amount\nBonn,10\nUlm,20\nTotal Wine & More,35\n", "65", "3", ""),
+    "a hidden row": ("city,amount\nBonn,10\nUlm,20\nTotal,75\n", None, None, "row 3 'Total' says 75 where 2 rows come to 30"),
+    "a row of units": ("city,amount\n,EUR\nBonn,10\nUlm,20\n", "30", "2", "the units of columns"),
+    "a footnote": ("city,amount\nBonn,10\nUlm,20\n\nNote,2024\n", None, None, "below a blank line"),
+    "an open quote": ('city,amount\n"Bonn,10\nUlm,20\n', None, None, "a quotation mark is open"),
+    "two columns of a name": ("city,amount,amount\nBonn,10,1\nUlm,20,2\n", None, "2", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNTIDY)
+def test_untidy_tables_are_asked_as_plans_compute_over_them(pearl: Terminal, name: str) -> None:
+    text, total, n, said = UNTIDY[name]
+    Path("table.csv").write_text(text, encoding="utf-8")
+    Path("sum.plan").write_text(
+        '1. rows = SPLIT(CTX, "record") : a\n2. cells = FIELD(rows, "amount") : b\n3. n = SUM(cells) : c',
+        encoding="utf-8",
+    )
+    for expected, command in (
+        (total, ("ask", "What is the sum of amount?")),
+        (total, ("execute", "sum.plan")),
+        (n, ("ask", "How many rows are there?")),
+    ):
+        answer = json.loads(
+            pearl(*command, "table.csv", "--model", "extractive", "--json", code=None)
+        )
+        assert (answer["status"] == "undecided") == (expected is None), command
+        assert expected is None or answer["answer"] == expected
+        assert not said or any(said in note for note in answer["notes"])

@@ -42,25 +42,25 @@ def part_rows(rows: Sequence[Row], fields: Sequence[Mapping[str, str | None]] = 
     """
     fields = fields or [row.fields for row in rows]
     cells = chain.from_iterable(each.values() for each in fields)
-    if len(rows) < 2 or (len(rows) == 2 and all(cell and not names_total(cell) for cell in cells)):
-        return Parted(tuple(rows))  # fast, because records of many kinds are as many tables
-    layout = Layout(fields)
-    totals = find_totals(layout)
-    doubtful, out = {*totals.possible}, {*totals.certain}
-    notes = [*totals.notes]
-    has_units, unit_note = _first_row_of_units(layout)
-    if unit_note:
-        (out if has_units else doubtful).add(0)
-        notes.append(unit_note)
+    out, totals, doubtful, notes = set[int](), set[int](), set[int](), list[str]()
+    if len(rows) > 2 or any(not cell or names_total(cell) for cell in cells):
+        # Other tables of two rows are not typed, because records of many kinds are as many tables.
+        layout = Layout(fields)
+        found = find_totals(layout)
+        out, doubtful, notes = {*found.certain}, {*found.possible}, found.notes
+        totals = out | doubtful
+        has_units, unit_note = _first_row_of_units(layout)
+        if unit_note:
+            (out if has_units else doubtful).add(0)
+            notes.append(unit_note)
     for why, some in _strays(rows, fields):
-        some -= out
-        if some:
-            doubtful |= some
+        if some - out:
+            doubtful |= some - out
             notes.append(why)
     return Parted(
         tuple(row for i, row in enumerate(rows) if i not in doubtful and i not in out),
         tuple(rows[i] for i in sorted(doubtful)),
-        tuple(rows[i] for i in sorted({*totals.certain, *totals.possible})),
+        tuple(rows[i] for i in sorted(totals)),
         tuple(notes),
     )
 
