@@ -37,7 +37,7 @@ from pathlib import Path
 
 import click
 from published_plans import Planned, published, strings
-from traces import records
+from traces import records, trace_files
 
 from pearl import Pearl, PearlError, load_library
 from pearl.data.domains import load_domain
@@ -248,7 +248,7 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.command()
 @click.option("--domain", default="quality", show_default=True, help="Its bank and its library.")
 @click.option("--data", type=FILE, help="A file of QuALITY, for the published plans.")
-@click.option("--traces", multiple=True, type=FILE, help="Published plans.")
+@trace_files
 @click.option("--actions", help="The library that they were written for.")
 @click.option("--planner", "planners", multiple=True, type=click.Choice(PLANNERS), default=["rule"])
 @click.option("--model", default="extractive", show_default=True, help="As for pearl --model.")

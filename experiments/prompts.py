@@ -21,7 +21,7 @@ from typing import get_args
 
 import click
 from published_plans import Planned, published
-from traces import records
+from traces import records, trace_files
 
 from pearl import Document, Pearl, PearlError, load_library
 from pearl.actions.native import is_operator
@@ -118,12 +118,14 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 @click.command()
 @click.option("--data", type=FILE, required=True, help="A file of QuALITY.")
-@click.option("--traces", multiple=True, type=FILE, required=True, help="Published plans.")
+@trace_files
 @click.option("--actions", required=True, help="The library that they were written for.")
 @click.option("--model", default="openai:gpt-4", show_default=True, help="Whose tokens count.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def main(data: Path, traces: tuple[Path, ...], actions: str, model: str, as_json: bool) -> None:
     """Measure the prompts."""
+    if not traces:
+        raise click.UsageError("name at least one file: --traces FILE...")
     try:
         items = published(data, records(traces))
         library = load_library(actions)

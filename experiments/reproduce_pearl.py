@@ -27,7 +27,7 @@ from typing import Any
 
 import click
 from published_table import recount, render
-from traces import PlanRow, Record, records, typed
+from traces import PlanRow, Record, records, trace_files, typed
 
 from pearl import Document, Pearl, PearlError, load_library
 from pearl.dsl.checker import CheckedPlan, compile_plan
@@ -133,30 +133,19 @@ def print_report(report: Report) -> None:
         click.echo(f"  {row['file']}:{row['line']} (question {row['qid']}): {row['reason']}")
 
 
-FILES = click.Path(path_type=Path, exists=True, dir_okay=False)
-
-
 @click.command()
-@click.option("--traces", multiple=True, type=FILES, help="Plans and baselines, in any order.")
+@trace_files
 @click.option("--actions", help="Replay the plans with the library they were written for.")
 @click.option("--table", is_flag=True, help="Count the published answers again.")
 @click.option("--json", "as_json", is_flag=True, help="Print what is counted as JSON.")
-@click.argument("more_traces", nargs=-1, type=FILES)
-def main(
-    traces: tuple[Path, ...],
-    actions: str | None,
-    table: bool,
-    as_json: bool,
-    more_traces: tuple[Path, ...],
-) -> None:
+def main(traces: tuple[Path, ...], actions: str | None, table: bool, as_json: bool) -> None:
     """Replay published plans (--actions), count published answers again (--table)."""
-    paths = [*traces, *more_traces]
-    if not paths:
+    if not traces:
         raise click.UsageError("name at least one file: --traces FILE...")
     if not (actions or table):
         raise click.UsageError("name what to do: --actions FILE replays plans, --table recounts")
     try:
-        rows = list(records(paths))
+        rows = list(records(traces))
         report = asyncio.run(reproduce(rows, load_library(actions))) if actions else None
         counted = recount(rows) if table else None
     except PearlError as error:

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
+import click
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from pearl.errors import DataError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def trace_files(command: Command) -> Command:
+    """Options of a command: `--traces FILE...` gives it the files as `traces`."""
+
+    @wraps(command)
+    def given(*, traces: tuple[Path, ...], more_traces: tuple[Path, ...], **options: Any) -> Any:
+        return command(traces=(*traces, *more_traces), **options)
+
+    # click has no option of any number of values: those after the first are arguments.
+    file = click.Path(path_type=Path, exists=True, dir_okay=False)
+    named = click.option("--traces", multiple=True, type=file, help="Published plans and answers.")
+    return cast("Command", named(click.argument("more_traces", nargs=-1, type=file)(given)))
 
 
 class Record(NamedTuple):

@@ -127,7 +127,7 @@ def _months(query: Query, rows: str, steps: _Steps) -> None:
     months = _where(tops, "label", "is", query.label, "months", steps)
     if query.ask == "first_month":
         names = steps.add("names", f'FIELD({months}, "Date by month")', "Their months")
-        order = steps.add("order", f"SORT({names})", "Earliest first")
+        order = steps.add("order", f'SORT({names}, "text", "ascending")', "Earliest first")
         steps.add("ans", f"FIRST({order})", "The first of them")
     else:
         steps.add("ans", f"COUNT({months})", "How many months")

@@ -18,6 +18,7 @@ from pathlib import Path
 from lark import Lark
 
 from pearl.actions.library import load_library
+from pearl.actions.operators import with_operators
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanError
@@ -31,7 +32,7 @@ def shipped() -> list[tuple[str, ActionLibrary]]:
     """Every shipped plan with the library it is written for."""
     libraries = {"generic": "seed", "quality": "quality", "medical": "medical"}
     return [
-        (path.read_text(encoding="utf-8"), load_library(library))
+        (path.read_text(encoding="utf-8"), with_operators(load_library(library)))
         for bank, library in libraries.items()
         for path in sorted((ROOT / "fewshot" / bank).glob("*.plan"))
     ]
