@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter as Counts
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from decimal import Decimal
@@ -298,6 +298,7 @@ class _Checker:
         text = document.text
         self.whole = _Part(Span(0, len(text)), verifier, 0, "\n" not in text.strip())
         self._every: dict[tuple[int, str], Sequence[Quote]] = {}
+        self._found: dict[tuple[str, _Part | None], Sequence[Quote]] = {}
 
     def result(self, field: Field, said: Sequence[tuple[_Part | None, Claims]]) -> FieldResult:
         """What all parts say of a field."""
@@ -315,9 +316,13 @@ class _Checker:
         )
         self._pair(entries)
         results: list[tuple[int, _Entry, Mapping[str, FieldResult]]] = []
+        open_ones: dict[object, Mapping[str, FieldResult]] = {}  # equal ones at all of their places
         at = 0
         for entry in entries:
-            results_of: Mapping[str, FieldResult] = self._entry(field.inner, entry)
+            said_of = entry.part, *entry.claims.values()
+            if said_of not in open_ones or len(entry.anchors) == 1 or entry.others:
+                open_ones[said_of] = self._entry(field.inner, entry)
+            results_of = open_ones[said_of]
             found = [f for f in results_of.values() if f.state == "found"]
             at = min((e.span.start for f in found[:1] for e in f.evidence), default=at)
             if any(f.state != "not_stated" for f in results_of.values()):
@@ -400,8 +405,12 @@ class _Checker:
     ) -> list[tuple[str, list[_Entry], list[_Place]]]:
         """Equal entries whose quotes stand on the same lines: a quote, the entries and their places."""
         by_quote: dict[str, tuple[list[_Entry], list[_Place]]] = {}
+        known_as: dict[object, tuple[str, list[_Place]]] = {}
         for entry in equal:
-            quote, places = self._places_of_entry(fields, entry, part, n_equal)
+            said = tuple(entry.claims.values())
+            if said not in known_as:
+                known_as[said] = self._places_of_entry(fields, entry, part, n_equal)
+            quote, places = known_as[said]
             if places:
                 by_quote.setdefault(quote, ([], places))[0].append(entry)
         groups: list[tuple[str, list[_Entry], list[_Place]]] = []
@@ -435,10 +444,13 @@ class _Checker:
         if not by_text:
             return "", []
         every = {text: self._places(text, None) for text in by_text}
-        rarest = min(by_text, key=lambda text: (len(every[text]), -len(text)))
-        is_clear = every[rarest][0].is_verified or (part or self.whole).is_line
-        is_clear = is_clear or any(_is_telling(field, rarest) for field in fields)
-        if not is_clear and len(every[rarest]) != n_equal:
+        is_line = (part or self.whole).is_line
+        clear = {
+            text for text, quotes in every.items()
+            if is_line or quotes[0].is_verified or any(_is_telling(f, text) for f in fields)
+        }  # fmt: skip
+        rarest = min(clear or every, key=lambda text: (len(every[text]), -len(text)))
+        if not clear and len(every[rarest]) != n_equal:
             return "", []
         places = by_text[rarest]
         lines = [self._line(spans[0]) for spans in places]
@@ -486,19 +498,16 @@ class _Checker:
     ) -> list[Mapping[str, FieldResult]]:
         """Mark a field undecided if its quote stands with the first field of another entry."""
         first = field.inner[0].name
-        starts = sorted(
-            (each.span.start, i)
-            for i, entry in enumerate(entries)
-            if entry[first].state == "found"
-            for each in entry[first].evidence
-        )
+        of: dict[int, set[int]] = {}
+        for i, entry in enumerate(entries):
+            for each in entry[first].evidence if entry[first].state == "found" else ():
+                of.setdefault(each.span.start, set()).add(i)
+        starts = sorted(of)
 
         def is_of_others(result: FieldResult, i: int) -> bool:
             lines = [self._line(each.span) for each in result.evidence]
-            among = [
-                starts[bisect_left(starts, (a, 0)) : bisect_left(starts, (b, 0))] for a, b in lines
-            ]
-            return any(here and i not in {n for _, n in here} for here in among)
+            among = [starts[bisect_left(starts, a) : bisect_left(starts, b)] for a, b in lines]
+            return any(here and not any(i in of[start] for start in here) for here in among)
 
         own: list[Mapping[str, FieldResult]] = []
         apart = {name: self._apart(first, name, entries) for name in entries[0]} if entries else {}
@@ -635,9 +644,12 @@ class _Checker:
 
     def _places(self, text: str, part: _Part | None) -> Sequence[Quote]:
         """The places of a quote in the part that was read, else in the document; a quote without spans for none."""
+        if (text, part) in self._found:
+            return self._found[text, part]
         doubts: list[Quote] = []
+        inside: list[Quote] = []
         for where in (part, self.whole):
-            if where is None:
+            if where is None or inside:
                 continue
             key = id(where.verifier), text
             if key not in self._every:
@@ -649,11 +661,16 @@ class _Checker:
                 ]  # fmt: skip
             every = self._every[key]
             first, last = where.span.start, where.span.end
-            inside = [q for q in every if q.spans and first <= q.spans[-1].start < last]
-            if inside and inside[0].result != "negation":
-                return inside
+            inside = [
+                q for q in every
+                if q.spans and first <= q.spans[-1].start < last and q.result != "negation"
+            ]  # fmt: skip
             doubts += every[:1]
-        return [replace(next((d for d in doubts if d.result != "missing"), doubts[0]), spans=())]
+        if not inside:
+            doubt = next((d for d in doubts if d.result != "missing"), doubts[0])
+            inside = [replace(doubt, spans=())]
+        self._found[text, part] = inside
+        return inside
 
     def _chosen(
         self, quotes: Sequence[Quote], field: Field, part: _Part | None, near: Sequence[_Place],
@@ -684,8 +701,9 @@ class _Checker:
     def _beside(self, quotes: Sequence[Quote], span: Span) -> Sequence[Quote]:
         """The first of some places of a quote that stands within a passage, else on its lines."""
         for start, end in ((span.start, span.end), self._line(span)):
-            if here := [q for q in quotes if _stands_in([q.spans], start, end)]:
-                return here[:1]
+            i = bisect_left(quotes, start, key=lambda quote: quote.spans[0].start)
+            if i < len(quotes) and quotes[i].spans[-1].end <= end:
+                return quotes[i : i + 1]
         return ()
 
     def _n_named(self, words: Sequence[str], spans: Sequence[Span]) -> int:
@@ -716,8 +734,10 @@ def _times(n: int) -> str:
     return {1: "once", 2: "twice"}.get(n, f"{n} times")
 
 
-def _stands_in(places: Iterable[Sequence[Span]], start: int, end: int) -> bool:
-    return any(start <= spans[0].start and spans[-1].end <= end for spans in places)
+def _stands_in(places: Sequence[_Place], start: int, end: int) -> bool:
+    """Whether one of some places, which are in order, is within a range."""
+    i = bisect_left(places, start, key=lambda spans: spans[0].start)
+    return i < len(places) and places[i][-1].end <= end
 
 
 def _overlap(one: _Place, other: _Place) -> bool:
