@@ -195,6 +195,99 @@ def test_a_list_is_what_the_document_states_or_undecided(
     assert not n or n_split
 
 
+OPEN = "?"  # undecided
+
+DRUGS = "name: str, dose: number? (in mg)"
+A5, A10 = ({"name": ("Aspirin", "Name: Aspirin"), "dose": (n, f"Dose: {n} mg")} for n in (5, 10))
+R10, R5 = ({"name": ("Ramipril", "Name: Ramipril"), "dose": (n, f"Dose: {n} mg")} for n in (10, 5))
+COFFEE = {"item": ("Coffee", "Coffee 2.50 EUR"), "price": (2.5, "Coffee 2.50 EUR")}
+BARE = {"item": ("Coffee", "Coffee"), "price": (2.5, "2.50 EUR")}
+GIVEN = [
+    {"name": (name, f"Name: {name}"), "dose": (dose, f"given at {dose} mg")}
+    for name, dose in (("Aspirin", 5), ("Ramipril", 10))
+]
+
+
+@pytest.mark.parametrize(
+    ("fields", "text", "entries", "wanted"),
+    [  # each rule, and below it its nearest neighbour: what stands there, what a reply lists, and the result
+        # a mention is no entry, a repeated record or line is one
+        ("[str]", "Allergic to latex.\nGloves of latex are avoided.", ["latex"], [["latex"]]),
+        ("[str]", "- latex\nNone of the others.\n- latex", ["latex"], OPEN),
+        ("[str]", "1. latex\nNone of the others.\n2. latex", ["latex"], OPEN),
+        ("item: str, price: number", "1 Coffee 2.50 EUR, noon\n2 Coffee 2.50 EUR, one", [COFFEE], OPEN),
+        ("item: str", "1 Coffee 2.50 EUR, noon\n2 Coffee 2.50 EUR, one", [{"item": ("Coffee", "Coffee")}], [["Coffee"]]),
+        # the places of the whole entry, not those of one quote
+        ("item: str, price: number", "Coffee is good.\n- Coffee 2.50 EUR\n- Coffee 2.50 EUR", [BARE, BARE], [["Coffee", 2.5]] * 2),
+        ("item: str, price: number", "Coffee is good.\n- Coffee 2.50 EUR\n- Coffee 2.50 EUR", [BARE], OPEN),
+        # one entry quotes the mark of its line, the other does not
+        ("item: str, price: number", "- Coffee 2.50 EUR\n- Coffee 2.50 EUR",
+         [COFFEE, {k: (v, f"- {q}") for k, (v, q) in COFFEE.items()}], [["Coffee", 2.5]] * 2),
+        # a short quote, if there are as many entries as places
+        ("[int]", "Marks\n2\n1\n2\nend", [(2, "2"), (1, "1"), (2, "2")], [[2], [1], [2]]),
+        ("[int]", "Marks in room 2\n2\n1\n2\nend", [(2, "2"), (1, "1"), (2, "2")], [[OPEN], [1]]),
+        ("name: str, dose: number, times: int", "Name: Aspirin\nDose: 5 mg, 2 times\nRoom 2",
+         [{**A5, "times": (2, "2")}], [["Aspirin", 5, 2]]),
+        ("name: str, dose: number, times: int", "Name: Aspirin\nDose: 5 mg\nRoom 2, bed 2",
+         [{**A5, "times": (2, "2")}], [["Aspirin", 5, OPEN]]),
+        # values and names on lines of their own
+        (DRUGS, "Name: Aspirin\nDose: 5 mg\nName: Ramipril\nDose: 10 mg", [A5, R10], [["Aspirin", 5], ["Ramipril", 10]]),
+        (DRUGS, "Name: Aspirin\nDose: 5 mg\nName: Ramipril\nDose: 10 mg", [A10, R5], [["Aspirin", OPEN], ["Ramipril", OPEN]]),
+        (DRUGS, "Dose: 5 mg\nName: Aspirin\nDose: 10 mg\nName: Ramipril", [A5, R10], [["Aspirin", 5], ["Ramipril", 10]]),
+        (DRUGS, "Name: Aspirin\nName: Ramipril\nDose: 5 mg\nDose: 10 mg", [A5, R10], [["Aspirin", 5], ["Ramipril", 10]]),
+        (DRUGS, "Name: Aspirin\nName: Ramipril\nDose: 10 mg", [{**A5, "dose": None}, R10], [["Aspirin", None], ["Ramipril", 10]]),
+        (DRUGS, "Name: Aspirin\nName: Ramipril\nDose: 10 mg", [A10, {**R5, "dose": None}], [["Aspirin", OPEN], ["Ramipril", None]]),
+        (DRUGS, "Name: Aspirin\nName: Ramipril\nRamipril was given at 10 mg.\nAspirin was given at 5 mg.",
+         GIVEN, [["Aspirin", 5], ["Ramipril", 10]]),
+        (DRUGS, "Name: Aspirin\nName: Ramipril\nThe second was given at 10 mg.\nThe first was given at 5 mg.",
+         GIVEN, [["Aspirin", OPEN], ["Ramipril", OPEN]]),
+        # values and names on one line
+        (DRUGS, "Name: Aspirin, Dose: 5 mg\nName: Ramipril, Dose: 10 mg", [A5, {**R10, "dose": None}], [["Aspirin", 5], ["Ramipril", None]]),
+        (DRUGS, "Name: Aspirin, Dose: 5 mg\nName: Ramipril, Dose: 10 mg", [A10, {**R10, "dose": None}], [["Aspirin", OPEN], ["Ramipril", None]]),
+        (DRUGS, "Name: Aspirin, Dose: 5 mg\nName: Ramipril, Dose: 10 mg", [A10, R10], [["Aspirin", OPEN], ["Ramipril", 10]]),
+        # what stands nowhere is one entry, however often it is listed
+        ("[str]", "Allergic to latex.", [("iron", "iron ore")] * 3, [[OPEN]]),
+    ],
+)  # fmt: skip
+def test_each_rule_and_its_neighbour(
+    fields: str, text: str, entries: list[Any], wanted: list[list[Any]] | str
+) -> None:
+    def claim(one: tuple[Any, str] | None) -> dict[str, Any] | None:
+        return one and {"value": one[0], "quote": one[1]}
+
+    said = [
+        {name: claim(one) for name, one in entry.items()} if isinstance(entry, dict)
+        else claim(entry if isinstance(entry, tuple) else (entry, entry))
+        for entry in entries
+    ]  # fmt: skip
+    shown = fields if fields.startswith("[") else f"[{{{fields}}}]"
+    reply = json.dumps({"rows": said})
+    result, _ = rows_of(f"rows: {shown}", text, lambda request: reply, None)
+    if wanted is OPEN:
+        assert (result.state, bool(result.why)) == ("undecided", True)
+        return
+    values = [
+        [OPEN if f.state == "undecided" else f.value for f in entry.values()]
+        for entry in result.entries
+    ]
+    assert (result.state, values) == ("found", wanted)
+
+
+def test_a_reply_that_repeats_what_stands_in_another_part_adds_nothing() -> None:
+    text = "".join(f"- Item{i} {i}.50 EUR\n\n{'waited at the door ' * 60}{i}\n\n" for i in range(6))
+    rows = [
+        {"item": {"value": f"Item{i}", "quote": f"Item{i} {i}.50 EUR"}, "price": None}
+        for i in range(6)
+    ]
+    reply = json.dumps({"rows": rows})
+    fields = "rows: [{item: str, price: number?}]"
+    whole, _ = rows_of(fields, text, lambda request: reply, None)
+    in_parts, n_calls = rows_of(fields, text, lambda request: reply, 1_300)
+    assert n_calls > 1
+    assert in_parts == whole
+    assert len(whole.entries) == 6
+
+
 def test_two_hundred_lines_of_a_bill_are_counted_whatever_the_window() -> None:
     names = [f"Item {letter}" for letter in "ABCDEFGHIJKL"]
     lines = [f"{names[i * 7 % 12]}: {i * 7 % 12 + 1}.00 EUR" for i in range(200)]
