@@ -304,7 +304,14 @@ class _Checker:
         """What all parts say of a field."""
         if field.is_list:
             return self._list(field, said)
-        values = [self._value(field, claim, part) for part, c in said for claim in c.values]
+        # A value of a document is looked up in all of it, one of a row in the row.
+        values = [
+            self._value(
+                field, claim, part if part and part.verifier != self.whole.verifier else None
+            )
+            for part, c in said
+            for claim in c.values
+        ]
         unread = next((claims.why for _, claims in said if claims.why and not claims.values), "")
         values += [_Value(why=claims.why) for _, claims in said if claims.why and claims.values]
         return _united(field, values, unread)
@@ -385,11 +392,10 @@ class _Checker:
             for part in {entry.part for entry in same}:
                 of_part = [entry for entry in same if entry.part == part]
                 for quote, group, places in self._groups(field.inner, of_part, len(same), part):
-                    is_certain = len(group) >= len(places)
-                    for i, entry in enumerate(group[: len(places)]):
-                        entry.anchors = (
-                            places[i : i + 1] if is_certain else [*dict.fromkeys(places)]
-                        )
+                    different = list(dict.fromkeys(places))
+                    is_open = len(group) < len(places)
+                    for entry, place in zip(group, places, strict=False):
+                        entry.anchors = different if is_open else [place]
                     if len(group) > len(places):
                         note(quote, group, places)
                         left_out |= set(map(id, group[len(places) :]))
