@@ -17,6 +17,7 @@ from typing import Any, Literal
 from pearl.documents.dates import Period, read_dates, read_period
 from pearl.documents.english import singular
 from pearl.documents.numbers import FOREIGN_SCALES, SCALE_WORDS, find_quantity, quantity
+from pearl.documents.passages import STOP_WORDS
 from pearl.documents.table.quantities import is_blank, read_quantities, read_quantity
 from pearl.errors.patterns import lazy_pattern
 
@@ -331,6 +332,7 @@ def _unit_beside(value: str, unit: str) -> str:
     if unit and not _RATE.search(value):
         return unit
     words = {*_LETTERS.findall(value.casefold())} - SCALE_WORDS.keys() - FOREIGN_SCALES.keys()
+    words -= STOP_WORDS  # "about 5", "5 (in millions)"
     signs = {sign for sign in value if unicodedata.category(sign) == "Sc"}
     return " ".join(sorted({*map(singular, words), *signs, *filter(None, [unit])}))
 

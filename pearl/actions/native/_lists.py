@@ -7,7 +7,8 @@ from itertools import chain
 
 from pearl.actions.native import Family
 from pearl.actions.values import EmptyListError, Value, without_repeats, written_out
-from pearl.documents.comparisons import key_of
+from pearl.documents.comparisons import amounts_of, key_of
+from pearl.documents.numbers import UnclearNumberError, quoted
 from pearl.documents.rows import Rows
 from pearl.documents.table.quantities import numbers_of
 from pearl.dsl.signatures import Parameter, ValueType
@@ -101,13 +102,24 @@ def count(items: list[str]) -> Value:
     return len(items)
 
 
+def _alike(items: list[str]) -> list[Decimal]:
+    """The numbers of the entries, which must have one unit, be it known or a word or sign beside the number."""
+    numbers = numbers_of(items)
+    amounts, _ = amounts_of(list(dict.fromkeys(items)))
+    other = next((item for item, amount in amounts.items() if amount is None), None)
+    if other is not None:
+        one = next((item for item, amount in amounts.items() if amount is not None), items[0])
+        raise UnclearNumberError(f"numbers in different units: {quoted(one)} and {quoted(other)}")
+    return numbers
+
+
 @PLUGINS.action(
     "SUM", _NUMBERS,
     "Add up all NUMBERS and return the total", returns=ValueType.NUMBER, counts=True,
 )  # fmt: skip
 def total(items: list[str]) -> Value:
     """Return the exact sum; 0 for an empty list."""
-    numbers = numbers_of(items)
+    numbers = _alike(items)
     digits = [
         max(0, number.adjusted()) - min(0, int(number.as_tuple().exponent)) for number in numbers
     ]
@@ -122,7 +134,7 @@ def largest(items: list[str]) -> Value:
     """Take the largest."""
     if not items:
         raise EmptyListError("the list is empty, it has no largest number")
-    return written_out(max(numbers_of(items)))
+    return written_out(max(_alike(items)))
 
 
 @PLUGINS.action(
@@ -132,4 +144,4 @@ def smallest(items: list[str]) -> Value:
     """Take the smallest."""
     if not items:
         raise EmptyListError("the list is empty, it has no smallest number")
-    return written_out(min(numbers_of(items)))
+    return written_out(min(_alike(items)))
