@@ -17,6 +17,7 @@ from pearl.documents.evidence import (
     collect,
     shown_page,
     shown_ranks,
+    shown_span,
 )
 from pearl.documents.evidence.collecting import add_passage
 from pearl.documents.record import FieldResult, Record
@@ -103,7 +104,7 @@ class RowEvidence:
                 more = ", ..." if len(names) > MAX_COLUMNS else ""
                 table += f", {', '.join(names[:MAX_COLUMNS])}{more}"
             source = shown_page(self.source, self.page, self.ocr)
-            place = f"{source}{table}, characters {self.span.start:,}-{self.span.end:,}{ranks}; "
+            place = f"{source}{table}, {shown_span(self.span)}{ranks}; "
         by = f"; by {', '.join(self.decided_by)}" if self.decided_by else ""
         return f"{place}{', '.join(self.steps)}{by}"
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pearl.documents.evidence import DOUBTS, shown_span, with_omissions
 from pearl.documents.rows import TEXT_COLUMN
 from pearl.errors import Span
 from pearl.trace import (
@@ -32,14 +33,6 @@ STATUSES = (
 
 MAX_SOURCES = 6
 """Maximum documents that a line names."""
-
-_DOUBTS = {
-    "missing": "not in the document",
-    "given": "not in the document, but in the input of the step",
-    "short": "too short to verify",
-    "apart": "pieces of the document that do not belong together",
-    "negation": "leaves out a negation",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,22 +377,15 @@ def _part(part: Untrusted) -> Part:
 
 def _marked(text: str, span: Span | None, omitted: Sequence[Untrusted]) -> str:
     """A passage on one line; parts that its quote omits are marked."""
-    shown, at = "", 0
-    for each in omitted:
-        left_out = each.span()
-        if left_out is None or span is None:
-            continue
-        start, end = left_out.start - span.start, left_out.end - span.start
-        if at <= start <= end <= len(text):
-            shown += f"{text[at:start]}[left out: {text[start:end]}]"
-            at = end
-    return " ".join((shown + text[at:]).split())
+    spans = [each.span() for each in omitted if span is not None]
+    first = span.start if span is not None else 0
+    return with_omissions(text, [Span(s.start - first, s.end - first) for s in spans if s])
 
 
 def shown_place(each: Untrusted, *, hides: str = "") -> str:
     """The file of a passage, and its page or else its characters, for people; one file may go without saying."""
     source, span, page = each.text("source"), each.span(), each.whole("page")
-    at = "" if span is None else f"characters {span.start:,}-{span.end:,}"
+    at = "" if span is None else shown_span(span)
     place = ["" if source == hides else source, at if page is None else f"page {page:,}"]
     return ", ".join(filter(None, [*place, "by OCR" if "ocr" in each else ""]))
 
@@ -407,7 +393,7 @@ def shown_place(each: Untrusted, *, hides: str = "") -> str:
 def _unverified(row: Untrusted) -> Iterator[tuple[str, str, str]]:
     """Step, text and reason of each unverified quote."""
     for each in row.objects("unverified_quotes"):
-        reason = _DOUBTS.get(each.text("reason"), "could not be verified")
+        reason = DOUBTS.get(each.text("reason"), "could not be verified")
         yield each.text("step"), each.text("text"), reason
 
 

@@ -6,6 +6,7 @@ omitted negations), and `collecting` does so for the steps of an answer.
 """
 
 from pearl.documents.evidence.collecting import (
+    DOUBTS,
     Evidence,
     StepReply,
     Unverified,
@@ -13,12 +14,14 @@ from pearl.documents.evidence.collecting import (
     placed,
     shown_page,
     shown_ranks,
+    shown_span,
+    with_omissions,
 )
 from pearl.documents.evidence.finding import find_quotes, quoted_line
 from pearl.documents.evidence.normal import normalise
 from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
 
 __all__ = [
-    "Doubt", "Evidence", "Match", "Quote", "StepReply", "Unverified", "Verifier", "collect", "find_quotes",
-    "normalise", "placed", "quoted_line", "shown_page", "shown_ranks",
+    "DOUBTS", "Doubt", "Evidence", "Match", "Quote", "StepReply", "Unverified", "Verifier", "collect", "find_quotes",
+    "normalise", "placed", "quoted_line", "shown_page", "shown_ranks", "shown_span", "with_omissions",
 ]  # fmt: skip

@@ -43,11 +43,7 @@ class Evidence:
     @property
     def marked(self) -> str:
         """The passage on one line, with omitted text marked as `[left out: ...]`."""
-        shown, at = "", 0
-        for span in self.omitted:
-            shown += f"{self.text[at : span.start]}[left out: {self.text[span.start : span.end]}]"
-            at = span.end
-        return " ".join((shown + self.text[at:]).split())
+        return with_omissions(self.text, self.omitted)
 
     @property
     def where(self) -> str:
@@ -55,7 +51,7 @@ class Evidence:
         span = self.source_span
         elided = "; elided" if self.omitted else ""
         source = shown_page(self.source, self.page, self.ocr)
-        place = f"{source}, characters {span.start:,}-{span.end:,}"
+        place = f"{source}, {shown_span(span)}"
         return f"{place}{shown_ranks(self.ranks)}; {', '.join(self.steps)}{elided}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,6 +75,21 @@ class Evidence:
                 for s in self.omitted
             ]
         return data
+
+
+def with_omissions(text: str, omitted: Iterable[Span]) -> str:
+    """A passage on one line, with what its quote omits marked as `[left out: ...]`."""
+    shown, at = "", 0
+    for span in omitted:
+        if at <= span.start <= span.end <= len(text):
+            shown += f"{text[at : span.start]}[left out: {text[span.start : span.end]}]"
+            at = span.end
+    return " ".join((shown + text[at:]).split())
+
+
+def shown_span(span: Span) -> str:
+    """A place in a text, for people."""
+    return f"characters {span.start:,}-{span.end:,}"
 
 
 def shown_page(source: str, page: int | None, ocr: float | None = None) -> str:
@@ -106,14 +117,14 @@ class Unverified:
     @property
     def why(self) -> str:
         """The reason as text."""
-        return _WHY[self.reason]
+        return DOUBTS[self.reason]
 
     def to_dict(self) -> dict[str, str]:
         """The quote as JSON data."""
         return {"step": self.step, "text": self.text, "reason": self.reason}
 
 
-_WHY = {
+DOUBTS = {
     "missing": "not in the document",
     "given": "not in the document, but in what the step was given",
     "short": "too short to verify",

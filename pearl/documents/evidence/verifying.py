@@ -176,7 +176,9 @@ class Verifier:
         if not (first.is_verified or first.result == "short"):
             return [first]
         match = "normalised" if first.result == "exact" else first.result
-        spans = [(place,) for place in islice(self.places(first.text), MAX_PLACES)]
+        spans: list[tuple[Span, ...]] = [
+            (place,) for place in islice(self.places(first.text), MAX_PLACES)
+        ]
         pieces = _divided(first.text)[-1]
         if not spans and pieces[1:]:
             elided = islice(self._elided(first.text, pieces), _MAX_TRIED)
