@@ -8,7 +8,7 @@ endif
 VENV := .venv$(VERSION)
 BIN := $(VENV)/bin
 
-.PHONY: setup demo models fmt check test faults attacks test-all test-wheel test-extras test-docs test-ray test-browser goldens bench supply docs picture
+.PHONY: setup demo models fmt check test faults attacks suites test-all test-wheel test-extras test-docs test-ray test-browser goldens bench supply docs picture
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.installed
@@ -30,6 +30,7 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/budgets
 
 # A worker has neighbouring tests until the other has none: each large import, each fixture once.
 IN_PARALLEL := -n auto --dist worksteal
@@ -44,6 +45,10 @@ SUITE = $(BIN)/pytest $(IN_PARALLEL) --size $(SIZE) $(if $(filter-out ci,$(SIZE)
 
 faults attacks: setup
 	$(SUITE) tests/$@
+
+# Both at once: the last long rows of one leave no core idle.
+suites: setup
+	$(SUITE) tests/faults tests/attacks
 
 # Slow tests as well, those of large packages, those with a real model where `make models` has fetched it,
 # and property-based tests with all their examples.
