@@ -14,9 +14,9 @@ from pearl.interpreter.answer import Answer
 from pearl.llm.backends.scripted import Scripted
 
 
-def run(text: str, *steps: str) -> Answer:
-    """The answer of native steps over `rows`, the records of a text."""
-    every = ('rows = SPLIT(CTX, "record")', *steps)
+def run(text: str, *steps: str, rows: bool = True) -> Answer:
+    """The answer of native steps, which may be over `rows`, the records of a text."""
+    every = ('rows = SPLIT(CTX, "record")', *steps) if rows else steps
     plan = "\n".join(f"{i}. {step} : step" for i, step in enumerate(every, 1))
     return asyncio.run(Pearl(Scripted(lambda request: "")).execute(plan, Document(text, "a.csv")))
 

@@ -80,3 +80,10 @@ def test_true_is_what_a_yes_asks_for(cells: str, wanted: str, n: int) -> None:
     assert run(
         text, f'some = WHERE(rows, "paid", "is", "{wanted}")', "n = COUNT(some)"
     ).text == str(n)
+
+
+@pytest.mark.parametrize("unit", ["entry", "paragraph", "line"])
+def test_parts_of_a_text_are_rows_of_no_table(unit: str) -> None:
+    text = 'The first is "open.\n\nThe second: is the total.\n'
+    answer = run(text, f'parts = SPLIT(CTX, "{unit}")', "n = COUNT(parts)", rows=False)
+    assert (answer.status, answer.text, answer.notes) == ("answered", "2", ())

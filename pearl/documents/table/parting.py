@@ -41,6 +41,8 @@ def part_rows(rows: Sequence[Row], fields: Sequence[Mapping[str, str | None]] = 
         (2, ("totals, which are not counted as rows: row 3 'Total', the sum of 2 rows",))
     """
     fields = fields or [row.fields for row in rows]
+    if not any(fields):
+        return Parted(tuple(rows))  # parts of a text
     cells = chain.from_iterable(each.values() for each in fields)
     out, totals, doubtful, notes = set[int](), set[int](), set[int](), list[str]()
     if len(rows) > 2 or any(not cell or names_total(cell) for cell in cells):
