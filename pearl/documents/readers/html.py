@@ -115,7 +115,7 @@ def _tree(page: str, path: str) -> HtmlElement | None:
 def _has_style(element: HtmlElement, name: str, value: str) -> bool:
     """Whether the `style` of an element has a value for a property."""
     style = element.get("style", "").lower()
-    return any(
+    return name in style and any(
         key.strip() == name and value in values.split()
         for key, _, values in (each.partition(":") for each in style.split(";"))
     )

@@ -34,6 +34,7 @@ notes repeat."""
 _DELETED = frozenset({"del", "moveFrom"})
 _MOVED = {"superscript": RAISE, "subscript": LOWER, "sup": RAISE, "sub": LOWER}
 _PAGE_NUMBERS = (["PAGE"], ["NUMPAGES"])  # fields, whose stored value is that of any page
+_NOT_SHOWN = {"vanish": "hidden text", "strike": "struck text", "dstrike": "struck text"}
 _OFF = frozenset({"0", "false", "off", "none"})
 _LEVEL = lazy_pattern("%([1-9])")
 _MATHEMATICS = "http://schemas.openxmlformats.org/officeDocument/2006/math"
@@ -69,7 +70,7 @@ def _child(element: _Element | None, *names: str) -> _Element | None:
     for name in names:
         if element is None:
             return None
-        element = next((each for each in element.iterchildren("*") if _kind(each) == name), None)
+        element = next(element.iterchildren(f"{{*}}{name}"), None)
     return element
 
 
@@ -152,7 +153,7 @@ class _WordFile:
     def _of_part(self, part: Part) -> str:
         """The text of another part, whose references are its own."""
         before, self._part = self._part, part
-        text = written(self._text(_root(part))).strip()
+        text = self._with_notes(_root(part)).strip()
         self._part = before
         return text
 
@@ -213,23 +214,28 @@ class _WordFile:
         return "".join(map(self._text, element.iterchildren("*")))
 
     def _run(self, run: _Element) -> str:
-        properties = _child(run, "rPr")
-        style = self._styles.get(_attribute(_child(properties, "rStyle")))
-        for name, what in (
-            ("vanish", "hidden text"),
-            ("strike", "struck text"),
-            ("dstrike", "struck text"),
-        ):
+        own = _child(run, "rPr")
+        if own is None:
+            return self._inner(run)
+        given = {_kind(each): each for each in own.iterchildren("*")}
+        if (style := self._styles.get(_attribute(given.get("rStyle")))) is not None:
+            of_style = _child(style, "rPr")
+            given = {_kind(each): each for each in (() if of_style is None else of_style)} | given
+        for name, what in _NOT_SHOWN.items():
             is_read = name == "vanish" and OPTIONS.get().hidden
-            if _is_on(properties, name) and not is_read:
+            if name in given and _attribute(given[name]) not in _OFF and not is_read:
                 self.left_out[what] += any(map(str.strip, run.itertext()))
                 return ""
         inner = self._inner(run)
-        moved = _child(properties, "vertAlign")
-        moved = _child(style, "rPr", "vertAlign") if moved is None else moved
-        begin = _MOVED.get(_attribute(moved) or "")
-        is_mark = END in inner or _child(run, "footnoteReference") is not None
-        return f"{begin}{inner}{END}" if begin and inner.strip() and not is_mark else inner
+        begin = _MOVED.get(_attribute(given.get("vertAlign")) or "")
+        if (
+            not begin
+            or not inner.strip()
+            or END in inner
+            or _child(run, "footnoteReference") is not None
+        ):
+            return inner
+        return f"{begin}{inner}{END}"
 
     def _note(self, reference: _Element, kind: str) -> str:
         """The mark of a note, whose text is put below the block; a comment has no mark."""
@@ -322,6 +328,10 @@ def _integer(element: _Element | None) -> int:
     return int(given) if given.isdecimal() and len(given) < 6 else 0
 
 
+def _level(element: _Element) -> int:
+    return int(_attribute(element, "ilvl") or 0)
+
+
 class _Lists:
     """The automatic numbers of lists, counted in the order of the text."""
 
@@ -331,6 +341,7 @@ class _Lists:
         self._numbers = {_attribute(c, "numId"): c for c in children if _kind(c) == "num"}
         self._counted: dict[str | None, dict[int, int]] = {}
         self._begun: set[str] = set()
+        self._known: dict[str, tuple[dict[int, _Element], dict[int, int], list[int]]] = {}
         self._by_style = {
             _attribute(_child(level, "pStyle")): _attribute(level, "ilvl")
             for abstract in self._abstract.values()
@@ -341,29 +352,36 @@ class _Lists:
         """The level of the entries that have a style."""
         return self._by_style.get(style) if style else None
 
-    def next(self, number: str, at: int) -> str | None:
-        """The number of the next entry of a list, "" without one, None if its style is not known."""
+    def _abstract_of(self, number: str) -> str | None:
+        return _attribute(_child(self._numbers.get(number), "abstractNumId"))
+
+    def _levels(self, number: str) -> tuple[dict[int, _Element], dict[int, int], list[int]]:
+        """The levels of a list, their first numbers, and those that begin again with the list."""
+        if number in self._known:
+            return self._known[number]
+        abstract = self._abstract.get(self._abstract_of(number))
+        levels = {} if abstract is None else {_level(e): e for e in abstract.iterchildren("{*}lvl")}
+        restarts = dict[int, int]()
         listed = self._numbers.get(number)
-        key = _attribute(_child(listed, "abstractNumId"))
-        if listed is None or key not in self._abstract:
-            return ""
-        levels = {
-            int(_attribute(e, "ilvl") or 0): e for e in self._abstract[key].iterchildren("{*}lvl")
-        }
-        counted = self._counted.setdefault(key, {})
+        for override in () if listed is None else listed.iterchildren("{*}lvlOverride"):
+            if (given := _child(override, "lvl")) is not None:
+                levels[_level(override)] = given
+            if (start := _child(override, "startOverride")) is not None:
+                restarts[_level(override)] = _integer(start)
         starts = {
             i: _integer(given)
             for i, level in levels.items()
             if (given := _child(level, "start")) is not None
         }
-        for override in listed.iterchildren("{*}lvlOverride"):
-            i = int(_attribute(override, "ilvl") or 0)
-            levels[i] = given if (given := _child(override, "lvl")) is not None else levels.get(i)
-            start = _child(override, "startOverride")
-            if start is not None:
-                starts[i] = _integer(start)
-                if number not in self._begun:
-                    counted.pop(i, None)
+        self._known[number] = levels, starts | restarts, list(restarts)
+        return self._known[number]
+
+    def next(self, number: str, at: int) -> str | None:
+        """The number of the next entry of a list, "" without one, None if its style is not known."""
+        levels, starts, restarted = self._levels(number)
+        counted = self._counted.setdefault(self._abstract_of(number), {})
+        for i in restarted if number not in self._begun else ():
+            counted.pop(i, None)
         self._begun.add(number)
         if (level := levels.get(at)) is None:
             return ""

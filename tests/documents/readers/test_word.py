@@ -11,6 +11,7 @@ import docx
 import pptx
 import pytest
 from docx.document import Document
+from docx.enum.style import WD_STYLE_TYPE
 from docx.opc.packuri import PackURI
 from docx.opc.part import Part
 from docx.oxml import parse_xml
@@ -231,6 +232,19 @@ DRAWN = (
 def test_what_stands_beside_the_text(document: Document, text: str, notes: tuple[str, ...]) -> None:
     found = from_bytes(save(document), "a.docx")
     assert (found.text, found.notes) == (text, notes)
+
+
+def test_styles_raise_and_strike_as_fonts_do() -> None:
+    document = docx.Document()
+    for name in ("superscript", "strike"):
+        style = document.styles.add_style(name, WD_STYLE_TYPE.CHARACTER)
+        setattr(style.font, name, True)
+    paragraph = document.add_paragraph("310")
+    paragraph.add_run("2", "superscript")
+    paragraph.add_run(" old", "strike")
+    paragraph.add_run(" kept", "strike").font.strike = False
+    found = from_bytes(save(document), "a.docx")
+    assert (found.text, found.notes) == ("310² kept", ("not read: 1 struck text",))
 
 
 @pytest.mark.parametrize(
