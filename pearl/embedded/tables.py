@@ -551,7 +551,7 @@ class _Reader:
         if function:
             return query | {"aggregate": function}
         if order:
-            of_one = free or numbers
+            of_one = free or self._compared(numbers)
             if len(of_one) != 1:
                 raise UnsureError("the question does not say by which column to order the rows")
             if head or re.match(r"\s*what\s+(?:is|was|are)\b", self.question, re.I):
@@ -582,6 +582,17 @@ class _Reader:
             raise UnsureError(f"'{cue[0]}' refers to no column in the question")
         return [after[0].column]
 
+    def _compared(self, numbers: list[str]) -> list[str]:
+        """The columns of conditions, as in `the highest age over 60`; the question must name no other column of values."""
+        grouped = [m.column for m in self.columns if m.start in self.nouns]
+        others = {
+            m.column for m in self.columns if m.column not in {*self.used, *grouped, self.first}
+        }
+        each = self._groups()
+        if others := others.difference(each):
+            raise UnsureError(f"{min(others)} is not a column of numbers")
+        return numbers
+
     def _function(self, numbers: list[str]) -> dict[str, Any] | None:
         name = next((name for name in ("mean", "sum") if name in self.cues), None)
         if name == "sum" and "count" in self.cues:
@@ -589,7 +600,7 @@ class _Reader:
         if name is None:
             return {"function": "count"} if "count" in self.cues else None
         of = [column for column in numbers if self.kinds[column] == "number"]
-        of = [column for column in of if column not in self.used] or of
+        of = [column for column in of if column not in self.used] or self._compared(of)
         if len(of) != 1:
             raise UnsureError("the question does not say which column of numbers it means")
         return {"function": name, "column": of[0]}

@@ -172,14 +172,15 @@ def _minutes(text: str) -> int | None:
 
 Kind = Literal["text", "number", "date", "hours"]
 
+_SIGN_OF_MONEY = rf"(?:(?:US)?[{CURRENCIES}₪]|(?:{'|'.join(CURRENCY_CODES)})(?![^\W\d_]))"
 _NUMBER_FIRST = lazy_pattern(
-    r"\s*+(?:[-+−]?\s?(?:US)?[$€£¥₪]?|[$€£¥₪]\s?[-−]?)\s?\.?\d[\d.,]*(?:[eE][-+]?\d+)?(.{0,12})",
+    rf"\s*+(?:[-+−]?\s?{_SIGN_OF_MONEY}?|{_SIGN_OF_MONEY}\s?[-−]?)\s?\.?\d[\d.,]*(?:[eE][-+]?\d+)?(.{{0,12}})",
     re.S,
 )
 """A number and the text after it."""
 _IN_BRACKETS = lazy_pattern(r"\s*+[$€£¥₪]?\s?\(")
 _BESIDE_NUMBERS = lazy_pattern(
-    r"|[(*†‡\[].*|[°%]\S*|(?!.*\b(?:st|nd|rd|th|or|and|to|plus|up|max|min|more|less)\b)[^\W\d_].*",
+    rf"|[(*†‡\[].*|[°%{CURRENCIES}₪]\S*|(?!.*\b(?:st|nd|rd|th|or|and|to|plus|up|max|min|more|less)\b)[^\W\d_].*",
     re.S | re.I,
 )
 """Text allowed after a number: nothing, a footnote, a unit; not an ordinal ending or a bound."""
