@@ -233,8 +233,9 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
         >>> sorted((k for k in keys if keys[k] not in (None, BLANK)), key=lambda k: keys[k]), notes
         (['9', '12.5 mg'], ['dose: 2 values cannot be compared as numbers: 2 g, many'])
     """
-    different = [value for value in dict.fromkeys(values) if value and value.strip()]
-    keys: dict[str | None, Any] = {v: None if v is None or v.strip() else BLANK for v in values}
+    blank = {value for value in values if value is not None and is_no_key(value)}
+    different = [v for v in dict.fromkeys(values) if v is not None and v not in blank]
+    keys: dict[str | None, Any] = {v: BLANK if v in blank else None for v in values}
     dates, numbers = read_dates(different), _numbers(different)
     amounts, _ = _in_one_unit(numbers)
     begin_with_digit = {value for value in different if _BEGINS_WITH_DIGIT.match(value)}

@@ -130,6 +130,11 @@ def run(query: Query, table: QueryTable) -> Answer:
             column = table.known(one.by)
             keys = [_sort_key(column, column.cells[row]) for row in rows]
             rows = _ordered(rows, keys, descending=one.descending)
+        if query.limit is not None and query.sort and rows:
+            by = table.known(query.sort[0].by)
+            if _sort_key(by, by.cells[rows[0]]) is None:  # rows without a key are the last ones
+                notes.append(f"no row has a value of {by.name}")
+                undecided, rows = undecided | set(rows), []
         n_lines = len(rows)
         unread = _unplaced(query, rows, n_lines, table)
         left_out = set().union(*(left for _, left in unread))
@@ -292,7 +297,7 @@ def _sort_key(column: TypedColumn, cell: str | None) -> Any:
         case "date":
             return column.parsed[cell].first if cell in column.parsed else None
         case _:
-            return fold(cell) or None
+            return None if is_no_key(cell) else fold(cell)
 
 
 def _ordered(items: Sequence[_T], keys: Sequence[Any], *, descending: bool) -> list[_T]:

@@ -22,7 +22,6 @@ from pearl import Pearl
 from pearl.documents.document import from_text
 from pearl.interpreter.answer import Answer
 from pearl.llm.backends.scripted import Scripted
-from tests.examples import times
 from tests.skips import needs
 
 CITIES = ["Bonn", "Ulm", "Kiel"]
@@ -218,7 +217,8 @@ def asked(table: Table, seed: int) -> Question:
     """A question about a table."""
     draw = random.Random(seed)
     name, columns = table.number, table.columns
-    city = draw.choice([None, *CITIES])
+    # Without a condition on a city, the rows of a second table are rows, too.
+    city = draw.choice(CITIES if "blocks" in table.what else [None, *CITIES])
     least = draw.choice([None, None, draw.randint(1, 40)])
     rows = table.rows(city, least)
     where: list[dict[str, Any]] = []
@@ -262,7 +262,7 @@ def asked(table: Table, seed: int) -> Question:
         if kind == "over":
             limit = draw.randint(-500, 8_000)
             condition(name, "after", str(limit), "over")
-            is_certain = not table.has_twins and table.other is None
+            is_certain = not (rows and table.has_twins) and table.other not in rows
             rows = [i for i in rows if any(n > limit for n in table.numbers([i]))]
             phrase += f" with {name} over {limit}"
         query: dict[str, Any] = {"where": {"all": where} if where else None}
@@ -366,7 +366,7 @@ def said(answer: Answer, question: Question, table: Table) -> Any:
 
 
 def _number(text: str, table: Table, question: Question, answer: Answer) -> Decimal | None:
-    found = re.findall(r"-?\d+(?:\.\d+)?", text.replace("2024", "").replace(",", ""))
+    found = re.findall(r"-?\d+(?:\.\d+)?", text.replace("Fee 2024", "").replace(",", ""))
     if len(found) != 1:
         return None
     if table.scale and question.is_of_numbers and "thousand" not in f"{text} {answer.notes}":
@@ -402,9 +402,12 @@ def wrong(seed: int, paths: Paths) -> list[str]:
     return found
 
 
-def test_every_path_is_right_or_undecided() -> None:
+@pytest.mark.parametrize(
+    "seeds", [range(80), pytest.param(range(80, 2_080), marks=pytest.mark.slow)]
+)
+def test_every_path_is_right_or_undecided(seeds: range) -> None:
     paths = Paths()
-    found = [each for seed in range(times(2_000)) for each in wrong(seed, paths)]
+    found = [each for seed in seeds for each in wrong(seed, paths)]
     assert not found, f"{len(found)} wrong and answered:\n" + "\n\n".join(found[:5])
 
 

@@ -20,7 +20,7 @@ from pearl.actions.values import (
     behind,
     wilson,
 )
-from pearl.documents.comparisons import BLANK, OPERATORS, sort_keys
+from pearl.documents.comparisons import BLANK, OPERATORS, is_no_key, sort_keys
 from pearl.documents.digest import text_sha256
 from pearl.documents.numbers import UnclearNumberError, read_number, whole_number
 from pearl.documents.rows import Row, Rows, unused_name
@@ -149,6 +149,10 @@ def sample(rows: Rows, n: int | float) -> Value:
 def limit(rows: Rows, n: int | float) -> Value:
     """Take the first rows; those before which an undecided row may stand are doubtful."""
     size = whole_number(n, "N", least=1)
+    if rows.sorted_by and rows.rows and not rows.shows_possible:
+        first = read_column(rows, rows.sorted_by).values[0]
+        if first is not None and is_no_key(first):  # rows without a value are the last ones
+            return rows.where((), rows.rows).noting(f"no row has a value of {rows.sorted_by}")
     if size >= len(rows.every):
         return rows
     judged = [(row, i < len(rows)) for i, row in enumerate(rows.every)]
