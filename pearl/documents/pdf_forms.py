@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from ctypes import POINTER, byref, c_ushort, cast, create_string_buffer
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pearl.documents.readers import OPTIONS
+
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
@@ -36,7 +38,8 @@ def filled_fields(page: PdfPage) -> list[Field]:
     found: list[Field] = []
     for annotation in _annotations(page):
         kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
-        if kind not in _kinds() or _is_hidden(annotation) or _is_secret(form, annotation, kind):
+        is_hidden = _is_hidden(annotation) and not OPTIONS.get().hidden
+        if kind not in _kinds() or is_hidden or _is_secret(form, annotation, kind):
             continue
         is_tick = kind in {raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON}
         if is_tick:
@@ -83,9 +86,11 @@ def left_out(page: PdfPage) -> Counter[str]:
             counts["signature"] += 1
         elif field not in {raw.FPDF_FORMFIELD_PUSHBUTTON, *_kinds()}:
             counts["form field"] += 1
-        elif field in _kinds() and (_is_hidden(annotation) or _is_secret(form, annotation, field)):
-            value = _string(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
-            counts["hidden form field"] += bool(value)
+        elif field in _kinds() and _string(raw.FPDFAnnot_GetFormFieldValue, form, annotation):
+            is_secret = _is_secret(form, annotation, field)
+            counts["password"] += is_secret
+            is_hidden = _is_hidden(annotation) and not OPTIONS.get().hidden
+            counts["hidden form field"] += is_hidden and not is_secret
     del counts[""]
     return counts
 

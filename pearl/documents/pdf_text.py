@@ -246,11 +246,14 @@ def _edits(layer: PdfTextPage, characters: str, fields: Sequence[Field]) -> list
             if math.cos(angle) * across - math.sin(angle) * up < -_STRAIGHT:
                 edits.append((start, end, _turned(places, characters, start, end)))
                 continue
-            for word in _WORD.finditer(characters, start, end):
-                begin, stop = word.span()
-                if places.n_objects(begin, stop) > 1:
-                    runs = _runs(places, characters, begin, stop)
-                    edits += _within(places, characters, runs)
+            words = [
+                _runs(places, characters, *word.span())
+                for word in _WORD.finditer(characters, start, end)
+                if places.n_objects(*word.span()) > 1
+            ]
+            usual = _letter_space(places, words)
+            for word in words:
+                edits += _within(places, characters, word, usual)
             for spaced in _SPACED.finditer(characters, start, end):
                 edits += _mark(places, characters, spaced.start() + 1, spaced.end())
     for mark in _MARK.finditer("\n" + characters):
@@ -295,11 +298,22 @@ def _turned(places: _Places, characters: str, start: int, end: int) -> Marked:
     return made
 
 
-def _within(places: _Places, characters: str, runs: Sequence[_Run]) -> Iterator[_Edit]:
-    """What parts the text objects of a word, and its superscripts."""
+def _letter_space(places: _Places, words: Sequence[Sequence[_Run]]) -> float:
+    """The gap between the characters of a line that is spaced out: each is a text object of its own."""
+    gaps = [
+        places[one[0]].to(places[other[0]])[0]
+        for word in words
+        for one, other in pairwise(word)
+        if one[0] == one[1] and other[0] == other[1]
+    ]
+    return max(0.0, median(gaps)) if len(gaps) > 2 else 0.0
+
+
+def _within(
+    places: _Places, characters: str, runs: Sequence[_Run], usual: float
+) -> Iterator[_Edit]:
+    """What parts the text objects of a word, and its superscripts, where letters are usually apart."""
     joints = [places[one[1]].to(places[other[0]]) for one, other in pairwise(runs)]
-    # Letters that are spaced out are still a word.
-    usual = max(0.0, median(gap for gap, _, _ in joints)) if len(joints) > 2 else 0.0
     words = [list(runs[:1])]
     for (one, other), (gap, rise, cosine) in zip(pairwise(runs), joints, strict=True):
         last, first = characters[one[1]], characters[other[0]]

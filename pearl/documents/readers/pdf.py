@@ -104,7 +104,8 @@ def _opened(data: bytes, path: str) -> Iterator[PdfDocument]:
         with PdfDocument(data) as document:
             if document.get_formtype() != raw.FORMTYPE_NONE:
                 document.init_forms()  # what is filled in is read, and drawn
-            token = HIDDEN.set(hidden_layers(document, data))
+            is_all = OPTIONS.get().hidden
+            token = HIDDEN.set(frozenset() if is_all else hidden_layers(document, data))
             try:
                 yield document
             finally:

