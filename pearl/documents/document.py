@@ -338,12 +338,26 @@ def check_size(n_bytes: int, what: str, path: str, advice: str) -> None:
 def check_archive(archive: ZipFile, path: str) -> None:
     """Refuse an archive whose files are larger than the limit of documents, before one is unpacked.
 
-    Also one that does not begin with its first file: it is the last of those in a truncated archive.
+    Also one whose directory says that it begins elsewhere: it is within another, which is truncated.
     """
-    if min((part.header_offset for part in archive.infolist()), default=0):
+    starts = [part.header_offset for part in archive.infolist()]
+    if all(starts) and archive.start_dir != _stated_start(archive):
         raise DataError("the file is truncated", path=path, help="copy or download it again")
     n_bytes = sum(part.file_size for part in archive.infolist())
     check_size(n_bytes, "file unpacks to more", path, "remove pictures")
+
+
+def _stated_start(archive: ZipFile) -> int:
+    """Where the directory of an archive begins, as its last record says; 0 for archives of more than 4 GB."""
+    assert archive.fp is not None
+    n_bytes = archive.fp.seek(0, os.SEEK_END)
+    archive.fp.seek(max(0, n_bytes - _MAX_LAST_RECORD))
+    tail = archive.fp.read()
+    at = tail.rfind(b"PK\x05\x06")
+    return int.from_bytes(tail[at + 16 : at + 20], "little")
+
+
+_MAX_LAST_RECORD = 22 + 65_535  # bytes, with a comment
 
 
 def _from_environment(name: str, default: int) -> float:
@@ -389,10 +403,12 @@ _BEFORE_2007 = {"WordDocument": "docx", "Workbook": "xlsx", "PowerPoint Document
 
 def _check_compound_file(data: bytes, path: str) -> None:
     """Refuse what is encrypted, and the formats of Office before 2007, with their names."""
+    if _OUTLOOK in data:  # its attachments may be files of Office
+        return
     if all(name.encode("utf-16-le") in data for name in _ENCRYPTED):
         raise DataError("the file is encrypted", path=path, help="save it without its password")
     for name, suffix in _BEFORE_2007.items():
-        if name.encode("utf-16-le") in data and _OUTLOOK not in data:
+        if name.encode("utf-16-le") in data:
             raise DataError("the file has the format of Office before 2007", path=path, help=f"save it as .{suffix}")  # fmt: skip
 
 

@@ -85,7 +85,10 @@ def _sheets(values: Workbook, formulas: Workbook | None, left_out: Counter[str])
             if len(values.worksheets) > 1 or not _UNNAMED.fullmatch(sheet.title):
                 yield f"# {sheet.title}{' (hidden)' * is_hidden}"
             yield from blocks
-            for cell in sheet._cells.values():
+            rows, columns = _hidden(sheet, sheet.max_row, sheet.max_column)
+            for (row, column), cell in sheet._cells.items():
+                if row in rows or column in columns:
+                    continue
                 if cell.comment is not None and (text := " ".join(cell.comment.text.split())):
                     yield f"Comment on {cell.coordinate}: {text}"
 
@@ -108,8 +111,6 @@ def _grid(sheet: Worksheet, formulas: Worksheet | None, left_out: Counter[str]) 
     for merged in sheet.merged_cells.ranges:
         if merged.max_row <= n_rows and merged.max_col <= n_columns:
             _fill(grid, merged.min_row - 1, merged.max_row, merged.min_col - 1, merged.max_col)
-    if OPTIONS.get().hidden:
-        return grid
     rows, columns = _hidden(sheet, n_rows, n_columns)
     left_out["hidden row"] += sum(any(grid[i - 1]) for i in rows)
     left_out["hidden column"] += sum(any(row[i - 1] for row in grid) for i in columns)
@@ -170,7 +171,9 @@ _MOVED = {"superscript": RAISE, "subscript": LOWER}
 
 
 def _hidden(sheet: Worksheet, n_rows: int, n_columns: int) -> tuple[set[int], set[int]]:
-    """The numbers of the rows and columns that are not shown: hidden or filtered out."""
+    """The numbers of the rows and columns that are not shown: hidden or filtered out; none if all is read."""
+    if OPTIONS.get().hidden:
+        return set(), set()
     is_default = bool(sheet.sheet_format.zeroHeight)
     sizes = sheet.row_dimensions
     rows = {

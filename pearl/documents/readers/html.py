@@ -211,6 +211,8 @@ def _move(element: HtmlElement, *, is_up: bool) -> None:
 
 def _number_lists(tree: HtmlElement) -> None:
     """Put the numbers of lists in their entries, as their attributes say."""
+    for entry in tree.iter("li"):
+        entry.attrib.pop("data-number", None)  # of the page
     for listed in tree.iter("ol"):
         entries = [entry for entry in listed if entry.tag == "li"]
         step = -1 if "reversed" in listed.attrib else 1

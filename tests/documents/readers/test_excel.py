@@ -215,6 +215,8 @@ def test_comments_are_read_and_charts_named() -> None:
     book = book_of(["a", "b"], [1, 2])
     book.active["B2"].comment = Comment("an\nestimate", "Ada")
     book.active.add_chart(BarChart())
+    book.active["A9"].comment = Comment("secret", "Ada")
+    book.active.row_dimensions[9].hidden = True
     document = from_bytes(save(book), "a.xlsx")
     assert document.text.endswith("Comment on B2: an estimate")
     assert document.notes == ("not read: 1 chart",)

@@ -129,7 +129,7 @@ ODD_LIST = (
         ("<p><input type=checkbox checked>Yes <input type=radio>No", "[x] Yes [ ] No", ()),
         ("<p><select><option>A<option>B</select><select multiple><option>C</select>", "A", ()),
         (ODD_LIST, "4. a 7. b II. c I. d 1. e", ()),
-        ("<ol><li>a<ul><li>b</ul><li>c</ol>", "1. a + b 2. c", ()),
+        ("<ol><li data-number=7>a<ul><li data-number=8>b</ul><li>c</ol>", "1. a + b 2. c", ()),
     ],
 )  # fmt: skip
 def test_marks_struck_text_and_numbers_of_lists(

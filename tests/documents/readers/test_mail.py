@@ -89,6 +89,7 @@ def test_html_is_read_where_there_is_no_plain_text() -> None:
 def test_a_message_of_outlook_is_read() -> None:
     data = outlook({
         "0037": "The dose", "1000": "It was 5 mg.\r\n", "__attach_version1.0_#00000000/3707": "a.pdf",
+        "__attach_version1.0_#00000000/3701": "EncryptionInfo EncryptedPackage",
     })  # fmt: skip
     wanted = "Subject: The dose\nAttachments: a.pdf\n\nIt was 5 mg."
     assert from_bytes(data, "a.msg").text == wanted
