@@ -252,11 +252,12 @@ class PlanColumn:
             if self._schema is None:
                 row["value"] = answer.text if answer.has_answer else None
             elif answer.record is not None:
-                row["value"], reasons = self._schema.values(answer.record)
-                if self._schema.model is not None:
-                    instance, reasons = self._schema.build(answer.record)
-                    row["value"] = None if instance is None else row["value"]
+                instance, row["value"], reasons = self._schema.read(answer.record)
+                if self._schema.model is not None and instance is None:
+                    row["value"] = None
                 row["reasons"] += reasons
+                if reasons and answer.status == "answered":  # that nothing is missing
+                    row["status"] = "undecided" if row["value"] is None else "degraded"
         fitted: dict[str, Any] = _fitted(row, self.type, "", row["reasons"])
         return fitted
 

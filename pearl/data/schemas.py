@@ -94,29 +94,30 @@ class Schema:
         it. An optional field or object without a value is None, an entry of a list without one is left out; a
         list that is not stated is empty, or None if it may be.
         """
+        value, _, reasons = self.read(record)
+        return value, reasons
+
+    def read(self, record: Record) -> tuple[Any, dict[str, Any], tuple[str, ...]]:
+        """The instance as of `build`, the values of the record that it has, and why others are missing."""
         reader = _Values()
         data, is_complete = reader.object(self._members, record.fields, "")
         if self.model is None or not is_complete:
-            return (data if is_complete else None), tuple(reader.reasons)
+            return (data if is_complete else None), data, tuple(reader.reasons)
         from pydantic import ValidationError  # late: the short form needs no models
 
         while True:
             try:
-                return self.model.model_validate_json(json_bytes(data)), tuple(reader.reasons)
+                value = self.model.model_validate_json(json_bytes(data))
             except ValidationError as error:
                 flaws = error.errors(include_url=False, include_context=False, include_input=False)
                 found = [(flaw["loc"], flaw["msg"]) for flaw in flaws]
-                if not reader.without(self._members, data, found):
-                    return None, tuple(reader.reasons)
+                if reader.without(self._members, data, found):
+                    continue
+                value = None
             except Exception as error:  # noqa: BLE001 - validators are code of the user
-                flaw = f"{self.model.__name__}: {type(error).__name__}: {error}"
-                return None, (*reader.reasons, flaw)
-
-    def values(self, record: Record) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The values of a record, None where there is none, and why."""
-        reader = _Values()
-        data, _ = reader.object(self._members, record.fields, "")
-        return data, tuple(reader.reasons)
+                value = None
+                reader.reasons.append(f"{self.model.__name__}: {type(error).__name__}: {error}")
+            return value, data, tuple(reader.reasons)
 
 
 _ABSENT = FieldResult("undecided", why="not in the record")

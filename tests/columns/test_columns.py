@@ -243,6 +243,7 @@ def test_schema_gives_typed_values_that_its_model_accepts(server: Server) -> Non
     assert (old["value"], unknown["value"]) == (None, None)
     assert "less than 120" in old["reasons"][0]
     assert unknown["reasons"] == ["age: not stated"]
+    assert [row["status"] for row in (good, old, unknown)] == ["answered", "undecided", "undecided"]
 
 
 def test_plan_of_fields_keeps_the_values_that_there_are(server: Server) -> None:
@@ -253,6 +254,7 @@ def test_plan_of_fields_keeps_the_values_that_there_are(server: Server) -> None:
     assert large["value"] == missing["value"] == {"id": 7, "n": None, "home": {"city": "Bern"}}
     assert large["reasons"] == ["n: the number is too large for int64"]
     assert missing["reasons"] == ["n: not stated"]
+    assert missing["status"] == "degraded"
 
 
 @needs_proc
