@@ -216,21 +216,6 @@ async def _decided(
     return Record({**record.fields, **decided}), read
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of the document that was read, and the text in which its quotes are looked up.
-
-    A part of a document that is read in several is looked up in all of it: whether a quote stands several
-    times must not depend on where the document is cut.
-    """
-
-    span: Span
-    verifier: Verifier
-    start: int = 0
-    """Where the text of the verifier begins."""
-    is_line: bool = False
-
-
 _Place = tuple[Span, ...]
 
 
@@ -238,7 +223,7 @@ _Place = tuple[Span, ...]
 class _Entry:
     """An entry of a list in a reply, and where its quotes stand."""
 
-    part: _Part | None
+    part: Span | None
     claims: Mapping[str, Claims]
     anchors: Sequence[_Place] = ()
     """The place of its rarest quote; all of its places if it is open which one is meant."""
@@ -264,22 +249,18 @@ def _checked(
     A row stands at `row_at`, and its quotes are looked up in it alone.
     """
     document = asker.calls.document
-    checker = _Checker(output, document, asker.calls.verifier)
-    parts: list[_Part | None] = []
+    parts: list[Span | None] = []
     at = row_at or 0
     for text, _ in read.parts:
         start = document.text.find(text, at)
-        if text == document.text or start < 0:
-            parts.append(None)
-            continue
-        at = start + len(text)
-        span = Span(start, at)
-        is_line = "\n" not in text.strip()
-        parts.append(
-            replace(checker.whole, span=span)
-            if row_at is None
-            else _Part(span, Verifier(text), start, is_line)
-        )
+        at = start + len(text) if start >= 0 else at
+        parts.append(Span(start, at) if start >= 0 and text != document.text else None)
+    checker = _Checker(output, document, asker.calls.verifier)
+    first, last = parts[0], parts[-1]
+    if row_at is not None and first is not None and last is not None:
+        row = Span(first.start, last.end)
+        verifier = Verifier(document.text[row.start : row.end])
+        checker = _Checker(output, document, verifier, row)
     return Record({
         field.name: checker.result(
             field,
@@ -290,33 +271,33 @@ def _checked(
 
 
 class _Checker:
-    """Checks the claims of replies about one document."""
+    """Checks the claims of replies about a document, or about one of its rows.
 
-    def __init__(self, output: str, document: Document, verifier: Verifier) -> None:
+    Quotes are looked up in all of it, also those of a part: whether a quote stands several times must not depend
+    on where the document is cut.
+    """
+
+    def __init__(
+        self, output: str, document: Document, verifier: Verifier, row: Span | None = None
+    ) -> None:
         self._output = output
         self._document = document
-        text = document.text
-        self.whole = _Part(Span(0, len(text)), verifier, 0, "\n" not in text.strip())
-        self._every: dict[tuple[int, str], Sequence[Quote]] = {}
-        self._found: dict[tuple[str, _Part | None], Sequence[Quote]] = {}
+        self._verifier = verifier
+        whole = row or Span(0, len(document.text))
+        self._start = whole.start
+        self._is_line = "\n" not in document.text[whole.start : whole.end].strip()
+        self._found: dict[tuple[str, Span | None], Sequence[Quote]] = {}
 
-    def result(self, field: Field, said: Sequence[tuple[_Part | None, Claims]]) -> FieldResult:
+    def result(self, field: Field, said: Sequence[tuple[Span | None, Claims]]) -> FieldResult:
         """What all parts say of a field."""
         if field.is_list:
             return self._list(field, said)
-        # A value of a document is looked up in all of it, one of a row in the row.
-        values = [
-            self._value(
-                field, claim, part if part and part.verifier != self.whole.verifier else None
-            )
-            for part, c in said
-            for claim in c.values
-        ]
+        values = [self._value(field, claim, None) for _, c in said for claim in c.values]
         unread = next((claims.why for _, claims in said if claims.why and not claims.values), "")
         values += [_Value(why=claims.why) for _, claims in said if claims.why and claims.values]
         return _united(field, values, unread)
 
-    def _list(self, field: Field, said: Sequence[tuple[_Part | None, Claims]]) -> FieldResult:
+    def _list(self, field: Field, said: Sequence[tuple[Span | None, Claims]]) -> FieldResult:
         """The entries of all parts, in the order of the document; equal ones at places of their own."""
         entries, whys, candidates = self._placed(
             field, [_Entry(part, claims) for part, c in said for claims in c.entries]
@@ -371,7 +352,6 @@ class _Checker:
             equal.setdefault(said, []).append(entry)
         whys: list[str] = []
         left_out: set[int] = set()
-
         candidates: list[Candidate] = []
 
         def note(quote: str, group: Sequence[_Entry], places: Sequence[_Place]) -> None:
@@ -407,7 +387,7 @@ class _Checker:
         fields: Sequence[Field],
         equal: Sequence[_Entry],
         n_equal: int,
-        part: _Part | None = None,
+        part: Span | None = None,
     ) -> list[tuple[str, list[_Entry], list[_Place]]]:
         """Equal entries whose quotes stand on the same lines: a quote, the entries and their places."""
         by_quote: dict[str, tuple[list[_Entry], list[_Place]]] = {}
@@ -435,7 +415,7 @@ class _Checker:
         return groups
 
     def _places_of_entry(
-        self, fields: Sequence[Field], entry: _Entry, part: _Part | None, n_equal: int
+        self, fields: Sequence[Field], entry: _Entry, part: Span | None, n_equal: int
     ) -> tuple[str, list[_Place]]:
         """The rarest quote of an entry and its places; one where the entry stands several times is repeated.
 
@@ -450,10 +430,9 @@ class _Checker:
         if not by_text:
             return "", []
         every = {text: self._places(text, None) for text in by_text}
-        is_line = (part or self.whole).is_line
         clear = {
             text for text, quotes in every.items()
-            if is_line or quotes[0].is_verified or any(_is_telling(f, text) for f in fields)
+            if self._is_line or quotes[0].is_verified or any(_is_telling(f, text) for f in fields)
         }  # fmt: skip
         rarest = min(clear or every, key=lambda text: (len(every[text]), -len(text)))
         if not clear and len(every[rarest]) != n_equal:
@@ -600,7 +579,7 @@ class _Checker:
         return {field.name: results[field.name] for field in fields}
 
     def _value(
-        self, field: Field, claim: Claim, part: _Part | None, near: Sequence[_Place] = (),
+        self, field: Field, claim: Claim, part: Span | None, near: Sequence[_Place] = (),
         given: Mapping[str, Quote] = MappingProxyType({}),
     ) -> _Value:  # fmt: skip
         if claim.value is None:
@@ -614,7 +593,7 @@ class _Checker:
         ways: list[Sequence[Quote]] = []
         for text in claim.quotes:
             quotes = self._places(text, part)
-            if not (chosen := self._chosen(quotes, field, part, near, given.get(text))):
+            if not (chosen := self._chosen(quotes, field, near, given.get(text))):
                 doubt = Unverified(self._output, text, quotes[0].result)  # type: ignore[arg-type]
                 verb = "" if doubt.reason == "negation" else "is "
                 why = f"its quote {verb}{doubt.why}: {quoted(text)}"
@@ -648,39 +627,25 @@ class _Checker:
             results.append(agreed(field, claim.value, pieces, before, text[end : end + MAX_AROUND]))
         return results[0]
 
-    def _places(self, text: str, part: _Part | None) -> Sequence[Quote]:
-        """The places of a quote in the part that was read, else in the document; a quote without spans for none."""
-        if (text, part) in self._found:
-            return self._found[text, part]
-        doubts: list[Quote] = []
-        inside: list[Quote] = []
-        for where in (part, self.whole):
-            if where is None or inside:
-                continue
-            key = id(where.verifier), text
-            if key not in self._every:
-                self._every[key] = [
-                    replace(quote, spans=tuple(
-                        Span(s.start + where.start, s.end + where.start) for s in quote.spans
-                    ))
-                    for quote in where.verifier.every(text)
-                ]  # fmt: skip
-            every = self._every[key]
-            first, last = where.span.start, where.span.end
-            inside = [
-                q for q in every
-                if q.spans and first <= q.spans[-1].start < last and q.result != "negation"
-            ]  # fmt: skip
-            doubts += every[:1]
-        if not inside:
-            doubt = next((d for d in doubts if d.result != "missing"), doubts[0])
-            inside = [replace(doubt, spans=())]
-        self._found[text, part] = inside
-        return inside
+    def _places(self, text: str, part: Span | None) -> Sequence[Quote]:
+        """The places of a quote in a part, else in all of the text; a quote without spans for none."""
+        if (found := self._found.get((text, part))) is not None:
+            return found
+        if part is not None:
+            every = self._places(text, None)
+            found = [q for q in every if q.spans and part.start <= q.spans[-1].start < part.end]
+            found = found or every
+        else:
+            found = []
+            for quote in self._verifier.every(text):
+                spans = quote.spans if quote.result != "negation" else ()
+                moved = (Span(s.start + self._start, s.end + self._start) for s in spans)
+                found.append(replace(quote, spans=tuple(moved)))
+        self._found[text, part] = found
+        return found
 
     def _chosen(
-        self, quotes: Sequence[Quote], field: Field, part: _Part | None, near: Sequence[_Place],
-        given: Quote | None,
+        self, quotes: Sequence[Quote], field: Field, near: Sequence[_Place], given: Quote | None
     ) -> Sequence[Quote]:  # fmt: skip
         """The places of a quote: beside the other passages of its entry, else where it is clear enough.
 
@@ -694,7 +659,7 @@ class _Checker:
             beside = [self._beside(quotes, span) for span in spans]
             if beside and all(beside):
                 return list(dict.fromkeys(quote for each in beside for quote in each))
-        is_clear = quotes[0].is_verified or (part or self.whole).is_line
+        is_clear = quotes[0].is_verified or self._is_line
         if not (is_clear or _is_telling(field, quotes[0].text)):
             return ()
         if given is not None:

@@ -352,3 +352,18 @@ def test_a_value_that_stands_twice_cites_the_place_that_its_field_names_or_both(
         assert (result.state, "denies it" in result.why) == ("undecided", True)
     else:
         assert [e.span.start for e in result.evidence] == [places[i] for i in starts]
+
+
+def test_the_entries_of_a_row_are_those_of_the_row_alone() -> None:
+    text = "First visit\n- latex\n\nSecond visit\n- latex\n\nThird visit\n- latex\n- latex\n"
+    latex = {"value": "latex", "quote": "- latex"}
+    replies = {"First": [latex], "Second": [latex, latex], "Third": [latex, latex]}
+
+    def reply(request: Request) -> str:
+        first = (request.document or "").split()[0]
+        return json.dumps({"rows": replies[first]})
+
+    plan = """1. visits = SPLIT(CTX, "paragraph") : Split
+2. rows = EACH_EXTRACT(visits, "rows: [str]") : Extract"""
+    answer = asyncio.run(Pearl(Scripted(reply)).execute(plan, Document(text)))
+    assert [row.fields["rows"] for row in answer.rows] == ["latex", None, "latex; latex"]
