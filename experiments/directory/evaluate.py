@@ -70,7 +70,7 @@ def main() -> None:
 
 def table_of(found: list[Record]) -> QueryTable:
     """The directory as a table."""
-    return QueryTable(Rows(tuple(Row("", record.cells()) for record in found)), "directory")
+    return QueryTable(Rows(tuple(Row("", record.cells()) for record in found)))
 
 
 def is_right(question: Question, query: Query, table: QueryTable) -> bool:
