@@ -163,20 +163,6 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
     )
 
 
-def proportion(n_correct: int, n: int) -> Interval:
-    """A share with Wilson's score interval, which holds for few and for extreme shares, too.
-
-    Source:
-        Wilson, JASA 22 (1927); Brown, Cai and DasGupta, Statistical Science 16 (2001).
-
-    Example:
-        >>> proportion(8, 10)
-        Interval(estimate=0.8, low=0.49016..., high=0.94331...)
-    """
-    ends = _scipy().binomtest(n_correct, n).proportion_ci(CONFIDENCE, method="wilson")
-    return Interval(n_correct / n, float(ends.low), float(ends.high))
-
-
 def _differences(first: Sequence[float], second: Sequence[float]) -> list[float]:
     """Paired score differences: 1 if only the first is correct, -1 if only the second is."""
     if len(first) != len(second):
