@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import product
 
 from pearl.errors.patterns import lazy_pattern
 
-_RAISED = str.maketrans("0123456789+-\u2212=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱ")
+SUPERSCRIPTS = dict(zip("0123456789+-\u2212=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱ", strict=True))
+_RAISED = str.maketrans(SUPERSCRIPTS)
 _LOWERED = str.maketrans("0123456789+-\u2212=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
 
 RAISE, LOWER, END = "\x01", "\x02", "\x03"
@@ -40,7 +42,7 @@ def lowered(text: str) -> str:
     return _moved(text, _LOWERED, "_")
 
 
-def _moved(text: str, moved: dict[int, int], sign: str) -> str:
+def _moved(text: str, moved: Mapping[int, str | int], sign: str) -> str:
     core = text.strip()
     if not core or (core.isalpha() and len(core) > 1) or core.startswith("["):
         return text

@@ -14,6 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import bidirectional, east_asian_width
 
+from pearl.documents.marks import SUPERSCRIPTS
 from pearl.documents.pdf_forms import Field, filled_fields
 from pearl.documents.pdf_layers import hidden_characters
 from pearl.errors.patterns import lazy_pattern
@@ -53,8 +54,6 @@ _NEAR = 0.35  # from a word to its superscript
 _STRAIGHT = (
     0.9  # cosine of the angle between the characters of a word; those of a round stamp turn slowly
 )
-
-_SUPERSCRIPTS = dict(zip("0123456789+-\u2212()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿⁱ", strict=True))
 
 
 class PageText(NamedTuple):
@@ -359,8 +358,8 @@ def _raised(characters: str, start: int, end: int, move: int) -> Iterator[_Edit]
     text = characters[start:end]
     if move < 0 and start and characters[start - 1].isdigit() and text.isdecimal():
         yield start, end, [(chr(0x2080 + int(c)), start + i) for i, c in enumerate(text)]
-    elif move > 0 and all(c in _SUPERSCRIPTS for c in text):
-        yield start, end, [(_SUPERSCRIPTS[c], start + i) for i, c in enumerate(text)]
+    elif move > 0 and all(c in SUPERSCRIPTS for c in text):
+        yield start, end, [(SUPERSCRIPTS[c], start + i) for i, c in enumerate(text)]
     elif move > 0 and any(map(str.isdecimal, text)):
         own = [(c, start + i) for i, c in enumerate(text)]
         yield start, end, [("^", -1), ("(", -1), *own, (")", -1)]
