@@ -18,6 +18,7 @@ HIDDEN: ContextVar[frozenset[bytes]] = ContextVar("HIDDEN", default=frozenset())
 
 _PROPERTIES = lazy_pattern(rb"/OCProperties(?:<<| (\d+) 0 R)")
 _DEFAULT = lazy_pattern(rb"/D(?:<<| (\d+) 0 R)")
+_OBJECT = lazy_pattern(rb"\s(\d+) 0 obj\s")
 _LIST = r"/%s\[([^\]]*)\]"
 _REFERENCE = lazy_pattern(rb"(\d+) 0 R")
 _NAME = lazy_pattern(rb"/Name(?:\(((?:\\.|[^\\)])*)\)|<([0-9A-Fa-f]*)>)", re.DOTALL)
@@ -36,26 +37,25 @@ def hidden_layers(document: PdfDocument, data: bytes) -> frozenset[bytes]:
     except PdfiumError:
         return frozenset()
     plain = copy.getvalue()
+    if not (properties := _PROPERTIES.search(plain)):
+        return frozenset()
+    places = {found[1]: found.end() for found in _OBJECT.finditer(plain)}
 
-    def follow(text: bytes, pattern: re.Pattern[bytes]) -> bytes:
+    def behind(found: re.Match[bytes] | None) -> bytes:
         """What stands behind a key, of another object if the key names one."""
-        found = pattern.search(text)
-        if not found:
+        if found is None:
             return b""
-        return _object(plain, found[1]) if found[1] else text[found.end() :]
+        start = places.get(found[1], len(plain)) if found[1] else found.end()
+        return plain[start : plain.find(b"endobj", start)] if found[1] else found.string[start:]
 
-    properties = follow(plain, _PROPERTIES)
-    default = follow(properties, _DEFAULT)
+    known = behind(properties)
+    default = behind(_DEFAULT.search(known))
     off = _references(default, "OFF")
     if b"/BaseState/OFF" in default:
-        off |= _references(properties, "OCGs") - _references(default, "ON")
-    names = (_NAME.search(_object(plain, number)) for number in off)
+        off |= _references(known, "OCGs") - _references(default, "ON")
+    starts = (places[number] for number in off if number in places)
+    names = (_NAME.search(plain, start, plain.find(b"endobj", start)) for start in starts)
     return frozenset(_decoded(name) for name in names if name)
-
-
-def _object(plain: bytes, number: bytes) -> bytes:
-    found = re.search(rb"\s%s 0 obj\s(.*?)\sendobj" % number, plain, re.DOTALL)
-    return found[1] if found else b""
 
 
 def _references(text: bytes, key: str) -> set[bytes]:

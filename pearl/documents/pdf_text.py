@@ -41,6 +41,7 @@ _MARK = lazy_pattern(r"\n[-0-9()+*,\u2212]{1,8}(?!\S)")  # perhaps
 _SPACED = lazy_pattern(r" [0-9()*,]{1,3}(?!\S)")
 _FEW = lazy_pattern(r"\n\S{1,3}(?=\r\n|$)")
 
+_LEAST_EM = 0.7  # of the height of a font, which is 1.2 ems or so
 # All in ems of the larger character.
 _GAP = (
     0.1  # between words: a blank has 0.25, a thin one 0.17; kerning moves digits by less than 0.05
@@ -198,7 +199,9 @@ class _Places:
         ux, uy = m.a * turn, m.b * turn
         left, bottom, right, top = self.layer.get_charbox(i, loose=True)
         advance = right - left if abs(ux) > 0.99 else top - bottom if abs(uy) > 0.99 else None
-        em = abs(size) * max(math.hypot(m.c, m.d), 1e-6)
+        # Fonts drawn by operators may have any nominal size.
+        height = 0.0 if advance is None else top - bottom if abs(ux) > 0.99 else right - left
+        em = max(abs(size) * math.hypot(m.c, m.d), _LEAST_EM * height, 1e-6)
         place = _Place(self._x.value, self._y.value, advance, ux, uy, em, (m.e, m.f))
         self._known[i] = place
         return place
@@ -283,9 +286,9 @@ def _turned(places: _Places, characters: str, start: int, end: int) -> Marked:
     runs = _runs(places, characters, start, end)
     lines: list[list[_Run]] = []
     for run in runs:
-        rise = places[lines[-1][-1][0]].to(places[run[0]])[1] if lines else 0.0
-        lines = [*lines, [run]] if not lines or abs(rise) > _LINE_STEP / 2 else lines
-        lines[-1] += [run] * (run not in lines[-1])
+        if not lines or abs(places[lines[-1][-1][0]].to(places[run[0]])[1]) > _LINE_STEP / 2:
+            lines.append([])
+        lines[-1].append(run)
     for n, line in enumerate(lines):
         made += [("\n", -1)] * (n > 0)
         ux, uy = places[line[0][0]].ux, places[line[0][0]].uy
