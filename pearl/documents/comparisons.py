@@ -277,12 +277,14 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
 def has_one_order(values: Sequence[str]) -> bool:
     """Whether texts with numbers in them have one order: by letters `v1.9` is after `v1.10`, `9:15` after `10:30`.
 
-    Texts that differ in more than their numbers are names, which have the order of their letters.
+    Texts with different words are names, which have the order of their letters.
     """
-    if 2 * sum(_BEGINS_WITH_DIGIT.match(value) is not None for value in values) <= len(values):
-        if len({_DIGITS.sub("0", value) for value in values}) > 1:
-            return True
-    elif any(map(_BROKEN_DIGITS.search, values)):
+    values = [value for value in values if not is_no_key(value)]
+    words = {tuple(_LETTERS.findall(value.casefold())) for value in values}
+    begin_with_digit = sum(_BEGINS_WITH_DIGIT.match(value) is not None for value in values)
+    if len(words) > 1 and 2 * begin_with_digit <= len(values):
+        return True
+    if any(map(_BROKEN_DIGITS.search, values)):
         return False
 
     def by_number(value: str) -> list[str | int]:
