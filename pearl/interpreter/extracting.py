@@ -350,6 +350,10 @@ class _Checker:
                 for name, claims in entry.claims.items()
             )
             equal.setdefault(said, []).append(entry)
+        n_users = Counts(
+            text for same in equal.values()
+            for text in {t for claims in same[0].claims.values() for c in claims.values for t in c.quotes}
+        )  # fmt: skip
         whys: list[str] = []
         left_out: set[int] = set()
         candidates: list[Candidate] = []
@@ -367,7 +371,8 @@ class _Checker:
 
         for same in equal.values():
             for quote, group, places in self._groups(field.inner, same, len(same)):
-                if len(group) < len(places) and self._is_repeated(group, places):
+                is_plain = field.inner[0].type in ("str", "text") and n_users[quote] == 1
+                if len(group) < len(places) and self._is_repeated(group, places, is_plain):
                     note(quote, group, places)
             for part in {entry.part for entry in same}:
                 of_part = [entry for entry in same if entry.part == part]
@@ -453,16 +458,20 @@ class _Checker:
         ]
         return rarest, [spans for spans in places for _ in range(max(1, min(n_stated)))]
 
-    def _is_repeated(self, group: Sequence[_Entry], places: Sequence[_Place]) -> bool:
+    def _is_repeated(
+        self, group: Sequence[_Entry], places: Sequence[_Place], is_plain: bool
+    ) -> bool:
         """Whether a text repeats an entry more often than a reply, not only mentions its value.
 
-        It repeats a record of several values, a value within a quote, or a whole line.
+        It repeats a record of several values, a whole line, or a value in a quote that lists values. A sentence may
+        name a text twice: such a quote is plain if no other entry has it.
         """
         n_fields = sum(any(c.quotes for c in claims.values) for claims in group[0].claims.values())
         text = self._document.text
         lines = {self._line(spans[0]) for spans in places}
         n_equal = Counts(_MARK.sub("", text[start:end]).strip() for start, end in lines)
-        return n_fields > 1 or len(set(places)) == 1 or max(n_equal.values()) > len(group)
+        is_list = len(set(places)) == 1 and not is_plain
+        return n_fields > 1 or is_list or max(n_equal.values()) > len(group)
 
     def _pair(self, entries: Sequence[_Entry]) -> None:
         """Give quotes that as many entries have as there are places to these entries, in order."""

@@ -83,7 +83,8 @@ async def extract(
     Raises:
         UsageError: `documents` is a single path, or a setting is wrong.
         DataError: The schema cannot be used.
-        ModelError: The model cannot be reached.
+        ModelError: The server refuses all calls, for a wrong key or an unknown model. A document whose calls fail for
+            another reason, such as a server that cannot be reached, has the status `failed` and the reason.
 
     Example:
         >>> import pearl

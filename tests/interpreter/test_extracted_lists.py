@@ -217,6 +217,9 @@ GIVEN = [
         ("[str]", "1. latex\nNone of the others.\n2. latex", ["latex"], OPEN),
         ("item: str, price: number", "1 Coffee 2.50 EUR, noon\n2 Coffee 2.50 EUR, one", [COFFEE], OPEN),
         ("item: str", "1 Coffee 2.50 EUR, noon\n2 Coffee 2.50 EUR, one", [{"item": ("Coffee", "Coffee")}], [["Coffee"]]),
+        ("[str]", "Anna went to see Anna again.", [("Anna", "Anna went to see Anna again")], [["Anna"]]),
+        ("[str]", "Seen: Anna, Karl, Anna.", [(name, "Seen: Anna, Karl, Anna") for name in ("Anna", "Karl")], OPEN),
+        ("[int]", "It took 5 mg, then 5 mg again.", [(5, "It took 5 mg, then 5 mg again")], OPEN),
         # the places of the whole entry, not those of one quote
         ("item: str, price: number", "Coffee is good.\n- Coffee 2.50 EUR\n- Coffee 2.50 EUR", [BARE, BARE], [["Coffee", 2.5]] * 2),
         ("item: str, price: number", "Coffee is good.\n- Coffee 2.50 EUR\n- Coffee 2.50 EUR", [BARE], OPEN),

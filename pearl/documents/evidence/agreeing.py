@@ -64,9 +64,10 @@ def n_standing(field: Field, value: Stated, passage: str) -> int:
         return sum(amount.number == value for amount in _amounts(plain(passage)))
     if isinstance(value, bool):
         return 0
-    n, text = 0, " ".join(value.split())
-    while text and (place := _place(text, passage)) is not None:
-        n, passage = n + 1, passage[place[1] :]
+    whole, text = _normal(passage.casefold()), _normal(" ".join(value.casefold().split()))
+    n, place = 0, whole.find(text)
+    while place is not None and place[0] < place[1]:
+        n, place = n + 1, whole.find(text, place[1])
     return n
 
 
