@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -135,22 +135,31 @@ if hasattr(os, "register_at_fork"):  # two processes must not share a child
     os.register_at_fork(after_in_child=_idle.clear)
 
 
-class Child:
-    """A Python process that answers requests, one at a time."""
+class _Reader:
+    """A Python process that reads documents, one at a time."""
 
-    def __init__(self, arguments: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, limits: ReaderLimits) -> None:
         self.is_late = False
+        self._limits = limits
+        self._path = _module_path()
+        settings = json.dumps(self._path), json.dumps(asdict(limits))
         self._errors: IO[bytes] = TemporaryFile()  # noqa: SIM115 - closed by `end`
         self._process = subprocess.Popen(
-            [sys.executable, *arguments],
+            [sys.executable, "-P", "-c", _PROGRAM, *settings],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=env,
             cwd=os.path.abspath(os.sep),  # noqa: PTH100 - the root of any system
         )
 
-    def ask(
+    def fits(self, limits: ReaderLimits) -> bool:
+        return (limits, _module_path()) == (self._limits, self._path) and self.is_running()
+
+    def read(self, request: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
+        seconds = self._limits.seconds * (_CLOCK_PER_PROCESSOR if resource else 1)
+        return self._ask(request, data, seconds) or (self._failure(), b"")
+
+    def _ask(
         self, request: Mapping[str, Any], data: bytes, seconds: float
     ) -> tuple[dict[str, Any], bytes] | None:
         """The reply and its payload; None if the child ends without one or exceeds the time.
@@ -196,23 +205,6 @@ class Child:
             with suppress(OSError):  # closing flushes again
                 file.close()  # type: ignore[union-attr]
 
-
-class _Reader(Child):
-    """A child that reads documents."""
-
-    def __init__(self, limits: ReaderLimits) -> None:
-        self._limits = limits
-        self._path = _module_path()
-        settings = json.dumps(self._path), json.dumps(asdict(limits))
-        super().__init__(["-P", "-c", _PROGRAM, *settings])
-
-    def fits(self, limits: ReaderLimits) -> bool:
-        return (limits, _module_path()) == (self._limits, self._path) and self.is_running()
-
-    def read(self, request: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
-        seconds = self._limits.seconds * (_CLOCK_PER_PROCESSOR if resource else 1)
-        return self.ask(request, data, seconds) or (self._failure(), b"")
-
     def _failure(self) -> dict[str, Any]:
         """The error that the exit status implies."""
         status, errors = self.exit()
@@ -237,7 +229,7 @@ def _module_path() -> list[str]:
 
 
 def serve(limits: Mapping[str, int]) -> None:
-    """Serve the requests of `Child.ask` until standard input closes."""
+    """Serve the requests of a parent until standard input closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     requests = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb")
