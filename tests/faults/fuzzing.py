@@ -446,6 +446,7 @@ QUERIES = [
     b' "less than", "value": 200}]}, "sort": [{"by": "Fee", "descending": true}], "limit": 2}',
     b'{"group": ["City"], "aggregate": [{"function": "sum", "column": "Fee"}], "where": {"no": {"column": "City", "op":'
     b' "contains", "value": "a"}}}',
+    b'{"aggregate": {"function": "sum", "column": {"divide": ["Fee", {"add": ["Fee", 1.5]}]}}, "cannot": null}',
     b'```json\n{"select": ["Since by year"], "where": {"column": "Since", "op": "at least", "value": "2020"}}\n```',
 ]
 
