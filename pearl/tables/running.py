@@ -383,6 +383,8 @@ def _figure(one: Aggregate, rows: Sequence[int], table: QueryTable) -> int | flo
     # Decimals: 0.1 + 0.2 is 0.3; the result is rounded once.
     total: Decimal | int = sum(n if isinstance(n, int) else Decimal(repr(n)) for n in numbers)
     exact = total if one.function == "sum" else Decimal(total) / len(numbers)
+    if isinstance(one.column, Arithmetic) and exact != int(exact):
+        exact = Decimal(f"{exact:.15g}")  # of three thirds: 1
     return int(exact) if exact == int(exact) else float(exact)
 
 
