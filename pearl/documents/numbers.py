@@ -86,6 +86,8 @@ _BOUND = lazy_pattern(
 )
 _NEGATIVE = lazy_pattern(r"\b(?:minus|negative)\s\Z", re.I)
 _MAY_BE_NEGATIVE = lazy_pattern(r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I)
+_MINUSES = ("-", "−")
+"""Behind a number, as in accounts: `5.50-`."""
 _NO_AMOUNT = lazy_pattern(r"(?:[~≈≃±]\s?|#DIV/|[^\W\d_](?=\Z))\Z")
 """Signs before a number that is approximate, an error of a spreadsheet, and letters of another dollar: `A$5`."""
 _OTHER_DIGITS = lazy_pattern(r"(?<![^\W\d_])[²³]")  # a power of a number, not of a unit
@@ -182,8 +184,13 @@ def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
         )
     value = _value(figure, text)
     is_negative = _NEGATIVE.search(before) is not None
-    n_signs = is_negative + bool(brackets) + bool(figure["sign"]) + bool(figure["late"])
-    if n_signs > 1 or (not is_negative and _MAY_BE_NEGATIVE.search(before)):
+    is_behind = after.strip() in _MINUSES
+    n_signs = is_negative + bool(brackets) + bool(figure["sign"]) + bool(figure["late"]) + is_behind
+    if (
+        n_signs > 1
+        or (is_behind and after[0].isspace())
+        or (not is_negative and _MAY_BE_NEGATIVE.search(before))
+    ):
         raise UnclearNumberError(f"a number that may be below 0 in {quoted(text)}")
     _check_rest(line, before, after, text)
     return Quantity(-value if n_signs and figure["sign"] != "+" else value, unit, scale)

@@ -45,6 +45,7 @@ def run(name: str, *values: Value) -> Value:
         ("SUM", [["-$5", "$3", "0.125"]], -1.875),
         ("SUM", [["($5)"]], -5),
         ("SUM", [["minus 5", "-3"]], -8),
+        ("SUM", [["100.00-", "5.50", "$3-"]], -97.5),  # as in accounts
         ("SUM", [["**$138.0 million**", "USD 138 million", "138.0 (in millions)", "$1m"]], 415_000_000),
         ("SUM", [["5 Millionen", "€1,2 Mrd"]], 1_205_000_000),
         ("SUM", [["１２", "1\u2009234", "\u200b3"]], 1249),
@@ -96,6 +97,8 @@ def test_results(name: str, values: list[Value], result: Value) -> None:
         ("SUM", [["12.500 EUR", "3.000 EUR"]], "may group thousands"),
         ("SUM", [["-(5)"]], "may be below 0"),
         ("SUM", [["- $5"]], "may be below 0"),
+        ("SUM", [["10 -"]], "may be below 0"),
+        ("SUM", [["-10-"]], "may be below 0"),
         ("MAX", [["B12"]], "no number in 'B12'"),
         ("MAX", [["9" * 41]], "the number is too long in '9999"),
         ("MAX", [["1e999"]], "the number is too large in '1e999'"),

@@ -28,6 +28,9 @@ TOTAL_WORD = (
 _NAMES_TOTAL = lazy_pattern(rf"\b{TOTAL_WORD}\b", re.I)
 _IS_TOTAL = lazy_pattern(rf"[\W_]*{TOTAL_WORD}[\W_]*", re.I)
 
+_BEGINS_WITH_DIGIT = lazy_pattern(r"\W*[0-9]")
+_SWAPPED = str.maketrans(",.", ".,")
+
 _SAMPLE = 30  # filled cells that show whether a column has figures or dates
 _MAX_LABEL = 100  # characters; longer cells are prose
 _MAX_STARTS = 3  # most recent rows from which a block with the wanted sum may begin
@@ -247,6 +250,8 @@ class _Finder:
     def _numbers(self, name: str) -> list[Decimal | None]:
         if name not in self._read:
             read = read_column(name, self._cells[name])
+            if not any(read):  # sums show whether commas are decimal
+                read = read_column(name, [cell.translate(_SWAPPED) for cell in self._cells[name]])
             self._read[name] = [None if found is None else found.number for found in read]
         return self._read[name]
 
@@ -267,7 +272,7 @@ class _Finder:
         rows = f"{n_rows:,} row{'s' * (n_rows != 1)}"
         filled = [sums for sums in self._sums if sums.numbers[i]]
         if not filled:
-            return f"{self._name(i)} without figures"
+            return f"{self._name(i)} has no clear figure"
         if any(sums.numbers[i] == sums.total(start, end) for sums in filled):
             return f"{self._name(i)}, the sum of {rows}"
         if not n_rows:
@@ -277,8 +282,10 @@ class _Finder:
 
 
 def _are_figures(name: str, cells: Sequence[str]) -> bool:
-    """Whether more than half of the cells are numbers, and not years or dates."""
-    return 2 * sum(found is not None for found in read_column(name, cells)) > len(cells)
+    """Whether more than half of the cells are numbers, clear or not, and not years or dates."""
+    n_clear = sum(found is not None for found in read_column(name, cells))
+    n_begin = sum(_BEGINS_WITH_DIGIT.match(cell) is not None for cell in cells)
+    return 2 * n_clear > len(cells) or (2 * n_begin > len(cells) and not _are_dates(cells))
 
 
 def _are_dates(cells: Sequence[str]) -> bool:
