@@ -286,7 +286,7 @@ def test_what_has_no_value_takes_nothing_else_with_it(
     changed: dict[str, FieldResult], reasons: list[str], wanted: dict[str, Any] | None
 ) -> None:
     instance, given = load_schema(Visit).build(Record(RESULTS | changed))
-    assert [one.startswith(other) for one, other in zip(given, reasons, strict=True)]
+    assert all(one.startswith(other) for one, other in zip(given, reasons, strict=True)), given
     if wanted is None:
         assert instance is None
     else:

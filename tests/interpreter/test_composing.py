@@ -237,6 +237,37 @@ def test_every_row_is_named_to_the_composer_or_counted_and_a_cut_degrades_the_an
         assert "composed without all of the results" in answer.why
 
 
+@pytest.mark.parametrize(
+    ("reply", "note"),
+    [
+        ("All grant much [1].", "composed without all"),
+        ("All grant 77 rights [1].", "it says '77'"),  # stands in what is left out
+        ("All grant {left} rights [1].", "it says"),  # the number of characters that are left out
+    ],
+)
+def test_what_a_composer_does_not_see_supports_nothing(reply: str, note: str) -> None:
+    files = [
+        Document("Short.\n\n" + "It grants much. " * 400 + "It grants 77 rights.", f"{name}.txt")
+        for name in "ab"
+    ]
+    prompts: list[str] = []
+
+    def compose(request: Request) -> str:
+        prompts.append(request.prompt)
+        (left, *_) = re.findall(r"\(([\d,]+) more characters\)", request.prompt)
+        return reply.replace("{left}", left)
+
+    plan = """1. parts = SPLIT(CTX, "paragraph") : Split
+2. n = COUNT(parts) : Count
+3. answer = ANSWER("What is granted?", parts, n) : Answer"""
+    answer = asyncio.run(Pearl(Reading(compose)).execute(plan, join(files)))
+    assert answer.status == "degraded"
+    assert note in answer.notes[0]
+    names = [f"- {name}.txt, row {i}: " for i, name in enumerate("aabb", start=1)]
+    assert [name in prompts[0] for name in names] == [True] * 4
+    assert estimate(prompts[0]) > 900  # what the short ones do not need is left to the others
+
+
 def test_no_number_of_a_lying_composer_is_shown() -> None:
     """500 replies with true and false numbers in many forms; a false one never reaches the answer."""
     draw = random.Random(24)
