@@ -197,7 +197,8 @@ def _value(answer: Answer, found: FoundTable) -> Value:
 def _with_unit(cell: str, unit: str) -> str:
     """A number with its unit and scale: `€30 in thousands`."""
     if unit[:1] in "$€£¥₪₹" and not unit[1:].startswith("/"):
-        return f"{unit[:1]}{cell}{unit[1:]}"
+        sign = "-" if cell.startswith("-") else ""
+        return f"{sign}{unit[:1]}{cell.removeprefix('-')}{unit[1:]}"
     return f"{cell} {unit}"
 
 

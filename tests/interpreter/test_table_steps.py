@@ -295,6 +295,7 @@ def of(function: str, column: Any = None) -> dict[str, Any]:
         (SALES, of("max", {"multiply": [WORTH, "Share"]}), "€1202"),
         (SALES, of("sum", {"multiply": ["Unit price (EUR)", 1.19]}), "€655.095"),
         (SALES, of("sum", {"subtract": [{"multiply": ["Unit price (EUR)", 2]}, "Unit price (EUR)"]}), "€550.5"),
+        (SALES, of("sum", {"subtract": ["Cost", {"multiply": ["Cost", 2]}]}), "-$18"),
         (SALES, of("mean", {"divide": ["Cost", {"divide": ["Cost", 2]}]}), "2"),
         ("Item,A,B\nx,1,3\ny,1,3\nz,1,3\n", of("sum", {"divide": ["A", "B"]}), "1"),
         (SALES, of("sum", {"multiply": ["Cost", "Sold (in thousands)"]}), "$38 in thousands"),

@@ -377,7 +377,7 @@ def said(answer: Answer, question: Question, table: Table) -> Any:
 
 
 def _number(text: str, table: Table, question: Question, answer: Answer) -> Decimal | None:
-    found = re.findall(r"-?\d+(?:\.\d+)?", text.replace("Fee 2024", "").replace(",", ""))
+    found = re.findall(r"-?\d+(?:\.\d+)?", re.sub("Fee 2024|[,$€£]", "", text))
     if len(found) != 1:
         return None
     if table.scale and question.is_of_numbers and "thousand" not in f"{text} {answer.notes}":
