@@ -88,8 +88,8 @@ _NEGATIVE = lazy_pattern(r"\b(?:minus|negative)\s\Z", re.I)
 _MAY_BE_NEGATIVE = lazy_pattern(r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I)
 _MINUSES = ("-", "−")
 """Behind a number, as in accounts: `5.50-`."""
-_NO_AMOUNT = lazy_pattern(r"(?:[~≈≃±]\s?|#DIV/|[^\W\d_](?=\Z))\Z")
-"""Signs before a number that is approximate, an error of a spreadsheet, and letters of another dollar: `A$5`."""
+_NO_AMOUNT = lazy_pattern(r"(?:[~≈≃±]\s?|#DIV/|[^\W\d_](?=\Z)|[0-9][.,])\Z")
+"""Signs before a number that is approximate, an error of a spreadsheet, letters of another dollar: `A$5`, and the digits of a name: `v1.10`."""
 _OTHER_DIGITS = lazy_pattern(r"(?<![^\W\d_])[²³]")  # a power of a number, not of a unit
 _MAY_BE_GROUPED = lazy_pattern(r"[1-9][0-9]{0,2}\.[0-9]{3}")  # 1.250 is 1250 in most of Europe
 _FOOTNOTE = lazy_pattern(r"[0-9]{1,2}")

@@ -8,10 +8,12 @@ from itertools import chain
 from pearl.actions.native import Family
 from pearl.actions.values import EmptyListError, Value, without_repeats, written_out
 from pearl.documents.comparisons import amounts_of, key_of
+from pearl.documents.dates import read_dates
 from pearl.documents.numbers import UnclearNumberError, quoted
 from pearl.documents.rows import Rows
 from pearl.documents.table.quantities import numbers_of
 from pearl.dsl.signatures import Parameter, ValueType
+from pearl.errors.patterns import lazy_pattern
 
 PLUGINS = Family()
 
@@ -102,9 +104,18 @@ def count(items: list[str]) -> Value:
     return len(items)
 
 
+_BESIDE_DIGITS = lazy_pattern(r"[^\d\s.,+-]")
+
+
 def _alike(items: list[str]) -> list[Decimal]:
     """The numbers of the entries, which must have one unit, be it known or a word or sign beside the number."""
     numbers = numbers_of(items)
+    if not any(map(_BESIDE_DIGITS.search, items)):
+        return numbers
+    periods = read_dates(items).periods
+    for item, period in zip(items, periods, strict=True):
+        if period and any(map(str.isalpha, item)):
+            raise UnclearNumberError(f"{quoted(item)} is a date, not a number")
     amounts, _ = amounts_of(list(dict.fromkeys(items)))
     other = next((item for item, amount in amounts.items() if amount is None), None)
     if other is not None:
