@@ -211,11 +211,15 @@ def _why_none(text: str) -> str:
 
 
 def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:
-    """The numbers of a column; the other cells resolve an ambiguous one."""
+    """The numbers of a column; the other cells resolve an ambiguous one. A date in words has none."""
     alone = {value: find_quantity(value) for value in values}
     if None in alone.values():
         in_column = zip(values, read_quantities(values), strict=True)
         alone = {value: alone[value] or read for value, read in in_column}
+    worded = [value for value, read in alone.items() if read and _LETTERS.search(value)]
+    alone |= {
+        value: None for value, date in zip(worded, read_dates(worded).periods, strict=True) if date
+    }
     return {value: (read.number, read.unit) if read else None for value, read in alone.items()}
 
 

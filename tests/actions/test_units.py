@@ -26,6 +26,7 @@ MIXED = [
     ["$8", "€9"],
     ["8 kg", "9 lb"],
     ["8 km", "9 km/h"],
+    ["v1.10", "v1.9"],
 ]
 ALIKE = [
     ("USD", ["100 USD", "7 USD"]),
@@ -56,3 +57,11 @@ def test_different_units_are_undecided(cells: list[str], action: str) -> None:
 def test_one_unit_is_answered(unit: str, cells: list[str], action: str) -> None:
     answer = run(table(cells), *(step.format(unit=unit) for step in ACTIONS[action]))
     assert answer.status == "answered"
+
+
+@pytest.mark.parametrize("action", ["SUM", "MAX", "MIN", "SUM_BY"])
+def test_dates_are_no_numbers(action: str) -> None:
+    for cells in (["Jan 2024", "Feb 2024"], ["Jan 2024", "Jan 2025"]):
+        assert run(table(cells), *ACTIONS[action]).status == "undecided"
+    answer = run(table(["Dec 2023", "Apr 2024"]), *ACTIONS["SORT"])
+    assert (answer.status, "Apr 2024" in answer.text) == ("answered", True)
