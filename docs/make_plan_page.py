@@ -13,7 +13,7 @@ from pearl.actions.operators import with_operators
 from pearl.dsl.checker import MAX_STEPS, compile_plan, diagnose
 from pearl.dsl.parser import read
 from pearl.errors import Diagnostic, render_diagnostics
-from pearl.planner.writer import finish_plan, not_meant, unread
+from pearl.planner.writer import not_meant, unread
 from pearl.plugins.files import find_data
 
 PAGE = Path(__file__).with_name("plan_reference.md")
@@ -70,9 +70,6 @@ def findings(entry: dict[str, Any]) -> Sequence[Diagnostic]:
         return unread(compile_plan(text, LIBRARY))
     if reader == "reply":
         return not_meant(text, compile_plan(text, LIBRARY, tolerant=True), entry["question"])
-    if reader == "finishing":
-        question = entry["question"]
-        return finish_plan(text, question, LIBRARY, max_written=MAX_STEPS, max_steps=MAX_STEPS)[1]
     reading = read(text, tolerant=reader == "tolerant")
     found = diagnose(reading, LIBRARY, max_steps=entry.get("max_steps", MAX_STEPS))
     return [*reading.notes, *found]

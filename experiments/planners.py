@@ -1,6 +1,6 @@
-"""How near the plans of each planner come to plans that were written for the same questions.
+"""How near the plans of each model come to plans that were written for the same questions.
 
-    python experiments/planners.py [--domain NAME] [--planner NAME ...] [--model NAME] [--n 25]
+    python experiments/planners.py [--domain NAME] [--model NAME ...] [--n 25]
     python experiments/planners.py --data FILE --traces FILE... --actions FILE ...
 
 Without --data the questions are those of the shipped banks of examples. With it they are those of a
@@ -48,8 +48,6 @@ from pearl.errors import ModelError, PlanningError
 from pearl.evals.stats import accuracy, difference, proportion
 from pearl.llm.client import Client, ClientSettings
 from pearl.planner.examples import read_bank
-from pearl.planner.material import PROFILES, ProfileName
-from pearl.planner.planner import PLANNERS, PlannedBy
 
 JOINING = "CONCAT"
 MOST = 2.0
@@ -133,7 +131,7 @@ async def plan_one(item: Planned, pearl: Pearl) -> Rating:
 
 async def plan_all(
     items: Sequence[Planned], everything: Sequence[Planned], client: Client,
-    library: ActionLibrary, by: PlannedBy, profile: ProfileName,
+    library: ActionLibrary,
 ) -> list[Rating]:  # fmt: skip
     """Plan the questions, one after the other, each without the examples of its group."""
     ratings: list[Rating] = []
@@ -143,7 +141,7 @@ async def plan_all(
                 if other.group != item.group:
                     shown = print_plan(replace(other.plans[0], question=other.question))
                     (Path(bank) / f"{i:04}.plan").write_text(f"{shown}\n", encoding="utf-8")
-            pearl = Pearl(client, library=library, examples=bank, planned_by=by, profile=profile)
+            pearl = Pearl(client, library=library, examples=bank)
             ratings.append(await plan_one(item, pearl))
     return ratings
 
@@ -171,7 +169,7 @@ def shipped(bank: str) -> list[Planned]:
 
 
 def summary(ratings: Sequence[Rating], first: Sequence[Rating]) -> dict[str, object]:
-    """The figures of one planner; `ahead` are its points less those of the first."""
+    """The figures of one model; `ahead` are its points less those of the first."""
     groups = [rating.group for rating in ratings]
     share = [rating.points / MOST for rating in ratings]
     n, n_valid = len(ratings), sum(bool(rating.plan) for rating in ratings)
@@ -198,9 +196,9 @@ def _wilson(k: int, n: int) -> tuple[float, float]:
 
 
 def render(figures: dict[str, dict[str, object]]) -> str:
-    """A table, a row a planner."""
+    """A table, a row a model."""
     lines = [
-        "| planner | n | points of 2 | action F1 | overlap | valid | no identical steps | s, median | ahead of the first |",
+        "| model | n | points of 2 | action F1 | overlap | valid | no identical steps | s, median | ahead of the first |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, row in figures.items():
@@ -225,15 +223,14 @@ def _cell(key: str, value: object) -> str:
 
 
 async def run(
-    items: Sequence[Planned], everything: Sequence[Planned], model: str, library: ActionLibrary,
-    planners: Sequence[PlannedBy], profile: ProfileName,
+    items: Sequence[Planned], everything: Sequence[Planned], models: Sequence[str],
+    library: ActionLibrary,
 ) -> dict[str, list[Rating]]:  # fmt: skip
-    """The ratings of every planner, and of the plans that were published again."""
+    """The ratings of every model, and of the plans that were published again."""
     found: dict[str, list[Rating]] = {}
-    for by in planners:
-        # A client of its own: what another planner was replied must not make this one faster.
+    for model in models:
         async with aclosing(Client(ClientSettings(model))) as client:
-            found[by] = await plan_all(items, everything, client, library, by, profile)
+            found[model] = await plan_all(items, everything, client, library)
     if len({each.group for each in everything}) > 1:
         found["no planner"] = [
             rate(unplanned(each, everything), each, each.plans) for each in items
@@ -250,18 +247,18 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option("--data", type=FILE, help="A file of QuALITY, for the published plans.")
 @trace_files
 @click.option("--actions", help="The library that they were written for.")
-@click.option("--planner", "planners", multiple=True, type=click.Choice(PLANNERS), default=["rule"])
-@click.option("--model", default="extractive", show_default=True, help="As for pearl --model.")
-@click.option("--profile", type=click.Choice(PROFILES), default="auto", show_default=True)
+@click.option(
+    "--model", "models", multiple=True, default=["extractive"], show_default=True,
+    help="As for pearl --model.",
+)  # fmt: skip
 @click.option("--n", type=click.IntRange(min=1), default=25, show_default=True)
 @click.option("--seed", default=0, show_default=True, help="Of the choice of questions.")
 @click.option("--json", "as_json", is_flag=True, help="Print figures and plans as JSON.")
 def main(
     domain: str, data: Path | None, traces: tuple[Path, ...], actions: str | None,
-    planners: tuple[PlannedBy, ...], model: str, profile: ProfileName, n: int, seed: int,
-    as_json: bool,
+    models: tuple[str, ...], n: int, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
-    """Rate planners by plans that were written for the same questions."""
+    """Rate models by plans that were written for the same questions."""
     if bool(data) != bool(traces) or bool(data) != bool(actions):
         raise click.UsageError("--data, --traces and --actions go together")
     try:
@@ -269,17 +266,17 @@ def main(
         everything = published(data, records(traces)) if data else shipped(known.examples)
         items = random.Random(seed).sample(everything, min(n, len(everything)))
         library = load_library(actions or known.library)
-        found = asyncio.run(run(items, everything, model, library, planners, profile))
+        found = asyncio.run(run(items, everything, models, library))
     except PearlError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)
-    first = found[planners[0]]
+    first = found[models[0]]
     figures = {name: summary(ratings, first) for name, ratings in found.items()}
     if as_json:
         plans = {name: [asdict(rating) for rating in ratings] for name, ratings in found.items()}
         click.echo(json.dumps({"figures": figures, "plans": plans}, ensure_ascii=False, indent=2))
         return
-    click.echo(f"{len(items)} of {len(everything)} questions; model: {model}; profile: {profile}")
+    click.echo(f"{len(items)} of {len(everything)} questions; models: {', '.join(models)}")
     click.echo(render(figures))
     for name, ratings in found.items():
         for reason, k in Counter(r.reason for r in ratings if r.reason).most_common():

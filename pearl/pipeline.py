@@ -39,7 +39,7 @@ from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.wrappers import ProgressListener
 from pearl.llm.reply_limits import READING_TOKENS
 from pearl.planner.extraction import extraction_plan
-from pearl.planner.material import PlannerMaterial, profile_for
+from pearl.planner.material import PlannerMaterial
 from pearl.planner.planner import SHAPES, Planner, PlannerSettings, shape_card
 from pearl.planner.prompt import Rejected
 from pearl.planner.understanding import Understood
@@ -85,7 +85,6 @@ class Pearl:
         actions: The actions of plans: the library and the operators on rows.
         material: Actions and examples in the prompt of the planner.
         planner: The planner.
-        draws: The number of plans per question, and how they are sampled.
         searcher: The searcher of passages.
         ranker: The name of its method or preset.
         embeddings: The name of the embedder.
@@ -144,9 +143,8 @@ class Pearl:
         self.library = load_library(self.domain.library if library is None else library)
         planner = self.clients["planner"]
         self.material = PlannerMaterial(
-            self.library, chosen.examples or self.domain.examples, chosen.nearest,
-            profile_for(planner, chosen.profile, planner.window),
-        )  # fmt: skip
+            self.library, chosen.examples or self.domain.examples, chosen.nearest
+        )
         self.actions = self.material.actions
         if chosen.as_of is None and self.domain.is_dated:
             # One date for all questions: a resumed run keeps its own.
@@ -166,9 +164,6 @@ class Pearl:
             is_strict_rows=chosen.strict_items,
             is_constrained=self.client.reply_fallback.level.by is not None,
             is_apart=self.domain.is_apart if chosen.apart is None else chosen.apart,
-            usual_reply_tokens=profile_for(
-                self.client, chosen.profile, self.client.window
-            ).reading_tokens,
             **{
                 **values_for(ContextLimits, chosen),
                 "strategy": chosen.context,
@@ -521,6 +516,5 @@ class Pearl:
         return replace(
             limits or self.limits,
             counter=client.counter, window=client.window,
-            usual_reply_tokens=profile_for(client, self.settings["profile"], client.window).reading_tokens,
             is_constrained=client.reply_fallback.level.by is not None,
         )  # fmt: skip

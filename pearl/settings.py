@@ -205,14 +205,6 @@ class Deciding:
         "What the planner is told about a document: counts, or also field names (trusted documents only).",
         _PLAN, "answering", set_by="trusted",
     )] = "none"
-    planned_by: Annotated[Literal["auto", "model", "rule"], Setting(
-        "Who writes plans: the model, rules, or both where the model is weak (auto).",
-        _PLAN, "planning", flag="--planner",
-    )] = "auto"
-    profile: Annotated[Literal["auto", "full", "small"], Setting(
-        "Size of the planner's prompt: less for small models (auto: by size and window).",
-        _PLAN, "planning",
-    )] = "auto"
     route: Annotated[bool | None, Setting(
         "Plan a question from its parts where these suffice [default: the domain's].",
         _PLAN, "planning",

@@ -278,8 +278,6 @@ async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterat
         for role, client in pearl.clients.items():
             if client is not pearl.client and client.notice:
                 click.echo(f"{client.notice} ({role})", err=True)
-        if "profile" in settings and pearl.material.profile.notice:
-            click.echo(pearl.material.profile.notice, err=True)
         try:
             yield pearl
         finally:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         Event,
         ModelProgressed,
         ModelWaited,
-        PlanChosen,
         RunStarted,
         StepFinished,
     )
@@ -147,8 +146,6 @@ class Reporter:
             return
         if event.event == "run_started":
             self._tell_plan(event)
-        if event.event == "plan_chosen" and self._total == 1:
-            self._say(f"pearl: {how_chosen(event)}")
         with self._lock:
             if _is_over(event):
                 self._tasks.pop(id, None)
@@ -360,8 +357,6 @@ class PlanSection:
                     tries = f" at attempt {row.n_calls}" if row.n_calls > 1 else ""
                     row.title = f"plan written{tries}"
                     row.end("done")
-            case "plan_chosen":
-                self._end("plan", event.usage, how_chosen(event))
             case "plan_failed":
                 self._part("plan").end("failed")
             case "run_started":
@@ -486,29 +481,6 @@ def how_far(event: ModelProgressed) -> str:
             return f"embedding {event.n_tokens:,} of {event.n_total or 0:,} sentences"
         case "writing":
             return f"{counted(event.n_tokens, 'token')}"
-
-
-_WRITERS = {"rule": "rules", "example": "the nearest example", "model": "the model"}
-
-_REASONS = {
-    "only": "the only one",
-    "agreement": "more than one agree",
-    "likelihood": "by likelihood",
-    "order": "no reason to prefer another",
-}
-
-
-def how_chosen(event: PlanChosen) -> str:
-    """The author of a plan, and the reason for choosing it.
-
-    Example:
-        >>> from pearl.trace import PlanChosen
-        >>> how_chosen(PlanChosen(by="rule", why="only", candidates=(), note="the model wrote no plan"))
-        'plan by rules (the only one; the model wrote no plan)'
-    """
-    note = f"; {event.note}" if event.note else ""
-    of = f" of {len(event.candidates)}" if len(event.candidates) > 1 else ""
-    return f"plan by {_WRITERS[event.by]} ({_REASONS[event.why]}{of}{note})"
 
 
 def lasted(s: float) -> str:

@@ -36,7 +36,7 @@ from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index, IndexedDocument
 from pearl.runs.executors import Listener, RecordUnit, local
 from pearl.runs.resources import Resources
-from pearl.trace import OptionChosen, PlanAttempted, PlanChosen, Retrieved, StepStarted, Trace
+from pearl.trace import OptionChosen, PlanAttempted, Retrieved, StepStarted, Trace
 
 
 def right_option(options: Sequence[str], reference: str) -> int | None:
@@ -435,7 +435,7 @@ class EvalUnit(RecordUnit):
             "n_calls": trace.n_calls,
             "usage": trace.usage,
             "planning_usage": sum(
-                (e.usage for e in trace if isinstance(e, PlanAttempted | PlanChosen)), Usage()
+                (e.usage for e in trace if isinstance(e, PlanAttempted)), Usage()
             ),
             "duration_s": round(time.monotonic() - began, 4),
             "coverage": update.get("coverage", _coverage(trace)),

@@ -325,7 +325,6 @@ class ContextLimits:
     is_constrained: bool = False
     is_apart: bool = False
     compose: Literal["auto", "off"] = "auto"
-    usual_reply_tokens: int | None = None
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -342,10 +341,7 @@ class ContextLimits:
     @property
     def reply_tokens(self) -> int:
         """Tokens reserved in the context window for the reply."""
-        most = reading_limit(self.window, self.max_output_tokens)
-        if self.max_output_tokens is not None or self.usual_reply_tokens is None:
-            return most
-        return min(most, self.usual_reply_tokens)
+        return reading_limit(self.window, self.max_output_tokens)
 
     @property
     def prompt_tokens(self) -> int | None:

@@ -17,12 +17,14 @@ from pearl.llm import Usage
 from pearl.llm.concurrency import gather
 from pearl.llm.messages import read_numbers
 from pearl.llm.middleware.caching import ItemCache
-from pearl.planner.candidates import UNRATED
 from pearl.replies.items import NOT_STATED, label_line
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+UNRATED = frozenset({"bad_request", "malformed", "unconstrained"})
+"""Kinds of errors by which a server shows that it cannot compute likelihoods."""
 
 N_FOLDS = 5
 """A labelled text is scored by a classifier that was trained without its fifth of the labelled texts."""

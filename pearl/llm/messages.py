@@ -15,7 +15,7 @@ from dataclasses import replace
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm import Completion, ConstrainBy, ItemsTask, Message, Model, Request, Task
+from pearl.llm import ConstrainBy, ItemsTask, Message, Request
 
 # Blanks, and characters without ink: a model reads a tag or a word as if they were not there.
 _GAP = r"[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]*+"
@@ -118,21 +118,6 @@ def json_messages(messages: tuple[Message, ...], hint: str) -> tuple[Message, ..
     return (*before, replace(last, content=f"{last.content}\n\nReply as JSON: {hint}"))
 
 
-async def log_likelihoods(
-    model: Model, messages: Sequence[Message], candidates: Sequence[str], task: Task
-) -> tuple[tuple[float, ...], Completion]:
-    """Compute the log-likelihood of each candidate as the beginning of the reply."""
-    if not model.constrains.likelihoods:
-        raise ModelError(
-            f"{model.name} does not report likelihoods",
-            kind="bad_request",
-            help="llamacpp:, llama-server: and vllm: do (--server for similar ones)",
-        )
-    request = Request(tuple(messages), task, max_output_tokens=1, candidates=tuple(candidates))
-    completion = await model.complete(request)
-    return read_numbers(completion.text, len(candidates), model.name), completion
-
-
 def write_numbers(values: Sequence[float]) -> str:
     """Log-likelihoods as the text of a completion."""
     return " ".join(map(repr, map(float, values)))
@@ -151,17 +136,3 @@ def read_numbers(text: str, n: int, name: str) -> tuple[float, ...]:
             kind="malformed",
         )
     return values
-
-
-def against_null(asked: Sequence[float], null: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """Pointwise mutual information of each candidate with the question, in nats.
-
-    Source:
-        Holtzman et al., Surface Form Competition (2021): domain-conditional PMI; several null
-        prompts as in Zhao et al., Calibrate Before Use (2021).
-
-    Example:
-        >>> against_null([-2.0, -3.0], [[-2.0, -6.0], [-3.0, -6.0]])
-        (0.5, 3.0)
-    """
-    return tuple(value - sum(each) / len(null) for value, *each in zip(asked, *null, strict=True))

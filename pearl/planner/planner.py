@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -17,20 +16,12 @@ from pearl.documents.comparisons import are_mostly
 from pearl.documents.document import Document, DocumentKind
 from pearl.documents.rows import Row, Rows, document_rows
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan
-from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import ModelError, PlanError, PlanningError, UsageError, suggest
+from pearl.errors import UsageError, suggest
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Model
 from pearl.llm.client import Client
 from pearl.llm.concurrency import SingleFlight
-from pearl.planner.candidates import (
-    Candidate,
-    are_agreed,
-    by_example,
-    by_rule,
-    choose,
-)
-from pearl.planner.material import PROFILES, PlannerMaterial, ProfileName
+from pearl.planner.material import PlannerMaterial
 from pearl.planner.periods import Calendar
 from pearl.planner.prompt import Rejected
 from pearl.planner.understanding import Understood, understand
@@ -106,14 +97,6 @@ def _common_words() -> frozenset[str]:
     return frozenset(words.split())
 
 
-PlannedBy = Literal["auto", "model", "rule"]
-
-PLANNERS: tuple[PlannedBy, ...] = ("auto", "model", "rule")
-
-_NO_PLAN = frozenset({"repetition", "truncated", "empty", "malformed", "refused"})
-"""Kinds of errors of a reply without a plan; other kinds mean that the model could not be reached."""
-
-
 @dataclass(frozen=True, slots=True)
 class PlannerSettings:
     """How questions are planned."""
@@ -122,20 +105,15 @@ class PlannerSettings:
     max_steps: int = MAX_STEPS
     max_output_tokens: int | None = None
     shape: Shape = "none"
-    planned_by: PlannedBy = "auto"
-    profile: ProfileName = "auto"
     is_routed: bool = False
     as_of: date | None = None
     fiscal_year_end: tuple[int, int] = (12, 31)
 
     def __post_init__(self) -> None:
-        for what, name, known in (
-            ("shape", self.shape, SHAPES),
-            ("planner", self.planned_by, PLANNERS),
-            ("profile", self.profile, PROFILES),
-        ):
-            if name not in known:
-                raise UsageError(f"unknown {what} '{name}'", help=suggest(name, known, f"{what}s"))
+        if self.shape not in SHAPES:
+            raise UsageError(
+                f"unknown shape '{self.shape}'", help=suggest(self.shape, SHAPES, "shapes")
+            )
         if self.calendar is None and self.fiscal_year_end != (12, 31):
             raise UsageError(
                 "fiscal_year_end has no effect without as_of",
@@ -180,30 +158,21 @@ class Planner:
         kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
         is_routed: bool | None = None,
-        is_alone: bool = False,
         trace: Trace | None = None,
     ) -> CheckedPlan:
         """Plan a standalone question by its parts or by the model; a language model composes the answer."""
         plan = await self._write(
             question, model, card=card, kind=kind, rejected=rejected, is_routed=is_routed,
-            is_alone=is_alone, trace=trace,
+            trace=trace,
         )  # fmt: skip
         return composing(plan, question, self.settings.max_steps) if model.reads_prompts else plan
 
     async def _write(
         self, question: str, model: Model, *, card: str, kind: DocumentKind,
-        rejected: Sequence[Rejected], is_routed: bool | None, is_alone: bool, trace: Trace | None,
+        rejected: Sequence[Rejected], is_routed: bool | None, trace: Trace | None,
     ) -> CheckedPlan:  # fmt: skip
         settings = self.settings
         actions = self.material.actions_for(kind)
-        if settings.planned_by == "rule":
-            try:
-                return by_rule(question, actions, kind, settings.max_steps, is_other=bool(rejected))
-            except PlanError as error:
-                raise PlanningError(
-                    f"no valid plan by rule: {error.diagnostics[0].message}",
-                    help="allow more with --max-steps; --fallback direct answers without a plan",
-                ) from error
         advice = ""
         with self.client.breaker.running():
             if (settings.is_routed if is_routed is None else is_routed) and not rejected:
@@ -218,43 +187,14 @@ class Planner:
                     return routed.plan
                 advice = routed.advice
             loop = RepairLoop(
-                question=question, library=self.material.actions_for(kind, question), model=model,
+                question=question, library=actions, model=model,
                 examples=self.material.examples_for(question, kind),
                 max_repairs=settings.max_repairs, max_steps=settings.max_steps,
                 max_output_tokens=settings.max_output_tokens, rejected=rejected, card=card,
                 advice=advice, kind=kind, fallback=self.client.plan_fallback,
-                profile=self.material.profile, trace=trace,
+                trace=trace,
             )  # fmt: skip
-            if not self.is_together or is_alone or rejected:
-                return await loop.write()
-            return await self._together(loop, actions)
-
-    @property
-    def is_together(self) -> bool:
-        """Whether rules and examples plan as well, because the model is small."""
-        return self.settings.planned_by == "auto" and self.material.profile.name == "small"
-
-    async def _together(self, loop: RepairLoop, shown: ActionLibrary) -> CheckedPlan:
-        """The best of the plans by rule, by the nearest example and by the model."""
-        question, examples, most = loop.question, loop.examples, loop.max_steps
-        candidates: list[Candidate] = []
-        note = ""
-        with suppress(PlanError):  # the plan has too many steps
-            candidates.append(Candidate("rule", by_rule(question, shown, loop.kind, most)))
-        if loop.kind == "document" and (near := by_example(question, examples, shown, most)):
-            candidates.append(Candidate("example", near))
-        if not are_agreed(candidates):  # two plans that agree outvote a third
-            try:
-                candidates.append(Candidate("model", await loop.write()))
-            except (PlanningError, ModelError) as error:
-                is_written = isinstance(error, PlanningError) or error.kind in _NO_PLAN
-                if not candidates or not is_written:
-                    raise
-                note = f"the model wrote no plan: {error.message}"
-        plan, event = await choose(question, candidates, examples, loop.model, note)
-        if loop.trace is not None:
-            loop.trace.append(event)
-        return plan
+            return await loop.write()
 
     async def write_shared(
         self,

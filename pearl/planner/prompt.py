@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from pearl.actions.native import is_operator
 from pearl.documents.document import DocumentKind
-from pearl.dsl.decoding.weak import n_texts
-from pearl.dsl.nodes import Step, one_line, print_action, print_plan, print_step
+from pearl.dsl.nodes import print_action, print_plan
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, render_diagnostics
 from pearl.llm import Message
@@ -68,15 +66,6 @@ what stands in a row. Give it the question as it was asked; its own model sees t
 - Where cells are long texts that have to be understood, begin with SPLIT(CTX, "record"), then FILTER or CLASSIFY."""
 
 _EARLIER = "ANSWER_1 and the like stand for answers to earlier questions: copy them into strings as they are."
-
-_SHORT_PLANNER = """\
-You write short plans that answer questions about a document. You do not see the document; it is called CTX."""
-
-_SHORT_RULES = """\
-Write {steps}, each a line that calls one action. Copy the words in quotes from the question. \
-Use the action that says what the question asks for. Reply with the steps alone."""
-
-_MAX_SHORT_WORDS = 12
 
 _N_EXPLAINED = 15
 """Actions that are explained in a full prompt.
@@ -158,38 +147,6 @@ def plan_messages(
         *([advice] if advice else []),
     ]
     return Message("system", _PLANNER), Message("user", "\n\n".join(parts))
-
-
-def short_plan_messages(
-    question: str,
-    library: ActionLibrary,
-    examples: Sequence[Example],
-    max_steps: int,
-    card: str = "",
-) -> tuple[Message, ...]:
-    """Request a plan of a small model: short definitions, steps without explanations, no new actions."""
-    reading = [action for action in library.values() if n_texts(action) is not None]
-    listed = [f"- {each.signature} : {_short_definition(each)}" for each in reading]
-    steps = f"1 to {max_steps} steps" if max_steps > 1 else "1 step"
-    parts = [
-        "\n".join(["Actions:", *listed]),
-        _SHORT_RULES.format(steps=steps),
-        *(_short_example(each.question, each.plan.steps) for each in examples),
-        *([f"What CTX consists of: {card}"] if card else []),
-        _short_example(question, ()),
-    ]
-    return Message("system", _SHORT_PLANNER), Message("user", "\n\n".join(parts))
-
-
-def _short_definition(action: Action) -> str:
-    """The first clause of a definition, shortened to a dozen words."""
-    clause = re.split(r"[,;.(]| and (?=return|what|which|how)", one_line(action.definition))[0]
-    return " ".join(clause.split()[:_MAX_SHORT_WORDS])
-
-
-def _short_example(question: str, steps: Sequence[Step]) -> str:
-    lines = (print_step(step, i).rpartition(" : ")[0] for i, step in enumerate(steps, start=1))
-    return "\n".join([f"Question: {question}", "Plan:", *lines])
 
 
 def repair_messages(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,17 +20,12 @@ from pearl.dsl.decoding.forms import (
     steps_constraint,
 )
 from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
-from pearl.dsl.decoding.weak import n_texts, weak_plan_constraint
 from pearl.dsl.nodes import (
     Argument,
-    ListLiteral,
-    Plan,
     Reference,
     Step,
     String,
-    print_argument,
     print_header,
-    print_plan,
 )
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import CTX, ActionLibrary
@@ -49,62 +44,17 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.messages import constrained
+from pearl.llm.reply_limits import reply_limit
 from pearl.planner.examples import Example, wording
-from pearl.planner.material import FULL, PlannerProfile, free_output, nearest_span, question_words
+from pearl.planner.material import free_output
 from pearl.planner.prompt import (
     Rejected,
     plan_messages,
     rejection_messages,
     repair_messages,
-    short_plan_messages,
     steps_messages,
 )
 from pearl.trace import PlanAttempted, Trace, constraint_refused
-
-_COMPARING = frozenset({"COMPARE", "COMPARISON", "CONTRAST"})
-_VERBS = frozenset({"FIND", "GET", "LIST", "SUMMARIZE", "IDENTIFY", "X", "Y", "OF", "ALL"})
-"""Words of action names that do not describe the result."""
-
-_COUNTED = lazy_pattern(r"\b(?:how many|number of)\b", re.I)
-
-_MAX_EXPLANATION = 100
-
-
-def n_reading_steps(question: str, max_steps: int) -> int:
-    """Maximum steps that a small model writes: one per part of the question, two for a comparison."""
-    from pearl.embedded.questions import parts  # imported on use: larger models do not need it
-
-    asked_for = parts(question)
-    return min(max_steps, len(asked_for) + sum(part.form == "comparison" for part in asked_for))
-
-
-def finish_plan(
-    reply: str, question: str, library: ActionLibrary, *, max_written: int, max_steps: int
-) -> tuple[str, tuple[Diagnostic, ...]]:
-    r"""The plan in the reply of a small model, completed by rule.
-
-    Example:
-        >>> from pearl.actions.library import load_library
-        >>> reply = '1. a = FIND_REASON(CTX, "selling of the mill")\n2. b = IDENTIFY(CTX, "a dog")'
-        >>> question = "Why did Ada sell the mill, and who bought it?"
-        >>> text, _ = finish_plan(reply, question, load_library("seed"), max_written=3, max_steps=12)
-        >>> print(text.partition("\n\n")[2])
-        1. reason = FIND_REASON(CTX, "selling of the mill") : Find reason: selling of the mill
-        2. identify = IDENTIFY(CTX, "Why did Ada sell the mill, and who bought it?") : Identify: the question
-    """
-    text, fixed = mend_plan(reply, library, tolerant=True, max_steps=max_steps)
-    plan = read(text).plan
-    draft = _Draft(question, library)
-    for step in plan.steps if plan is not None else ():
-        if len(draft.steps) < min(max_written, max_steps):
-            draft.add(step)
-        else:
-            draft.note("too-many-steps", f"'{step.output}' is left out: too many steps", step)
-    if not draft.steps:
-        return reply, ()
-    if len(draft.steps) < max_steps:
-        draft.combine()
-    return print_plan(Plan(tuple(draft.steps))), (*fixed, *draft.notes)
 
 
 def composing(plan: CheckedPlan, question: str, max_steps: int) -> CheckedPlan:
@@ -124,98 +74,6 @@ def composing(plan: CheckedPlan, question: str, max_steps: int) -> CheckedPlan:
     arguments += [Reference(name) for name in dict.fromkeys(names)]
     last_step = Step(output, ANSWER.name, tuple(arguments), "Answer the question")
     return check(replace(plan.plan, steps=(*steps, last_step)), plan.actions, max_steps=max_steps)
-
-
-@dataclass(slots=True)
-class _Draft:
-    """An unfinished plan."""
-
-    question: str
-    library: ActionLibrary
-    steps: list[Step] = field(default_factory=list)
-    outputs: dict[str, str] = field(default_factory=dict)
-    notes: list[Diagnostic] = field(default_factory=list)
-    _calls: dict[str, str] = field(default_factory=dict)
-
-    def add(self, step: Step) -> None:
-        """Add a step of the reply, or leave it out."""
-        mended = [self._mended(argument, step) for argument in step.arguments]
-        arguments = [argument for argument in mended if argument is not None]
-        if len(arguments) < len(mended):
-            self.note("left-out", f"'{step.output}' is left out: it uses an unknown output", step)
-            return
-        call = f"{step.action}({', '.join(map(print_argument, arguments))})".casefold()
-        if call in self._calls:
-            self.note("repeated-call", f"'{step.output}' is left out: it repeats a call", step)
-            self.outputs[step.output] = self._calls[call]
-            return
-        output = self._step(step.action, arguments)
-        try:
-            check(Plan(tuple(self.steps), question=self.question), self.library)
-        except PlanError as error:
-            del self.steps[-1]
-            self.note("left-out", f"'{step.output}' is left out: {error.message}", step)
-            return
-        self._calls[call] = self.outputs[step.output] = output
-
-    def combine(self) -> None:
-        """Add the step that compares or counts the outputs that no step uses; several are the parts of the answer."""
-        from pearl.embedded.questions import parts
-
-        used = {each.name for step in self.steps for each in step.references()}
-        loose = [Reference(s.output) for s in self.steps if s.output not in used]
-        form = parts(self.question)[0].form
-        comparing = [
-            action.name
-            for action in self.library.values()
-            if n_texts(action) == 2 and _COMPARING & {*action.name.split("_")}
-        ]
-        if len(loose) == 2 and form == "comparison" and comparing:
-            self._step(comparing[0], [Reference(CTX), *loose], "comparison", "Compare the two")
-        # "How much of it" asks for a number that the document states: only countable things are counted.
-        elif len(loose) == 1 and form == "number" and _COUNTED.search(self.question):
-            count = self.library.get("COUNT")
-            if count and count.is_native and "LIST" in self.steps[-1].action.split("_"):
-                self._step("COUNT", loose, "ans", "Count them")
-
-    def note(self, code: str, message: str, step: Step) -> None:
-        """Record a fix."""
-        self.notes.append(Diagnostic(code, message, step.action_span, "note"))
-
-    def _mended(self, argument: Argument, step: Step) -> Argument | None:
-        """An argument with known outputs and words of the question; None if an output is unknown."""
-        match argument:
-            case Reference(name) if name != CTX:
-                return Reference(self.outputs[name]) if name in self.outputs else None
-            case String(value):
-                span = nearest_span(value, self.question)
-                if span != value:
-                    message = f"{print_argument(argument)} is not in the question"
-                    self.note("not-of-the-question", message, step)
-                return String(span)
-            case ListLiteral(items):
-                inner = [self._mended(item, step) for item in items]
-                return None if None in inner else ListLiteral(tuple(inner))  # type: ignore[arg-type]
-            case _:
-                return argument
-
-    def _step(
-        self, action: str, arguments: Sequence[Argument], output: str = "", explanation: str = ""
-    ) -> str:
-        words = action.lower().split("_")
-        telling = [word for word in words if word.upper() not in _VERBS] or words[:1]
-        name = free_output(output or "_".join(telling), self.steps)
-        if not explanation:
-            texts = [
-                "the question" if argument == String(self.question)
-                else argument.value if isinstance(argument, String) else print_argument(argument)
-                for argument in arguments
-                if argument != Reference(CTX)
-            ]  # fmt: skip
-            verb = " ".join(word for word in words if len(word) > 1).capitalize()
-            explanation = f"{verb}: {'; '.join(texts)}" if texts else verb
-        self.steps.append(Step(name, action, tuple(arguments), explanation[:_MAX_EXPLANATION]))
-        return name
 
 
 CODE = "unclear-plan"
@@ -354,23 +212,6 @@ class Attempt:
     usage: Usage
 
 
-def first_messages(
-    question: str,
-    library: ActionLibrary,
-    examples: Sequence[Example],
-    card: str,
-    advice: str,
-    kind: DocumentKind,
-    profile: PlannerProfile,
-) -> tuple[Message, ...]:
-    """The prompt of a profile; arguments as of `plan_messages`."""
-    if profile.is_explained:
-        return plan_messages(question, library, examples, card, advice, kind)
-    assert profile.max_steps is not None
-    n_steps = n_reading_steps(question, profile.max_steps)
-    return short_plan_messages(question, library, examples, n_steps, card)
-
-
 def unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
     """Diagnostics of a valid plan that never reads the document."""
     references = [reference for step in checked.plan.steps for reference in step.references()]
@@ -400,27 +241,21 @@ class RepairLoop:
     advice: str = ""
     kind: DocumentKind = "document"
     fallback: ConstraintFallback | None = None
-    profile: PlannerProfile = FULL
     trace: Trace | None = None
 
     def __post_init__(self) -> None:
         self._fallback = self.fallback or ConstraintFallback(self.model.constrains)
-        self._n_written = self.max_steps
-        if self.profile.max_steps is not None:
-            n_steps = n_reading_steps(self.question, self.profile.max_steps)
-            self._n_written = min(n_steps, self.max_steps)
-        self._n_constrained = min(self._n_written, MAX_WRITTEN_STEPS)
+        self._n_constrained = min(self.max_steps, MAX_WRITTEN_STEPS)
         self._n_calls = self._n_cached = 0
 
     async def write(self) -> CheckedPlan:
         """Request a plan, then repairs while it has flaws."""
         messages = first = (
-            *first_messages(
-                self.question, self.library, self.examples, self.card, self.advice, self.kind,
-                self.profile,
+            *plan_messages(
+                self.question, self.library, self.examples, self.card, self.advice, self.kind
             ),
             *rejection_messages(self.rejected),
-        )  # fmt: skip
+        )
         attempts: list[Attempt] = []
         doubted: CheckedPlan | None = None
         sent, n_calls, n_cached = {messages}, 0, 0
@@ -450,7 +285,7 @@ class RepairLoop:
             n_calls += self._n_calls
             n_cached += self._n_cached
             reading = read(completion.text, tolerant=True)
-            text, fixed = self._mended(reading.text)
+            text, fixed = mend_plan(reading.text, self.library, max_steps=self.max_steps)
             checked, problems = self._checked(text, completion.text)
             if checked is not None and not problems and round == 0 < self.max_repairs:
                 # Reported once: the question may ask for a count of the best passages.
@@ -487,15 +322,6 @@ class RepairLoop:
             "--fallback direct answers without a plan",
         )
 
-    def _mended(self, text: str) -> tuple[str, Sequence[Diagnostic]]:
-        """The text of a plan with its unambiguous flaws fixed."""
-        if self.profile.is_explained:
-            return mend_plan(text, self.library, max_steps=self.max_steps)
-        return finish_plan(
-            text, self.question, self.library,
-            max_written=self._n_written, max_steps=self.max_steps,
-        )  # fmt: skip
-
     def _checked(self, text: str, reply: str) -> tuple[CheckedPlan | None, tuple[Diagnostic, ...]]:
         try:
             checked = compile_plan(
@@ -507,12 +333,11 @@ class RepairLoop:
 
     def _tell(self, **event: Any) -> None:
         if self.trace is not None:
-            self.trace.append(PlanAttempted(shape=self.card, profile=self.profile.name, **event))
+            self.trace.append(PlanAttempted(shape=self.card, **event))
 
     def _flaw(self, text: str) -> str | None:
-        """Why a reply violates its constraint; steps of a short plan need no explanation."""
-        errors = read(text, tolerant=not self.profile.is_explained).errors
-        return next((broken.message for broken in errors), None)
+        """Why a reply violates its constraint."""
+        return next((broken.message for broken in read(text).errors), None)
 
     def _refused(self, level: ConstraintLevel, error: ModelError) -> None:
         if self.trace is not None:
@@ -523,8 +348,6 @@ class RepairLoop:
     ) -> Completion:
         """The reply at a constraint level."""
         try:
-            if not self.profile.is_explained:
-                return await self._in_short(messages, task, level)
             if level.name in ("library", "json"):
                 return await self._in_two_phases(messages, task, level)
         except (
@@ -537,23 +360,6 @@ class RepairLoop:
                 self.library, max_steps=self._n_constrained, max_text=self._fallback.max_text
             )
         return await self._ask(messages, task, constraint, level)
-
-    async def _in_short(
-        self, messages: tuple[Message, ...], task: PlanTask, level: ConstraintLevel
-    ) -> Completion:
-        """Request steps alone; keep the beginning of an endless reply, which may contain them."""
-        constraint = weak_plan_constraint(
-            question_words(self.question),
-            self.question,
-            self.library,
-            max_steps=self._n_constrained,
-        )
-        try:
-            return await self._ask(messages, task, constraint, level)
-        except ModelError as error:
-            if error.kind not in ("repetition", "truncated") or not error.reply:
-                raise
-            return Completion(error.reply, self.model.name, error.usage or Usage())
 
     async def _in_two_phases(
         self, messages: tuple[Message, ...], task: PlanTask, level: ConstraintLevel
@@ -576,8 +382,8 @@ class RepairLoop:
         constraint: Constraint | None,
         level: ConstraintLevel,
     ) -> Completion:
-        limit = self.profile.reply_tokens(
-            task, self.model.window, self.max_output_tokens, self.max_steps
+        limit = reply_limit(
+            task, self.model.window, self.max_output_tokens, max_steps=self.max_steps
         )
         request = constrained(Request(messages, task, limit), constraint, level.by)
         completion = await self.model.complete(request)

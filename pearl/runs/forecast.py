@@ -29,9 +29,9 @@ from pearl.llm.client import Role
 from pearl.llm.prices import Price
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
-from pearl.planner.candidates import N_RATINGS
+from pearl.planner.prompt import plan_messages
 from pearl.planner.routing import MAX_REPAIRS, decompose_messages, is_routable
-from pearl.planner.writer import first_messages, one_line
+from pearl.planner.writer import one_line
 from pearl.runs.executors import Offered, Task, Unit
 from pearl.runs.executors.batch import THRESHOLD, WINDOW
 
@@ -51,7 +51,6 @@ PROBE_INPUT_TOKENS = 64
 
 PROBING = "(probes)"
 PLANNING = "(plans)"
-CHOOSING = "(choice of plans)"
 ROUTING = "(parts)"
 OTHERS = "(other steps)"
 
@@ -385,47 +384,35 @@ class Forecaster:
     def _plan(self, question: str, card: str, kind: DocumentKind) -> None:
         """Add the estimate of planning; equal questions with equal cards are planned once."""
         pearl = self._pearl
-        if pearl.planner.settings.planned_by == "rule":  # rules make no call
-            self._n_unplanned += 1
-            return
         asked = one_line(question)
-        profile = pearl.material.profile
-        shown = pearl.material.actions_for(kind, asked)
+        shown = pearl.material.actions_for(kind)
         examples = pearl.material.examples_for(asked, kind)
-        messages = first_messages(asked, shown, examples, card, "", kind, profile)
+        messages = plan_messages(asked, shown, examples, card, "", kind)
         self._n_unplanned += 1
         if not self._is_new(digest(["question", question, card, kind])):
             return
         # With a grammar or a schema, new actions and steps are two replies.
         planner = pearl.clients["planner"]
         is_held = planner.settings.constrain != "off"
-        is_short = not profile.is_explained
-        n_phases = (
-            2 if not is_short and is_held and planner.constrains.by & {"grammar", "json"} else 1
-        )
+        n_phases = 2 if is_held and planner.constrains.by & {"grammar", "json"} else 1
         first = pearl.limits.counter.count("\n\n".join(message.content for message in messages))
         most = n_phases * (1 + pearl.planner.settings.max_repairs)
-        is_routed = pearl.planner.settings.is_routed and is_routable(
-            pearl.material.actions_for(kind)
-        )
+        is_routed = pearl.planner.settings.is_routed and is_routable(shown)
         if is_routed:
             self._route(question, shown, n_levels=2 if is_held and planner.constrains.by else 1)
-        # Parts, rules or an example may give the plan without a call.
-        least = 0 if is_routed or pearl.planner.is_together else 1
+        least = 0 if is_routed else 1  # the parts may give the plan without another call
         is_exact = most == least == 1
         limits = pearl.limits_of("planner")
         task = PlanTask(question, shown)
-        reply_tokens = profile.reply_tokens(
-            task, limits.window, limits.max_output_tokens, pearl.planner.settings.max_steps
-        )
+        reply_tokens = reply_limit(
+            task, limits.window, limits.max_output_tokens,
+            max_steps=pearl.planner.settings.max_steps,
+        )  # fmt: skip
         costs = StepCosts(
             Range(least, most), Range(first * least, first if is_exact else None),
             Range(least, most * reply_tokens), Range(least, most),
         )  # fmt: skip
         self._named(PLANNING, "planner").add(costs, 0)
-        if pearl.planner.is_together and planner.constrains.likelihoods:
-            n = Range(0, N_RATINGS)  # candidates may agree; the reply of a rating is one token
-            self._named(CHOOSING, "planner").add(StepCosts(n, Range(0, None), n, n), 0)
 
     def _route(self, question: str, shown: ActionLibrary, n_levels: int) -> None:
         """Add the calls that split a question into parts; a refused constraint takes one more request."""

@@ -55,7 +55,6 @@ from pearl.trace import (
     ModelCalled,
     ModelWaited,
     PlanAttempted,
-    PlanChosen,
     PlanFailed,
     QuestionRouted,
     Retrieved,
@@ -179,7 +178,7 @@ class TaskSpans:
         match event:
             case ModelAttempted():
                 self._attempted(event, at)
-            case QuestionRouted() | PlanAttempted() | PlanChosen() | PlanFailed():
+            case QuestionRouted() | PlanAttempted() | PlanFailed():
                 self._planned(event, at)
             case RunStarted():
                 self._run_started(event)
@@ -235,9 +234,7 @@ class TaskSpans:
         """Mark the task as skipped because its row is stored."""
         self._root.set_attributes({"pearl.cache": "hit", "pearl.status": status})
 
-    def _planned(
-        self, event: QuestionRouted | PlanAttempted | PlanChosen | PlanFailed, at: int
-    ) -> None:
+    def _planned(self, event: QuestionRouted | PlanAttempted | PlanFailed, at: int) -> None:
         planning = self._planning_since(at)
         if isinstance(event, PlanAttempted):
             self._usage += event.usage
@@ -248,7 +245,7 @@ class TaskSpans:
             if event.usage != Usage():
                 began_ns = self._began_ns if planning.n_written == 1 else planning.end_ns
                 self._replay(event, at, at - began_ns, replied_by=event.model)
-        elif isinstance(event, PlanChosen | QuestionRouted):
+        elif isinstance(event, QuestionRouted):
             planning.span.set_attribute("pearl.plan.by", event.by)
         else:
             self._fail(planning.span, "PlanningError", "")

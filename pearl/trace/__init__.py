@@ -91,38 +91,8 @@ class PlanAttempted(AskingEvent):
     """The constraint level that the reply was written under."""
     shape: str = ""
     """The card of the document in the prompt; "" for none."""
-    profile: Literal["full", "small"] = "full"
-    """The part of the library and of the examples in the prompt of the planner."""
     n_calls: int = 1
     """With some constraints a separate reply defines new actions."""
-
-
-PlanWriter = Literal["rule", "example", "model"]
-"""The source of a plan: rules, the nearest example with its strings replaced, or the model."""
-
-
-class PlanCandidate(BaseModel):
-    """A plan to choose from."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    by: tuple[PlanWriter, ...]
-    """The sources of the plan; several if their plans make the same calls."""
-    plan: str
-    pmi: float | None = None
-    """Pointwise mutual information of its first action with the question, in nats; None if not rated."""
-
-
-class PlanChosen(AskingEvent):
-    """One of several plans was chosen: of a weak model, of rules and of examples."""
-
-    event: Literal["plan_chosen"] = "plan_chosen"
-    by: PlanWriter
-    why: Literal["only", "agreement", "likelihood", "order"]
-    """The only one; most candidates agree; best `pmi`; or the first in a fixed order."""
-    candidates: tuple[PlanCandidate, ...]
-    note: str = ""
-    """Why the model wrote no plan or rated none; "" if it did."""
 
 
 class QuestionUnderstood(AskingEvent):
@@ -427,7 +397,7 @@ class RunFinished(EventBase):
 
 
 Event = Annotated[
-    PlanAttempted | PlanChosen | QuestionUnderstood | QuestionRouted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
+    PlanAttempted | QuestionUnderstood | QuestionRouted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
     | ModelAttempted | ModelWaited | ModelCalled | CallFailed | Retrieved | LookedUp | StepFinished | StepFailed | OptionChosen | RunFinished,
     Field(discriminator="event"),
 ]  # fmt: skip

@@ -381,11 +381,3 @@ def test_every_public_name_exists() -> None:
         assert getattr(pearl, name) is not None
     with pytest.raises(AttributeError):
         _ = pearl.nonsense
-
-
-def test_a_plan_by_rule_takes_no_attempt_of_the_model(pearl: Terminal) -> None:
-    asked = ("plan", "What was the change in net sales from 2011 to 2012?", "--domain", "finance")
-    assert 'CALCULATE("difference", ' in pearl(*asked)
-    row = json.loads(pearl(*asked, "--json"))
-    assert (row["attempts"], row["outputs"]) == (0, ["difference"])
-    assert "shape" not in row

@@ -14,8 +14,6 @@ from pearl.dsl.checker import check
 from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
-from pearl.planner.examples import read_bank
-from pearl.planner.material import SHORT_BANK, SMALL, short_form
 from pearl.plugins.files import find_data, read_data
 
 ROOT = find_data("fewshot")
@@ -24,9 +22,8 @@ PLANS = sorted(ROOT.glob("*/*.plan"))
 
 
 def library_of(bank: str) -> ActionLibrary:
-    """That of its domain; short examples are for all of them, and call what the smallest one has."""
-    name = "seed" if bank == SHORT_BANK else load_domain(bank).library
-    return with_operators(load_library(name))
+    """That of its domain."""
+    return with_operators(load_library(load_domain(bank).library))
 
 
 def _id(path: Path) -> str:
@@ -56,19 +53,8 @@ def test_every_bank_shows_rows_and_what_a_model_says_of_them() -> None:
             used.setdefault(path.parent.name, set()).update(called)
     for called in used.values():
         assert {"FILTER", "CLASSIFY", "COUNT_BY"} & called
-    assert set(used) == {path.parent.name for path in PLANS} - {SHORT_BANK}
+    assert set(used) == {path.parent.name for path in PLANS}
     assert len(set().union(*used.values()) & set(operators())) >= 12
-
-
-def test_the_strings_of_short_examples_are_words_of_their_questions() -> None:
-    examples = read_bank(SHORT_BANK)
-    assert len(examples) >= SMALL.n_examples
-    for example in examples:
-        short = short_form(example, library_of(SHORT_BANK), SMALL.max_steps)
-        assert short is not None
-        said = [each.arguments for each in short.plan.steps]
-        reading = [each.arguments for each in example.plan.steps if each.action != "CONCAT"]
-        assert said == reading  # nothing had to be changed
 
 
 @pytest.mark.parametrize("name", library_names())

@@ -1,4 +1,4 @@
-"""Planners rated by plans that were written for the same questions."""
+"""Models rated by plans that were written for the same questions."""
 
 from __future__ import annotations
 
@@ -120,7 +120,9 @@ QUESTIONS = [
 
 def test_questions_of_a_selection_are_matched_by_words_and_the_right_letter(tmp_path: Path) -> None:
     found = rated(*data(tmp_path, QUESTIONS, [900, 77]))
-    assert {row["question"]: round(row["action_f1"], 2) for row in found["plans"]["rule"]} == {
+    assert {
+        row["question"]: round(row["action_f1"], 2) for row in found["plans"]["extractive"]
+    } == {
         "Why did Ada sell the mill?": 1.0,
         "Where is the lease of the ferry?": 1.0,
     }
@@ -135,6 +137,6 @@ def test_published_plans_agree_with_themselves() -> None:
         "--data", shared("quality/QuALITY.subset.dev"), "--traces", traces[0], "--traces", traces[1],
         "--actions", shared("pearl_traces/actions_refined.txt"),
     )["figures"]  # fmt: skip
-    assert found["rule"]["n"] == 25
-    assert found["rule"]["valid"][0] == 25
-    assert found["published again"]["points"][0] > 1.5 > found["rule"]["points"][2]
+    assert found["extractive"]["n"] == 25
+    assert found["extractive"]["valid"][0] == 25
+    assert found["published again"]["points"][0] > 1.5 > found["extractive"]["points"][2]

@@ -11,8 +11,7 @@ from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.errors import ModelError, PlanningError
 from pearl.interpreter.asking import CUT_SHORT
 from pearl.llm import Completion, Request, Usage
-from pearl.planner.candidates import N_RATINGS
-from pearl.trace import PlanAttempted, PlanChosen, Trace
+from pearl.trace import PlanAttempted, Trace
 from tests.real.smollm2 import EXAMPLES, LIBRARY, QUESTIONS, Watched
 
 pytestmark = pytest.mark.slow
@@ -31,9 +30,7 @@ def planned(pearl: Pearl, question: str, trace: Trace) -> CheckedPlan | Planning
 
 
 def test_every_question_has_a_valid_plan_that_repeats_no_step(smollm2: Watched) -> None:
-    pearl = Pearl(
-        smollm2, library=LIBRARY, examples=EXAMPLES, max_steps=MAX_STEPS, planned_by="model"
-    )
+    pearl = Pearl(smollm2, library=LIBRARY, examples=EXAMPLES, max_steps=MAX_STEPS)
     for question in QUESTIONS[:3]:
         trace, n_before = Trace(), len(smollm2.requests)
         plan = planned(pearl, question, trace)
@@ -46,19 +43,6 @@ def test_every_question_has_a_valid_plan_that_repeats_no_step(smollm2: Watched) 
         )
         assert any(isinstance(event, PlanAttempted) for event in trace)
         assert len(smollm2.requests) > n_before
-
-
-def test_rules_plan_beside_it_and_it_rates_the_plans(smollm2: Watched) -> None:
-    pearl = Pearl(smollm2, library=LIBRARY, examples=EXAMPLES, max_repairs=0)
-    trace, n_before = Trace(), len(smollm2.requests)
-    plan = planned(pearl, QUESTIONS[0], trace)
-    assert isinstance(plan, CheckedPlan)
-    (chosen,) = (event for event in trace if isinstance(event, PlanChosen))
-    assert "rule" in {by for each in chosen.candidates for by in each.by}
-    assert str(plan) in {each.plan for each in chosen.candidates}
-    ratings = [each for each in smollm2.requests[n_before:] if each.candidates]
-    assert len(ratings) == chosen.n_calls in (0, N_RATINGS)
-    assert all((each.pmi is not None) == bool(ratings) for each in chosen.candidates)
 
 
 class WrongAtFirst:
@@ -82,7 +66,7 @@ def test_what_is_wrong_with_a_plan_goes_back_to_it(smollm2: Watched) -> None:
     pearl = Pearl(
         WrongAtFirst(smollm2),  # type: ignore[arg-type]
         library=LIBRARY, examples=EXAMPLES, max_steps=MAX_STEPS, max_repairs=1,
-        max_output_tokens=48, constrain="off", planned_by="model",
+        max_output_tokens=48, constrain="off",
     )  # fmt: skip
     plan = planned(pearl, QUESTIONS[0], trace)
     if isinstance(plan, ModelError):

@@ -394,13 +394,6 @@ def test_an_answer_that_found_nothing_says_so() -> None:
     assert "The answer quotes nothing of the document." in page.text
 
 
-def test_of_a_weak_model_it_tells_whose_plan_it_is() -> None:
-    model = Scripted(lambda request: "> He sold the boat because the hull was rotten.")
-    _, text = asked("Why did Nils sell it?", Document(STORY), model=model, profile="small")
-    said = Page(text).text
-    assert "it is by rules" in said
-
-
 @st.composite
 def marked_texts(draw: st.DrawFn) -> tuple[str, list[tuple[int, Span]]]:
     text = draw(st.text("ab \n", min_size=1, max_size=60))

@@ -164,5 +164,4 @@ def _not_told(endpoint: Endpoint) -> ModelError:
     return ModelError(
         f"{endpoint.shown} does not report the likelihoods of the requested tokens",
         kind="malformed",
-        help="use --planner model or rule",
     )

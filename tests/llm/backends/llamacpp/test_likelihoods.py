@@ -7,21 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from pearl.llm import Message
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.llamacpp import LlamaCppModel, create
-from pearl.llm.messages import log_likelihoods
 from tests.llm.backends.asking import used
-from tests.models import answer_task
+from tests.models import log_likelihoods
 
-TASK = answer_task("Who?", "")
 CANDIDATES = ("the captain", "the boat", "the captain and the boat", "a letter")
 
 
 def rated(weights: Path, *asked: tuple[str, ...]) -> list[tuple[float, ...]]:
     async def rate(model: LlamaCppModel) -> list[tuple[float, ...]]:
-        prompt = [Message("user", "Who had the letter?")]
-        return [(await log_likelihoods(model, prompt, each, TASK))[0] for each in asked]
+        return [await log_likelihoods(model, "Who had the letter?", each) for each in asked]
 
     return used(create(str(weights), ModelSettings(timeout_s=60.0)), rate)
 

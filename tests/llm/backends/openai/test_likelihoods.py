@@ -12,9 +12,8 @@ from pearl.errors import ModelError
 from pearl.llm import Message, Model, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
-from pearl.llm.messages import log_likelihoods
 from tests.llm.backends.asking import used
-from tests.models import answer_task
+from tests.models import answer_task, log_likelihoods
 from tests.server import Canned, Seen, Server, completion, error
 
 TASK = answer_task("Who?", "")
@@ -79,7 +78,7 @@ def rated(
     model = create("m", ModelSettings(base_url=server.url, server=kind))
 
     async def ask(model: Model) -> tuple[float, ...]:
-        return (await log_likelihoods(model, [Message("user", "Who?")], CANDIDATES, TASK))[0]
+        return await log_likelihoods(model, "Who?", CANDIDATES)
 
     return used(model, ask)
 
@@ -112,7 +111,7 @@ def test_refused_likelihoods_change_no_parameter(openai_server: Server) -> None:
 
     async def ask(model: Model) -> None:
         with pytest.raises(ModelError, match="prompt_logprobs is not supported"):
-            await log_likelihoods(model, [Message("user", "Who?")], CANDIDATES, TASK)
+            await log_likelihoods(model, "Who?", CANDIDATES)
         await model.complete(Request((Message("user", "Who?"),), TASK, temperature=0.5))
 
     used(create("m", settings), ask)
