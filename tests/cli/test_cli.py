@@ -49,14 +49,6 @@ def test_ask_over_several_documents(pearl: Terminal) -> None:
     assert STORY[best["start"] : best["end"]] == best["text"] == "Nils left the harbour at dawn."
 
 
-def test_one_failing_document_does_not_stop_the_others(pearl: Terminal) -> None:
-    out = pearl("ask", "Why did Nils sell?", "story.txt", "absent.txt", "--json", code=1)
-    rows = [json.loads(line) for line in out.splitlines()]
-    assert [row["status"] for row in rows] == ["answered", "failed"]
-    assert "absent.txt" in rows[1]["error"]["message"]
-    assert "1 of 2 failed" in pearl.talk
-
-
 @pytest.mark.parametrize(
     ("documents", "statuses", "code"),
     [
@@ -197,15 +189,6 @@ def test_a_private_file_is_private_while_it_is_replaced(tmp_path: Path) -> None:
         assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
 
-def test_bytes_that_are_no_text_spoil_one_row_only(pearl: Terminal) -> None:
-    good = json.dumps({"plan": PLAN, "document": STORY}).encode()
-    Path("t.jsonl").write_bytes(good + b'\n{"id": "\xff"}\n' + good + b"\n")
-    out = pearl("execute", "--tasks", "t.jsonl", "--json", code=1)
-    rows = [json.loads(line) for line in out.splitlines()]
-    assert [row["status"] for row in rows] == ["answered", "failed", "answered"]
-    assert "t.jsonl:2" in pearl.talk
-
-
 @needs_full_device
 def test_a_full_disk_is_no_traceback() -> None:
     command = f"{sys.executable} -m pearl grammar > /dev/full"
@@ -233,11 +216,6 @@ def test_a_broken_plan_is_told_once_under_its_name(pearl: Terminal) -> None:
     pearl("execute", "bad.plan", "story.txt", "story.txt", "--out", "o.jsonl", code=4)
     assert "bad.plan:1:8: action 'NOPE'" in pearl.talk
     assert not Path("o.jsonl").exists()
-
-
-def test_the_only_failure_has_its_own_exit_code_with_out_too(pearl: Terminal) -> None:
-    pearl("execute", "why.plan", "absent.txt", "--out", "o.jsonl", code=3)
-    assert "absent.txt" in pearl.talk
 
 
 def test_a_document_that_was_not_read_in_full_says_so(pearl: Terminal) -> None:
@@ -273,11 +251,6 @@ def test_unknown_settings_are_named(pearl: Terminal) -> None:
     pearl("demo", code=3)
     assert "did you mean 'model'?" in pearl.talk
     pearl("--config", "absent.toml", "demo", code=3)
-
-
-def test_completion_scripts(pearl: Terminal) -> None:
-    for shell in ("bash", "zsh", "fish"):
-        assert "_PEARL_COMPLETE" in pearl("completion", shell)
 
 
 # --- bad input: at most three lines, cause and mend, no traceback, nothing half-written ----------

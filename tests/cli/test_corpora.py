@@ -59,23 +59,6 @@ def test_the_forecast_knows_that_it_is_a_corpus(pearl: Terminal, corpus: Path) -
     assert tokens[1] > tokens[0]
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (["--ranker", "bm26"], "bm26"),
-        (["--ranker", "dense"], "--embeddings"),
-        (["--embeddings", "minlm", "--ranker", "dense"], "minilm"),
-        (["--reranker", "koher:x"], "cohere"),
-        (["--reranker-url", "http://127.0.0.1:9"], "--reranker"),
-    ],
-)
-def test_settings_that_name_nothing(
-    pearl: Terminal, corpus: Path, args: list[str], words: str
-) -> None:
-    pearl("ask", "Who sold it?", "reports", "--together", *args, code=2)
-    assert words in pearl.talk
-
-
 PLAN = """\
 1. found = RETRIEVE(CTX, "sold the boat", 2) : Search for the sale
 2. n = COUNT(found) : Count the passages

@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
-from pearl.cli.files import data_options, read_data
 from tests.cli.terminal import STORY, Terminal
 from tests.server import Server
 from tests.shared import shared
@@ -177,17 +175,6 @@ def test_wrong_ways_to_execute(pearl: Terminal, args: list[str]) -> None:
     pearl("execute", *args, code=2)
 
 
-def test_commands_read_data_in_one_call(pearl: Terminal) -> None:
-    @click.command()
-    @data_options
-    def command(**options: Any) -> None:
-        samples, bad = read_data({**options, "domain": "generic"})
-        click.echo(f"{[sample.id for sample in samples]} {[str(error) for error in bad]}")
-
-    write("q.jsonl", {"id": "a", "question": "Who?"}, {"id": "a", "question": "When?"})
-    command(["--data", "q.jsonl"], standalone_mode=False)
-
-
 # --- real data --------------------------------------------------------------------------------
 
 
@@ -203,14 +190,3 @@ def test_one_plan_over_the_five_longest_reports(pearl: Terminal) -> None:
     assert all(row["answer"] and row["evidence"] for row in rows)
     assert "3 rows left out; the first: " in pearl.talk
     assert "contains no text" in pearl.talk
-
-
-def test_questions_of_real_stories_keep_what_is_right(pearl: Terminal) -> None:
-    quality = str(shared("quality/QuALITY.subset.dev"))
-    more = ["--domain", "quality", "--limit", "20", "-o", "plans.jsonl"]
-    pearl("plan", "--data", quality, *more)
-    pearl("execute", "--tasks", "plans.jsonl", "--domain", "quality", "--out", "r.jsonl")
-    rows = rows_of("r.jsonl")
-    assert len(rows) == 20
-    assert all(row["status"] in ("answered", "nothing_found") for row in rows)
-    assert all(len(row["options"]) == 4 and row["gold"] in "ABCD" for row in rows)

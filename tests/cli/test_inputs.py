@@ -58,16 +58,6 @@ def test_paths_stay_in_the_folder_of_the_file(pearl: Terminal) -> None:
     pearl(*data, "--json", "--allow-outside")
 
 
-def test_planned_rows_that_lead_out_of_their_folder_need_permission(pearl: Terminal) -> None:
-    Path("out").mkdir()
-    write("q.jsonl", asked("a"))
-    pearl("plan", "--data", "q.jsonl", "-o", "out/plans.jsonl")
-    assert rows_of("out/plans.jsonl")[0]["document_path"] == "../story.txt"
-    pearl("execute", "--tasks", "out/plans.jsonl", "--out", "rows.jsonl", code=1)
-    assert "is outside the folder" in rows_of("rows.jsonl")[0]["error"]["message"]
-    pearl("execute", "--tasks", "out/plans.jsonl", "--out", "rows.jsonl", "--allow-outside")
-
-
 def test_files_without_an_end_are_no_input(
     pearl: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

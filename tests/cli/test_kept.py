@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
@@ -147,16 +146,6 @@ def test_a_run_in_use_is_not_written_by_two(
 
 
 @pytest.mark.slow
-def test_failed_rows_are_tried_again(folder: Path, openai_server: Server, execute: Execute) -> None:
-    openai_server.next("400")
-    execute(openai_server, code=1)
-    assert [row["status"] for row in rows(folder)].count("failed") == 1
-    execute(openai_server)
-    assert [row["status"] for row in rows(folder)] == ["answered"] * N
-    assert ids(folder) == DOCUMENTS
-
-
-@pytest.mark.slow
 def test_too_many_errors_end_the_work_and_rows_say_where_they_are(
     folder: Path, openai_server: Server
 ) -> None:
@@ -176,16 +165,6 @@ def test_too_many_errors_end_the_work_and_rows_say_where_they_are(
         assert (len(rows(folder)) == n) is (most == "9")
         assert "tasks.jsonl:3: " in done.stderr
     assert [row["status"] for row in rows(folder)].count("failed") == 3
-
-
-@pytest.mark.slow
-def test_the_store_may_be_elsewhere_and_nobody_else_reads_it(
-    folder: Path, openai_server: Server, execute: Execute
-) -> None:
-    execute(openai_server, "--store", "kept")
-    assert (folder / "kept").stat().st_mode & 0o777 == 0o700
-    assert (folder / "kept" / "store.db").stat().st_mode & 0o777 == 0o600
-    assert not (Path(os.environ["XDG_DATA_HOME"]) / "pearl").exists()
 
 
 LIST = '1. causes = LIST_ALL(CTX, "causes") : List them\n2. n = COUNT(causes) : Count\n'

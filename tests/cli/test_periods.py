@@ -48,26 +48,6 @@ def test_dates_are_settings_of_flags_variables_and_files(
     assert understood("--fiscal-year-end", "12-31") == "What were sales in 2019?"
 
 
-@pytest.mark.parametrize(
-    ("flags", "why"),
-    [
-        (("--as-of", "yesterday"), "'yesterday' is not a date"),
-        (("--as-of", "2024-02-30"), "'2024-02-30' is not a date"),
-        (("--as-of", "0900-01-01"), "as_of is from 1700 to 2199"),
-        (("--as-of", "today", "--fiscal-year-end", "13-01"), "'13-01' is not MM-DD"),
-        (("--as-of", "today", "--fiscal-year-end", "W10-1"), "'W10-1' is not MM-DD"),
-        (("--fiscal-year-end", "09-30"), "no effect without as_of"),
-    ],
-)
-def test_what_is_no_date_is_refused(pearl: Terminal, flags: tuple[str, ...], why: str) -> None:
-    pearl(*ASK, *flags, code=2)
-    assert why in pearl.talk
-
-
-def test_a_plan_has_the_periods_of_the_date(pearl: Terminal) -> None:
-    assert "in 2021?" in pearl("plan", "What were sales three years ago?", "--as-of", "2024-05-01")
-
-
 def test_a_run_goes_on_with_the_date_it_was_begun_with(
     pearl: Terminal, openai_server: Server
 ) -> None:
@@ -85,3 +65,19 @@ def test_a_run_goes_on_with_the_date_it_was_begun_with(
     pearl("runs", "resume", run["id"], "--yes", "--max-calls", "9", *args[2:])
     (row,) = map(json.loads, Path("rows.jsonl").read_text(encoding="utf-8").splitlines())
     assert row["understood"]["question"] == "What were sales in fiscal 2024?"
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (("--as-of", "yesterday"), "'yesterday' is not a date"),
+        (("--as-of", "2024-02-30"), "'2024-02-30' is not a date"),
+        (("--as-of", "0900-01-01"), "as_of is from 1700 to 2199"),
+        (("--as-of", "today", "--fiscal-year-end", "13-01"), "'13-01' is not MM-DD"),
+        (("--as-of", "today", "--fiscal-year-end", "W10-1"), "'W10-1' is not MM-DD"),
+        (("--fiscal-year-end", "09-30"), "no effect without as_of"),
+    ],
+)
+def test_what_is_no_date_is_refused(pearl: Terminal, flags: tuple[str, ...], why: str) -> None:
+    pearl(*ASK, *flags, code=2)
+    assert why in pearl.talk

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pearl.llm import rerankers
 from tests.cli.terminal import Terminal
 from tests.cli.test_corpora import corpus
 from tests.server import Canned, Seen, Server, serving
@@ -148,19 +147,3 @@ def test_rows_are_reranked_by_a_server(pearl: Terminal, reranker: Server) -> Non
     assert reranker.requests[1].body["query"] == "Who kept the boat?"
     assert set(reranker.requests[1].body["documents"]) == set(told["steps"][0]["value"])
     assert searches[0]["notes"] == []
-
-
-def test_where_the_reranker_is_down_the_order_stays_and_that_is_said(
-    pearl: Terminal, corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rerankers, "FIRST_WAIT_S", 0.0)
-    Path("boat.plan").write_text(PLAN)
-    asked = ("execute", "boat.plan", "reports", "--together")
-    told, searches = answered(pearl, *asked, "--reranker", "cohere:m", "--reranker-url", DOWN)
-    found, best = (step["value"] for step in told["steps"])
-    assert best == found[:1]
-    assert "not reranked: " in searches[0]["notes"][0]
-    assert any(
-        "not reranked: " in note and "no server at http://127.0.0.1:9" in note
-        for note in told["notes"]
-    )

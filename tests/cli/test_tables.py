@@ -60,31 +60,6 @@ def test_a_calculation_over_a_workbook_cites_its_row(pearl: Terminal, book: str)
     assert "percentage change: (5735 - 5180) / 5180 = 0.107142857143" in answer["notes"]
 
 
-def test_a_program_over_a_workbook_knows_what_its_table_is_in(pearl: Terminal, book: str) -> None:
-    args = (
-        "execute",
-        "average.plan",
-        book,
-        "--library",
-        "finance",
-        "--model",
-        "extractive",
-        "--json",
-    )
-    answer = json.loads(pearl(*args))
-    assert answer["answer"] == "$5457.5 million"
-    assert [row["text"] for row in answer["evidence"]] == ["| net sales | $5735 | $5180 |"]
-
-
-def test_a_division_by_zero_is_an_error_that_says_so(pearl: Terminal, book: str) -> None:
-    Path("zero.plan").write_text(
-        '1. ans = EVALUATE(CTX, "divide(5735, 0)") : x\n', encoding="utf-8"
-    )
-    args = ("execute", "zero.plan", book, "--library", "finance", "--model", "extractive")
-    pearl(*args, code=6)
-    assert "step 'ans' (EVALUATE): step #0 divides by 0: divide(5735, 0)" in pearl.talk
-
-
 def test_steps_of_many_long_rows_are_shortened(pearl: Terminal) -> None:
     row = "the pump leaks " * 40
     lines = [f"{n},{'Ann' if n % 3 else 'Bob'},{row}end {n}" for n in range(30)]

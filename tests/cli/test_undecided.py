@@ -86,13 +86,6 @@ def test_an_evaluation_counts_them_as_what_they_are(pearl: Terminal, folder: Pat
         assert "may be a remark" in why
 
 
-def test_a_page_says_that_it_is_undecided(pearl: Terminal, folder: Path) -> None:
-    args = ("--model", "scripted:rules.json", "--out", "rows.jsonl")
-    pearl("execute", "count.plan", "hedge.txt", *args, code=1)
-    pearl("view", "rows.jsonl")
-    assert 'class="status undecided"' in Path("rows.html").read_text("utf-8")
-
-
 def test_passages_that_match_are_no_entries(pearl: Terminal, folder: Path) -> None:
     """The embedded model quotes; how many passages it quotes is no number of animals."""
     Path("farm.txt").write_text("The animals are a dog and a cat. Other animals are cows.", "utf-8")

@@ -234,18 +234,6 @@ def test_of_a_row_in_a_text_the_cited_cells_are_lit_and_not_the_row() -> None:
     assert page.all("id").count("d1") == 1
 
 
-def test_each_entry_has_its_own_quotes_and_one_without_a_quote_says_so() -> None:
-    quotes = [{"text": text, "source": "s", "steps": []} for text in ("one", "two")]
-    parts = [
-        {"output": "a", "label": "Find them", "state": "found", "text": "", "evidence": [1, 2],
-         "entries": [{"text": "First", "evidence": [2]}, {"text": "Second", "evidence": []}]},
-        {"output": "b", "label": "Find it", "state": "undecided", "text": "", "why": "two prices", "evidence": []},
-    ]  # fmt: skip
-    said = " ".join(Page(page_of_row(answer="2", evidence=quotes, parts=parts)).text.split())
-    assert "Find them First 2 Second no quote" in said
-    assert "Find it undecided two prices" in said
-
-
 def test_a_quote_within_an_entry_is_a_quote_of_that_entry() -> None:
     reply = '- He left\n- He sold it: "because the hull was rotten"\n- Ada paid, "Ada bought the boat from Nils"'
     plan = '1. what = LIST_ALL(CTX, "what happened") : List what happened'
@@ -308,16 +296,6 @@ def test_a_long_row_is_shortened_to_what_it_was_judged_by() -> None:
     assert "The patient is 70 years old." in short
     assert len(short) < 150
     assert '<mark id="d1" class="long">' in page  # in the document it is not lit, but has a line
-
-
-def test_a_failure_says_what_happened_what_helps_and_what_to_run() -> None:
-    error = {"type": "ModelError", "message": "no server at x\n  help: start it"}
-    row = {"status": "failed", "question": "Why?", "error": error}
-    page = result_page(ResultRecord("a", row, resume="pearl runs resume 20261123-a8f6"))
-    told = re.findall(r"<p>(.*?)</p>", page[page.index('class="failure"') :])
-    assert [re.sub("<[^>]*>", "", line) for line in told] == [
-        "no server at x", "Help: start it", "Then: pearl runs resume 20261123-a8f6"
-    ]  # fmt: skip
 
 
 def test_quotes_that_are_not_in_the_document_are_flagged() -> None:
@@ -384,14 +362,6 @@ def test_a_pdf_that_is_another_one_now_is_shown_as_text(tmp_path: Path) -> None:
     changed = answer_page(answer, document)
     assert not Page(changed).all("src")
     assert Page(changed).marked == [sold]
-
-
-def test_an_answer_that_found_nothing_says_so() -> None:
-    answer, text = asked("What is the price of zinc?", Document(STORY))
-    page = Page(text)
-    assert answer.status == "nothing_found"
-    assert "nothing found" in page.text
-    assert "The answer quotes nothing of the document." in page.text
 
 
 @st.composite
@@ -519,7 +489,3 @@ def test_everything_that_took_time_has_a_bar() -> None:
         ("kept", 6.0, 6.0),
     ]
     assert n_at_once(found) == 2
-
-
-def test_one_call_after_the_other_is_never_two_at_once() -> None:
-    assert n_at_once(bars([called("a", 1.0, 1.0), called("b", 2.0, 1.0)])) == 1

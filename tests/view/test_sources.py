@@ -19,7 +19,6 @@ from pearl.view.sources import (
     ResultRecord,
     ResultsFile,
     TraceFile,
-    open_results,
     read_events,
     with_document,
 )
@@ -29,15 +28,6 @@ FINISHED = RunFinished(status="answered", answer="Ada", usage=Usage(), duration_
 
 def _line(**changes: object) -> bytes:
     return json.dumps({**json.loads(event_line("a", FINISHED)), **changes}).encode() + b"\n"
-
-
-def test_events_are_those_that_were_written() -> None:
-    lines = [event_line(id, FINISHED).encode() for id in ("b", "a", "b")]
-    events, problems = read_events(lines)
-    assert {id: len(each) for id, each in events.items()} == {"b": 2, "a": 1}
-    assert list(events) == ["b", "a"]
-    assert events["a"] == (FINISHED,)
-    assert problems == []
 
 
 def test_another_version_is_told_and_shown() -> None:
@@ -116,18 +106,6 @@ def test_a_trace_says_what_the_answer_rests_on_and_an_older_one_that_it_is_not_k
     page = result_page(TraceFile(path).record(0))
     assert "3 rows behind the answer are not listed" in page
     assert "The answer quotes nothing" not in page
-
-
-def test_a_trace_of_another_version_has_a_page_that_says_so(tmp_path: Path) -> None:
-    path = _trace(tmp_path / "older.jsonl")
-    rows = [{**json.loads(line), "v": 0, "mood": "<b>"} for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    source = open_results(path)
-    assert isinstance(source, TraceFile)
-    page = result_page(source.record(0))
-    assert "is of version 0" in page
-    assert "mood" in page
-    assert "Why did Ada sell the boat?" in page
 
 
 def test_results_are_joined_with_traces_that_were_cut_off(tmp_path: Path) -> None:

@@ -191,23 +191,6 @@ def test_what_happened_is_traced_turn_by_turn(pearl: Terminal) -> None:
 
 
 @pytest.mark.slow
-def test_every_turn_is_on_the_disk_before_the_next_question(tmp_path: Path) -> None:
-    (tmp_path / "story.txt").write_text("Nils sold the boat because it leaked.", encoding="utf-8")
-    with subprocess.Popen(
-        [sys.executable, "-m", "pearl", "chat", "story.txt", "-o", "talk.jsonl"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path,
-    ) as talk:  # fmt: skip
-        assert talk.stdin is not None
-        assert talk.stdout is not None
-        talk.stdin.write(lines(WHO, "/turns"))
-        talk.stdin.flush()
-        while b"1. Who sold" not in talk.stdout.readline():
-            pass
-        talk.kill()
-    assert turns_of(str(tmp_path / "talk.jsonl")) == [WHO]
-
-
-@pytest.mark.slow
 def test_two_conversations_in_one_file_are_not_mixed(tmp_path: Path) -> None:
     (tmp_path / "story.txt").write_text("Nils sold the boat because it leaked.", encoding="utf-8")
     file = tmp_path / "talk.jsonl"

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from pearl.cli.work import Stopper
-from pearl.documents.document import Document, load
 from pearl.evals.log import read_log
 from pearl.runs.executors.local import UNDER_WAY
 from tests.cli.terminal import Terminal
@@ -99,24 +98,6 @@ def test_a_server_is_asked_as_often_as_the_log_says(pearl: Terminal, served: Ser
         assert (r.planning_usage.n_input_tokens == 100) == (r.method == "pearl")
 
 
-def test_seeds_and_temperature_go_over_the_wire(pearl: Terminal, served: Server) -> None:
-    args = ("eval", "--data", "data.jsonl", "--methods", "pearl", "--seeds", "3")
-    out = pearl(*args, "--temperature", "0.7", *online(served), "-o", "l")
-    assert "pearl by seed: 100.0, 100.0, 100.0 %" in out
-    assert Counter(seen.body["seed"] for seen in served.requests) == {0: 12, 1: 12, 2: 12}
-    assert {seen.body["temperature"] for seen in served.requests} == {0.7}
-    assert Counter(r.seed for r in read_log("l").records) == {0: 4, 1: 4, 2: 4}
-
-
-def test_a_budget_reaches_the_methods(pearl: Terminal, served: Server) -> None:
-    data([row(0, document="\n\n".join(f"{STORY} Line {i}." for i in range(200)))])
-    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "direct,mcq,retrieve")
-    found = pearl.json(*args, "--token-budget", "3000", "-o", "l")
-    assert found["header"]["token_budget"] == 3000
-    assert all(0 < (r.coverage or 0) < 1 for r in read_log("l").records)
-    assert max(len(seen.prompt) for seen in served.requests) < 15_000
-
-
 def test_failures_are_counted_told_and_tried_again(pearl: Terminal, served: Server) -> None:
     served.next("400")
     args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "mcq", "-o", "l")
@@ -167,27 +148,6 @@ def test_prices_and_scorers_make_no_call(pearl: Terminal, served: Server) -> Non
     assert all(one.cost_usd for one in read_log("l").records)
     assert read_log("l").header.scorer == "f1"
     assert len(served.requests) == n_asked
-
-
-def test_a_document_is_read_once_for_all_methods_and_seeds(
-    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[str] = []
-
-    def counted(path: str) -> Document:
-        read.append(str(path))
-        return load(path)
-
-    monkeypatch.setattr("pearl.data.samples.load", counted)
-    rows = []
-    for i in range(6):
-        Path(f"{i % 3}.txt").write_text(f"{STORY} It was number {i % 3}.", encoding="utf-8")
-        one = row(i, document_path=f"{i % 3}.txt")
-        del one["document"]
-        rows.append(one)
-    data(rows)
-    pearl("eval", "--data", "data.jsonl", "--methods", "pearl,direct,mcq,cot", "--seeds", "2")
-    assert len(read) == 3
 
 
 def test_a_limit_ends_an_evaluation_and_fails_no_record(pearl: Terminal, served: Server) -> None:
@@ -246,15 +206,6 @@ def test_files_of_the_program_are_no_data(pearl: Terminal) -> None:
         assert "l.jsonl:1: this is the log of an evaluation, not data" in pearl.talk
     pearl("mine", "--data", "l.jsonl", "--out", "m.jsonl", code=3)
     assert "this is the log of an evaluation" in pearl.talk
-
-
-def test_tables_are_never_cut(pearl: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    data([row(0), row(1)])
-    shown = pearl("eval", "--data", "data.jsonl", "--methods", "direct,mcq")
-    assert "…" not in shown
-    assert "direct - mcq" in shown
-    assert max(map(len, shown.splitlines())) < 90
 
 
 def test_no_log_is_begun_that_cannot_be_filled(pearl: Terminal) -> None:

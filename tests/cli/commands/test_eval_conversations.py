@@ -55,11 +55,6 @@ def test_turns_dialogues_and_figures_are_reported(pearl: Terminal) -> None:
     assert "direct             0/2  0.0" in shown
 
 
-def test_a_limit_that_cuts_a_dialogue_is_told(pearl: Terminal) -> None:
-    shown = pearl(*ARGS, "--methods", "direct", "--limit", "4")
-    assert "1 dialogue with a turn missing: not counted as whole dialogues" in shown
-
-
 def test_another_history_is_another_run(pearl: Terminal) -> None:
     runs = [evaluated(pearl, "--history", said)["header"] for said in ("gold", "own", "none")]
     assert [one["history"] for one in runs] == ["gold", "own", "none"]
@@ -75,17 +70,6 @@ def test_all_documents_together_or_a_corpus_of_its_own(pearl: Terminal) -> None:
     Path("pages", "two.txt").write_text("Of boats.\n", "utf-8")
     pearl(*QUICK, "--corpus", "pages", "--unit", "sentence", "-o", "other.jsonl", code=2)
     assert "other.jsonl" in pearl.talk  # it is the log of another run
-
-
-def test_searches_are_measured_where_the_corpus_does_not_fit(pearl: Terminal) -> None:
-    rows = (json.dumps(dialogue(f"mills {n}")) for n in range(40))
-    Path("dev.jsonl").write_text("\n".join(rows), "utf-8")
-    found = evaluated(pearl, "--together", "--window", "1200", "--limit", "6")
-    (searches,) = found["searches"]
-    assert (searches["method"], searches["stage"], searches["n"]) == ("direct", "retrieved", 6)
-    assert 0 <= searches["precision"] <= 1
-    assert 0 <= searches["recall"] <= 1
-    assert found["header"]["corpus"]
 
 
 @pytest.mark.parametrize(

@@ -61,20 +61,6 @@ def test_a_folder_is_searched_by_paragraph_and_judged_by_document(pearl: Termina
     assert pearl.talk == "pearl: queries without judgments, left out: 1\n"
 
 
-def test_what_was_left_out_is_said(pearl: Terminal) -> None:
-    Path("qrels").write_text(
-        "1 0 boat 1\n1 0 cellar 1\n1 0 boat 1\n1 0 oars 0\n1 0 oars -1\n3 0 boat 1\n"
-    )
-    pearl(*ARGS)
-    assert pearl.talk.splitlines() == [
-        "pearl: queries without judgments, left out: 1",
-        "pearl: judged queries that are not among the queries: 1",
-        "pearl: relevant documents missing from the corpus: 1",
-        "pearl: repeated judgments: 1",
-        "pearl: conflicting judgments, of which the highest counts: 1",
-    ]
-
-
 def test_the_result_is_written_and_no_input_is_written_over(pearl: Terminal) -> None:
     pearl(*ARGS, "-o", "found.json")
     assert json.loads(Path("found.json").read_text("utf-8"))["coverage"]["n_topics"] == 2

@@ -55,16 +55,6 @@ def test_what_is_left_out_is_counted_and_named(pearl: Terminal) -> None:
     assert len(told) == 5
 
 
-def test_nothing_but_unreadable_files_is_one_clear_error(pearl: Terminal) -> None:
-    Path("many").mkdir()
-    for number in range(200):
-        Path(f"many/{number}.txt").write_bytes(bytes(range(256)))
-    for command in (("index", "many"), ("search", "many", "salt")):
-        pearl(*command, code=3)
-        assert "none of the 200 documents can be read" in pearl.talk
-        assert len(pearl.talk.splitlines()) <= 3
-
-
 def test_cutting_and_stemming(pearl: Terminal) -> None:
     assert "2 documents, 2 passages;" in pearl("index", "docs", "--unit", "document")
     pearl("index", "docs", "--unit", "window", "--size", "5", code=2)

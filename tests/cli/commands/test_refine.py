@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -52,20 +50,6 @@ def test_the_library_goes_to_stdout_and_the_figures_to_stderr(pearl: Pearl) -> N
         "merged, same meaning    0",
     ]
     assert figures[8] == "actions                 5  (of 80 at most)"
-
-
-@pytest.mark.slow
-def test_drafts_may_come_from_a_pipe() -> None:
-    made = [
-        subprocess.run(
-            [sys.executable, "-m", "pearl", "refine", "actions", "-"],
-            input=PLAIN.encode(), capture_output=True, check=True,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("7", "8")
-    ]  # fmt: skip
-    assert b"drafts of <stdin>" in made[0]
-    assert made[0] == made[1]
 
 
 def test_what_is_written_passes_check_and_fmt(pearl: Pearl) -> None:

@@ -7,7 +7,6 @@ import contextlib
 import csv
 import json
 import os
-import re
 import shutil
 import threading
 from pathlib import Path
@@ -112,7 +111,8 @@ def test_what_is_not_there(pearl: Terminal) -> None:
         assert "no run 'nope'" in pearl.talk
     pearl("runs", "show", id[:-1] + "x", code=8)
     assert f"did you mean '{id}'?" in pearl.talk
-    pearl("runs", "merge", "none", code=8)
+    pearl("runs", "merge", "none", "--into", "all", code=8)
+    assert not Path("all").exists()
     pearl("runs", "prune", code=2)
     pearl("runs", "prune", "--older-than", "soon", code=2)
     assert "as 30d or 12h" in pearl.talk
@@ -368,31 +368,6 @@ def test_what_can_be_read_but_once_is_never_the_same_run(pearl: Terminal) -> Non
         assert ids("rows.jsonl") == [task["id"] for task in tasks]
 
 
-def test_shards_with_a_model_in_a_file_of_their_own_merge(pearl: Terminal) -> None:
-    for i in (1, 2):
-        Path(f"machine{i}").mkdir()
-        Path(f"machine{i}/rules.json").write_text('[{"match": "", "reply": "It was rotten."}]')
-        Path(f"machine{i}/t.jsonl").write_text("\n".join(map(json.dumps, TASKS)), "utf-8")
-        with contextlib.chdir(f"machine{i}"):
-            pearl(*SHARDED, "--shard", f"{i}/2", "--model", "scripted:rules.json", "--store", "s")
-    pearl("runs", "merge", "machine1/s", "machine2/s", "--into", "all")
-    (whole,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
-    assert (whole["state"], whole["results"]) == ("done", len(TASKS))
-
-
-def test_resume_takes_other_limits(pearl: Terminal) -> None:
-    Path("t.jsonl").write_text("\n".join(map(json.dumps, TASKS)), "utf-8")
-    pearl(*SHARDED, "--max-calls", "0", code=7)
-    (info,) = json.loads(pearl("runs", "list", "--json"))
-    pearl("runs", "resume", info["id"], "--yes", code=7)
-    pearl("runs", "resume", info["id"], "--max-calls", "99", "--yes")
-    assert ids("part.jsonl") == [task["id"] for task in TASKS]
-    shown = pearl("runs", "show", info["id"])
-    counted = re.findall(r"([0-9]+) (?:answered|nothing_found)", shown)
-    assert sum(map(int, counted)) == len(TASKS)
-    assert not re.search(r"[0-9] failed", shown)
-
-
 def test_prune_shows_before_it_removes(pearl: Terminal) -> None:
     ids = [fill(ANSWERED), fill(ANSWERED, FAILED)]
     out = pearl("runs", "prune", "--keep", "1")
@@ -416,8 +391,3 @@ def test_merge(pearl: Terminal) -> None:
     fill({**ANSWERED, "answer": "other"}, folder="c")
     pearl("runs", "merge", "c", "--into", "all", code=1)
     assert "1 results exist with other content" in pearl.talk
-
-
-def test_merging_what_is_not_there_makes_nothing(pearl: Terminal) -> None:
-    pearl("runs", "merge", "none", "--into", "all", code=8)
-    assert not Path("all").exists()

@@ -61,12 +61,6 @@ def test_people_are_shown_place_fields_and_passage_without_colours_in_a_pipe(
     ]
 
 
-def test_people_are_shown_the_beginning_of_long_fields(pearl: Terminal) -> None:
-    Path("notes.csv").write_text(f"kind,note\nsurgery,{'A long note. ' * 200}\n")
-    fields = pearl("search", "notes.csv", "note").splitlines()[1]
-    assert fields == f"   kind: surgery; note: {('A long note. ' * 5)[:59].strip()}…"
-
-
 def test_names_of_untrusted_rows_are_on_one_line(pearl: Terminal) -> None:
     row = {"id": "a\n\n2. b  9.9  0-1\x1b[2J", "text": "iron", "c\nd": "e\nf"}
     Path("odd.jsonl").write_text(f"{json.dumps(row)}\n", "utf-8")
@@ -74,13 +68,6 @@ def test_names_of_untrusted_rows_are_on_one_line(pearl: Terminal) -> None:
     assert [line[:5] for line in lines] == ["1. a ", "   c ", "   ir"]
     assert "\x1b" not in "".join(lines)
     assert search(pearl, "odd.jsonl", "iron")[0]["id"] == row["id"]
-
-
-def test_spans_are_those_of_the_file(pearl: Terminal) -> None:
-    (hit,) = search(pearl, "story.txt", "rotten hull")
-    text = Path("story.txt").read_text("utf-8")
-    assert text[hit["span"]["start"] : hit["span"]["end"]] == hit["text"]
-    assert hit["id"] == "story.txt"
 
 
 def test_a_blank_query_asks_nothing(pearl: Terminal) -> None:
@@ -137,11 +124,6 @@ def test_settings_are_those_of_the_options(pearl: Terminal) -> None:
     assert "methods: bm25, bm25+, dense, hybrid, tfidf" in pearl.talk
 
 
-def test_a_preset_has_its_own_k_and_short_passages_free(pearl: Terminal) -> None:
-    hits = search(pearl, "rows.jsonl", "iron", "--preset", "corpus-qa", "-k", "1")
-    assert [(hit["id"], hit["is_free"]) for hit in hits] == [("a2", True), ("a1", True)]
-
-
 @pytest.mark.parametrize(
     "args",
     [
@@ -193,11 +175,6 @@ def test_explained_terms_add_up_to_the_score(pearl: Terminal) -> None:
         ["iron", "1", "6", "2"],
         ["salt", "2", "6", "1"],
     ]
-
-
-def test_rankings_before_the_last_are_shown(pearl: Terminal) -> None:
-    shown = pearl("search", "rows.jsonl", "iron in 2005", "--year-boost", "2", "--explain")
-    assert "   bm25: rank 1, score " in shown
 
 
 def test_words_that_match_are_coloured_and_long_passages_shortened() -> None:

@@ -57,13 +57,6 @@ def test_several_logs_into_a_folder_that_is_made(folder: Path, pearl: Terminal) 
 
 
 @needs("matplotlib")
-def test_a_log_without_records_gives_a_page(folder: Path, pearl: Terminal) -> None:
-    write(EvalLog(header(), ()), folder / "a.jsonl")
-    assert pearl("view", "a.jsonl") == "a-pictures/index.html\n"
-    assert pearl.talk.count(": no records\n") == 3
-
-
-@needs("matplotlib")
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
@@ -155,37 +148,6 @@ def test_one_result_is_shown_beside_its_document(asked: Path, pearl: Terminal) -
     assert "[system]" in Page(Path("rows.html").read_text(encoding="utf-8")).text
 
 
-def test_a_document_that_has_changed_or_is_gone_is_told(asked: Path, pearl: Terminal) -> None:
-    args = ["view", "rows.jsonl", "--trace", "t.jsonl", "--row", "story.txt", "--force"]
-    (asked / "story.txt").write_text("It rained.")
-    pearl(*args)
-    page = Page(Path("rows.html").read_text(encoding="utf-8"))
-    assert "The document has changed since the run" in page.text
-    assert page.marked == []
-    (asked / "story.txt").unlink()
-    pearl(*args)
-    page = Page(Path("rows.html").read_text(encoding="utf-8"))
-    assert "The document, story.txt, was not found" in page.text
-    (asked / "kept").mkdir()
-    (asked / "kept/story.txt").write_text(STORY)
-    pearl(*args, "--documents", "kept")
-    page = Page(Path("rows.html").read_text(encoding="utf-8"))
-    assert page.marked == ["Nils sold the boat because the hull was rotten."]
-    assert "was not found" not in page.text
-
-
-def test_a_trace_that_was_cut_off_is_shown_as_far_as_it_goes(asked: Path, pearl: Terminal) -> None:
-    lines = (asked / "t.jsonl").read_bytes().splitlines(keepends=True)
-    cut = next(i for i, line in enumerate(lines) if b'"model_called"' in line)
-    (asked / "cut.jsonl").write_bytes(b"".join(lines[: cut + 1]) + lines[cut + 1][:20])
-    pearl("view", "cut.jsonl")
-    page = Page((asked / "cut.html").read_text(encoding="utf-8"))
-    assert "unfinished" in page.text
-    assert "Its trace has no end" in page.text
-    assert "not finished" in page.text
-    assert "[system]" in page.text
-
-
 def test_one_answer_in_json_is_shown(asked: Path, pearl: Terminal) -> None:
     pearl("ask", WHY, "story.txt", "--json", "-o", "one.json")
     pearl("view", "one.json")
@@ -270,3 +232,22 @@ def test_results_are_served_as_they_grow_until_interrupted(folder: Path) -> None
             it.kill()
     assert it.returncode == 130
     assert told.strip() == "pearl: interrupted"
+
+
+def test_a_document_that_has_changed_or_is_gone_is_told(asked: Path, pearl: Terminal) -> None:
+    args = ["view", "rows.jsonl", "--trace", "t.jsonl", "--row", "story.txt", "--force"]
+    (asked / "story.txt").write_text("It rained.")
+    pearl(*args)
+    page = Page(Path("rows.html").read_text(encoding="utf-8"))
+    assert "The document has changed since the run" in page.text
+    assert page.marked == []
+    (asked / "story.txt").unlink()
+    pearl(*args)
+    page = Page(Path("rows.html").read_text(encoding="utf-8"))
+    assert "The document, story.txt, was not found" in page.text
+    (asked / "kept").mkdir()
+    (asked / "kept/story.txt").write_text(STORY)
+    pearl(*args, "--documents", "kept")
+    page = Page(Path("rows.html").read_text(encoding="utf-8"))
+    assert page.marked == ["Nils sold the boat because the hull was rotten."]
+    assert "was not found" not in page.text
