@@ -2,7 +2,7 @@
 
     python experiments/oolong.py [--windows N] [--entries N ...] [--p P ...] [--questions N]
         [--items-per-call N] [--seed S] [--pairs] [--faults [RATE ...]] [--repeats] [--edit] [--hostile]
-        [--undecided SHARE ...] [--embedded] [--forecasts N]
+        [--undecided SHARE ...] [--forecasts N]
 
 Windows of entries are generated, their labels hidden; an oracle labels each item with a known share of
 errors, and every kind of OOLONG's questions is answered by a plan. Beside each score stands that of a
@@ -24,7 +24,6 @@ from aggregation.bars import (
     N_PER_CALL,
     Bar,
     edited,
-    embedded,
     exact,
     faults,
     hostile,
@@ -65,9 +64,6 @@ async def measure(said: argparse.Namespace) -> AsyncIterator[Bar]:
         yield await edited(said.seed)
     for share in said.undecided:
         yield await undecided(share, 500, said.windows, said.seed)
-    if said.embedded:
-        for is_telling in (True, False):
-            yield await embedded(200, said.windows, said.seed, is_telling=is_telling)
     if said.hostile:
         for per_call in (32, 1):
             yield await hostile(said.seed, per_call=per_call)
@@ -110,7 +106,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--faults", type=float, nargs="*", metavar="RATE")
     parser.add_argument("--edit", action="store_true")
     parser.add_argument("--undecided", type=float, nargs="*", default=(), metavar="SHARE")
-    parser.add_argument("--embedded", action="store_true")
     parser.add_argument("--hostile", action="store_true")
     parser.add_argument("--forecasts", type=int, default=0)
     return 0 if asyncio.run(show(parser.parse_args(arguments))) else 1

@@ -37,6 +37,7 @@ from pathlib import Path
 
 import click
 from published_plans import Planned, published, strings
+from scipy.stats import binomtest
 from traces import records, trace_files
 
 from pearl import Pearl, PearlError, load_library
@@ -45,7 +46,7 @@ from pearl.documents.words import shared_words
 from pearl.dsl.nodes import CTX, Plan, Reference, Step, String, print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import ModelError, PlanningError
-from pearl.evals.stats import accuracy, difference, proportion
+from pearl.evals.stats import accuracy, difference
 from pearl.llm.client import Client, ClientSettings
 from pearl.planner.examples import read_bank
 
@@ -191,8 +192,8 @@ def summary(ratings: Sequence[Rating], first: Sequence[Rating]) -> dict[str, obj
 
 
 def _wilson(k: int, n: int) -> tuple[float, float]:
-    interval = proportion(k, n)
-    return interval.low, interval.high
+    ends = binomtest(k, n).proportion_ci(0.95, method="wilson")
+    return float(ends.low), float(ends.high)
 
 
 def render(figures: dict[str, dict[str, object]]) -> str:

@@ -37,7 +37,7 @@ from pearl.interpreter.prompt import action_messages
 from pearl.llm import ActionTask, Message
 from pearl.llm.backends.scripted import Scripted
 from pearl.planner.examples import Example, select
-from pearl.planner.material import FULL, PlannerMaterial
+from pearl.planner.material import N_EXAMPLES, PlannerMaterial
 from pearl.planner.prompt import material, plan_messages
 
 DOMAINS = ("generic", "finance", "medical", "quality")
@@ -102,7 +102,7 @@ def explained(items: Sequence[Planned], library: ActionLibrary) -> dict[str, flo
     n = n_explained = n_named = 0
     for item in items:
         others = [example for group, example in bank.items() if group != item.group]
-        examples = select(others, item.question, FULL.n_examples)
+        examples = select(others, item.question, N_EXAMPLES)
         prompt = "\n".join(material("Actions", library, "", examples, item.question))
         for plan in item.plans:
             for name in {step.action for step in plan.steps} & set(library):

@@ -156,11 +156,10 @@ def recomputed(log: EvalLog, method: str) -> tuple[int, int, int, int]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("model", ["extractive", "scripted:rules.json"])
 def test_from_questions_to_scores(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    is_scripted = model != "extractive"
+    model = "scripted:rules.json"
     (tmp_path / "data").mkdir()
     (tmp_path / "stages").mkdir()
     train = questions(tmp_path / "data" / "train.jsonl", TRAINING)
@@ -173,19 +172,18 @@ def test_from_questions_to_scores(
     assert {row.id: row.question for row in drafts} == {id: asked for id, asked, *_ in TRAINING}
     assert {row.status for row in drafts} == {"mined"}
     declared = {action.split("(")[0] for row in drafts for action in row.actions}
-    assert declared == ({"FIND_MOTIVE", "NAME_DRIVING_FORCE"} if is_scripted else {"FIND_NAME"})
+    assert declared == {"FIND_MOTIVE", "NAME_DRIVING_FORCE"}
 
     args = ("refine", "actions", "mined.jsonl", "-o", "mined.actions", "--report", "refined.json")
     refined = stage([mined], *args, "--max-actions", str(len(head.seed_actions) + 1))
     actions = refined / "mined.actions"
     library = load_library(str(actions))
     new = set(library) - set(load_library("seed"))
-    assert new == ({"FIND_MOTIVE"} if is_scripted else {"FIND_NAME"})
+    assert new == {"FIND_MOTIVE"}
     fates = json.loads((refined / "refined.json").read_text("utf-8"))["drafts"]
     assert len(fates) == len(head.seed_actions) + len(declared)
     merged = {fate["name"]: fate["into"] for fate in fates if fate["fate"] == "merged"}
-    if is_scripted:
-        assert merged["NAME_DRIVING_FORCE"] == "FIND_MOTIVE"
+    assert merged["NAME_DRIVING_FORCE"] == "FIND_MOTIVE"
 
     using = ("--library", "mined.actions")
     args = ("refine", "fewshot", "--data", "train.jsonl", "-o", "bank", *using)
@@ -193,8 +191,7 @@ def test_from_questions_to_scores(
     _, tried = read_journal(bank / "curation.jsonl", CurationHeader, CurationRow)
     assert {row.id: row.outcome for row in tried} == {id: "kept" for id, *_ in TRAINING}
     assert all(row.tries[-1].choice == row.gold for row in tried)
-    if is_scripted:
-        assert {row.id: len(row.tries) for row in tried} == {"t1": 1, "t2": 2, "t3": 1}
+    assert {row.id: len(row.tries) for row in tried} == {"t1": 1, "t2": 2, "t3": 1}
     examples = load_examples(bank, library)
     assert [example.question for example in examples] == [asked for _, asked, *_ in TRAINING]
     called = {step.action for example in examples for step in example.plan.steps}
@@ -203,14 +200,14 @@ def test_from_questions_to_scores(
 
     shown = (*using, "--examples", "bank")
     args = ("plan", "--data", "test.jsonl", "--out", "plans.jsonl", *shown)
-    plans = stage([test, actions, bank], *args, code=int(is_scripted)) / "plans.jsonl"
+    plans = stage([test, actions, bank], *args, code=1) / "plans.jsonl"
     planned = rows_of(plans)
     assert [row["id"] for row in planned] == [id for id, *_ in TESTED]
-    lost = ["e3"] if is_scripted else []
+    lost = ["e3"]
     assert [row["id"] for row in planned if row["status"] == "failed"] == lost
 
     args = ("execute", "--tasks", "plans.jsonl", "--out", "results.jsonl", *using)
-    results = stage([plans, actions], *args, code=int(is_scripted)) / "results.jsonl"
+    results = stage([plans, actions], *args, code=1) / "results.jsonl"
     executed = {row["id"]: row for row in rows_of(results)}
     assert {id: row["gold"] for id, row in executed.items()} == {id: g for id, _, g, *_ in TESTED}
     assert {row["question"] for row in executed.values()} == {asked for _, asked, *_ in TESTED}
@@ -220,9 +217,9 @@ def test_from_questions_to_scores(
             assert STORY[quote["start"] : quote["end"]] == quote["text"]
 
     args = ("eval", "--results", "results.jsonl", "-o", "scored.jsonl", "--json")
-    scored = stage([results], *args, code=int(is_scripted)) / "scored.jsonl"
+    scored = stage([results], *args, code=1) / "scored.jsonl"
     args = ("eval", "--data", "test.jsonl", "--methods", "pearl,direct,mcq", "-o", "log.jsonl")
-    run = stage([test, actions, bank], *args, *shown, code=int(is_scripted)) / "log.jsonl"
+    run = stage([test, actions, bank], *args, *shown, code=1) / "log.jsonl"
     by_results, log = read_log(scored), read_log(run)
     assert (log.header.n_samples, log.header.n_examples, log.header.model) == (4, 3, model)
     assert len(log.records) == 12
@@ -237,13 +234,9 @@ def test_from_questions_to_scores(
             assert same.answer == kept.answer == executed[kept.sample]["answer"]
             assert same.plan == executed[kept.sample]["plan"]
 
-    if is_scripted:
-        assert recomputed(log, "pearl") == recomputed(by_results, "executed") == (4, 2, 1, 0)
-        assert recomputed(log, "direct") == (4, 0, 0, 4)
-        assert recomputed(log, "mcq") == (4, 1, 0, 0)
-    else:
-        assert recomputed(log, "pearl")[:3] == recomputed(by_results, "executed")[:3]
-        assert recomputed(log, "pearl")[1] >= 2
+    assert recomputed(log, "pearl") == recomputed(by_results, "executed") == (4, 2, 1, 0)
+    assert recomputed(log, "direct") == (4, 0, 0, 4)
+    assert recomputed(log, "mcq") == (4, 1, 0, 0)
 
     # Scored anew, nothing changes, and the figures are those of the records.
     capsys.readouterr()

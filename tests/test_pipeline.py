@@ -82,7 +82,8 @@ def test_notebook_shows_rows_and_few_lines_of_steps() -> None:
         f"{n},{'Ann' if n % 3 else 'B<b'},{'the pump leaks ' * 40}\n" for n in range(30)
     )
     table = Document(f"id,user,text\n{lines}", "calls.csv")
-    answer = asyncio.run(Pearl("extractive").ask("How many calls per user?", table))
+    plan = '1. rows = SPLIT(CTX, "record") : a\n2. n = COUNT_BY(rows, "user") : b'
+    answer = asyncio.run(Pearl("extractive").execute(plan, table))
     html = answer._repr_html_()
     assert "Rows behind it: 30" in html
     assert html.count("<li>") == 5

@@ -189,29 +189,6 @@ async def undecided(share: float, n: int, n_windows: int, seed: int) -> Bar:
     return bar
 
 
-async def embedded(n: int, n_windows: int, seed: int, *, is_telling: bool = True) -> Bar:
-    """The embedded model, which matches words, on texts that name their labels, or do not."""
-    texts = "texts that name their labels" if is_telling else "texts that betray no label"
-    bar = Bar(f"embedded model, {n:,} entries, {texts}", {})
-    rows: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
-    for i in range(seed, seed + n_windows):
-        window = draw_window(n, i, is_telling=is_telling)
-        session = Session(window, _oracle(window, i), model="extractive")
-        await _be_right_or_undecided(session, _asked(window, i), bar, counts)
-        said = (await session.ask(Query("most"))).labels
-        for text, label in window.labels_of.items():
-            rows["right" if said[text] == label else "wrong" if said[text] else "undecided"] += 1
-        await session.aclose()
-    bar.figures = {
-        "windows": n_windows,
-        **{f"rows_{name}": n for name, n in rows.items()},
-        **counts,
-    }
-    bar.require(not rows["wrong"], "a wrong label")
-    return bar
-
-
 def _asked(window: Window, seed: int) -> list[tuple[Query, frozenset[str]]]:
     return [(question.query, question.right) for question in draw_questions(window, seed)]
 

@@ -3,7 +3,7 @@
 A line is `Date: Feb 02, 2023 || User: 76153 || Instance: ...`; a sentence of description stands before
 and after the lines. Texts are put together from words at random and labels are drawn independently of
 them, so that no word betrays a label: only whoever holds the table `Window.labels_of` knows it. With
-`is_telling` every text names its label instead, for models that match words.
+
 """
 
 from __future__ import annotations
@@ -111,7 +111,6 @@ def draw_window(
     days: int = 1_200,
     skew: float = 0.8,
     repeats: float = 1.0,
-    is_telling: bool = False,
 ) -> Window:
     """Draw a window."""
     draw = random.Random(seed)
@@ -119,8 +118,6 @@ def draw_window(
     shares = [draw.gammavariate(2.0, 1.0) + 0.1 for _ in names]
     texts = _texts(max(1, round(n / repeats)), draw)
     hidden = dict(zip(texts, draw.choices(names, shares, k=len(texts)), strict=True))
-    if is_telling:
-        hidden = {f"{text} It asks for: {label}.": label for text, label in hidden.items()}
     texts = [*hidden, *draw.choices([*hidden], k=n - len(hidden))]
     draw.shuffle(texts)
     n_users = users or max(2, round(n / 3.4))

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, zip_longest
 from typing import Literal
 
 from experiments.reading.questions import Question, read_document, right_places
 from pearl import Pearl
 from pearl.documents.document import Document
 from pearl.documents.passages import sentences
-from pearl.embedded.questions import parts
-from pearl.embedded.reading import by_question
+from pearl.dsl.signatures import CTX, Action, Parameter, ValueType
+from pearl.embedded.reading import by_action
 from pearl.embedded.sentences import SentenceHit, SentenceRanker
 from pearl.errors import Span
 from pearl.interpreter.answer import Answer
+from pearl.llm import ActionTask
 from pearl.retrieval import Embedder, SearchSettings
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index
@@ -63,15 +63,17 @@ def searching(searcher: Searcher) -> Method:
 
 
 def reading(embedder: Embedder | None = None) -> Method:
-    """As the embedded model ranks them; the parts of a question take turns."""
+    """As the embedded model ranks them."""
     ranker = SentenceRanker(embedder)
+    find = Action("FIND", (Parameter(CTX, ValueType.CONTEXT), Parameter("X")))
 
     async def rank(question: str, name: str) -> Ranked:
-        index = ranker.index(read_document(name))
-        found = [await ranker.rank(index, by_question(part)) for part in parts(question)]
-        turns = chain.from_iterable(zip_longest(*(hits[:DEPTH] for hits in found)))
-        first = dict.fromkeys(hit.number for hit in turns if hit is not None)
-        return Ranked(tuple(first)[:DEPTH], _signals([hit for hits in found for hit in hits[:5]]))
+        text = read_document(name)
+        index = ranker.index(text)
+        step = ActionTask("answer", find, (("X", question),), text, question=question)
+        query = replace(by_action(step, index), is_claim=not question.endswith("?"))
+        hits = (await ranker.rank(index, query))[:DEPTH]
+        return Ranked(tuple(hit.number for hit in hits), _signals(hits))
 
     return rank
 

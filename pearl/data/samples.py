@@ -17,8 +17,6 @@ from pearl.data.storage import StoredFile
 from pearl.documents.document import Document, file_source, load
 from pearl.errors import DataError
 
-_MARK = "(asked with: "
-
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -26,29 +24,6 @@ class Turn:
 
     question: str
     answer: str = ""
-
-
-def asked_with(question: str, background: str) -> str:
-    """A question, with the questions that it may refer to in brackets.
-
-    Example:
-        >>> asked_with("Why?", "Who sold the boat")
-        'Why? (asked with: Who sold the boat)'
-    """
-    return f"{question} {_MARK}{background})" if background else question
-
-
-def without_background(text: str) -> tuple[str, str]:
-    """The inverse of `asked_with`: question and background, "" for a question without background.
-
-    Example:
-        >>> without_background("Why? (asked with: Who sold the boat)")
-        ('Why?', 'Who sold the boat')
-    """
-    asked, mark, background = text.rstrip().rpartition(_MARK)
-    if not (mark and asked.strip() and background.endswith(")")):
-        return text, ""
-    return asked.strip(), background[:-1].strip()
 
 
 def letter(index: int) -> str:

@@ -1,23 +1,17 @@
 """The embedded model: quotes the relevant passages of a document, without a language model.
 
-It computes replies from `Request.task`, not from the prompt, and is deterministic. Rules write the plan
-from the form of the question; steps return sentences of the document, ranked by words and optionally by
-vectors.
+It computes replies from `Request.task`, not from the prompt, and is deterministic. A plan is one step, which
+asks the question itself: of a table by a query (`tables`), of another document by its sentences, ranked by
+words and optionally by vectors (`reading`). It decides nothing about rows and proposes no actions.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pearl.embedded.decomposition import decompose
-from pearl.embedded.items import judge
-from pearl.embedded.planner import (
-    make_standalone,
-    propose,
-    refine,
-    write_other_plan,
-    write_plan,
-)
+from pearl.documents.document import DocumentKind
+from pearl.dsl.nodes import Plan, Reference, Step, String, print_action, print_plan
+from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType
 from pearl.embedded.reading import carry_out, choose_option, combine
 from pearl.embedded.sentences import SentenceRanker
 from pearl.llm import (
@@ -34,11 +28,63 @@ from pearl.llm import (
     Request,
     StandaloneTask,
 )
+from pearl.replies.items import first_words, n_first_words
 
 if TYPE_CHECKING:
     from pearl.llm.embedders import TextEmbedder
 
 __all__ = ["ExtractiveModel"]
+
+
+_GENERAL = ("FIND", "SEARCH", "COMPREHEND", "COPY_OUT", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")  # fmt: skip
+"""General actions, best first."""
+_SHAPE = (Parameter(CTX, ValueType.CONTEXT), Parameter("X"))
+_OWN = Action(
+    "FIND_PASSAGE", _SHAPE, "Return the passages of CTX that say most about X, word for word"
+)
+MAX_ARGUMENT = 2_000
+"""Maximum characters of the question in a plan."""
+
+
+def write_plan(question: str, library: ActionLibrary, kind: DocumentKind = "document") -> str:
+    """The text of a plan of one step that asks the question; it passes the checker with that library.
+
+    Example:
+        >>> find = Action("FIND", (Parameter("CTX", ValueType.CONTEXT), Parameter("X")))
+        >>> print(write_plan("Why did Ada sell the mill?", ActionLibrary("mine", [find])))
+        New actions:
+        - None
+        <BLANKLINE>
+        1. answer = FIND(CTX, "Why did Ada sell the mill?") : Find what the text says about it
+    """
+    lookup = library.get("LOOKUP")
+    is_query = kind == "table" and lookup is not None and lookup.asks_table
+    action = lookup if is_query and lookup else _general(library)
+    explanation = "Ask the table" if is_query else "Find what the text says about it"
+    asked = String(" ".join(question.split())[:MAX_ARGUMENT])
+    step = Step("answer", action.name, (Reference(CTX), asked), explanation)
+    return print_plan(Plan((step,), (_OWN,) if action is _OWN else ()))
+
+
+def _general(library: ActionLibrary) -> Action:
+    """The most general action that takes the document and a text."""
+    fitting = [
+        action
+        for action in library.values()
+        if not (action.is_native or action.asks_table or action.extracts)
+        and action.accepts(2)
+        and [action.parameter(i).type for i in range(2)] == [ValueType.CONTEXT, ValueType.TEXT]
+    ]
+    named = {action.name: action for action in fitting}
+    known = next((named[name] for name in _GENERAL if name in named), None)
+    return known or min(fitting, key=lambda a: (a.name.count("_"), len(a.name)), default=_OWN)
+
+
+def _undecided(task: ItemsTask) -> str:
+    """A reply that decides about no item."""
+    n = n_first_words(task.items)
+    echoes = [f" | {first_words(item, n)}" if task.is_echoed else "" for item in task.items]
+    return "\n".join(f"{i}{echo}: undecided" for i, echo in enumerate(echoes, 1))
 
 
 class ExtractiveModel:
@@ -62,14 +108,12 @@ class ExtractiveModel:
     async def complete(self, request: Request) -> Completion:
         """Compute the reply to one request."""
         match request.task:
-            case PlanTask() as task if task.n_rejected:
-                text = write_other_plan(task.question, task.library)
             case PlanTask() as task:
                 text = write_plan(task.question, task.library, task.kind)
             case StandaloneTask() as task:
-                text = make_standalone(task)
-            case DecomposeTask() as task:
-                text = decompose(task)
+                text = task.question
+            case DecomposeTask():
+                text = "the embedded model does not split questions into parts"
             case ActionTask() as task if task.action.extracts:
                 # imported on use: few plans extract
                 from pearl.embedded.extraction import read_lines
@@ -80,7 +124,7 @@ class ExtractiveModel:
             case ActionTask() as task:
                 text = await carry_out(task, self._ranker)
             case ItemsTask() as task:
-                text = await judge(task)
+                text = _undecided(task)
             case LookupTask() as task:
                 # imported on use: few questions query a table
                 from pearl.embedded.tables import write_query
@@ -89,9 +133,11 @@ class ExtractiveModel:
             case ChooseTask() as task:
                 text = choose_option(task, self._ranker)
             case MineTask() as task:
-                text = propose(task.question, task.library)
-            case RefineTask() as task:
-                text = refine(task)
+                text = write_plan(task.question, task.library)
+            case RefineTask() as task:  # the rules of `pearl.mining` merge what is the same
+                text = "\n".join(
+                    f"{print_action(draft)} [{i}]" for i, draft in enumerate(task.drafts, start=1)
+                )
         # A question may contain lone surrogates.
         return Completion(text.encode(errors="replace").decode(), self.name)
 

@@ -17,13 +17,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from pearl.data.samples import letter, without_background
+from pearl.data.samples import letter
 from pearl.documents.passages import terms
 from pearl.dsl.signatures import NOTHING
 from pearl.embedded.cues import Kind
-from pearl.embedded.figures import merge_figures, read_figures
-from pearl.embedded.planner import GENERAL, ROLE_WORDS, VERBS, made_query
-from pearl.embedded.questions import Form, Part, parts
 from pearl.embedded.sentences import SentenceHit, SentenceIndex, SentenceQuery, SentenceRanker
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ChooseTask
@@ -62,14 +59,54 @@ QUOTED = lazy_pattern(r"^(?:\s*[-*]\s+)?\s*>\s?(.*)$", re.M)
 _FROM_QUESTION = 0.3
 _FROM_INPUT = 0.25
 _FROM_NAME = 0.3
-_FROM_BACKGROUND = 0.5
 _FROM_FRAME = 0.25
 """Weights of terms from elsewhere than the step's own arguments, and of `_FRAME`; the others weigh 1."""
 _MAX_INPUT_TERMS = 12
 
 _MANY = frozenset(["ALL", "COLLECT", "COPY", "ENUMERATE", "EVENTS", "EVERY", "EXTRACT", "GATHER", "INSTANCES", "LIST", "ORDER", "TIMELINE"])  # fmt: skip
-_CLAIMING = frozenset(["CHECK", "CONSISTENCY", "VERIFY"])
-_PLAIN_WORDS = ROLE_WORDS.keys() | VERBS | set(GENERAL) | _MANY | _CLAIMING | _COMPARING | _WHOLE
+_CLAIMING = frozenset(["CHECK", "CONSISTENCY", "EVIDENCE", "VERIFY"])
+_KIND_WORDS: dict[str, Kind] = {
+    **dict.fromkeys(["RECOMMENDATIONS", "RECOMMENDED", "RECOMMENDATION", "ADVICE"], "advice"),
+    "DURATION": "duration",
+    **dict.fromkeys(["EMOTION", "EMOTIONS", "FEELING", "FEELINGS", "ATTITUDE"], "emotion"),
+    **dict.fromkeys(["NUMBER", "AMOUNT", "QUANTITY"], "number"),
+    **dict.fromkeys(["IDENTIFY", "WHO", "PERSON"], "person"),
+    **dict.fromkeys(["REASON", "CAUSE", "CAUSES", "WHY", "EXPLANATION"], "reason"),
+    **dict.fromkeys(["TIME", "DATE", "WHEN"], "time"),
+}
+"""Words of action names → the kind of answer."""
+_PLAIN_WORDS = frozenset(
+    [
+        "ALL",
+        "ANSWER",
+        "ASK",
+        "BUILD",
+        "COMPREHEND",
+        "COPY",
+        "DEFINE",
+        "DEFINITION",
+        "EXPLAIN",
+        "EXTRACT",
+        "FIND",
+        "GET",
+        "INFER",
+        "INTERPRET",
+        "LIST",
+        "LOCATION",
+        "LOOKUP",
+        "MEANING",
+        "METHOD",
+        "OF",
+        "OUT",
+        "PLACE",
+        "PROCESS",
+        "QUERY",
+        "SEARCH",
+        "WHERE",
+        "X",
+        "Y",
+    ]
+).union(_KIND_WORDS, _MANY, _CLAIMING, _COMPARING, _WHOLE)
 """Words of action names that are not search terms, unlike `ALLERGIES` in `FIND_ALLERGIES`."""
 _FRAME = frozenset(terms(
     "person people someone group name thing event fact reason cause time date place way text document story article"
@@ -78,24 +115,29 @@ _FRAME = frozenset(terms(
     " recommendation advise advice suggest compare comparison contrast difference amount total patient make"
 ))  # fmt: skip
 """Terms that only describe the kind or place of the answer."""
-_ASKING = lazy_pattern(
-    r"\s*(?:the |a )?(?:who|whose|whom|when|where|why|how|what|which|person|name|number|date)\b",
-    re.I,
-)
+_WH = r"(?:who|whom|whose|what|which|when|where|why|how)"
+_PREPOSITIONS = r"(?:(?:in|at|on|by|for|since|until|to|from|with|of|about|under|after|before|during|and)\s+){0,2}"
+_FORMS: tuple[tuple[Kind, str], ...] = (
+    ("emotion", rf"(?:how|what) (?:do|does|did) (?:(?!\b{_WH}\b).)+? (?:feel|react|think)\b"),
+    ("advice", r"what (?:should|ought|must)\b|(?:what|which) .*\b(?:advice|recommendations?)\b"),
+    ("reason", r"(?:for what reason|what for|how come|why)\b|what (?:(?:is|are|was|were) )?(?:the )?(?:reason|cause|motive)s?\b"
+     r"|(?:what|who) (?:makes?|made|caused?|led|leads?|prompted|drove|persuaded)\b"),
+    ("duration", r"(?:for |since )?how (?:long|often|frequently|old|soon)\b|how many (?:years|months|weeks|days|hours|minutes)\b"),
+    ("number", r"how (?:many|much|few|far|tall|high|deep|wide|big|large|heavy|fast)\b|what (?:is|was|are|were) the (?:number|amount|price|cost|sum|dose)\b"),
+    ("time", r"when\b|(?:what|which) (?:time|day|date|year|month|week|hour|century)\b"),
+    ("person", r"(?:who|whom|whose)\b|(?:what|which) (?:person|man|woman|doctor|nurse|author|company)\b"),
+)  # fmt: skip
+_KINDS = [(kind, lazy_pattern(rf"\s*{_PREPOSITIONS}(?:{form})", re.I)) for kind, form in _FORMS]
+"""How questions begin that ask for a kind of answer; of another one, any sentence may be the answer."""
+_ASKING = lazy_pattern(rf"\s*(?:the |a )?(?:{_WH}|person|name|number|date)\b", re.I)
 
 
 async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
     """The result of one step."""
     if task.document is None:
-        if (made := made_query(task)) is not None:
-            return made
         inputs = [value for name, value in task.arguments if name in task.inputs]
         return _side_by_side(inputs or [value for _, value in task.arguments])
-    if (figure := read_figures(task)) is not None:
-        return figure
     words = task.action.name.split("_")
-    if words == ["ANSWER"] and len(task.arguments) == 1 and not task.inputs:
-        return await _answer(task.arguments[0][1], ranker, ranker.index(task.document))
     if len(task.arguments) > 1 and not _COMPARING.isdisjoint(words):
         return await _compared(task, ranker)
     index = ranker.index(task.document)
@@ -110,19 +152,11 @@ async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
 
 async def combine(task: ActionTask, parts: Sequence[str], ranker: SentenceRanker) -> str:
     """Merge the quotes from the parts of a document."""
-    if (merged := merge_figures(task, parts)) is not None:
-        return merged
     quotes = dict.fromkeys(line for part in parts for line in QUOTED.findall(part))
     if not quotes:
         return parts[0]
     # Each quote is a paragraph, because quotes are not adjacent in the document.
     return await carry_out(replace(task, document=_block(quotes)), ranker)
-
-
-async def _answer(question: str, ranker: SentenceRanker, index: SentenceIndex) -> str:
-    """The sentences that answer a question, part by part."""
-    replies = [await _quote(ranker, index, by_question(part)) for part in parts(question)]
-    return _side_by_side(replies)
 
 
 async def _compared(task: ActionTask, ranker: SentenceRanker) -> str:
@@ -208,19 +242,6 @@ def _centrality(index: SentenceIndex, number: int, central: dict[str, float]) ->
 # Queries ------------------------------------------------------------------------------------------
 
 
-def by_question(part: Part) -> SentenceQuery:
-    """The query of one question."""
-    says_more = terms(part.text, drop_stop_words=True)
-    return SentenceQuery(
-        _weights([(part.text, 1.0), (part.background, _FROM_BACKGROUND if says_more else 1.0)]),
-        _kind_of(part.form),
-        is_claim=part.form == "claim" or not part.asked.endswith("?"),
-        text=_joined([part.text, part.background]),
-        is_many=part.form == "list",
-        subject=part.text,
-    )
-
-
 def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
     """The query of a step over an indexed text."""
     own: list[str] = []
@@ -235,23 +256,14 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
             rarest = sorted(rare, key=index.idf, reverse=True)[:_MAX_INPUT_TERMS]
             other.append((" ".join(rarest), _FROM_INPUT))
         else:
-            text, background = without_background(value)
-            # "Why?" refers to the preceding question.
-            says_more = terms(text, drop_stop_words=True) or not background
-            own.append(text if says_more else background)
-            other.append((background, _FROM_BACKGROUND))
-    asked = [part for text in own if text.strip() for part in parts(text)]
-    questions = parts(task.question) if task.question.strip() and task.arguments else ()
+            own.append(value)
     words = task.action.name.split("_")
     other.append((" ".join(w for w in words if w not in _PLAIN_WORDS).lower(), _FROM_NAME))
-    # The part of the plan's question that shares most words with the step.
-    known = {term for text in own for term in terms(text)}
-    texts = [part.text for part in questions]
-    about = max(texts, key=lambda text: len(known.intersection(terms(text))), default="")
+    about = task.question if task.arguments else ""
     other.append((about, _FROM_QUESTION))
     return SentenceQuery(
         _weights([*((text, 1.0) for text in own), *other]),
-        _kind(words, asked, questions),
+        _kind(words, own, about),
         is_claim=not _CLAIMING.isdisjoint(words),
         quoted=frozenset(i for i, sentence in enumerate(index.texts) if sentence in quoted),
         text=_joined([*own, about]),
@@ -260,26 +272,18 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
     )
 
 
-def _kind(words: Iterable[str], asked: Iterable[Part], questions: tuple[Part, ...]) -> Kind:
-    """The kind of a step's answer."""
-    kinds = [_kind_of(part.form) for part in asked if _ASKING.match(part.text)]
+def _kind(words: Iterable[str], own: Iterable[str], question: str) -> Kind:
+    """The kind of a step's answer: by the name of its action, its own question, or that of the plan."""
+    kinds = (_kind_of(text) for text in own if _ASKING.match(text))
     said: Kind = next((kind for kind in kinds if kind != "thing"), "thing")
-    named = next(
-        (kind for word in words if (kind := _kind_of(ROLE_WORDS.get(word, "thing"))) != "thing"),
-        None,
-    )
-    if named is not None:  # libraries without an action for durations use the one for times
-        return said if (named, said) == ("time", "duration") else named
-    return _kind_of(questions[0].form) if said == "thing" and len(questions) == 1 else said
+    if (named := next((_KIND_WORDS[word] for word in words if word in _KIND_WORDS), None)) is None:
+        return _kind_of(question) if said == "thing" else said
+    # Libraries without an action for durations use the one for times.
+    return said if (named, said) == ("time", "duration") else named
 
 
-def _kind_of(form: Form) -> Kind:
-    """The kind of thing that answers a question of a form."""
-    return (
-        form
-        if form in ("advice", "duration", "emotion", "number", "person", "reason", "time")
-        else "thing"
-    )
+def _kind_of(question: str) -> Kind:
+    return next((kind for kind, form in _KINDS if form.match(question)), "thing")
 
 
 def _weights(texts: Iterable[tuple[str, float]]) -> dict[str, float]:

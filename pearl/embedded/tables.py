@@ -304,6 +304,9 @@ class _Reader:
             ] or columns  # fmt: skip
             if values and not written:
                 raise self._unsure([mention for mention in group if mention.how not in _PHRASES])
+            # `Units` is not `Unit price` as well.
+            if any(self.text(m).casefold() == m.column.casefold() for m in written):
+                return written
             # If several columns match, their kinds decide later which one is compared.
             return [*written, *(mention for mention in group if mention.how == "column word")]
         elif best <= _RANK["alike"]:

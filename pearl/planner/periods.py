@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Literal, Self
 
-from pearl.data.samples import without_background
 from pearl.documents.english import MONTHS, ONES, ORDINALS, TENS, month_number
 from pearl.errors import UsageError
 from pearl.errors.patterns import lazy_pattern
@@ -521,8 +520,6 @@ def _beside_date(run: Substitution, match: re.Match[str]) -> PeriodReading | str
         return None  # "due within the next year": from the day of the report
     if run.is_of_several:
         return SEVERAL
-    if without_background(run.text)[1]:
-        return "the earlier questions name no year"
     if match["count"]:
         return _last_ones(run, match)
     period = run.current(match).later(_OFFSETS[match["which"].lower()])

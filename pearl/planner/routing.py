@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from pearl.actions.calculators import CALCULATORS, calculator_of, load_calculator
-from pearl.data.samples import without_background
 from pearl.documents.passages import terms
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.decoding.constraint import (
@@ -174,8 +173,7 @@ def _flaws(parts: Sequence[Part], question: str) -> Iterator[str]:
                 pass
         before.add(part.id)
     answered = " ".join(str(value) for part in parts for value in part.model_dump().values())
-    alone, _ = without_background(question)  # the earlier questions may be about other years
-    if left := sorted(set(_YEAR.findall(alone)) - set(_YEAR.findall(answered))):
+    if left := sorted(set(_YEAR.findall(question)) - set(_YEAR.findall(answered))):
         yield f"no part is about {', '.join(left)}, which the question names"
     qualified = {word.lower() for word in _QUALIFIERS.findall(question)} - {*_words(answered)}
     if qualified:

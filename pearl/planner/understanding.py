@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pearl.data.samples import Turn, without_background
+from pearl.data.samples import Turn
 from pearl.documents.passages import terms
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import CheckedPlan
@@ -269,7 +269,7 @@ def _differs(text: str, question: str, history: Sequence[Turn]) -> str:
     earlier = [turn.question for turn in history]
     if unknown := {*PLACEHOLDER.findall(text)} - {turn.answer for turn in history}:
         return f"there is no {min(unknown)}"
-    words = PLACEHOLDER.sub(" ", " ".join(without_background(text)))
+    words = PLACEHOLDER.sub(" ", text)
     questions = [question, *earlier]
     if invented := _invented(words, questions):
         return f"it has {invented}, which neither the question nor the conversation names"

@@ -62,8 +62,8 @@ class Conversation:
         >>> talk = Conversation(pearl.Pearl(), document)
         >>> print(pearl.run(talk.ask("Who sold the boat?")).evidence[0].text)
         Ada sold the boat because it leaked.
-        >>> pearl.run(talk.ask("And why?")).understood.question
-        'And why? (asked with: Who sold the boat)'
+        >>> pearl.run(talk.ask("Why did Ada sell it?")).evidence[0].text
+        'Ada sold the boat because it leaked.'
         >>> len(talk.turns)
         2
     """

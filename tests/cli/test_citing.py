@@ -151,7 +151,7 @@ def test_ask_and_execute_print_numbers_and_lines(
     said = pearl("ask", WHY, "story.txt", "--context-lines", "1")
     answer, _, below = said.partition("\nEvidence\n")
     assert answer == "He sold the boat because the hull was rotten. [1]\n"
-    assert below == f"[1] story.txt, characters 45-90; reason\n{SHOWN}"
+    assert below == f"[1] story.txt, characters 45-90; answer\n{SHOWN}"
     (story / "why.plan").write_text('1. a = FIND_REASON(CTX, "Nils selling the boat") : x\n')
     (story / "other.txt").write_text(STORY, encoding="utf-8")
     said = pearl("execute", "why.plan", "story.txt", "other.txt", "--context-lines", "1")

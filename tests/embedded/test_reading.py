@@ -136,14 +136,6 @@ def test_an_answer_is_found_by_the_question_before_it() -> None:
     assert found[0] == "Patient: Only on Sundays."
 
 
-def test_both_questions_of_a_question_are_answered() -> None:
-    found = quotes(
-        reply(answer_task("When did Ada buy the mill, and who paid forty crowns?", STORY))
-    )
-    assert any("1911" in quote for quote in found)
-    assert "He paid forty crowns for it." in found
-
-
 def test_earlier_results_are_combined() -> None:
     one, two = "> Ada Brandt bought the mill.", "> The buyer was Otto Farkas."
     inputs = frozenset({"X", "Y"})

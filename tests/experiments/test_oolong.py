@@ -77,17 +77,6 @@ def test_answers_that_undecided_rows_may_change_are_undecided(parts: Parts, shar
     assert min(figures["answered"], figures["undecided"]) > 2
 
 
-def test_the_embedded_model_labels_by_words_or_says_that_it_cannot(parts: Parts) -> None:
-    telling = asyncio.run(parts.bars.embedded(40, 1, 0))
-    assert telling.failed == []
-    assert (telling.figures["rows_right"], telling.figures["answered"]) == (40, 25)
-    assert "rows_wrong" not in telling.figures
-    other = asyncio.run(parts.bars.embedded(40, 1, 0, is_telling=False))
-    assert other.failed == []
-    assert other.figures["rows_undecided"] == 40
-    assert 0 < other.figures["answered"] < 25  # those about users and dates alone
-
-
 def test_runs_stay_within_their_forecast(parts: Parts) -> None:
     bar = asyncio.run(parts.forecasting.forecasts(12, 0))
     assert bar.failed == []

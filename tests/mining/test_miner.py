@@ -8,13 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.actions.library import load_library, read_library
+from pearl.actions.library import read_library
 from pearl.dsl.nodes import print_action
 from pearl.dsl.parser import parse
 from pearl.errors import ModelError
 from pearl.llm import MineTask, Request
-from pearl.llm.backends import ModelSettings
-from pearl.llm.backends.extractive import create as create_extractive
 from pearl.llm.backends.scripted import Scripted
 from pearl.mining.miner import MinedRow, Miner, Question, common_drafts, read_proposal
 from pearl.planner.examples import Example
@@ -169,14 +167,6 @@ def test_the_digest_tells_prompts_apart() -> None:
     assert Miner(model, SEED).prompt_sha256 == digests[0]
     rows = [row_of(model), row_of(model, "Who?"), row_of(model)]
     assert rows[0].prompt_sha256 == rows[2].prompt_sha256 != rows[1].prompt_sha256
-
-
-def test_the_embedded_model_drafts_what_the_seed_lacks() -> None:
-    miner = Miner(create_extractive("", ModelSettings()), load_library("seed"))
-    row = asyncio.run(miner.ask(Question("q", 0, "What are the symptoms of gout?")))
-    assert row.status == "mined"
-    assert [action.partition("(")[0] for action in row.actions] == ["FIND_SYMPTOMS"]
-    assert "FIND_SYMPTOMS" in row.calls
 
 
 def test_drafts_are_counted_once_a_question() -> None:

@@ -173,7 +173,7 @@ def test_conversation_is_continued_over_a_changed_corpus() -> None:
     asyncio.run(conversation.ask("Who sold the boat?"))
     new = corpus("Ada sold the boat because it leaked.", "Otto slept.", "Ines came.")
     again = Conversation.from_jsonl(conversation.to_jsonl(), Pearl(), new)
-    answer = asyncio.run(again.ask("And why?"))
+    answer = asyncio.run(again.ask("Why did she sell the boat?"))
     assert "because it leaked" in answer.text
 
 
