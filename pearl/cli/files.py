@@ -93,11 +93,7 @@ def is_corpus(named: Sequence[str]) -> bool:
 
 
 def found_documents(named: Sequence[str]) -> list[str]:
-    """Expand folders and patterns to documents.
-
-    A folder stands for its files, also in subfolders, that have the suffix of a reader and are not
-    hidden, in the order of their paths.
-    """
+    """Expand folders and patterns to documents: of a folder, all files with the suffix of a reader that are not hidden, by path."""
     found = Counter(path for name in named for path in _documents(name))
     if again := [path for path, n in found.items() if n > 1]:
         told = f"{counted(len(again), 'document')} {'is' if len(again) == 1 else 'are'} named twice"

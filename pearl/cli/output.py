@@ -44,10 +44,7 @@ def print_answer(
     with_steps: bool = False,
     surroundings: Surroundings | None = None,
 ) -> None:
-    """Print an answer with its evidence; optionally with the plan, the steps and surrounding lines.
-
-    A passage that the answer quotes is marked there by its number, and is not repeated below.
-    """
+    """Print an answer with its evidence; a passage that the answer quotes is marked there, and not repeated below."""
     from rich.text import Text
 
     from pearl.cli.markdown import MARK, print_markdown

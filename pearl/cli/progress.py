@@ -49,12 +49,7 @@ def _is_over(event: Event) -> bool:
 
 
 class Reporter:
-    """Reports progress on stderr: in place on a terminal, else one line every ten seconds.
-
-    On a terminal a single task is shown as its plan, step by step; several tasks are shown as a bar
-    with the longest current activity. Elsewhere the lines become fewer in long runs,
-    down to one a minute.
-    """
+    """Reports on stderr: on a terminal the steps of a single task, or a bar; elsewhere lines, fewer in long runs."""
 
     def __init__(
         self, total: int | None, *, tells_plans: bool = False, price: Price | None = None
@@ -64,7 +59,7 @@ class Reporter:
         self._reported_plans: set[str] = set()
         self._n_done = self._n_failed = 0
         self._tasks: dict[str, PlanSection] = {}
-        self._watched = Watched(price)
+        self._watched = PlanSection(reads_plan=not is_private(), price=price)
         self._lock = threading.Lock()
         self._began = monotonic()
         self._is_over = threading.Event()
@@ -95,7 +90,7 @@ class Reporter:
         if self._ticker is not None:
             self._ticker.join()
         self._hide()
-        if self._live is not None and self._tells_plans and self._watched.is_run:
+        if self._live is not None and self._tells_plans and self._watched.steps:
             console = self._live.console
             for line in Screen(self._watched, console).finished():
                 console.print(line)
@@ -312,9 +307,11 @@ class Row:
 
 @dataclass(slots=True)
 class PlanSection:
-    """One plan: how it is written, its steps, and what follows them."""
+    """One plan: how it is written, its steps, what follows them, and what they cost."""
 
     reads_plan: bool = False
+    price: Price | None = None
+    began: float = field(default_factory=lambda: monotonic())
     parts: dict[str, Row] = field(default_factory=dict)
     steps: dict[str, Row] = field(default_factory=dict)
     names: tuple[str, ...] = ()
@@ -415,46 +412,21 @@ class PlanSection:
         """The running part: a waiting call outside of steps belongs to it."""
         return next((r for r in reversed(self.parts.values()) if r.state == "running"), None)
 
-    def _end(self, purpose: str, usage: Usage, title: str = "") -> None:
+    def _end(self, purpose: str, usage: Usage) -> None:
         row = self._part(purpose)
         row.add(usage)
-        row.title = title or row.title
         row.end("done")
-
-
-class Watched:
-    """The plan of one question, and what it costs."""
-
-    def __init__(self, price: Price | None = None) -> None:
-        self.began = monotonic()
-        self.section = PlanSection(reads_plan=not is_private())
-        self._price = price
-
-    def note(self, event: Event) -> None:
-        """Process an event."""
-        self.section.note(event)
-
-    @property
-    def is_run(self) -> bool:
-        """Whether a plan has started to run."""
-        return bool(self.section.steps)
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens of all replies so far."""
-        rows = (*self.section.parts.values(), *self.section.steps.values())
-        return sum((row.usage for row in rows), Usage())
 
     def figures(self, usage: Usage) -> list[str]:
         """Tokens and, where the price is known, their cost as texts; none if nothing was spent."""
         if not usage.n_tokens:
             return []
         tokens = counted(usage.n_tokens, "token")
-        if self._price is None:
+        if self.price is None:
             return [tokens]
         from pearl.llm.prices import money  # late: pydantic
 
-        return [tokens, money(self._price.cost_usd(usage))]
+        return [tokens, money(self.price.cost_usd(usage))]
 
 
 def _first_line(message: str) -> str:
@@ -522,8 +494,8 @@ _LOOKS: dict[State, tuple[str, str, str, str]] = {
 class Screen:
     """Draws the state of a plan as a list of single terminal lines."""
 
-    def __init__(self, watched: Watched, console: Console) -> None:
-        self._watched = watched
+    def __init__(self, section: PlanSection, console: Console) -> None:
+        self._section = section
         self._console = console
         # The last cell stays free: terminals differ in what they do with a full line.
         self._width = max(1, min(console.width - 1, MAX_WIDTH))
@@ -539,7 +511,7 @@ class Screen:
         if len(body) > room:
             body = self._body(is_folded=True)
         if len(body) > room:
-            body = [self._line(_plan_line(self._watched.section))]
+            body = [self._line(_plan_line(self._section))]
         return [*body[:room], self._total()]
 
     def finished(self) -> list[RenderableType]:
@@ -549,44 +521,45 @@ class Screen:
     def _body(self, *, is_folded: bool = False) -> list[RenderableType]:
         """All lines except the total; if folded, waiting and finished steps are only counted."""
         body: list[RenderableType] = []
-        section = self._watched.section
+        section = self._section
         ended = sum(row.state in _ENDED for row in section.steps.values())
         waiting = sum(row.state == "waiting" for row in section.steps.values())
         choice = [section.parts["choose"]] if "choose" in section.parts else []
         for row in section.parts.values():
             if row not in choice:
-                body += self._row(row, section, has_tail=not is_folded)
+                body += self._row(row, has_tail=not is_folded)
         if is_folded and ended:
             body.append(self._marked("done", f"{counted(ended, 'step')} done"))
         for row in section.steps.values():
             if not (is_folded and row.state in {*_ENDED, "waiting"}):
-                body += self._row(row, section, has_tail=not is_folded)
+                body += self._row(row, has_tail=not is_folded)
         if is_folded and waiting:
             body.append(self._marked("waiting", f"{counted(waiting, 'step')} waiting", "dim"))
         for row in choice:
-            body += self._row(row, section, has_tail=not is_folded)
+            body += self._row(row, has_tail=not is_folded)
         return body
 
     def _total(self) -> RenderableType:
         """The last line: finished steps, time, tokens and cost."""
-        watched = self._watched
-        steps = watched.section.steps.values()
+        section = self._section
+        steps = section.steps.values()
         done = sum(row.state not in {"waiting", "running"} for row in steps)
         figures = [f"{done:,} of {counted(len(steps), 'step')}"] if steps else []
-        figures += [lasted(monotonic() - watched.began), *watched.figures(watched.usage)]
+        usage = sum((row.usage for row in (*section.parts.values(), *steps)), Usage())
+        figures += [lasted(monotonic() - section.began), *section.figures(usage)]
         return self._line(", ".join(figures), "dim")
 
-    def _row(self, row: Row, section: PlanSection, *, has_tail: bool) -> list[RenderableType]:
+    def _row(self, row: Row, *, has_tail: bool) -> list[RenderableType]:
         """The line of a step, and lines with its activity and reply below."""
         style, word = _LOOKS[row.state][2:]
         figures = [word] if word else []
         if row.state == "waiting":
-            needs = section.waits_for(row)
+            needs = self._section.waits_for(row)
             figures += [f"needs {', '.join(needs)}"] if needs else []
         else:
             if row.state == "running" or row.n_calls or row.lasted_s >= 1:
                 figures.append(lasted(row.lasted_s))
-            figures += self._watched.figures(row.usage)
+            figures += self._section.figures(row.usage)
             if row.n_kept and row.n_kept == row.n_calls:
                 figures.append("kept")
         told = ", ".join(figures[:1] if self._width < NARROW else figures)

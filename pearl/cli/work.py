@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
     from pearl.runs.forecast import Forecast
-    from pearl.runs.session import Session, Summary
+    from pearl.runs.session import Session, SessionRun, Summary
     from pearl.runs.store import Run, RunInfo, RunSpec, Store
     from pearl.telemetry import Telemetry
 
@@ -65,8 +65,7 @@ def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
     options = {**_NOT_OFFERED, **options}
     options["as_json"] = options["as_json"] or options["as_lines"]
     if options["dry_run"]:
-        pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
-        return show_forecast(new_session(pearl, options, folder, keeps_rows=False), tasks, options)
+        return forecast_tasks(tasks, options)
     page, trace = options["page"], options["trace"]
     refuse(
         (options["as_json"] and options["context_lines"],
@@ -85,6 +84,12 @@ def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
         stack.push(partial(report_spent, session))
         events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
         return asyncio.run(_run_reported(pearl, session, tasks, options, writer, events))
+
+
+def forecast_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
+    """Print the forecast of tasks whose rows are not kept."""
+    pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
+    return show_forecast(new_session(pearl, options, folder, keeps_rows=False), tasks, options)
 
 
 def known_length(units: Iterable[object]) -> int | None:
@@ -476,10 +481,7 @@ def run_units(
     outs: Sequence[str | None] = (),
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
-    """Run units without a row, then process all rows; returns the exit code.
-
-    The first Ctrl-C lets running units finish.
-    """
+    """Run units without a row, then process all rows; the first Ctrl-C lets running units finish."""
     from pearl.runs.request import REQUESTS
     from pearl.runs.session import Watcher
 
@@ -540,25 +542,34 @@ def run_units(
             is_retry=retry is not None,
         )  # fmt: skip
 
-        async def go() -> None:
-            async with model_opened(pearl, options), aclosing(run):
-                try:
-                    with stopper, reporter:
-                        async for outcome in run:
-                            reporter.advance(is_failure=outcome.is_failed)
-                except KeyboardInterrupt:
-                    click.echo(f"  resume it: {resume_command(run.summary.id)}", err=True)
-                    raise
-                finally:
-                    report_refused(run.summary.limits, pearl.client.settings.concurrency)
-
-        asyncio.run(go())
+        try:
+            asyncio.run(carry_out(run, pearl, options, stopper, reporter))
+        except KeyboardInterrupt:
+            click.echo(f"  resume it: {resume_command(run.summary.id or '')}", err=True)
+            raise
         if events is not None:
             events.close()  # the trace is written again, in order
         max_errors = options["max_errors"]
         return finish(
             Finished(work, store, session, writer, run.summary, stopper.exit_code, max_errors)
         )
+
+
+async def carry_out(
+    run: SessionRun,
+    pearl: Pearl,
+    options: Mapping[str, Any],
+    stopper: Stopper,
+    reporter: Reporter,
+) -> None:
+    """Run units to their end, or to a signal."""
+    async with model_opened(pearl, options), aclosing(run):
+        try:
+            with stopper, reporter:
+                async for outcome in run:
+                    reporter.advance(is_failure=outcome.is_failed)
+        finally:
+            report_refused(run.summary.limits, pearl.client.settings.concurrency)
 
 
 def _confirm_repeat(older: RunInfo, found: Forecast) -> None:
@@ -627,11 +638,7 @@ class SignalledError(KeyboardInterrupt):
 
 
 class Stopper:
-    """Ends work at the first Ctrl-C, SIGTERM or SIGHUP, cancels it at the second; use inside an event loop.
-
-    Attributes:
-        exit_code: 128 and the number of the first signal; 0 before one.
-    """
+    """Ends work at the first signal, cancels it at the second; `exit_code` is 128 and its number, 0 before one."""
 
     def __init__(self) -> None:
         self.exit_code = 0
@@ -712,10 +719,7 @@ def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: boo
 
 
 def report_spent(session: Session, error: object, *_: object) -> None:
-    """Print the prediction for the started tasks and their actual usage, if counted, to stderr.
-
-    After an error, calls are reported even if no limit or price asks for a count.
-    """
+    """Print the predicted and the actual usage to stderr; after an error, calls also without a limit or price."""
     found, budget = session.predicted, session.budget
     client = session.client
     if budget is None and error is not None and client.model.reads_prompts:

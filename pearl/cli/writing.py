@@ -31,10 +31,7 @@ TABLES = (".csv", ".tsv", ".parquet", ".xls", ".xlsx")
 
 
 class OutputWriter:
-    """Writes the files of one command; existing files are replaced only with `--force`.
-
-    A resumed run may replace its own files: those that its request in the store names.
-    """
+    """Writes the files of one command; replaces existing ones only with `--force`, or if its run wrote them."""
 
     def __init__(self, *, is_forced: bool = False) -> None:
         self._is_forced = is_forced
@@ -71,10 +68,7 @@ class OutputWriter:
 
 @contextmanager
 def new_file(path: str | None, *, before: Callable[[], None] | None = None) -> Iterator[IO[str]]:
-    """Open a file to write, or stdout; the file appears under its name when it is complete.
-
-    Pipes and devices are written to directly.
-    """
+    """Open a file, or stdout, to write; it appears when it is complete. Pipes and devices are written to directly."""
     if path is None or path in STDOUT:
         yield data_stdout()
         return
@@ -150,13 +144,7 @@ def keep_json_lines(out: str | None, help: str = "") -> None:
 
 
 class GrowingFile:
-    """Appends lines without a buffer, so that they survive the end of the process.
-
-    The first line replaces an earlier file: a command that fails before it leaves the file as it was.
-    Pipes and devices are written to directly.
-
-    A write error does not interrupt the command: it is raised on leaving the context.
-    """
+    """Appends lines without a buffer. The first one replaces an earlier file; an error is raised on leaving."""
 
     def __init__(
         self, writer: OutputWriter, path: str, beginning: Callable[[], Iterable[str]] = tuple

@@ -15,7 +15,7 @@ from pearl.dsl.parser import parse
 from pearl.errors import PlanError, Span
 from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
-from pearl.llm.prices import Prices, read_prices
+from pearl.llm.prices import read_prices
 from pearl.trace import RunFinished, Spent, spent
 from pearl.view.markdown import rendered
 from pearl.view.page import bars, draw_plan, n_at_once, render_page
@@ -67,12 +67,8 @@ def answer_page(answer: Answer, document: Document) -> str:
     return result_page(record_of_answer(answer, document))
 
 
-def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
-    """The page of a result, also of a failed or unfinished one.
-
-    Its texts come from the row, its trace and the document, checked and escaped. Its policy allows only
-    its own style and script, by hash. The page lists missing data.
-    """
+def result_page(record: ResultRecord) -> str:
+    """The page of a result, also of a failed one: its texts are escaped, its policy allows its own style and script by hash."""
     result = read_result(record, max_rows=MAX_ROWS)
     problems = list(result.problems)
     marks = _marks(result, record.document, problems)
@@ -88,7 +84,7 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     calls = bars(record.events)
     last_s = max([result.seconds or 0.0, *(bar.end_s for bar in calls)]) or 1.0
     seconds = {s.output: s.finished.duration_s for s in result.steps if s.finished}
-    prices = prices or read_prices()
+    prices = read_prices()
     price = prices.of(result.model)
     calls_made = spent(record.events)
     usage = _usage(result, calls_made)
@@ -300,14 +296,8 @@ def _with_arguments(
 
 def _usage(result: Result, calls_made: Spent) -> Usage | None:
     """Tokens of the row, else of all calls in the trace; None if unknown."""
-    if result.n_input_tokens is not None and result.n_output_tokens is not None:
-        usage = Usage.bounded(
-            result.n_input_tokens, result.n_output_tokens, result.n_cached_tokens or 0,
-            result.n_written_tokens or 0, result.n_written_long_tokens or 0,
-        )  # fmt: skip
-    elif result.events:
-        usage = calls_made.usage
-    else:
+    usage = result.usage or (calls_made.usage if result.events else None)
+    if usage is None:
         return None
     is_sent = calls_made.n_calls > calls_made.n_cached and result.model != "extractive"
     return None if is_sent and not usage.n_tokens else usage

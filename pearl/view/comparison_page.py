@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from pearl.llm.prices import Prices, read_prices
+from pearl.llm.prices import read_prices
 from pearl.view.listing import COLUMNS, MAX_ITEMS, MAX_TEXT, Totals, cells_of, details_of, text_of
 from pearl.view.page import render_page
 from pearl.view.sources import ResultSource, id_of
@@ -41,11 +41,7 @@ class Pair:
 
 
 def differences(first: str, second: str, *, by_line: bool = False) -> list[Change]:
-    """The differences of two texts, by words or by lines.
-
-    Texts are cut after `MAX_TEXT` characters. Texts of more than `MAX_PIECES` words are compared by
-    lines; texts of more lines are not aligned: one is gone, the other new.
-    """
+    """The differences of two texts by words, or by lines if either is long; of very long ones one is gone, the other new."""
     first, second = text_of(first, MAX_TEXT), text_of(second, MAX_TEXT)
     pattern = r"[^\n]*\n|[^\n]+" if by_line else r"\s+|\w+|[^\w\s]"
     a, b = re.findall(pattern, first), re.findall(pattern, second)
@@ -68,10 +64,7 @@ def differences(first: str, second: str, *, by_line: bool = False) -> list[Chang
 def aligned(
     first: Iterable[Mapping[str, Any]], second: Iterable[Mapping[str, Any]]
 ) -> Iterator[Pair]:
-    """Pair rows of the same id, else of the same question and document.
-
-    Rows of the first source come in their order, then the other rows of the second.
-    """
+    """Pair rows of the same id, else of the same question and document; rows that only the second has come last."""
     before, after = list(first), list(second)
     partner: dict[int, int] = {}
     taken: set[int] = set()
@@ -113,13 +106,9 @@ class _Side:
         }
 
 
-def comparison_page(first: ResultSource, second: ResultSource, prices: Prices | None = None) -> str:
-    """The page of the changes between two sources of results.
-
-    Both are read whole and counted; the first `MAX_PAIRS` changed rows are shown.
-    """
-    prices = prices or read_prices()
-    totals = Totals(), Totals()
+def comparison_page(first: ResultSource, second: ResultSource) -> str:
+    """The page of the changes between two sources: all are counted, the first `MAX_PAIRS` changed rows shown."""
+    prices, totals = read_prices(), (Totals(), Totals())
     by_kind: Counter[str] = Counter()
     n_same = n_changed = 0
     pairs: list[dict[str, Any]] = []

@@ -99,13 +99,7 @@ def extraction_page(
     fields: Sequence[Field],
     read: Callable[[str], str | None],
 ) -> str:
-    """The page of an extraction: documents and fields as a grid, beside it the passages of a document.
-
-    Args:
-        rows: Rows of results, with `id` or `document`, and `record` or `error`.
-        fields: The fields of the schema, one column each.
-        read: The text of a document by its name; None if it is missing.
-    """
+    """The page of an extraction: a grid of documents and fields, beside the passages; `read` gives the text of a document."""
     n_left = MAX_TEXTS
     lines: list[Line] = []
     counts: Counter[str] = Counter()

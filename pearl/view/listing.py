@@ -214,14 +214,9 @@ MAX_DETAILS = 8_000_000
 """Maximum bytes of details in a page that is one file; later rows have only their line."""
 
 
-def index_page(source: ResultSource, prices: Prices | None = None) -> str:
-    """The list of all results of a source, as one file.
-
-    The table has at most `MAX_LINES` rows and `MAX_DETAILS` bytes of details; the page reports rows
-    left out. The totals count all rows.
-    """
-    prices = prices or read_prices()
-    totals = Totals()
+def index_page(source: ResultSource) -> str:
+    """The list of all results as one file; the totals count rows beyond `MAX_LINES` and `MAX_DETAILS`, too."""
+    prices, totals = read_prices(), Totals()
     lines: list[list[Any]] = []
     details: list[dict[str, Any]] = []
     left = MAX_DETAILS
@@ -238,9 +233,9 @@ def index_page(source: ResultSource, prices: Prices | None = None) -> str:
     return _page(source, prices, totals, lines, details=details, address=None)
 
 
-def served_index(source: ResultSource, prices: Prices | None = None) -> str:
+def served_index(source: ResultSource, prices: Prices) -> str:
     """The same page for `pearl.view.server`, which serves its rows."""
-    return _page(source, prices or read_prices(), None, [], details=[], address="lines")
+    return _page(source, prices, None, [], details=[], address="lines")
 
 
 def _page(

@@ -13,6 +13,7 @@ from typing import Any
 from pearl.documents.evidence import DOUBTS, shown_span, with_omissions
 from pearl.documents.rows import TEXT_COLUMN
 from pearl.errors import Span
+from pearl.llm import Usage
 from pearl.trace import (
     CallFailed,
     Event,
@@ -120,11 +121,7 @@ class Result:
     notes: tuple[str, ...]
     steps: tuple[ShownStep, ...]
     coverage: float | None
-    n_input_tokens: int | None
-    n_cached_tokens: int | None
-    n_written_tokens: int | None
-    n_written_long_tokens: int | None
-    n_output_tokens: int | None
+    usage: Usage | None
     seconds: float | None
     origin: tuple[Sequence[str], str] = ((), "")
     events: tuple[Event, ...] = ()
@@ -175,11 +172,7 @@ class Untrusted:
 
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of texts."""
-        value = self._data.get(name)
-        if value is None or (isinstance(value, list) and all(isinstance(v, str) for v in value)):
-            return tuple(value or ())
-        self._wrong(name, "list of texts")
-        return ()
+        return self._list(name, str, "list of texts")
 
     def objects(self, name: str) -> Iterator[Untrusted]:
         """The objects of a list."""
@@ -199,10 +192,13 @@ class Untrusted:
 
     def numbers(self, name: str) -> tuple[int, ...]:
         """Numbers of evidence."""
+        return self._list(name, int, "list of numbers")
+
+    def _list(self, name: str, kind: type, wanted: str) -> tuple[Any, ...]:
         value = self._data.get(name)
-        if value is None or (isinstance(value, list) and all(type(v) is int for v in value)):
+        if value is None or (isinstance(value, list) and all(type(v) is kind for v in value)):
             return tuple(value or ())
-        self._wrong(name, "list of numbers")
+        self._wrong(name, wanted)
         return ()
 
     def cells(self, name: str) -> dict[str, str]:
@@ -274,8 +270,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
             kept.append(place)
     ends = [event.n_rows for event in events if isinstance(event, RunFinished)]
     n_rows = ends[-1] if ends else 0
-    usage, understood = row.inner("usage"), row.inner("understood")
-    error = row.inner("error")
+    understood, error = row.inner("understood"), row.inner("error")
     message, _, help = error.text("message").partition("\n  help: ")
     steps = tuple(_steps(row, events))
     return Result(
@@ -300,17 +295,22 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         notes=(*understood.texts("notes"), *row.texts("notes")),
         steps=steps,
         coverage=row.number("coverage"),
-        n_input_tokens=usage.whole("input_tokens"),
-        n_cached_tokens=usage.whole("cached_tokens"),
-        n_written_tokens=usage.whole("written_tokens"),
-        n_written_long_tokens=usage.whole("written_long_tokens"),
-        n_output_tokens=usage.whole("output_tokens"),
+        usage=_usage(row.inner("usage")),
         seconds=row.number("duration_s"),
         origin=_origin(row.inner("provenance")),
         events=record.events,
         started=started,
         problems=tuple(dict.fromkeys(problems)),
     )
+
+
+def _usage(usage: Untrusted) -> Usage | None:
+    """Tokens of the row; None if those in or out are unknown."""
+    n_input, n_output = usage.whole("input_tokens"), usage.whole("output_tokens")
+    if n_input is None or n_output is None:
+        return None
+    names = ("cached_tokens", "written_tokens", "written_long_tokens")
+    return Usage.bounded(n_input, n_output, *(usage.whole(name) or 0 for name in names))
 
 
 def _why(status: str, steps: tuple[ShownStep, ...]) -> str:

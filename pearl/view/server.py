@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pearl.errors import PearlError, UsageError
 from pearl.errors.escaping import json_bytes
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm.prices import Prices, read_prices
+from pearl.llm.prices import read_prices
 from pearl.view.listing import Totals, cells_of, details_of, served_index
 from pearl.view.page import render_page
 from pearl.view.sources import ResultRecord, ResultSource
@@ -51,13 +51,12 @@ class ResultServer:
         self,
         opened: Callable[[], ResultSource],
         result_page: Callable[[ResultRecord], str],
-        prices: Prices | None = None,
     ) -> None:
         self.address = ""
         self._opened = opened
         self._source = opened()
         self._page = result_page
-        self._prices = prices or read_prices()
+        self._prices = read_prices()
         self._secret = secrets.token_urlsafe(24)
         self._port = 0
         self._runner: web.AppRunner | None = None

@@ -65,22 +65,14 @@ def record_of_answer(answer: Answer, document: Document | None = None) -> Result
 
 
 def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
-    """The fields of a row that a trace contains.
-
-    A run without an end is `unfinished`. Traces do not contain the rows behind computed answers.
-    """
+    """The fields of a row that a trace has; without an end it is `unfinished`. Rows behind computed answers are not in it."""
     row: dict[str, Any] = {"id": id, "status": "unfinished", "question": None}
     steps: list[dict[str, Any]] = []
     for event in events:
         match event:
             case RunStarted():
-                row |= {
-                    "question": event.question,
-                    "document": event.document,
-                    "method": event.method,
-                    "model": event.model,
-                    "plan": event.plan,
-                }
+                names = ("question", "document", "method", "model", "plan")
+                row |= {name: getattr(event, name) for name in names}
             case StepFinished():
                 steps.append(
                     {
@@ -119,11 +111,7 @@ MAX_NAME = 60
 
 
 def read_events(lines: Iterable[bytes]) -> tuple[dict[str, tuple[Event, ...]], list[str]]:
-    r"""Read all readable events, and report the rest as problems.
-
-    Unlike `pearl.trace.read_trace` this function accepts any file: unknown fields and events are
-    dropped.
-    """
+    """Read all readable events of any file, and report as problems the fields and events that are dropped."""
     events: dict[str, list[Event]] = {}
     versions: Counter[str] = Counter()
     fields: Counter[str] = Counter()
@@ -353,10 +341,7 @@ def _traced(id: str, row: Mapping[str, Any], lines: str) -> ResultRecord:
 
 
 def with_document(record: ResultRecord, folders: Sequence[Path]) -> ResultRecord:
-    """Load the document of a record; problems go to the record.
-
-    Rows and their file names are untrusted: a file is read only inside the folders.
-    """
+    """Load the document of an untrusted record, only from inside the folders; problems go to the record."""
     name = record.row.get("document")
     if record.document is not None or not isinstance(name, str) or not name.strip():
         return record

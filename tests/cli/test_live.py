@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from pearl.cli import progress
-from pearl.cli.progress import Screen, Watched
+from pearl.cli.progress import PlanSection, Screen
 from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.trace import (
@@ -196,15 +196,15 @@ def called(step: str) -> ModelCalled:
     )
 
 
-def watched(*events: Event) -> Watched:
-    seen = Watched(Price(input_usd=1.0, output_usd=10.0))
+def watched(*events: Event) -> PlanSection:
+    seen = PlanSection(reads_plan=True, price=Price(input_usd=1.0, output_usd=10.0))
     for event in events:
         seen.note(event)
     return seen
 
 
 def drawn(
-    seen: Watched,
+    seen: PlanSection,
     width: int = 80,
     height: int = 24,
     encoding: str = "utf-8",

@@ -151,13 +151,13 @@ def test_the_progress_of_a_private_run_has_no_words_of_data_questions_and_replie
     total: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PEARL_PRIVATE", "1")
-    reporter, screen, lines = Reporter(total), progress.Watched(), []
+    reporter, screen, lines = Reporter(total), progress.PlanSection(), []
 
     def listen(event: Event) -> None:
         reporter("Zelmira", event)
         screen.note(event)
         lines.append(reporter._line())
-        lines.extend(map(str, (*screen.section.parts.values(), *screen.section.steps.values())))
+        lines.extend(map(str, (*screen.parts.values(), *screen.steps.values())))
 
     plans = [
         "1. Zelmira = NO_SUCH(CTX) : x",

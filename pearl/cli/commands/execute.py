@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,13 +33,10 @@ from pearl.cli.options import (
     executor_options,
     force_option,
     json_options,
-    model_opened,
     new_pearl,
-    opened_folder,
     option,
     page_option,
     refuse,
-    report_refused,
     rows_option,
     run_options,
     setting_options,
@@ -302,11 +299,12 @@ def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str,
     from pearl.cli.progress import Reporter
     from pearl.cli.work import (
         Stopper,
+        carry_out,
+        forecast_tasks,
         known_length,
         new_session,
         reply_store,
         report_spent,
-        show_forecast,
         tasks_code,
     )  # fmt: skip
     from pearl.data.storage import OutputFolder, address_of, is_address
@@ -330,8 +328,7 @@ def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str,
         f"name a folder outside of {data}, or a hidden one: --out {out.rstrip('/')}/_answers",
     ))  # fmt: skip
     if options["dry_run"]:
-        pearl, store = new_pearl(options, is_asked=False), opened_folder(options["store"])
-        return show_forecast(new_session(pearl, options, store, keeps_rows=False), tasks, options)
+        return forecast_tasks(tasks, options)
     with ExitStack() as stack:
         replies = stack.enter_context(reply_store(options["store"]))
         pearl = new_pearl(options)
@@ -348,18 +345,9 @@ def _run_to_parts(tasks: Iterable[Task], plan: str, out: str, options: dict[str,
         )
         run = session.run(tasks, watcher=watcher, into=parts)
 
-        async def go() -> None:
-            async with model_opened(pearl, options), aclosing(run):
-                try:
-                    with stopper, reporter:
-                        async for outcome in run:
-                            reporter.advance(is_failure=outcome.is_failed)
-                finally:
-                    parts.close()
-                    report_refused(run.summary.limits, pearl.client.settings.concurrency)
-
         try:
-            asyncio.run(go())
+            with closing(parts):
+                asyncio.run(carry_out(run, pearl, options, stopper, reporter))
         except (DataError, KeyboardInterrupt):
             click.echo(f"  rows written so far stay in {out}; the same command goes on", err=True)
             raise

@@ -216,17 +216,6 @@ def fewshot(out: str, retries: int, max_examples: int, held_out: str | None, **o
     """
     if options["data"] is None:
         raise UsageError("fewshot needs questions", help="--data FILE")
-    return make_bank(out, retries, max_examples, held_out, options)
-
-
-JOURNAL = "curation.jsonl"
-"""File of every question and plan that was tried, in the folder of the bank."""
-
-
-def make_bank(
-    out: str, retries: int, max_examples: int, held_out: str | None, options: dict[str, Any]
-) -> int:
-    """Curate the samples of `--data` and write the bank; finished samples are not tried again."""
     samples, bad = read_data(options)
     report_left_out(bad)
     good = _good(samples, held_out, options)
@@ -251,6 +240,10 @@ def make_bank(
         return ran.code(1 if bad or any(row.outcome == "failed" for row in rows) else 0)
 
     return run_units("fewshot", prepare, options, finish, outs=[str(folder / JOURNAL)])
+
+
+JOURNAL = "curation.jsonl"
+"""File of every question and plan that was tried, in the folder of the bank."""
 
 
 def _good(
@@ -312,11 +305,7 @@ def _folder(out: str, *, is_made: bool) -> Path:
 
 
 def _write(folder: Path, bank: Sequence[Example], rows: Iterable[CurationRow]) -> int:
-    """Replace the plan files of earlier runs; files that a person wrote or edited stay.
-
-    A file is from an earlier run if its text is exactly that of a row of the journal. A file that a
-    person wrote or edited is the only plan for its question. Returns the number of such files.
-    """
+    """Replace plan files of earlier runs, by their text in the journal; count those that a person wrote, which stay."""
     own = {_text(example) for example in choose_bank(rows, sys.maxsize)}
     by_hand: set[tuple[str, ...]] = set()
     n_by_hand = 0
