@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from pearl.documents.english import MONTH, WEEKDAYS, month_number
+from pearl.documents.numbers import APART, UNSPACED
 from pearl.errors.patterns import lazy_pattern
 
 _MAX_LENGTH = 60  # maximum characters of a date
@@ -47,8 +48,10 @@ _NAMES = tuple(
         rf"(?P<year>\d{{4}})[-/, ]{{1,2}}{_MONTH}[-/ ]{{0,2}}{_DAY}",
     )
 )
+_SIGNED = r"(?P<year>\d{4})[ ]?[年년][ ]?(?P<month>\d{1,2})[ ]?[月월][ ]?(?P<day>\d{1,2})[ ]?[日일号號]"
 _of_year_first = _pattern(_YEAR_FIRST)
 _of_numbers = _pattern(_NUMBERS)
+_of_signs = _pattern(_SIGNED)
 _of_names = tuple(map(_pattern, _NAMES))
 _of_month = tuple(
     _pattern(form)
@@ -57,6 +60,7 @@ _of_month = tuple(
         rf"(?P<year>\d{{4}})[-/, ]{{1,2}}{_MONTH}",
         r"(?P<year>\d{4})[-/](?P<month>\d{1,2})",
         r"(?P<month>\d{1,2})/(?P<year>\d{4})",
+        r"(?P<year>\d{4})[ ]?[年년][ ]?(?P<month>\d{1,2})[ ]?[月월]",
     )
 )
 _of_quarter = tuple(
@@ -159,10 +163,11 @@ def read_period(text: str, is_day_first: bool | None = None) -> tuple[Period | N
 
 
 _ANYWHERE = lazy_pattern(
-    r"(?<![\w./-])(?:{})(?!\w|[-/.]\d)".format(
+    rf"{APART}(?<![./-])(?:%s)(?![^\W{UNSPACED}]|[-/.]\d)"
+    % (
         "|".join(
             re.sub(r"\(\?P<\w+>", "(?:", form).replace("(?P=mark)", "[-/.]")
-            for form in (_YEAR_FIRST, _NUMBERS, *_NAMES)
+            for form in (_YEAR_FIRST, _SIGNED, _NUMBERS, *_NAMES)
         )
     ),
     re.IGNORECASE,
@@ -189,7 +194,7 @@ def _read(text: str, orders: _Orders) -> tuple[Period | None, Period | None]:
     """Read a text month first and day first; both are equal if the text has only one reading."""
     if len(text) > _MAX_LENGTH:
         return None, None
-    if match := _of_year_first(text):
+    if match := _of_year_first(text) or _of_signs(text):
         return (_day(int(match["year"]), int(match["month"]), int(match["day"])),) * 2
     if match := _of_numbers(text):
         return _numbers(match, orders)

@@ -13,7 +13,22 @@ from pearl.errors.patterns import lazy_pattern
 
 CURRENCIES = "$€£¥₹"
 
-_UNIT_AFTER = lazy_pattern(rf"\s?([%¢{CURRENCIES}]|°[CF]|[^\W\d_]+)")
+UNSPACED = "\u0e00-\u0e7f\u3005-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
+"""Letters of scripts that put no blank beside a number, for a class of a pattern."""
+APART = rf"(?<![^\W{UNSPACED}])"
+"""No letter or digit before, other than a letter of `UNSPACED`."""
+_UNITS_UNSPACED = {
+    "元": "cny", "人民币": "cny", "円": "¥", "日元": "¥", "원": "₩", "美元": "$", "ドル": "$", "달러": "$",
+    "欧元": "€", "ユーロ": "€", "유로": "€", "英镑": "£", "ポンド": "£", "岁": "year", "歳": "year", "세": "year",
+    "年": "year", "년": "year", "公斤": "kg", "千克": "kg", "克": "g", "公里": "km", "千米": "km", "米": "m",
+    "毫米": "mm", "厘米": "cm", "毫克": "mg", "毫升": "ml", "升": "l", "小时": "hour", "時間": "hour",
+    "시간": "hour", "分钟": "minute", "天": "day", "日間": "day", "周": "week",
+}  # fmt: skip
+"""Units in scripts without blanks; other letters may follow them directly."""
+UNIT_UNSPACED = "|".join(sorted(_UNITS_UNSPACED, key=len, reverse=True))
+_UNIT_AFTER = lazy_pattern(
+    rf"\s?([%¢{CURRENCIES}]|°[CF]|[^\W\d_{UNSPACED}]+|{UNIT_UNSPACED})"
+)
 _CURRENCY_BEFORE = lazy_pattern(rf"([{CURRENCIES}])\s?\Z")
 
 
@@ -23,7 +38,12 @@ def unit_of(text: str, start: int, end: int) -> str:
     if before or text[start:end].lstrip("-+−")[:1] in CURRENCIES:
         return before[1] if before else text[start:end].lstrip("-+−")[0]
     after = _UNIT_AFTER.match(text, end)
-    return UNITS.get(after[1].lower(), "") if after else ""
+    return unit_named(after[1]) if after else ""
+
+
+def unit_named(word: str) -> str:
+    """The canonical unit that a word or a sign names; "" for another word."""
+    return _UNITS_UNSPACED.get(word) or UNITS.get(word.lower(), "")
 
 
 SCALE_WORDS = {
@@ -37,6 +57,7 @@ FOREIGN_SCALES = {
     "miliardi": 9, "mld": 9, "млрд": 9,
 }  # fmt: skip
 """Scales in languages that use a decimal comma."""
+SCALES_UNSPACED = {"百万": 6, "千万": 7, "万": 4, "萬": 4, "만": 4, "億": 8, "亿": 8, "억": 8}
 CURRENCY_CODES = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "CHF": "chf"}
 
 _DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.[0-9]++"
@@ -44,7 +65,7 @@ _MONEY = rf"US\$|[{CURRENCIES}]|\b(?:{'|'.join(CURRENCY_CODES)})(?![A-Za-z])"
 _FIGURE = lazy_pattern(
     rf"""
       (?P<sign>(?<![\w)])[-+−](?=[{CURRENCIES}A-Z]|\.?[0-9]))?
-      (?:(?P<currency>{_MONEY})\s?(?P<late>[-−])?|(?<!\w))
+      (?:(?P<currency>{_MONEY})\s?(?P<late>[-−])?|{APART})
       (?P<digits>{_DIGITS})
       (?P<exponent>[eE][-+]?[0-9]{{1,3}}\b)?
     """,
@@ -54,7 +75,9 @@ _IN_BRACKETS = lazy_pattern(
     rf"([{CURRENCIES}]?)\s*\(\s*([{CURRENCIES}]?\s*(?:{_DIGITS})\s*(?:%|(?:thousand|[mbtr]+illion)s?)?)\s*\)(\s*[^()]*)"
 )
 """A negative number in accounting notation."""
-_WORD = lazy_pattern(r"\s?(?P<word>[^\W\d_]+)\.?")
+_WORD = lazy_pattern(
+    rf"\s?(?P<word>[^\W\d_{UNSPACED}]+|{'|'.join(SCALES_UNSPACED)})(?![千百十兆천백십])\.?"
+)
 _CAPTION = lazy_pattern(
     rf"\s?(?:\((?:[{CURRENCIES}]\s)?(?:in\s)?|in\s)(?:(?:[{CURRENCIES}]|USD|US\$)\s?)?"
     r"(?P<word>thousands|millions|billions|trillions)(?:\s(?:of\s)?(?:U\.?S\.?\s)?(?:dollars|USD))?\)?",
@@ -68,7 +91,7 @@ _OTHER_NUMBER = lazy_pattern(
     r"\s?+(?:(?:[kKM]|MM|cr|hundred|dozen|lakh|crore|quarter)s?\b"
     r"|(?i:hundert|mill(?:ion|iarde?)\w*|milli[oó]n\w*|bill?ion\w*|mil(?:iardi|ioni|hão|hões|e)?|mille|"
     r"bilhão|bilhões|tys|тыс\w*|миллион\w*|миллиард\w*|duzend|douzaines?|docenas?)\b"
-    r"|[만억천백])"
+    r"|[만억천백십千百十兆万萬億亿])"
     r"|[ _^]?[²³]|_\d|[eExX][-+]?\d|\s?+(?i:bps|basis points?)\b|\s?[%‰]?[?+]|[xX×](?![^\W\d_])|‰|(?i:st|nd|rd|th)\b"
 )
 """Suffixes that change the value of the preceding digits or make it ambiguous."""
@@ -88,7 +111,7 @@ _NEGATIVE = lazy_pattern(r"\b(?:minus|negative)\s\Z", re.I)
 _MAY_BE_NEGATIVE = lazy_pattern(r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I)
 _MINUSES = ("-", "−")
 """Behind a number, as in accounts: `5.50-`."""
-_NO_AMOUNT = lazy_pattern(r"(?:[~≈≃±]\s?|#DIV/|[^\W\d_](?=\Z)|[0-9][.,])\Z")
+_NO_AMOUNT = lazy_pattern(rf"(?:[~≈≃±]\s?|#DIV/|[^\W\d_{UNSPACED}](?=\Z)|[0-9][.,])\Z")
 """Signs before a number that is approximate, an error of a spreadsheet, letters of another dollar: `A$5`, and the digits of a name: `v1.10`."""
 _OTHER_DIGITS = lazy_pattern(r"(?<![^\W\d_])[²³]")  # a power of a number, not of a unit
 _MAY_BE_GROUPED = lazy_pattern(r"[1-9][0-9]{0,2}\.[0-9]{3}")  # 1.250 is 1250 in most of Europe
@@ -136,12 +159,17 @@ def plain(line: str) -> str:
     return _EMPHASIS.sub(r"\2", line)
 
 
+_OTHER_SIGNS = dict(zip("％‰＄￥￡．－＋（）：٪٫٬", "%‰$¥£.-+():%.,", strict=True))
+
+
 def plain_character(character: str) -> str:
-    """A character with ASCII digits and blanks; "" for an invisible one."""
+    """A character with ASCII digits, signs and blanks; "" for an invisible one."""
     if character.isdecimal():
         return str(unicodedata.decimal(character))
     category = unicodedata.category(character)
-    return "" if category == "Cf" else " " if category == "Zs" else character
+    if category == "Cf":
+        return ""
+    return " " if category == "Zs" else _OTHER_SIGNS.get(character, character)
 
 
 def read_number(text: str) -> int | float:
@@ -211,7 +239,7 @@ def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tu
     end = figure.end()
     if match := _CAPTION.match(line, end) or _WORD.match(line, end):
         word = match["word"].lower()
-        power = SCALE_WORDS.get(word, 0) or (_SCALES_OF_MONEY.get(word, 0) if is_money else 0)
+        power = (SCALE_WORDS | SCALES_UNSPACED).get(word, 0) or (_SCALES_OF_MONEY.get(word, 0) if is_money else 0)
         if (
             not power
             and (power := FOREIGN_SCALES.get(word, 0))

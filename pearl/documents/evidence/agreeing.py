@@ -17,7 +17,18 @@ from pearl.documents.dates import find_dates
 from pearl.documents.english import DIMENSIONS, NUMBER_WORD, ONES, SCALES, TENS, UNITS
 from pearl.documents.evidence.finding import n_words, negations
 from pearl.documents.evidence.normal import NormalText, normalise
-from pearl.documents.numbers import CURRENCIES, UnclearNumberError, plain, quantity, quoted
+from pearl.documents.numbers import (
+    APART,
+    CURRENCIES,
+    SCALES_UNSPACED,
+    UNIT_UNSPACED,
+    UNSPACED,
+    UnclearNumberError,
+    plain,
+    quantity,
+    quoted,
+    unit_named,
+)
 from pearl.documents.passages import STOP_WORDS
 from pearl.documents.record import Basis, FieldScalar
 from pearl.documents.table.quantities import scale_of
@@ -393,11 +404,11 @@ _WORDS = {
 }  # fmt: skip
 _WORD = rf"(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})(?![^\W_])"
 _NUMBER = lazy_pattern(
-    rf"(?<!\w)\.?\d+(?:[.,'’]\d+|[ ]\d{{3}}(?!\d))*|\b(?:half(?![^\W_])|{_WORD})", re.I
+    rf"{APART}\.?\d+(?:[.,'’]\d+|[ ]\d{{3}}(?!\d))*|\b(?:half(?![^\W_])|{_WORD})", re.I
 )
 _DECIMAL_COMMA = lazy_pattern(r"\d{1,3}(?:[. ]\d{3})+,\d{1,2}|\d+,\d{1,2}")
 _GROUPED = lazy_pattern(r"\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:[ ]\d{3})+(?:\.\d{1,2})?")
-_UNIT = r"(?P<unit>°\s?[CcFf]|[%$€£¥]|[^\W\d_]+)(?:\s?(?:/|\bper\s)\s?(?P<per>[^\W\d_]+))?"
+_UNIT = rf"(?P<unit>°\s?[CcFf]|[%$€£¥]|{UNIT_UNSPACED}|[^\W\d_]+)(?:\s?(?:/|\bper\s)\s?(?P<per>[^\W\d_]+))?"
 _AFTER = lazy_pattern(rf"(?P<gap>\s?-?){_UNIT}")
 _ANY_NUMBER = rf"(?:\d|\b(?:{NUMBER_WORD}|one)\b)"
 _OPEN_BEFORE = lazy_pattern(
@@ -414,6 +425,8 @@ _OPEN_AFTER = lazy_pattern(
 """What makes a number a bound, an end of a range, or a part of another figure."""
 _PAIR = lazy_pattern(r"(?<![\d/.])\d{2,3}\s?/\s?\d{2,3}(?![\d/])")
 """Two readings in one: a blood pressure of `120/80`."""
+_NUMERAL = lazy_pattern(r"(?<=[^\W\d])[一二三四五六七八九十](?=[^\W\d])")
+"""A numeral within other letters, as in the name 张三."""
 _LIST_MARK = lazy_pattern(r"\A\s*[-–•*]\s+|(?<=[\w:.)])\s+[-–—]\s+\Z")
 _ASIDE = lazy_pattern(r"\s(?:\((?!in\s)|[<>≤≥~])|[;\n]")
 """The end of what belongs to a number: `184 mg/l (ref < 5)`."""
@@ -439,6 +452,8 @@ def _amounts(text: str, low: int = 0, high: int | None = None) -> Iterator[_Amou
         before = text[matches[i - 1].end() if i else 0 : start]
         after = text[end : matches[i + 1].start() if i + 1 < len(matches) else len(text)]
         flaw = ""
+        if before.strip() in SCALES_UNSPACED or (after.strip() in SCALES_UNSPACED and matches[i + 1 :]):
+            flaw = f"{quoted(match[0])} is a part of another figure in the quote"  # 2万5千
         if _OPEN_BEFORE.search(text[:start]) or _OPEN_AFTER.search(text[end:]):
             flaw = f"{quoted(match[0])} is a bound, an end of a range or a part of another figure in the quote"
         yield _amount(match[0], start, before, after, flaw)
@@ -453,8 +468,8 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
         digits = re.sub(r"[. ]", "", shown).replace(",", ".")
     elif _GROUPED.fullmatch(shown):
         digits = re.sub(r" |\.(?=\d{3})", "", shown)
-    before = _LIST_MARK.sub(" ", before)
-    after = _ASIDE.split(after, maxsplit=1)[0]
+    before = _NUMERAL.sub("", _LIST_MARK.sub(" ", before))
+    after = _NUMERAL.sub("", _ASIDE.split(after, maxsplit=1)[0])
     if before.endswith("(") and not after.startswith(")"):
         before = before[:-1]
     try:
@@ -469,7 +484,7 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
         unit = read.unit
     elif match and not unit:
         word = match["unit"].replace(" ", "")
-        if not match["gap"]:
+        if not match["gap"] and not re.match(f"[{UNSPACED}]", word):
             flaw = flaw or f"{quoted(shown + word)} is not a number alone"
         unit = f"?{word}" if word.casefold() not in STOP_WORDS else ""
     return _Amount(shown, start, read.number, read.scale, unit, flaw)
@@ -477,7 +492,8 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
 
 def _unit(match: re.Match[str] | None) -> str:
     """The unit that a text names, with what it is per; "" for another word."""
-    unit = _NAMES_OF_UNITS.get(match["unit"].replace(" ", "").lower(), "") if match else ""
+    word = match["unit"].replace(" ", "") if match else ""
+    unit = _NAMES_OF_UNITS.get(word.lower(), "") or unit_named(word)
     if match and unit and (per := match["per"]):
         return f"{unit}/{_NAMES_OF_UNITS.get(per.lower(), per.casefold())}"
     return unit

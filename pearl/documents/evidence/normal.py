@@ -341,7 +341,13 @@ class NormalText:
         if last % 2 and end != self._normals[last + 1]:
             return False
         span = self.original(start, end)
-        return not (self.is_inside(span.start) or self.is_inside(span.end))
+        return not self.is_inside(span.start) and (
+            not self.is_inside(span.end) or self._has_particle(span.end)
+        )
+
+    def _has_particle(self, at: int) -> bool:
+        """Whether an offset stands behind a Korean word, before what is written together with it."""
+        return _PARTICLE.fullmatch(self._source[max(at - 1, 0) : at + 1]) is not None
 
     def _widen(self, at: int, quote: NormalText) -> Range:
         """Extend the match of a quote's core by the punctuation that agrees."""
@@ -356,6 +362,7 @@ class NormalText:
         return bisect_right(self._normals, at) - 1
 
 
+_PARTICLE = lazy_pattern(r"[\uac00-\ud7a3](?![않못없안아])[\uac00-\ud7a3]")  # not before a negation
 _of_short_text = lru_cache(256)(NormalText)
 
 
