@@ -16,9 +16,16 @@ from typing import Any, Literal
 
 from pearl.documents.dates import Period, read_dates, read_period
 from pearl.documents.english import singular
-from pearl.documents.numbers import FOREIGN_SCALES, SCALE_WORDS, find_quantity, quantity
+from pearl.documents.numbers import (
+    FOREIGN_SCALES,
+    RAISED,
+    SCALE_WORDS,
+    SHARES,
+    find_quantity,
+    quantity,
+)
 from pearl.documents.passages import STOP_WORDS
-from pearl.documents.table.quantities import is_blank, read_quantities, read_quantity
+from pearl.documents.table.quantities import is_blank, read_numbers, read_quantity
 from pearl.errors.patterns import lazy_pattern
 
 OPERATORS = (
@@ -37,6 +44,7 @@ MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is 
 _WORD = lazy_pattern(r"[^\W_]*[^\W\d_][^\W_]*")
 _YEAR = lazy_pattern(r"\s*\d{4}\s*")
 _LETTERS = lazy_pattern(r"[^\W\d_]+")
+_FOOTNOTE_MARK = lazy_pattern(rf"(?<=\d)[{RAISED}]+")
 _RATE = lazy_pattern(r"/\s*[^\W\d_]|\bper\b", re.I)
 _BEGINS_WITH_DIGIT = lazy_pattern(r"\W*\d")
 _DIGITS = lazy_pattern(r"([0-9]+)")
@@ -212,10 +220,7 @@ def _why_none(text: str) -> str:
 
 def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:
     """The numbers of a column; the other cells resolve an ambiguous one. A date in words has none."""
-    alone = {value: find_quantity(value) for value in values}
-    if None in alone.values():
-        in_column = zip(values, read_quantities(values), strict=True)
-        alone = {value: alone[value] or read for value, read in in_column}
+    alone = dict(zip(values, read_numbers(values), strict=True))
     worded = [value for value, read in alone.items() if read and _LETTERS.search(value)]
     alone |= {
         value: None for value, date in zip(worded, read_dates(worded).periods, strict=True) if date
@@ -319,10 +324,11 @@ def plain_numbers(values: Sequence[str]) -> dict[str, Decimal]:
 def _in_one_unit(read: Mapping[str, _Number | None]) -> tuple[dict[str, Decimal | None], str]:
     unit_of = {value: _unit_beside(value, number[1]) for value, number in read.items() if number}
     units = Counter(unit_of.values())
-    if "%" not in units and len(units) > 1:
+    shares = SHARES.keys() & units.keys()
+    if not shares and len(units) > 1:
         del units[""]
     unit = max(units, key=units.__getitem__, default="")
-    alike = {unit} if unit == "%" or "%" in units else {"", unit}
+    alike = {unit} if shares else {"", unit}
     amounts = {
         v: number[0] if number and unit_of[v] in alike else None for v, number in read.items()
     }
@@ -338,7 +344,11 @@ def _unit_beside(value: str, unit: str) -> str:
     """
     if unit and not _RATE.search(value):
         return unit
-    words = {*_LETTERS.findall(value.casefold())} - SCALE_WORDS.keys() - FOREIGN_SCALES.keys()
+    words = (
+        {*_LETTERS.findall(_FOOTNOTE_MARK.sub("", value.casefold()))}
+        - SCALE_WORDS.keys()
+        - FOREIGN_SCALES.keys()
+    )
     words -= STOP_WORDS  # "about 5", "5 (in millions)"
     signs = {sign for sign in value if unicodedata.category(sign) == "Sc"}
     return " ".join(sorted({*map(singular, words), *signs, *filter(None, [unit])}))

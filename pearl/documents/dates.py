@@ -48,7 +48,9 @@ _NAMES = tuple(
         rf"(?P<year>\d{{4}})[-/, ]{{1,2}}{_MONTH}[-/ ]{{0,2}}{_DAY}",
     )
 )
-_SIGNED = r"(?P<year>\d{4})[ ]?[年년][ ]?(?P<month>\d{1,2})[ ]?[月월][ ]?(?P<day>\d{1,2})[ ]?[日일号號]"
+_SIGNED = (
+    r"(?P<year>\d{4})[ ]?[年년][ ]?(?P<month>\d{1,2})[ ]?[月월][ ]?(?P<day>\d{1,2})[ ]?[日일号號]"
+)
 _of_year_first = _pattern(_YEAR_FIRST)
 _of_numbers = _pattern(_NUMBERS)
 _of_signs = _pattern(_SIGNED)

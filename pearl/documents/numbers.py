@@ -11,7 +11,7 @@ from itertools import islice
 from pearl.documents.english import NUMBER_WORD, SCALES, UNITS
 from pearl.errors.patterns import lazy_pattern
 
-CURRENCIES = "$€£¥₹"
+CURRENCIES = "$€£¥₹₩₽₪₺₫₴₦₱฿"
 
 UNSPACED = "\u0e00-\u0e7f\u3005-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 """Letters of scripts that put no blank beside a number, for a class of a pattern."""
@@ -26,24 +26,61 @@ _UNITS_UNSPACED = {
 }  # fmt: skip
 """Units in scripts without blanks; other letters may follow them directly."""
 UNIT_UNSPACED = "|".join(sorted(_UNITS_UNSPACED, key=len, reverse=True))
-_UNIT_AFTER = lazy_pattern(
-    rf"\s?([%¢{CURRENCIES}]|°[CF]|[^\W\d_{UNSPACED}]+|{UNIT_UNSPACED})"
+
+
+_CODES = (
+    "AED AFN AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP"
+    " CNY COP CRC CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG"
+    " HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD"
+    " MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PGK PHP PKR PLN PYG"
+    " QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SYP SZL THB TJS TMT TND TRY TTD TWD"
+    " TZS UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG"
 )
-_CURRENCY_BEFORE = lazy_pattern(rf"([{CURRENCIES}])\s?\Z")
+"""Currencies in use, ISO 4217; without ALL, CUP, PEN and TOP, which are words in capitals."""
+CURRENCY_CODES = {code: code.lower() for code in _CODES.split()} | {
+    "USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩", "RUB": "₽", "ILS": "₪", "TRY": "₺",
+    "VND": "₫", "UAH": "₴", "NGN": "₦", "PHP": "₱", "THB": "฿",
+}  # fmt: skip
+"""Code → unit."""
+_CURRENCY_MARKS = {
+    "US$": "$", "R$": "brl", "AU$": "aud", "A$": "aud", "CA$": "cad", "C$": "cad", "HK$": "hkd", "NT$": "twd",
+    "S$": "sgd", "NZ$": "nzd", "MX$": "mxn", "Rs.": "₹", "Rs": "₹", "Fr.": "chf", "kr.": "kr", "kr": "kr",
+    "zł": "pln", "Kč": "czk", "лв": "bgn", "руб.": "₽", "руб": "₽",
+}  # fmt: skip
+"""Other marks of currencies → unit; a bare `$` is the US dollar's."""
+MONEY = (
+    rf"{APART}(?:{'|'.join(map(re.escape, _CURRENCY_MARKS))})(?![^\W\d_])|[{CURRENCIES}]"
+    rf"|{APART}(?:{'|'.join(CURRENCY_CODES)})(?![A-Za-z])"
+)
+"""A currency as a sign, a code or a mark, as a pattern."""
+_UNIT_AFTER = lazy_pattern(rf"\s?({MONEY}|[%‰¢]|°[CF]|[^\W\d_{UNSPACED}]+|{UNIT_UNSPACED})")
+_CURRENCY_BEFORE = lazy_pattern(rf"({MONEY})\s?\Z")
+
+
+KNOWN_UNITS = frozenset({
+    *UNITS.values(), *CURRENCY_CODES.values(), *_CURRENCY_MARKS.values(), *_UNITS_UNSPACED.values(), "‰",
+})  # fmt: skip
+"""Units that PEARL knows, each by its one name."""
+SHARES = {"%": -2, "‰": -3}
+"""Units of shares → their powers of ten."""
 
 
 def unit_of(text: str, start: int, end: int) -> str:
     """The canonical unit of a number; "" if it has no known unit."""
-    before = _CURRENCY_BEFORE.search(text, max(start - 2, 0), start)
-    if before or text[start:end].lstrip("-+−")[:1] in CURRENCIES:
-        return before[1] if before else text[start:end].lstrip("-+−")[0]
+    before = _CURRENCY_BEFORE.search(text, max(start - 5, 0), start)
+    sign = before[1] if before else text[start:end].lstrip("-+−")[:1]
+    if before or (sign and sign in CURRENCIES):
+        return unit_named(sign)
     after = _UNIT_AFTER.match(text, end)
     return unit_named(after[1]) if after else ""
 
 
 def unit_named(word: str) -> str:
     """The canonical unit that a word or a sign names; "" for another word."""
-    return _UNITS_UNSPACED.get(word) or UNITS.get(word.lower(), "")
+    return (
+        CURRENCY_CODES.get(word) or _CURRENCY_MARKS.get(word) or _UNITS_UNSPACED.get(word)
+        or (word if word in CURRENCIES or word == "‰" else UNITS.get(word.lower(), ""))
+    )  # fmt: skip
 
 
 SCALE_WORDS = {
@@ -58,21 +95,34 @@ FOREIGN_SCALES = {
 }  # fmt: skip
 """Scales in languages that use a decimal comma."""
 SCALES_UNSPACED = {"百万": 6, "千万": 7, "万": 4, "萬": 4, "만": 4, "億": 8, "亿": 8, "억": 8}
-CURRENCY_CODES = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "CHF": "chf"}
 
 _DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.[0-9]++"
-_MONEY = rf"US\$|[{CURRENCIES}]|\b(?:{'|'.join(CURRENCY_CODES)})(?![A-Za-z])"
+_VULGAR = "¼½¾⅐-⅞"
+FRACTION = rf"\s?[{_VULGAR}]|[ ][1-9][0-9]?[/⁄][1-9][0-9]?(?![0-9/⁄.,])"
+"""A fraction behind a whole number."""
+RAISED = "⁰¹²³⁴-⁹"
+"""Raised digits, for a class of a pattern."""
+_FOOTNOTE_MARK = lazy_pattern(
+    rf"(?<=[0-9],[0-9]{{3}})(?<![0-9]{{4}})[{RAISED}]{{1,2}}(?![{RAISED}⁻])"
+)
+"""The mark of a footnote: no power has a base with groups of thousands."""
+_BETWEEN_DIGITS = lazy_pattern(r"(?<=[0-9])[.,](?=[0-9])")
+_SWAPPED = {".": ",", ",": "."}
 _FIGURE = lazy_pattern(
     rf"""
       (?P<sign>(?<![\w)])[-+−](?=[{CURRENCIES}A-Z]|\.?[0-9]))?
-      (?:(?P<currency>{_MONEY})\s?(?P<late>[-−])?|{APART})
-      (?P<digits>{_DIGITS})
-      (?P<exponent>[eE][-+]?[0-9]{{1,3}}\b)?
+      (?:(?P<currency>{MONEY})\s?(?P<late>[-−])?|{APART})
+      (?:
+        (?P<digits>{_DIGITS})
+        (?P<exponent>[eE][-+]?[0-9]{{1,3}}\b)?
+        (?P<part>(?<![0-9]{{4}})(?:{FRACTION}))?
+        | (?P<alone>[{_VULGAR}])
+      )
     """,
     re.X,
 )
 _IN_BRACKETS = lazy_pattern(
-    rf"([{CURRENCIES}]?)\s*\(\s*([{CURRENCIES}]?\s*(?:{_DIGITS})\s*(?:%|(?:thousand|[mbtr]+illion)s?)?)\s*\)(\s*[^()]*)"
+    rf"((?:{MONEY})?)\s*\(\s*((?:{MONEY})?\s*(?:{_DIGITS})\s*(?:%|(?:thousand|[mbtr]+illion)s?)?)\s*\)(\s*[^()]*)"
 )
 """A negative number in accounting notation."""
 _WORD = lazy_pattern(
@@ -92,7 +142,7 @@ _OTHER_NUMBER = lazy_pattern(
     r"|(?i:hundert|mill(?:ion|iarde?)\w*|milli[oó]n\w*|bill?ion\w*|mil(?:iardi|ioni|hão|hões|e)?|mille|"
     r"bilhão|bilhões|tys|тыс\w*|миллион\w*|миллиард\w*|duzend|douzaines?|docenas?)\b"
     r"|[만억천백십千百十兆万萬億亿])"
-    r"|[ _^]?[²³]|_\d|[eExX][-+]?\d|\s?+(?i:bps|basis points?)\b|\s?[%‰]?[?+]|[xX×](?![^\W\d_])|‰|(?i:st|nd|rd|th)\b"
+    r"|[ _^]?[²³]|_\d|[eExX][-+]?\d|\s?+(?i:bps|basis points?)\b|\s?[%‰]?[?+]|[xX×](?![^\W\d_])|(?i:st|nd|rd|th)\b"
 )
 """Suffixes that change the value of the preceding digits or make it ambiguous."""
 _IN_WORDS = lazy_pattern(
@@ -113,6 +163,10 @@ _MINUSES = ("-", "−")
 """Behind a number, as in accounts: `5.50-`."""
 _NO_AMOUNT = lazy_pattern(rf"(?:[~≈≃±]\s?|#DIV/|[^\W\d_{UNSPACED}](?=\Z)|[0-9][.,])\Z")
 """Signs before a number that is approximate, an error of a spreadsheet, letters of another dollar: `A$5`, and the digits of a name: `v1.10`."""
+_NUMERAL = lazy_pattern(
+    rf"[¼-¾⅐-↋①-⓿〇一二三四五六七八九十百千万萬億亿兆]|(?<![^\W\d_])[{RAISED}⁻₀-₉]"
+)
+"""What is numeric without being a digit; a raised digit behind a letter belongs to it: `H₂O`, `m³`."""
 _OTHER_DIGITS = lazy_pattern(r"(?<![^\W\d_])[²³]")  # a power of a number, not of a unit
 _MAY_BE_GROUPED = lazy_pattern(r"[1-9][0-9]{0,2}\.[0-9]{3}")  # 1.250 is 1250 in most of Europe
 _FOOTNOTE = lazy_pattern(r"[0-9]{1,2}")
@@ -140,12 +194,12 @@ class Quantity:
     @property
     def amount(self) -> Decimal:
         """The exact value: 0.125 for `12.5%`, 3200000 for `$3.2 million`."""
-        return self.value.scaleb(-2 if self.unit == "%" else self.scale)
+        return self.value.scaleb(SHARES.get(self.unit, self.scale))
 
     @property
     def number(self) -> Decimal:
         """The number as written, scaled, with percentages in percent: 12.5 for `12.5%`, 3200000 for `$3.2 million`."""
-        return self.value if self.unit == "%" else self.amount
+        return self.value if self.unit in SHARES else self.amount
 
 
 _EMPHASIS = lazy_pattern(r"(\*\*|__(?![a-z0-9_]{1,60}__(?!\w))|`)(?=\S)(.{1,200}?)(?<=\S)\1")
@@ -178,15 +232,24 @@ def read_number(text: str) -> int | float:
     return int(number) if number == number.to_integral_value() else float(number)
 
 
-def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
+def quantity(text: str, *, decimal: str = "") -> Quantity:
     """The only number in a text, with its unit and scale.
 
-    A minus is a sign directly before the digits or their currency, or the word "minus"; a number in
-    brackets is negative.
+    A minus is a sign directly before the digits or their currency, directly after the digits, or the word
+    "minus"; a number in brackets is negative.
+
+    Args:
+        text: The text.
+        decimal: The mark that begins decimals, `.` or `,`, if other numbers show it; `.,` if both do.
     """
     if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS:
         return Quantity(Decimal(text))
-    line = _COMMA.sub(".", plain(text).replace("\\$", "$")).strip()
+    line = plain(text).replace("\\$", "$").strip()
+    if decimal == ".," and _BETWEEN_DIGITS.search(line):
+        raise UnclearNumberError(f"a mark of decimals or of thousands in {quoted(text)}")
+    if decimal == ",":
+        line = _BETWEEN_DIGITS.sub(lambda mark: _SWAPPED[mark[0]], line)
+    line = _FOOTNOTE_MARK.sub("", _COMMA.sub(".", line))
     brackets = _IN_BRACKETS.fullmatch(line) if len(line) <= 2 * MAX_DIGITS else None
     if brackets:
         line = "".join(part.strip() for part in brackets.groups())
@@ -196,17 +259,15 @@ def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
     if len(figures) != 1:
         raise UnclearNumberError(f"{'more than one' if figures else 'no'} number in {quoted(text)}")
     (figure,) = figures
-    currency = (
-        (figure["currency"] or "")[-1:] if "$" in (figure["currency"] or "") else figure["currency"]
-    )
-    currency = CURRENCY_CODES.get(currency or "", currency or "")
+    currency = unit_named(figure["currency"] or "")
     scale, end = _scale(line, figure, text, is_money=bool(currency))
     before, after = line[: figure.start()], line[end:]
-    unit = currency or unit_of(line, figure.start("digits"), end)
-    is_share = unit == "%"
+    unit = currency or unit_of(line, end, end)
+    is_share = unit in SHARES
     if (is_share and (scale or after.startswith("%%"))) or (currency and after.startswith("%")):
         raise UnclearNumberError(f"a percentage that is something else, too, in {quoted(text)}")
-    if not (is_point_decimal or is_share or scale) and _MAY_BE_GROUPED.fullmatch(figure["digits"]):
+    is_point = decimal == "." or is_share or scale
+    if not is_point and _MAY_BE_GROUPED.fullmatch(figure["digits"] or ""):
         raise UnclearNumberError(
             f"a point that may group thousands or begin decimals in {quoted(text)}"
         )
@@ -225,12 +286,22 @@ def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
 
 
 def _value(figure: re.Match[str], text: str) -> Decimal:
-    digits = figure["digits"].replace(",", "") + (figure["exponent"] or "")
+    digits = (figure["digits"] or "0").replace(",", "") + (figure["exponent"] or "")
     if len(digits) > MAX_DIGITS:
         raise UnclearNumberError(f"the number is too long in {quoted(text)}")
     value = Decimal(digits)
     if value and value.adjusted() > _MAX_POWER:
         raise UnclearNumberError(f"the number is too large in {quoted(text)}")
+    part = figure["part"] or figure["alone"]
+    return value + _fraction(part.strip(), text) if part else value
+
+
+def _fraction(part: str, text: str) -> Decimal:
+    """The value of a fraction below one that has an end in decimals."""
+    above, _, below = unicodedata.normalize("NFKC", part).replace("/", "⁄").partition("⁄")
+    value = Decimal(above) / Decimal(below)
+    if value >= 1 or len(value.as_tuple().digits) > MAX_DIGITS // 4:
+        raise UnclearNumberError(f"a fraction without an end in decimals in {quoted(text)}")
     return value
 
 
@@ -239,11 +310,13 @@ def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tu
     end = figure.end()
     if match := _CAPTION.match(line, end) or _WORD.match(line, end):
         word = match["word"].lower()
-        power = (SCALE_WORDS | SCALES_UNSPACED).get(word, 0) or (_SCALES_OF_MONEY.get(word, 0) if is_money else 0)
+        power = (SCALE_WORDS | SCALES_UNSPACED).get(word, 0) or (
+            _SCALES_OF_MONEY.get(word, 0) if is_money else 0
+        )
         if (
             not power
             and (power := FOREIGN_SCALES.get(word, 0))
-            and figure["digits"][-4:-3] in (".", ",")
+            and (figure["digits"] or "")[-4:-3] in (".", ",")
         ):
             raise UnclearNumberError(f"a mark before three digits, in {quoted(text)}")
         if power:
@@ -255,8 +328,7 @@ def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tu
 
 def _check_rest(line: str, before: str, after: str, text: str) -> None:
     """Refuse a number whose value the text around it changes."""
-    # ½ and 万 are numeric, but not digits.
-    is_mixed = any(c.isnumeric() and not c.isdecimal() and c not in "²³" for c in line)
+    is_mixed = any(_NUMERAL.search(part) for part in (before, after))
     is_word = _IN_WORDS.search(before) or _IN_WORDS.search(after)
     if is_mixed or is_word or _OTHER_DIGITS.search(line):
         raise UnclearNumberError(
@@ -268,10 +340,10 @@ def _check_rest(line: str, before: str, after: str, text: str) -> None:
         raise UnclearNumberError(f"{quoted(text)} is not an exact number")
 
 
-def find_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
+def find_quantity(text: str, *, decimal: str = "") -> Quantity | None:
     """Like `quantity`, but None instead of an error."""
     try:
-        return quantity(text, is_point_decimal=is_point_decimal)
+        return quantity(text, decimal=decimal)
     except UnclearNumberError:
         return None
 

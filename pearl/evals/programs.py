@@ -99,7 +99,7 @@ def _without_unit(operand: Operand) -> Operand:
 
 def figure(text: str) -> Quantity | None:
     """The only number of a text; None if it has none or several."""
-    return read_quantity(text, is_point_decimal=True) or find_quantity(text)
+    return read_quantity(text, decimal=".") or find_quantity(text)
 
 
 @dataclass

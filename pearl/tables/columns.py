@@ -13,7 +13,16 @@ from typing import Any, Literal
 from pearl.documents.comparisons import are_mostly
 from pearl.documents.dates import date_part, read_dates, read_period
 from pearl.documents.english import UNITS, WEEKDAYS
-from pearl.documents.numbers import CURRENCIES, CURRENCY_CODES, Quantity, unit_of
+from pearl.documents.numbers import (
+    CURRENCIES,
+    CURRENCY_CODES,
+    FRACTION,
+    KNOWN_UNITS,
+    MONEY,
+    RAISED,
+    SHARES,
+    Quantity,
+)
 from pearl.documents.rows import Rows
 from pearl.documents.table.quantities import (
     is_blank,
@@ -172,15 +181,15 @@ def _minutes(text: str) -> int | None:
 
 Kind = Literal["text", "number", "date", "hours"]
 
-_SIGN_OF_MONEY = rf"(?:(?:US)?[{CURRENCIES}₪]|(?:{'|'.join(CURRENCY_CODES)})(?![^\W\d_]))"
 _NUMBER_FIRST = lazy_pattern(
-    rf"\s*+(?:[-+−]?\s?{_SIGN_OF_MONEY}?|{_SIGN_OF_MONEY}\s?[-−]?)\s?\.?\d[\d.,]*(?:[eE][-+]?\d+)?(.{{0,12}})",
+    rf"\s*+(?:[-+−]?\s?(?:{MONEY})?|(?:{MONEY})\s?[-−]?)\s?(?:[¼-¾⅐-⅞]|\.?\d[\d.,]*(?:[eE][-+]?\d+|{FRACTION})?)"
+    rf"[{RAISED}]*(?:[-−](?=\s*\Z))?(.{{0,12}})",
     re.S,
 )
 """A number and the text after it."""
-_IN_BRACKETS = lazy_pattern(r"\s*+[$€£¥₪]?\s?\(")
+_IN_BRACKETS = lazy_pattern(rf"\s*+[{CURRENCIES}]?\s?\(")
 _BESIDE_NUMBERS = lazy_pattern(
-    rf"|[(*†‡\[].*|[°%{CURRENCIES}₪]\S*|(?!.*\b(?:st|nd|rd|th|or|and|to|plus|up|max|min|more|less)\b)[^\W\d_].*",
+    rf"|[(*†‡\[].*|[°%‰{CURRENCIES}]\S*|(?!.*\b(?:st|nd|rd|th|or|and|to|plus|up|max|min|more|less)\b)[^\W\d_].*",
     re.S | re.I,
 )
 """Text allowed after a number: nothing, a footnote, a unit; not an ordinal ending or a bound."""
@@ -293,8 +302,8 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
     if not unit and first in CURRENCIES and not units.keys() - {"", first}:
         unit = first  # accounts write the currency only in the first row and in the total
     # A bare number among percentages may be a share (0.3) or a percentage (30).
-    alike = (unit,) if unit == "%" else ("", unit)
-    in_cells = unit_of(f"1 {unit}", 0, 1) if unit else ""  # "" for a word that is not a unit
+    alike = (unit,) if unit in SHARES else ("", unit)
+    in_cells = unit if unit in KNOWN_UNITS else ""  # "" for a word that is not a unit
     numbers = {value: number for value, (number, own) in found.items() if own in alike}
     has_bare = "" in alike and any(not own for _, own in found.values())
     notes = (f"numbers in {name} that have no unit are read as {in_cells}",)
@@ -364,7 +373,7 @@ def number_in(text: str) -> tuple[int | float, str] | None:
 
 def _plain(quantity: Quantity) -> tuple[int | float, str]:
     """A number for comparison: multiplied by its scale, except for percentages."""
-    number = quantity.value if quantity.unit == "%" else quantity.amount
+    number = quantity.number
     return int(number) if number == number.to_integral_value() else float(number), quantity.unit
 
 

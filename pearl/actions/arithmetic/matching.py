@@ -108,4 +108,4 @@ def _compared(said: Quantity, right: Quantity) -> Rule | None:
 def _read(text: str) -> Quantity | None:
     """The number of an answer, alone or the only one in a sentence."""
     text = text.strip()
-    return read_quantity(text, is_point_decimal=True) or find_quantity(text, is_point_decimal=True)
+    return read_quantity(text, decimal=".") or find_quantity(text, decimal=".")

@@ -109,7 +109,7 @@ def _read(operand: Operand, value: Value) -> Quantity:
     is_computed = isinstance(value, int | float) or (
         isinstance(value, Scalar) and not value.is_marked
     )
-    number = read_quantity(text, is_point_decimal=is_computed)
+    number = read_quantity(text, decimal="." if is_computed else "")
     if number is None:
         try:
             number = quantity(text)

@@ -452,7 +452,9 @@ def _amounts(text: str, low: int = 0, high: int | None = None) -> Iterator[_Amou
         before = text[matches[i - 1].end() if i else 0 : start]
         after = text[end : matches[i + 1].start() if i + 1 < len(matches) else len(text)]
         flaw = ""
-        if before.strip() in SCALES_UNSPACED or (after.strip() in SCALES_UNSPACED and matches[i + 1 :]):
+        if before.strip() in SCALES_UNSPACED or (
+            after.strip() in SCALES_UNSPACED and matches[i + 1 :]
+        ):
             flaw = f"{quoted(match[0])} is a part of another figure in the quote"  # 2万5千
         if _OPEN_BEFORE.search(text[:start]) or _OPEN_AFTER.search(text[end:]):
             flaw = f"{quoted(match[0])} is a bound, an end of a range or a part of another figure in the quote"
@@ -474,7 +476,7 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
         before = before[:-1]
     try:
         line = f"{before[-MAX_BESIDE:]}{digits}{after[:MAX_BESIDE]}"
-        read = quantity(line, is_point_decimal="," in shown)
+        read = quantity(line, decimal="." if "," in shown else "")
     except UnclearNumberError as error:
         number = Decimal(digits) if re.fullmatch(r"\d{1,30}(?:\.\d{1,30})?", digits) else None
         return _Amount(shown, start, number, flaw=flaw or str(error))

@@ -16,9 +16,13 @@ from pearl.documents.english import SCALES
 from pearl.documents.numbers import (
     CURRENCIES,
     MAX_DIGITS,
+    MONEY,
+    RAISED,
+    SHARES,
     Quantity,
     UnclearNumberError,
     find_quantity,
+    plain,
     quantity,
 )
 from pearl.errors.patterns import lazy_pattern
@@ -45,7 +49,7 @@ def is_blank(text: str) -> bool:
     return " ".join(text.split()).casefold() in _BLANKS
 
 
-def read_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
+def read_quantity(text: str, *, decimal: str = "") -> Quantity | None:
     """The number in a cell; None if it has none, or an ambiguous one."""
     text = text.strip()
     if not text or len(text) > MAX_LENGTH:
@@ -54,14 +58,14 @@ def read_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | No
         return Quantity(Decimal(text))  # fast path for most cells of long tables
     text = _FOOTNOTE.sub("", text)
     if restated := _RESTATED.fullmatch(text):
-        twice = _restated(restated, is_point_decimal)
+        twice = _restated(restated, decimal)
         if twice is not None:
             return twice
     if below_zero := _SMALL_IN_BRACKETS.fullmatch(text):
         return Quantity(-Decimal(below_zero[1]))
     if _CODE.fullmatch(text) or _ASIDE.match(text):
         return None
-    return find_quantity(text, is_point_decimal=is_point_decimal)
+    return find_quantity(text, decimal=decimal)
 
 
 def scale_of(text: str) -> int | None:
@@ -73,10 +77,10 @@ def scale_of(text: str) -> int | None:
 _NAMED_SCALE = lazy_pattern(rf"\b((?:{'|'.join(SCALES)})s?)\b", re.I)
 
 
-def _restated(match: re.Match[str], is_point_decimal: bool) -> Quantity | None:
+def _restated(match: re.Match[str], decimal: str) -> Quantity | None:
     """`27 ( 27 % )`: one number twice, the second time without its sign."""
-    first = read_quantity(match["first"], is_point_decimal=is_point_decimal)
-    again = read_quantity(match["again"] + match["percent"], is_point_decimal=is_point_decimal)
+    first = read_quantity(match["first"], decimal=decimal)
+    again = read_quantity(match["again"] + match["percent"], decimal=decimal)
     if first is None or again is None or abs(first.value) != again.value:
         return None
     if first.unit and again.unit and first.unit != again.unit:
@@ -85,9 +89,17 @@ def _restated(match: re.Match[str], is_point_decimal: bool) -> Quantity | None:
 
 
 _YEAR = lazy_pattern(r"(?:19|20)[0-9]{2}")
-_DIGIT = lazy_pattern(r"[0-9]")
+_DIGIT = lazy_pattern(r"\d|[¼-¾⅐-⅞]")
 _DECIMAL = lazy_pattern(r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})*\.(?:[0-9]{1,2}|[0-9]{4,})(?![0-9.,])")
 _BOTH = lazy_pattern(r"[0-9],[0-9]{3}\.[0-9]|(?<![0-9])0\.[0-9]")
+_COMMA = r"(?<![0-9.,])[0-9]++(?:\.[0-9]{3})*,(?:[0-9]{1,2}|[0-9]{4,})(?![0-9.,])"
+_DECIMAL_COMMA = lazy_pattern(_COMMA)
+"""Certain if two cells have it; one alone, such as `3,14`, may be two numbers."""
+_CERTAIN_COMMA = lazy_pattern(
+    rf"(?<![0-9.,])(?:[0-9]{{1,3}}(?:\.[0-9]{{3}})+,[0-9]++|0,[0-9]++)(?![0-9.,])"
+    rf"|{_COMMA}\s?(?:%|{MONEY})|(?:{MONEY})\s?{_COMMA}"
+)
+_RAISED_MARK = lazy_pattern(rf"(?<=[0-9]{{2}})(?<!\b10)[{RAISED}]{{1,2}}(?=[^0-9{RAISED}⁻]*\Z)")
 _BRACKETS = lazy_pattern(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
 
 
@@ -115,26 +127,48 @@ def is_year(text: str) -> bool:
 
 def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
     """The number of each cell, using the notation of the other cells."""
+    return _read(cells)[0]
+
+
+def _read(cells: Sequence[str]) -> tuple[list[Quantity | None], str]:
+    """The number of each cell, and the mark of decimals that the cells show; `.,` if they differ."""
     different = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
-    is_decimal = any(_BOTH.search(cell) or _DECIMAL.search(cell) for cell in different)
-    read = {cell: read_quantity(cell, is_point_decimal=is_decimal) for cell in different}
+    plain_cells = [cell if cell.isascii() else plain(cell) for cell in different]
+    is_point = any(_BOTH.search(cell) or _DECIMAL.search(cell) for cell in plain_cells)
+    n_commas = sum(_DECIMAL_COMMA.search(cell) is not None for cell in plain_cells)
+    is_comma = n_commas > 1 or (n_commas == 1 and any(map(_CERTAIN_COMMA.search, plain_cells)))
+    decimal = "." * is_point + "," * is_comma
+    shown = {cell: _RAISED_MARK.sub("", cell) for cell in different}
+    if not any(cell == without for cell, without in shown.items()):
+        shown = {cell: cell for cell in different}  # powers, if all cells have them
+    read = {cell: read_quantity(without, decimal=decimal) for cell, without in shown.items()}
     if all(_BRACKETS.fullmatch(cell) for cell, found in read.items() if found):
         # Brackets alone may number footnotes.
         read = {
             cell: None if _SMALL_IN_BRACKETS.fullmatch(cell.strip()) else found
             for cell, found in read.items()
         }
-    return [read.get(cell) for cell in cells]
+    return [read.get(cell) for cell in cells], decimal
+
+
+def read_numbers(values: Sequence[str]) -> list[Quantity | None]:
+    """The number of each value: those of cells, and those of short texts such as `about 5 (est.)`."""
+    read, decimal = _read(values)
+    return [
+        found or find_quantity(value, decimal=decimal)
+        for value, found in zip(values, read, strict=True)
+    ]
 
 
 def numbers_of(items: Sequence[str]) -> list[Decimal]:
     """The number of each entry; the other entries resolve ambiguous ones."""
+    in_column, decimal = _read(items)
     read = [
-        in_column or quantity(item)
-        for item, in_column in zip(items, read_quantities(items), strict=True)
+        found or quantity(item, decimal=decimal)
+        for item, found in zip(items, in_column, strict=True)
     ]
     units = {each.unit: item for each, item in zip(read, items, strict=True)}
-    if not units.keys() & {"%"}:
+    if not units.keys() & SHARES.keys():
         units.pop("", None)  # numbers without a unit take that of the others
     if len(units) > 1:
         one, other, *_ = (f"'{item[:60]}'" for item in units.values())

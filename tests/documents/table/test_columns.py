@@ -45,7 +45,7 @@ def test_the_scale_in_a_column_name_applies_to_numbers_without_one() -> None:
         (["(3)"], [None]),
         (["(3)", "(1,315)"], [None, "-1315"]),
         (["(3)", "4"], ["-3", "4"]),
-        (["1.234,56", "5"], [None, "5"]),
+        (["1.234,56", "5"], ["1234.56", "5"]),
     ],
 )
 def test_cells_are_read_as_the_others_are_written(

@@ -1,0 +1,58 @@
+"""Numbers as files write them: one reading, whichever step reads them."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import re
+import tomllib
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pearl import Document, Pearl
+from pearl.errors import ExecutionError
+from pearl.llm.backends.scripted import Scripted
+
+CASES = tomllib.loads(Path(__file__).with_name("numbers.toml").read_text("utf-8"))
+FIGURE = (
+    '1. rows = SPLIT(CTX, "record") : a\n2. all = FIELD(rows, "Amount") : b\n3. it = {}(all) : c'
+)
+FIRST = '1. rows = SPLIT(CTX, "record") : a\n2. it = SORT(rows, "Amount", "descending") : b\n3. one = FIRST(it) : c'
+ASKED = '1. it = LOOKUP(CTX, "What is asked") : a'
+
+
+def answer(cells: list[str], plan: str, query: Any = None) -> str:
+    """The text of an answer; "" if it is undecided."""
+    file = io.StringIO()
+    rows = [(f"r{'abcdefgh'[n]}", cell) for n, cell in enumerate(cells)]
+    csv.writer(file).writerows([("Name", "Amount"), *rows])
+    model = Scripted(lambda request: json.dumps(query))
+    try:
+        found = asyncio.run(Pearl(model).execute(plan, Document(file.getvalue(), "a.csv")))
+    except ExecutionError as error:
+        return f"undecided: {error}"
+    return found.text if found.status == "answered" else f"undecided: {found.why}"
+
+
+def number(text: str) -> Decimal:
+    return Decimal(re.sub(r"[^-\d.]", "", text))
+
+
+@pytest.mark.parametrize("case", CASES["columns"], ids=lambda case: "|".join(case["cells"]))
+def test_every_path_reads_a_column_alike(case: dict[str, Any]) -> None:
+    cells = case["cells"]
+    total, most = (answer(cells, FIGURE.format(name)) for name in ("SUM", "MAX"))
+    first = answer(cells, FIRST)
+    asked = answer(cells, ASKED, {"aggregate": {"function": "sum", "column": "Amount"}})
+    if why := case.get("why"):
+        assert why in total
+        assert all(text.startswith("undecided") for text in (total, most, asked))
+        return
+    assert [number(total), number(most)] == [Decimal(case["total"]), Decimal(case["most"])]
+    assert number(asked) == number(total)
+    assert first
