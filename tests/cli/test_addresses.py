@@ -267,19 +267,6 @@ def test_a_run_goes_on_after_a_fault_of_the_storage(
     assert ids(bucket) == [f"d{n}.txt" for n in range(5)]
 
 
-def test_a_throttled_request_is_repeated(bucket: ObjectStorage, pearl: Terminal) -> None:
-    bucket.write("in/a.txt", story(1))
-    seen: dict[str, int] = {}
-
-    def fault(method: str, path: str) -> Any:
-        seen[method] = seen.get(method, 0) + 1
-        return (503, "SlowDown") if seen[method] <= 2 else None
-
-    bucket.fault = fault
-    pearl("execute", "why.plan", "--data", IN, "--out", OUT)
-    assert ids(bucket) == ["a.txt"]
-
-
 def test_a_file_that_changes_while_it_is_read_is_an_error_of_its_rows(
     bucket: ObjectStorage, pearl: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

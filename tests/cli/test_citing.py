@@ -165,14 +165,6 @@ def test_ask_and_execute_print_numbers_and_lines(
     pearl("execute", "why.plan", "story.txt", "--out", "x.jsonl", "--context-lines", "1", code=2)
 
 
-@pytest.mark.slow
-def test_standard_input_is_shown_too(story: Path) -> None:
-    done = child("ask", WHY, "-", "--context-lines", "1", "--page", "p.html", stdin=STORY.encode())
-    assert done.returncode == 0, done.stderr
-    assert SHOWN in done.stdout.decode()
-    assert "The price was low." in (story / "p.html").read_text(encoding="utf-8")
-
-
 def test_chat_prints_them_with_answers_and_by_evidence(story: Path) -> None:
     said = child("chat", "story.txt", "--context-lines", "1", stdin=f"{WHY}\n/evidence\n".encode())
     assert said.stdout.decode().count(SHOWN) == 2

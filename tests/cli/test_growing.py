@@ -73,16 +73,6 @@ def test_a_killed_plan_leaves_its_attempts(pearl: Terminal, openai_server: Serve
 
 
 @pytest.mark.slow
-def test_a_killed_ask_leaves_its_plan_and_its_calls(pearl: Terminal, openai_server: Server) -> None:
-    openai_server.on(PROMPT, TWO_STEPS.partition("\n\n")[2])
-    traces = killed(openai_server, 2, "ask", QUESTION, "story.txt")
-    assert len(traces) == 1
-    n = events(traces)
-    assert (n["plan_attempted"], n["run_started"], n["model_called"]) == (1, 1, 1)
-    assert (n["step_started"], n["step_finished"], n["run_finished"]) == (2, 1, 0)
-
-
-@pytest.mark.slow
 def test_a_killed_run_leaves_a_trace_and_writes_a_whole_one_in_the_end(
     pearl: Terminal, openai_server: Server
 ) -> None:

@@ -129,23 +129,6 @@ def test_a_wait_is_told_and_resizing_does_no_harm(openai_server: Server, tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_without_utf_8_or_colour(
-    openai_server: Server, tmp_path: Path, encoding: str
-) -> None:
-    held = Held(openai_server, *[Canned(completion("It leaked.")) for _ in range(2)])
-    env = {"PYTHONIOENCODING": encoding, "NO_COLOR": "1"}
-    with on_a_terminal(openai_server, tmp_path, "execute", "why.plan", "story.txt", **env) as child:
-        screen = child.shows(". 2. mood", "needs reason")
-        assert screen.isascii()
-        held.let_go()
-        child.shows("+ 1. reason")
-        held.let_go()
-        child.last()
-        assert child.process.returncode == 0
-
-
-@pytest.mark.slow
 def test_ctrl_c_leaves_the_terminal_as_it_was(openai_server: Server, tmp_path: Path) -> None:
     held = Held(openai_server, Canned(completion("nobody reads it")))
     with on_a_terminal(openai_server, tmp_path, "execute", "why.plan", "story.txt") as child:

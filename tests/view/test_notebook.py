@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
@@ -68,17 +71,8 @@ def test_errors_show_all_that_they_know() -> None:
     assert told == "PearlErrorit brokehelp: mend it"
 
 
-@given(texts, texts, st.integers(0, 60), st.integers(0, 60))
-def test_diagnostics_of_any_text_are_shown(text: str, said: str, start: int, length: int) -> None:
-    found = Diagnostic("c", said, Span(start, start + length), help=said)
-    html = PlanSyntaxError(text, [found] * 3)._repr_html_()
-    assert {each.tag for each in parsed(html).iter()} <= OURS
-
-
-def test_a_huge_error_is_small() -> None:
-    text = "&" * 10**6
-    found = [Diagnostic("c", text, Span(500_000, 10**6), help=text, fix=Fix(SPAN, text))] * 999
-    assert len(PlanSyntaxError(text, found)._repr_html_()) < 100_000
+def told_by(shown: Any) -> str:
+    return "".join(parsed(shown._repr_html_()).itertext())
 
 
 LIBRARY = ActionLibrary("mine", [Action("FIND", (Parameter("CTX"), Parameter("X")), "Find X")])
@@ -91,10 +85,6 @@ New actions:
 1. one = FIND(CTX, "x < y") : The first
 2. two = FIND(CTX, "y") : The second
 3. ans = JOIN(one, two) : Both"""
-
-
-def shown_plan(html: str) -> str:
-    return "".join(parsed(html).itertext())
 
 
 def test_a_plan_reads_as_it_is_printed() -> None:
@@ -113,88 +103,27 @@ def test_a_graph_is_drawn_and_told() -> None:
     assert PLAN in "".join(tree.find("details").itertext())
 
 
-def chain(n: int) -> Plan:
-    """Each step takes what every earlier one gives."""
-    names = [f"s{i}" for i in range(n)]
-    return Plan(
-        tuple(
-            Step(name, "JOIN", (*map(Reference, names[:i]), String("<" * 999)), "e" * 9_999)
-            for i, name in enumerate(names)
-        ),
-        (Action("JOIN", (Parameter("A"), Parameter("...")), "Join"),),
-    )
-
-
-def test_a_huge_plan_is_small_and_says_what_it_leaves_out() -> None:
-    plan = chain(300)
-    html = plan._repr_html_()
-    assert len(html) < 100_000
-    assert "and 260 more steps" in html
-    action = Action("JOIN", (Parameter("A"),), "Join")
-    one_each = Plan(tuple(Step(f"s{i}", "J", (String("x"),), "") for i in range(200)), (action,))
-    assert parsed(one_each._repr_html_()) is not None
-
-
-def test_a_huge_graph_is_drawn_in_part() -> None:
-    first = '1. s1 = FIND(CTX, "x") : f'
-    rest = [
-        f'{i}. s{i} = FIND([{", ".join(f"s{j}" for j in range(1, i))}], "x") : f'
-        for i in range(2, 101)
-    ]
-    graph = build_graph(check(parse("\n".join([first, *rest])), LIBRARY, max_steps=100))
-    html = graph._repr_html_()
-    assert len(html) < 100_000
-    told = shown_plan(html)
-    assert f"the first {MAX_DRAWN} of 100 steps" in told
-    assert "without 1,370 of their dependencies" in told
-
-
-@given(texts, texts, texts)
-def test_no_text_of_a_plan_is_markup(output: str, action: str, text: str) -> None:
-    step = Step(output, action, (String(text), Reference(output)), text)
-    plan = Plan((step, step), (Action(action, (Parameter("A"),), text),), text)
-    parsed(plan._repr_html_())
-
-
-def shown_document(document: Document) -> str:
-    return "".join(parsed(document._repr_html_()).itertext())
-
-
 def test_a_short_document_is_shown_whole() -> None:
     assert (
-        shown_document(Document("One <b>\ntwo.", "a.txt"))
-        == "a.txt 12 characters, 2 linesOne <b>\ntwo."
+        told_by(Document("One <b>\ntwo.", "a.txt")) == "a.txt 12 characters, 2 linesOne <b>\ntwo."
     )
 
 
 def test_a_long_one_is_shown_by_its_beginning_and_its_end() -> None:
-    told = shown_document(Document("first " + "x" * 9_990 + " last"))
+    told = told_by(Document("first " + "x" * 9_990 + " last"))
     assert "first xxx" in told
     assert told.endswith("x last")
     assert "… 8,401 characters …" in told
-    told = shown_document(Document("\n".join(f"line {n}" for n in range(1, 31))))
+    told = told_by(Document("\n".join(f"line {n}" for n in range(1, 31))))
     assert "line 12… 105 characters …line 26" in told
 
 
 def test_the_parts_of_joined_ones_are_listed_with_their_sizes() -> None:
     both = join([from_text("one", "a"), from_text("four", "<b>")], "both")
-    told = shown_document(both)
+    told = told_by(both)
     assert "2 partsa, 3 characters<b>, 4 characters" in told
     many = Document("x" * 99, "many", parts=tuple((str(n), n) for n in range(99)))
-    assert "19, 1 characters… and 79 more" in shown_document(many)
-
-
-def test_a_huge_document_is_small() -> None:
-    html = Document(
-        "&\n" * 50_000_000, "&" * 10_000, parts=(("&" * 10_000, 0),) * 999
-    )._repr_html_()
-    assert len(html) < 100_000
-    assert "100,000,000 characters, 50,000,001 lines" in html
-
-
-@given(texts, texts)
-def test_no_text_of_a_document_is_markup(text: str, name: str) -> None:
-    parsed(Document(text, name, parts=((name, 0),), pages=((name, 0),))._repr_html_())
+    assert "19, 1 characters… and 79 more" in told_by(many)
 
 
 def called(step: str, *, t_s: float = 1.0, took: float = 0.5) -> ModelCalled:
@@ -222,35 +151,6 @@ def test_a_trace_is_its_calls_in_time_and_its_events() -> None:
     assert [float(bar.get("x")) for bar in bars] == [280.0, 340.0, 440.0]
     assert [float(bar.get("width")) for bar in bars] == [60.0, 100.0, 200.0]
     assert "at most 1 at once" in told
-
-
-def test_a_huge_trace_is_small() -> None:
-    long = "&" * 1_000
-    events = [called(f"{long}{n}", t_s=float(n), took=n % 7) for n in range(10_000)]
-    html = trace_of(*events)._repr_html_()
-    assert len(html) < 100_000
-    told = "".join(parsed(html).itertext())
-    assert "9,950 more" in told
-    assert "the longest 30 of 10,000" in told
-
-
-@given(texts, texts)
-def test_no_text_of_an_event_is_markup(text: str, other: str) -> None:
-    trace = trace_of(
-        PlanAttempted(round=0, model=text, reply=other, notes=(text,), diagnostics=(other,)),
-        called(text),
-        ModelWaited(reason=text, wait_s=1.0, attempt=1),
-        CallFailed(
-            step=text, purpose="step", model=other, kind="transport", reply=text, duration_s=1.0,
-            usage=Usage(),
-        ),
-        StepFinished(
-            step=text, action=other, value=text, is_native=True, context="none", coverage=None,
-            n_calls=0, usage=Usage(), duration_s=0.0,
-        ),
-    )  # fmt: skip
-    trace.id = text
-    parsed(trace._repr_html_())
 
 
 DOCUMENT = Document("Ada sold the boat because it leaked. Ada slept. The boat was blue.", "a.txt")
@@ -290,27 +190,102 @@ def test_what_cannot_be_relied_on_is_said() -> None:
     assert "[left out: sold]" in told
 
 
-def test_a_huge_answer_is_small() -> None:
+AMPS = "&" * 10**6
+CHAIN = "\n".join([
+    '1. s1 = FIND(CTX, "x") : f',
+    *(f'{i}. s{i} = FIND([{", ".join(f"s{j}" for j in range(1, i))}], "x") : f' for i in range(2, 101)),
+])  # fmt: skip
+
+
+def huge_error() -> PearlError:
+    found = Diagnostic("c", AMPS, Span(500_000, 10**6), help=AMPS, fix=Fix(SPAN, AMPS))
+    return PlanSyntaxError(AMPS, [found] * 999)
+
+
+def huge_plan() -> Plan:
+    """Each step takes what every earlier one gives."""
+    names = [f"s{i}" for i in range(300)]
+    return Plan(
+        tuple(
+            Step(name, "JOIN", (*map(Reference, names[:i]), String("<" * 999)), "e" * 9_999)
+            for i, name in enumerate(names)
+        ),
+        (Action("JOIN", (Parameter("A"), Parameter("...")), "Join"),),
+    )
+
+
+def huge_trace() -> Trace:
+    return trace_of(
+        *(called(f"{AMPS[:1_000]}{n}", t_s=float(n), took=n % 7) for n in range(10_000))
+    )
+
+
+def huge_answer() -> Answer:
     long = "\x1b" * 10**5
     (one, *_), (step, *_) = answer().evidence, answer().steps
     evidence = [replace(one, text=f"{long}{n}", source=long, steps=(long,)) for n in range(9)]
-    huge = replace(
+    return replace(
         answer(), question=long, text=long, plan=long, model=long, evidence=(*evidence,) * 11,
         unverified=(Unverified(long, long, "missing"),) * 99,
         steps=(replace(step, output=long, action=long, value=long),) * 99, outputs=(long,),
     )  # fmt: skip
-    html = huge._repr_html_()
-    assert len(html) < 100_000
-    assert "and 93 more" in "".join(parsed(html).itertext())
 
 
-@given(texts, texts)
-def test_no_text_of_an_answer_is_markup(text: str, other: str) -> None:
-    one, step = answer().evidence[0], answer().steps[0]
+HUGE: dict[str, tuple[Callable[[], Any], list[str]]] = {
+    "error": (huge_error, ["more"]),
+    "plan": (huge_plan, ["and 260 more steps"]),
+    "graph": (
+        lambda: build_graph(check(parse(CHAIN), LIBRARY, max_steps=100)),
+        [f"the first {MAX_DRAWN} of 100 steps", "without 1,370 of their dependencies"],
+    ),
+    "document": (
+        lambda: Document(AMPS.replace("&", "&\n") * 50, AMPS[:10_000], parts=((AMPS[:10_000], 0),) * 999),
+        ["100,000,000 characters, 50,000,001 lines"],
+    ),
+    "trace": (huge_trace, ["9,950 more", "the longest 30 of 10,000"]),
+    "answer": (huge_answer, ["and 93 more"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HUGE)
+def test_what_is_huge_is_small_and_says_what_it_leaves_out(kind: str) -> None:
+    make, told = HUGE[kind]
+    shown = make()
+    assert len(shown._repr_html_()) < 100_000
+    text = told_by(shown)
+    assert all(each in text for each in told)
+
+
+@given(texts, texts, st.integers(0, 60), st.integers(0, 60))
+def test_no_text_is_markup(text: str, other: str, start: int, length: int) -> None:
+    step = Step(text, other, (String(text), Reference(other)), text)
+    found = Diagnostic("c", other, Span(start, start + length), help=other)
+    trace = trace_of(
+        PlanAttempted(round=0, model=text, reply=other, notes=(text,), diagnostics=(other,)),
+        called(text),
+        ModelWaited(reason=text, wait_s=1.0, attempt=1),
+        CallFailed(
+            step=text, purpose="step", model=other, kind="transport", reply=text, duration_s=1.0,
+            usage=Usage(),
+        ),
+        StepFinished(
+            step=text, action=other, value=text, is_native=True, context="none", coverage=None,
+            n_calls=0, usage=Usage(), duration_s=0.0,
+        ),
+    )  # fmt: skip
+    trace.id = text
+    one, last = answer().evidence[0], answer().steps[0]
     changed = replace(
         answer(), question=text, text=f"{one.text}\n{other}", plan=other, model=text,
         evidence=(replace(one, source=text, steps=(other,)), replace(one, text=other)),
         unverified=(Unverified(text, other, "missing"),),
-        steps=(replace(step, output=text, action=other, value=text),), outputs=(text,),
+        steps=(replace(last, output=text, action=other, value=text),), outputs=(text,),
     )  # fmt: skip
-    parsed(changed._repr_html_())
+    for shown in (
+        PlanSyntaxError(text, [found] * 3),
+        Plan((step, step), (Action(other, (Parameter("A"),), text),), text),
+        Document(text, other, parts=((other, 0),), pages=((other, 0),)),
+        trace,
+        changed,
+    ):
+        assert {each.tag for each in parsed(shown._repr_html_()).iter()} <= OURS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -208,14 +207,6 @@ def test_files_of_the_program_are_no_data(pearl: Terminal) -> None:
     assert "this is the log of an evaluation" in pearl.talk
 
 
-def test_no_log_is_begun_that_cannot_be_filled(pearl: Terminal) -> None:
-    data([row(0), {k: v for k, v in row(1, reference="x").items() if k not in ("options", "gold")}])
-    pearl("eval", "--data", "data.jsonl", "--methods", "direct,mcq", "-o", "l", code=2)
-    assert "method 'mcq' shows options, but sample 'q1' has none" in pearl.talk
-    assert not Path("l").exists()
-    pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l")
-
-
 def test_bad_rows_are_told_and_the_rest_goes_on(pearl: Terminal) -> None:
     data([row(0), "no json", row(2, gold="Z"), row(3, gold=None), row(4)])
     pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l", code=1)
@@ -275,32 +266,6 @@ def test_a_run_that_is_killed_is_resumed_and_pays_for_nothing_twice(
 # --- results, rescoring, comparing --------------------------------------------------------------
 
 
-def test_results_are_scored_with_their_failures(pearl: Terminal) -> None:
-    tasks = [
-        row(0, plan=PLAN), row(1, plan="nonsense"), row(2, plan=PLAN, document_path="absent.txt"),
-        {k: v for k, v in row(3, plan=PLAN).items() if k not in ("gold", "options")},
-        row(4, status="failed", error={"message": "no plan came"}),
-    ]  # fmt: skip
-    del tasks[2]["document"]
-    data(tasks, "plans.jsonl")
-    pearl("execute", "--tasks", "plans.jsonl", "--out", "results.jsonl", code=1)
-    found = pearl.json("eval", "--results", "results.jsonl", "-o", "l", code=1)
-    (counted,) = found["rows"]
-    assert (counted["method"], counted["n"], counted["n_failed"]) == ("executed", 4, 3)
-    assert counted["n_correct"] == 1
-    assert "sample 'q3' has no gold option and no reference" in pearl.talk
-    errors = {r.sample: r.error for r in read_log("l").records}
-    assert errors["q0"] is None
-    assert (errors["q1"] or "").startswith("Plan")
-    assert "absent.txt" in (errors["q2"] or "")
-    assert "no plan came" in (errors["q4"] or "")
-    names = {r.sample: r.document for r in read_log("l").records}
-    assert names["q0"] == "q0"
-    assert names["q2"] == "absent.txt"
-    pearl("eval", "--results", "results.jsonl", "--seeds", "2", code=2)
-    assert "--seeds cannot be combined with --results" in pearl.talk
-
-
 @needs("matplotlib")  # of its page
 def test_a_log_of_results_is_about_what_made_them(pearl: Terminal) -> None:
     Path("rules.json").write_text('[{"match": ".", "reply": "A"}]', encoding="utf-8")
@@ -322,28 +287,6 @@ def test_a_log_of_results_is_about_what_made_them(pearl: Terminal) -> None:
     Path("mixed.jsonl").write_text(text.replace('"extractive"', '"other"', 1), encoding="utf-8")
     assert pearl.json("eval", "--results", "mixed.jsonl")["header"]["model"] == "several"
     pearl("view", "l")
-
-
-def test_scoring_anew_asks_no_model(
-    pearl: Terminal, served: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "direct,mcq", "-o", "l")
-    first = pearl.json(*args)
-    n_asked = len(served.requests)
-    monkeypatch.delenv("OPENAI_API_KEY")
-    again = pearl.json("eval", "--rescore", "l", *online(served), "-o", "again")
-    assert "0 of 8 records changed" in pearl.talk
-    assert again["rows"] == first["rows"]
-    assert read_log("again") == read_log("l")
-    lines = Path("l").read_text("utf-8").replace('"choice":0', '"choice":2')
-    Path("bad").write_text(lines.replace('"score":1.0', '"score":0.0'), encoding="utf-8")
-    mended = pearl.json("eval", "--rescore", "bad", "-o", "mended")
-    assert "8 of 8 records changed" in pearl.talk
-    assert mended["rows"] == first["rows"]
-    assert read_log("mended") == read_log("l")
-    assert len(served.requests) == n_asked
-    pearl("eval", "--rescore", "data.jsonl", code=3)
-    assert "data.jsonl:1: not a file of this kind" in pearl.talk
 
 
 @pytest.mark.usefixtures("_no_waits")
@@ -368,23 +311,6 @@ def test_what_is_left_is_of_this_run_alone(
     monkeypatch.setattr(Stopper, "__enter__", at_once)
     pearl("eval", "--data", "data.jsonl", "--methods", "mcq", "-o", "l", code=130)
     assert "stopped with 4 left" in pearl.talk
-
-
-def test_baselines_stand_beside_multiple_choice_and_letters_are_told(pearl: Terminal) -> None:
-    data([row(i) for i in range(4)])
-    args = ("eval", "--data", "data.jsonl", "--methods", "mcq,closed", "--rotate")
-    shown = pearl(*args)
-    assert "baselines without reading: longest (option) and majority" in shown
-    for name in ("mcq", "closed", "longest", "majority"):
-        assert re.search(rf"^{name} ", shown, re.M), name
-    assert re.search(r"^  mcq: A \d+ \(\d+/4\)", shown, re.M)
-    assert "the same under every rotation" in shown
-    found = pearl.json(*args)
-    assert {one["method"] for one in found["baselines"]} == {"longest", "majority"}
-    assert {use["method"] for use in found["letters"]} == {"mcq", "closed"}
-    assert found["header"]["n_samples"] == 4 * len(row(0)["options"])
-    pearl("eval", "--results", "data.jsonl", "--rotate", code=2)
-    assert "--rotate cannot be combined" in pearl.talk
 
 
 def test_a_rotated_evaluation_goes_on_with_its_rotations(pearl: Terminal, served: Server) -> None:

@@ -29,8 +29,22 @@ def settings(folder: Path, text: str, *, is_trusted: bool = True) -> None:
         trust(found.path, found.content)
 
 
-def test_without_a_word_they_are_those_of_the_default_domain(folder: Path) -> None:
-    assert _actions_for(folder, {}, None, set()).library.name == "seed"
+@pytest.mark.parametrize(
+    ("file", "said", "named", "library"),
+    [
+        ("", {}, None, "seed"),
+        ('domain = "medical"', {}, None, "medical"),
+        ('domain = "medical"', {"domain": "quality"}, None, "quality"),
+        ('domain = "quality"', {}, "own.toml", "medical"),
+    ],
+)
+def test_the_library_is_that_of_the_settings(
+    folder: Path, file: str, said: dict[str, str], named: str | None, library: str
+) -> None:
+    settings(folder, f"{file}\n")
+    (folder / "own.toml").write_text('domain = "medical"\n', encoding="utf-8")
+    config = None if named is None else str(folder / named)
+    assert _actions_for(folder, said, config, {*said}).library.name == library
 
 
 def test_a_trusted_file_of_the_project_names_a_library_beside_it(folder: Path) -> None:
@@ -38,12 +52,6 @@ def test_a_trusted_file_of_the_project_names_a_library_beside_it(folder: Path) -
     known = _actions_for(folder, {}, None, set())
     assert known.path == folder / "mine.actions"
     assert _actions_for(folder.parent, {}, None, set()).library.name == "seed"
-
-
-def test_or_a_domain(folder: Path) -> None:
-    settings(folder, 'domain = "medical"\n')
-    assert _actions_for(folder, {}, None, set()).library.name == "medical"
-    assert _actions_for(folder, {"domain": "quality"}, None, {"domain"}).library.name == "quality"
 
 
 @pytest.mark.parametrize("line", ['library = "/etc/passwd"', 'domain = "medical"'])
@@ -54,13 +62,6 @@ def test_a_strangers_file_decides_nothing_and_is_not_silently_ignored(
     with pytest.raises(UsageError, match="you have not trusted this file"):
         _actions_for(folder, {}, None, set())
     assert _actions_for(folder, {"library": "seed"}, None, {"library"}).library.name == "seed"
-
-
-def test_trust_ends_with_the_content(folder: Path) -> None:
-    settings(folder, 'domain = "medical"\n')
-    settings(folder, 'library = "mine.actions"\n', is_trusted=False)
-    with pytest.raises(UsageError, match="library"):
-        _actions_for(folder, {}, None, set())
 
 
 def test_what_the_editor_says_is_of_the_project_and_what_the_command_line_says_of_here(
@@ -108,13 +109,6 @@ def test_a_file_of_settings_that_is_wrong_is_told(folder: Path, text: str) -> No
         trust(found.path, found.content)
     with pytest.raises(DataError):
         _actions_for(folder, {}, None, set())
-
-
-def test_a_file_that_the_user_names_is_the_only_one(folder: Path) -> None:
-    settings(folder, 'domain = "quality"\n')
-    own = folder / "own.toml"
-    own.write_text('domain = "medical"\n', encoding="utf-8")
-    assert _actions_for(folder, {}, str(own), set()).library.name == "medical"
 
 
 def test_the_extra_is_named_where_it_is_missing(
