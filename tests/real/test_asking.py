@@ -65,9 +65,11 @@ def test_a_reply_that_is_cut_off_is_told_and_not_kept(smollm2: Watched) -> None:
 def test_a_command_ends_with_an_answer(tmp_path: Path) -> None:
     story, trace = tmp_path / "skarvik.txt", tmp_path / "trace.jsonl"
     story.write_text(STORY, encoding="utf-8")
+    plan = tmp_path / "why.plan"
+    plan.write_text(f'1. why = FIND(CTX, "{QUESTIONS[0]}") : Find it\n', encoding="utf-8")
     done = child(
-        "ask", QUESTIONS[0], str(story), "--model", f"llamacpp:{FILE}", "--library", str(LIBRARY),
-        "--max-steps", "2", "--max-output-tokens", "40", "--trace", str(trace), "--json",
+        "execute", str(plan), str(story), "--model", f"llamacpp:{FILE}", "--library", str(LIBRARY),
+        "--max-output-tokens", "40", "--trace", str(trace), "--json",
     )  # fmt: skip
     assert done.returncode in {0, 1}, done.stderr
     answer = json.loads(done.stdout)

@@ -44,10 +44,12 @@ def test_it_is_recognised_and_held_to_a_grammar(server_url: str, kind: str | Non
 def test_a_command_asks_it(server_url: str, tmp_path: Path) -> None:
     story, trace = tmp_path / "skarvik.txt", tmp_path / "trace.jsonl"
     story.write_text(STORY, encoding="utf-8")
+    plan = tmp_path / "why.plan"
+    plan.write_text(f'1. why = FIND(CTX, "{QUESTIONS[0]}") : Find it\n', encoding="utf-8")
     done = child(
-        "ask", QUESTIONS[0], str(story), "--model", "openai:smollm2", "--base-url", server_url,
-        "--window", str(WINDOW), "--library", str(LIBRARY), "--planner", "rule",
-        "--max-output-tokens", "60", "--trace", str(trace),
+        "execute", str(plan), str(story), "--model", "openai:smollm2", "--base-url", server_url,
+        "--window", str(WINDOW), "--library", str(LIBRARY), "--max-output-tokens", "60",
+        "--trace", str(trace),
     )  # fmt: skip
     assert done.returncode in {0, 1}, done.stderr
     assert done.stdout.strip()
