@@ -416,18 +416,19 @@ run_options = grouped(
 """`--store`, `--fresh` and, for `pearl runs resume` alone, the hidden `--run`."""
 
 
-def executor_options(where: str, *, more: str, work: str) -> Callable[[Command], Command]:
-    """`--executor`, `--max-errors` and `--shard`."""
+def executor_options() -> Callable[[Command], Command]:
+    """`--executor`, `--max-errors` and `--shard`; executors are plug-ins, which most commands need not look for."""
+    where = "Where tasks run: here, on a Ray cluster, or (`execute` only) by a Batch API."
     executors = click.Choice(plugins.names("pearl.runs.executors"))
     return grouped(
         option("--executor", executors, where, default="local"),
         option(
             "--max-errors", click.IntRange(min=0), metavar="N",
-            help=f"Start no {more} after more than N failures [default: no limit].",
+            help="Start no more tasks after more than N failures [default: no limit].",
         ),
         option(
             "--shard", str, metavar="I/N",
-            help=f"Run only part I of N of {work}, as a run of its own; `pearl runs merge` combines the parts.",
+            help="Run only part I of N of the tasks, as a run of its own; `pearl runs merge` combines the parts.",
         ),
     )  # fmt: skip
 
@@ -447,10 +448,7 @@ batch_options = grouped(
 
 def unit_options(command: Command) -> Command:
     """The options of `run_units` besides settings: limits, store, executor, shard, `--force`."""
-    # A function, because the executors are plug-ins: most commands need not look for them.
-    where = "Where tasks run: here, or on a Ray cluster; batch is for `execute` only."
-    executor = executor_options(where, more="more", work="the work")
-    return grouped(budget_options, run_options, executor, force_option)(command)
+    return grouped(budget_options, run_options, executor_options(), force_option)(command)
 
 
 def opened_folder(store: str | None) -> Path:

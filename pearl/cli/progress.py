@@ -139,8 +139,8 @@ class Reporter:
             with self._lock:
                 self._watched.note(event)
             return
-        if event.event == "run_started":
-            self._tell_plan(event)
+        if event.event == "run_started" and self._tells_plans and event.method == "plan":
+            self._tell(event.plan)
         with self._lock:
             if _is_over(event):
                 self._tasks.pop(id, None)
@@ -156,20 +156,17 @@ class Reporter:
             # Ids of rows are text of the data.
             return f"{id}: {section.activity}" if id and not is_private() else section.activity
 
-    def _tell_plan(self, event: RunStarted) -> None:
-        is_known = event.method != "plan" or event.plan in self._reported_plans
-        if self._tells_plans and not is_known:
-            self._reported_plans.add(event.plan)
-            self._say(f"{event.plan}\n")
-
-    def _say(self, text: str) -> None:
-        """Print a text that stays."""
+    def _tell(self, plan: str) -> None:
+        """Print a plan, once."""
+        if plan in self._reported_plans:
+            return
+        self._reported_plans.add(plan)
         if self._live is not None:
             from rich.text import Text
 
-            self._live.console.print(Text(text))
+            self._live.console.print(Text(f"{plan}\n"))
         else:
-            print(text, file=sys.stderr)  # noqa: T201
+            print(f"{plan}\n", file=sys.stderr)  # noqa: T201
 
     def _tick(self) -> None:
         wait_s = FIRST_LINE_S

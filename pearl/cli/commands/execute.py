@@ -80,11 +80,7 @@ if TYPE_CHECKING:
 @setting_options()
 @budget_options
 @run_options
-@executor_options(
-    "Where tasks run: here, on a Ray cluster, or by a Batch API.",
-    more="more tasks",
-    work="the tasks",
-)
+@executor_options()
 @batch_options
 @trace_option
 @force_option

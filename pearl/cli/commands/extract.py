@@ -66,11 +66,7 @@ FORMS = ("csv", "xlsx", "parquet", "jsonl", "html")
 )  # fmt: skip
 @budget_options
 @run_options
-@executor_options(
-    "Where tasks run: here, on a Ray cluster, or by a Batch API.",
-    more="more documents",
-    work="the documents",
-)
+@executor_options()
 @batch_options
 @trace_option
 @force_option
