@@ -195,12 +195,7 @@ class PlanColumn:
         return partial(PlanColumn, **self.arguments), ()
 
     def __call__(self, batch: Batch) -> Batch:
-        """The batch with the column of answers.
-
-        Raises:
-            UsageError: The batch is of another kind, lacks a column, or has the column of answers already.
-            ModelError: The model cannot be set up in this process: no key.
-        """
+        """The batch with the column of answers."""
         import pyarrow as pa
 
         given, own = _Batch(batch), self.arguments

@@ -175,12 +175,7 @@ class _Ranges(io.RawIOBase):
 
 
 def files(address: str) -> Iterator[StoredFile]:
-    """The files of an address, one by one, without hidden ones (`.name`, `_name`).
-
-    Raises:
-        DataError: There is no such file, or the storage cannot be read.
-        UsageError: The address has credentials, or a package is not installed.
-    """
+    """The files of an address, one by one, without hidden ones (`.name`, `_name`)."""
     home, key = _split(address)
     storage = _storage(home)
     if key and not key.endswith("/") and (file := storage.head(key)):

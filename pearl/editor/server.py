@@ -67,10 +67,7 @@ class LineIndex:
         return lsp.Position(line, column + (self._lead if line == 0 else 0))
 
     def offset(self, position: lsp.Position) -> int:
-        """The offset of a position; of one past the end of a line or of the text, that end.
-
-        The offset of a position inside a character is that of the character.
-        """
+        """The offset of a position; of one past the end of a line or of the text, that end."""
         if position.line >= len(self._starts):
             return len(self.text)
         start = self._starts[position.line]

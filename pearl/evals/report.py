@@ -26,12 +26,7 @@ MOSTLY = 0.5
 
 
 def baseline_records(records: Iterable[EvalRecord]) -> tuple[EvalRecord, ...]:
-    """Records of the baselines for the samples of other records; empty unless all of them have options.
-
-    `longest` chooses the option with the most characters. `majority` chooses the most frequent
-    letter of the right options, which is unknown beforehand, so its score may be a little too high.
-    Ties count in part.
-    """
+    """Records of the baselines for the samples of other records; empty unless all of them have options."""
     samples = {record.sample: record for record in records}
     if not samples or not all(r.options and r.gold is not None for r in samples.values()):
         return ()
@@ -189,10 +184,7 @@ def is_below(score: Score, guess: float | None) -> bool:
 
 
 def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
-    """One score per method, for all samples and for each subset.
-
-    If many questions share a document, `cluster="document"` gives wider, more accurate intervals.
-    """
+    """One score per method, for all samples and for each subset."""
     if not log.records:
         raise UsageError("the log has no records", help="run `pearl eval` again to resume it")
     return [

@@ -145,11 +145,7 @@ def describe(
     data: str = "",
     n_bad_rows: int = 0,
 ) -> Header:
-    """The header of a log.
-
-    For existing results, only their rows name the model; the library and the bank of the model that
-    maps answers to options are left out, because the results were made without them.
-    """
+    """The header of a log."""
     if evaluation.methods == (EXECUTED,):
         said = {model for each in samples if isinstance(model := each.extra.get("model"), str)}
         made = dict.fromkeys(("domain", "library", "library_sha256", "bank", "context"), "")

@@ -79,10 +79,7 @@ def reason(error: Exception) -> str:
 
 
 def rescored(log: EvalLog, scorer: str | None = None) -> EvalLog:
-    """Parse the replies of a log again and rescore its records; calls no model.
-
-    Records keep the model's reply, so changes of the parser take effect.
-    """
+    """Parse the replies of a log again and rescore its records; calls no model."""
     header = log.header.model_copy(update={"scorer": scorer or log.header.scorer})
     records = []
     for record in log.records:
@@ -96,10 +93,7 @@ def rescored(log: EvalLog, scorer: str | None = None) -> EvalLog:
 def scorable(
     samples: Iterable[Sample], *, with_document: bool = True
 ) -> tuple[list[Sample], list[DataError]]:
-    """The samples that can be evaluated, and why the others cannot.
-
-    The gold option of a sample with options and a reference is the option that equals the reference.
-    """
+    """The samples that can be evaluated, and why the others cannot."""
     fit: list[Sample] = []
     unfit: list[DataError] = []
     for sample in samples:
@@ -176,10 +170,7 @@ def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
 
 
 def samples_digest(samples: Iterable[Sample]) -> str:
-    """SHA-256 of everything that decides results, in hexadecimal.
-
-    A document in a file counts by its content, not by its path.
-    """
+    """SHA-256 of everything that decides results, in hexadecimal."""
     return digest(_deciding(samples)).hex()
 
 
@@ -259,11 +250,7 @@ def corpus_of_samples(
 
 
 def found(answer: Answer, sample: Sample, corpus: AskedCorpus) -> dict[str, FoundGold]:
-    """The passages that the steps of an answer searched and reranked, compared with the gold passages.
-
-    A passage of the corpus is right if it contains a gold passage or is part of one, in the sample's document;
-    in any document if the corpus has no document of that name.
-    """
+    """The passages that the steps of an answer searched and reranked, compared with the gold passages."""
     if not sample.gold_passages:
         return {}
     every = [(step.action == _RERANK, step.fetched) for step in answer.steps if step.fetched]

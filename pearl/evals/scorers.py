@@ -36,11 +36,7 @@ CONTRACT = Scorer
 
 
 def load_scorer(name: str) -> Scorer:
-    """The scorer of a name.
-
-    Raises:
-        UsageError: The name is unknown, or a package of the scorer is not installed.
-    """
+    """The scorer of a name."""
     try:
         scorer: Scorer = plugins.load(__name__, name, "scorer")
     except ModuleNotFoundError as error:

@@ -176,10 +176,7 @@ def _differences(first: Sequence[float], second: Sequence[float]) -> list[float]
 def _per_cluster(
     values: Sequence[float], clusters: Sequence[str] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sum and count of the values of each cluster, sorted by name.
-
-    Sorted so that seeded resamples do not depend on the order of the answers.
-    """
+    """Sum and count of the values of each cluster, sorted by name."""
     import numpy as np
 
     if not len(values):

@@ -176,10 +176,7 @@ async def _try(
 
 
 def choose_bank(rows: Iterable[CurationRow], max_examples: int) -> list[Example]:
-    """The examples of a bank: all kept plans, or the most diverse of them.
-
-    The result does not depend on the order of the rows.
-    """
+    """The examples of a bank: all kept plans, or the most diverse of them."""
     kept = sorted((row for row in rows if row.outcome == "kept"), key=lambda row: row.index)
     examples: dict[str, Example] = {}
     for row in kept:  # one example per question

@@ -104,11 +104,7 @@ def _staged(drafts: Mapping[int, Stage | None], stage: Stage) -> dict[int, Stage
 
 
 def best(entry: LibraryEntry) -> tuple[object, ...]:
-    """Sort key of entries, best representative first.
-
-    Seeds first; then by number of questions; then a clear definition, the most general name (fewest
-    words), and the shortest text.
-    """
+    """Sort key of entries, best representative first."""
     return (
         not entry.is_seed,
         -entry.support,
@@ -268,12 +264,7 @@ def without_clashes(entries: Sequence[LibraryEntry], losses: Losses) -> list[Lib
 def prune_library(
     entries: Sequence[LibraryEntry], budget: LibraryBudget, rules: Rules, losses: Losses
 ) -> list[LibraryEntry]:
-    """Fold or drop entries until the rest fits.
-
-    The least supported action goes first, among equals the one most similar to another; it is
-    folded into that one if they are close enough. Native actions are kept. Similarity is computed
-    once, over all entries.
-    """
+    """Fold or drop entries until the rest fits."""
     if budget.fits(entries):
         return list(entries)
     ordered = sorted(entries, key=best)

@@ -271,10 +271,7 @@ _MOST_FOLDED = 2
 
 @contextmanager
 def embedding(embedder: Embedder) -> Iterator[Embed]:
-    """A blocking function from texts to vectors; the embedder is closed afterwards.
-
-    The caller blocks its own event loop, so the embedder runs in another loop, in a thread.
-    """
+    """A blocking function from texts to vectors; the embedder is closed afterwards."""
     runner = asyncio.Runner()
     with ThreadPoolExecutor(1, thread_name_prefix="embedding") as thread:
 

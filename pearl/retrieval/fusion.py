@@ -89,10 +89,7 @@ RERANK = "rerank"
 
 
 def boost_years(index: Index, name: str, ranking: Ranking, query: str, factor: float) -> Ranking:
-    """Multiply the scores of passages with a year of the query in their text or fields.
-
-    A negative score is divided, so that it grows as well.
-    """
+    """Multiply the scores of passages with a year of the query in their text or fields."""
     import numpy as np
 
     years = set(years_in(query))

@@ -16,11 +16,7 @@ from pearl.errors.patterns import lazy_pattern
 
 @cache
 def analyzer(stem: Stem) -> Callable[[str], list[str]]:
-    """The function that splits a query into terms, in order, with repeats.
-
-    Stop words are left out, unless the query has nothing else: passages are indexed with their stop words, so
-    that a query of stop words can be answered.
-    """
+    """The function that splits a query into terms, in order, with repeats."""
 
     def analyse(query: str) -> list[str]:
         return terms(query, drop_stop_words=True, stem=stem) or terms(query, stem=stem)
@@ -75,10 +71,7 @@ class WeightedQuery:
 
 
 def contextual_query(question: str, history: Sequence[str] = ()) -> WeightedQuery:
-    """A question with the earlier ones, whose words it may leave out ("and in 2009?").
-
-    The question and the first one of the conversation, which names the topic, count in full, the others less.
-    """
+    """A question with the earlier ones, whose words it may leave out ("and in 2009?")."""
     said = [text for text in history if text.strip()]
     weights = [1.0, *[FOLLOWING_WEIGHT] * (len(said) - 1)] if said else []
     return WeightedQuery((*zip(said, weights, strict=True), (question, 1.0)))

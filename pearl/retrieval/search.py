@@ -58,10 +58,7 @@ _EMBEDDED: WeakKeyDictionary[Index, _Embedded] = WeakKeyDictionary()
 async def embed_index(
     index: Index, embedder: Embedder, progress: EmbeddingProgress | None = None
 ) -> Index:
-    """The index with the vectors of an embedder, made and stored if they are missing.
-
-    The same index gives the same result. A blank passage has the vector 0, which no method finds.
-    """
+    """The index with the vectors of an embedder, made and stored if they are missing."""
     embedded = _EMBEDDED.setdefault(index, _Embedded())
     loop = asyncio.get_running_loop()
     if embedded.loop is not loop:  # a lock belongs to one event loop

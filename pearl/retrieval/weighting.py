@@ -102,10 +102,7 @@ def remembered(terms: Postings, key: Hashable, make: Callable[[], T]) -> T:
 def rank(
     query: Query, terms: Postings, formula: Formula, k: int, settings: SearchSettings
 ) -> Ranking:
-    """The `k` best passages with a term of a query, and the short ones that are free.
-
-    Time is linear in the postings of the terms and the number of passages.
-    """
+    """The `k` best passages with a term of a query, and the short ones that are free."""
     import numpy as np
 
     columns = _columns(query, terms)

@@ -39,10 +39,7 @@ def write_table(
     *,
     raw_cells: bool = False,
 ) -> int:
-    """Write rows as JSON lines or as a table; returns their number.
-
-    A table has a column for each output of the plans, in whose steps the row has a value.
-    """
+    """Write rows as JSON lines or as a table; returns their number."""
     if form == "jsonl":
         return write_rows(rows(), file)
     columns = _columns(rows())
@@ -173,11 +170,7 @@ def arrow_type(kind: type) -> Any:
 
 
 def check_format(form: str) -> None:
-    """Check that what writes a format is installed.
-
-    Raises:
-        UsageError: It is not.
-    """
+    """Check that what writes a format is installed."""
     if form == "xlsx":
         require_extra("excel", "writing Excel", "openpyxl")
     elif form == "parquet":

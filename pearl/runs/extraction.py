@@ -111,10 +111,7 @@ def write_tables(
     *,
     raw_cells: bool = False,
 ) -> int:
-    """Write the tables of an extraction, or its rows as JSON lines; returns the number of documents.
-
-    In Parquet a field that is undecided or not stated is null, and `FIELD_state` tells which.
-    """
+    """Write the tables of an extraction, or its rows as JSON lines; returns the number of documents."""
     tables = _tables(fields, rows, form)
     if form in ("jsonl", "xlsx"):
         with opened(out) as file:
@@ -306,11 +303,7 @@ class PersonAnswer(NamedTuple):
 def read_answers(
     path: str, fields: Sequence[Field], documents: Iterable[str]
 ) -> dict[str, list[PersonAnswer]]:
-    """The filled-in lines of a review file, by document.
-
-    Raises:
-        DataError: A line has an unknown document or field, or a value of the wrong type.
-    """
+    """The filled-in lines of a review file, by document."""
     known = {inert(name): name for name in documents}  # as `write_review` writes them
     inner = {
         f"{field.name}[].{leaf.name}": leaf

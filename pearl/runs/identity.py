@@ -82,11 +82,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
 
 
 def fingerprint(pearl: Pearl) -> dict[str, object]:
-    """Everything in a `Pearl` that determines its outcomes, as JSON data.
-
-    The address of a server and the folder of a model's file are left out: they may differ between the
-    shards of a run.
-    """
+    """All of a `Pearl` that determines outcomes, as JSON data: no addresses, which shards may differ in."""
     weights = [
         _weights(Path(name))
         for client in dict.fromkeys(pearl.clients.values())
@@ -104,10 +100,7 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
 
 
 def _weights(path: Path) -> str:
-    """Identity of a model's file, or of the files of its folder.
-
-    Only the length and both ends of a file count, because it may be long; "" if no file can be read.
-    """
+    """Identity of a model's file, or of the files of its folder."""
     try:
         if path.is_dir():
             files = sorted(each for each in path.rglob("*") if each.is_file())

@@ -71,11 +71,7 @@ class Parts:
         self._begin()
 
     def open(self) -> None:
-        """Read the keys of the rows that are there, and delete failed rows.
-
-        Raises:
-            UsageError: The folder has Parquet files of something else.
-        """
+        """Read the keys of the rows that are there, and delete failed rows."""
         files = [file for file in self._folder.files() if file.suffix == ".parquet"]
         marks = [file.key.rpartition("/")[2].startswith(f"failed-{self._shard}") for file in files]
         parts = [file for file, is_failed in zip(files, marks, strict=True) if not is_failed]

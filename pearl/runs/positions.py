@@ -29,10 +29,7 @@ _BLOCK = 1 << 20
 
 
 def from_position(tasks: DocumentTasks, path: Path, work: bytes) -> Iterator[tuple[int, Task]]:
-    """The tasks with their places: those after the position in a file, then those before it.
-
-    `work` are 32 bytes that identify the run and the content of its input.
-    """
+    """The tasks with their places: those after the position in a file, then those before it."""
     new = path.with_suffix(".new")
     start, position, seen = _read(path, work) or (0, Position(), DigestTable())
     place = saved = start

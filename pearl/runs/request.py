@@ -286,10 +286,7 @@ def request_of(info: RunInfo) -> RunRequest:
 
 
 def _content(path: str) -> str:
-    """Identity of a file: its SHA-256; for a folder or anything else, the path.
-
-    A pipe never has the same identity twice.
-    """
+    """Identity of a file: its SHA-256; for a folder or anything else, the path."""
     if Path(path).is_fifo():
         return f"{path} {time_ns()}"
     if not Path(path).is_file():  # a device may be endless

@@ -93,11 +93,7 @@ class Shard:
         return int(text_sha256(key)[:16], 16) % self.n == self.index - 1
 
     def of(self, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U]]:
-        """The units of this shard, of units with their places in the whole work, from 0.
-
-        By their places, rows are in the order of the input once the shards are merged. Units with the
-        same id are in the same shard.
-        """
+        """The units of this shard, of units with their places in the whole work, from 0."""
         return ((place, unit) for place, unit in units if self.takes(unit.shard_key))
 
 
@@ -822,11 +818,7 @@ def _known(
 def retried(
     store: Store, run_id: str, states: Collection[str], rows: Collection[str]
 ) -> Callable[[Mapping[str, Any]], bool]:
-    """The rows of a run that are to be repeated: those of some statuses, or of them those with some ids.
-
-    Raises:
-        StoreError: The run has no row with one of the ids.
-    """
+    """The rows of a run that are to be repeated: those of some statuses, or of them those with some ids."""
     wanted = frozenset(rows)
     if missing := wanted - {str(row.get("id")) for row in (store.rows(run_id) if wanted else ())}:
         raise StoreError(

@@ -86,10 +86,7 @@ class TaskFile:
 
     @cached_property
     def first_plan(self) -> tuple[PlannedFor | None, Path | None] | None:
-        """The library that the first plan was written for, and the file of that library if it has one.
-
-        None if the first task has no plan.
-        """
+        """The library that the first plan was written for, and the file of that library if it has one."""
         for source in self._rows():
             row = None if isinstance(source, DataError) else _read(source)
             if isinstance(source, DataError) or row is None or row.status == "failed":

@@ -151,10 +151,7 @@ async def _unrefined(
 
 
 async def _with_drafts(pearl: Pearl, trace: Trace) -> Pearl:
-    """A `Pearl` whose examples are plans for the questions of the bank, written without examples.
-
-    Valid drafts are kept as they are: none is run or refined.
-    """
+    """A `Pearl` whose examples are plans for the questions of the bank, written without examples."""
     from pearl.errors import PlanningError
     from pearl.planner.examples import Example
 

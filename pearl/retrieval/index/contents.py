@@ -189,10 +189,7 @@ def _byte_offsets(data: bytes) -> NDArray[np.int64]:
 
 
 def arranged(parts: Sequence[Contents], documents: NDArray[np.int64]) -> Contents:
-    """Contents of documents taken from several others, without analysing any text again.
-
-    `documents` has different numbers of documents, counted through all parts.
-    """
+    """Contents of documents taken from several others, without analysing any text again."""
     every = _joined([np.diff(part.passage_starts) for part in parts])
     starts, counts = (np.cumsum(every) - every)[documents], every[documents]
     ends = np.cumsum(counts)

@@ -37,12 +37,7 @@ async def in_order(
     rank: Callable[[Item], int] = lambda item: 0,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Result, None]:
-    """Work on at most `n` items at once; results come in the order of the items.
-
-    Items of one group are started one after another, if they are at most `ahead` items after the last
-    result. An endless group cannot block the others: once `ahead` items are taken, the next result must
-    come from another group.
-    """
+    """Work on at most `n` items at once; results come in the order of the items."""
     ahead = max(n, ahead or n)
     source = enumerate(items)
     waiting: dict[Hashable, list[tuple[int, int, Item]]] = {}  # one heap per group

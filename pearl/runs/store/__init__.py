@@ -164,11 +164,7 @@ class Run:
     async def record(
         self, key: bytes, seq: int, task_id: str, row: Mapping[str, Any], trace: str | None
     ) -> None:
-        """Store the outcome of a task; returns when it is on the disk.
-
-        It replaces an earlier row with the same key, and an earlier row of the same task at the same
-        place: that has another key if the document of the task has changed.
-        """
+        """Store the outcome of a task; returns when it is on the disk."""
         data = sealed(key, json_bytes(row))
         id = task_id.encode("utf-8", "backslashreplace").decode()
         events = None if trace is None else packed_trace(trace)
@@ -469,10 +465,7 @@ class Store:
         return row
 
     def _is_indexed(self, run_id: str, *, most: int | None = None) -> bool:
-        """Whether both indexes have the same rows of a run; a damaged index hides rows or swaps them.
-
-        More than `most` rows are only counted.
-        """
+        """Whether both indexes have the same rows of a run; a damaged index hides rows or swaps them."""
         try:
             counts = self.all(_COUNTS, (run_id,))
             if most is not None and counts[0][0] > most:
