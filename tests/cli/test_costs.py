@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pearl.cli import run
-from pearl.runs import tasks as pearl_tasks
 from tests.cli.terminal import Terminal
 from tests.server import Canned, Server, completion, error
 
@@ -255,37 +254,6 @@ def test_what_the_limits_will_not_allow_is_told_beforehand(pearl: Terminal) -> N
     args = ["execute", "why.plan", "story.txt", "--dry-run", "--max-output-tokens", "10"]
     assert "--max-calls" in pearl(*args, "--max-calls", "1").partition("The limits may")[2]
     assert "The limits may" not in pearl(*args, "--max-calls", "2")
-
-
-def test_a_price_leaves_the_tasks_of_a_document_together(
-    pearl: Terminal, openai_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded: list[object] = []
-    load = pearl_tasks.load
-    monkeypatch.setattr(
-        pearl_tasks, "load", lambda *a, **b: loaded.append(a) or load(*a, **b)  # type: ignore[func-returns-value]
-    )  # fmt: skip
-    rows = [
-        {"id": i, "plan": PLAN.replace("Nils", f"Nils {i}"), "document_path": "story.txt"}
-        for i in range(4)
-    ]
-    (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    pearl(
-        "execute", "--tasks", "tasks.jsonl", "--out", "out.jsonl", "--price", "input=2,output=8",
-        "--store", "kept", *on(openai_server),
-    )  # fmt: skip
-    assert len(loaded) == 1
-    assert "predicted 8" in pearl.talk
-
-
-def test_neither_a_price_nor_a_limit_is_an_obstacle_to_batches(pearl: Terminal) -> None:
-    args = ["execute", "why.plan", "story.txt", "--out", "out.jsonl", "--store", "kept"]
-    args += ["--executor", "batch", "--model", "extractive", "--price", "input=2,output=8"]
-    pearl(*args, code=2)
-    assert "'extractive' has no Batch API" in pearl.talk
-    assert "predicted" not in pearl.talk
-    pearl(*args, "--max-calls", "3", code=2)
-    assert "'extractive' has no Batch API" in pearl.talk
 
 
 def test_what_a_server_refused_for_its_rate_is_told_once(

@@ -6,19 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import PLAN, STORY, Terminal
+from tests.cli.terminal import STORY, Terminal
 from tests.server import Canned, Seen, Server, completion
 
 
-@pytest.fixture
-def pearl(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Terminal:
-    monkeypatch.chdir(tmp_path)
-    Path("why.plan").write_text(PLAN)
-    Path("story.txt").write_text(STORY)
+@pytest.fixture(autouse=True)
+def _long(pearl: Terminal) -> None:
     Path("long.txt").write_text(f"{STORY}\n\n" * 100)
-    return Terminal(tmp_path, capsys)
 
 
 def tokenizing(seen: Seen) -> Canned:

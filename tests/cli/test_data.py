@@ -18,15 +18,6 @@ OPTIONS = ["the hull was rotten", "he was rich"]
 LIFESTYLE = "How is the medical condition affecting their lifestyle and what changes should the patient make?"
 
 
-@pytest.fixture
-def pearl(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Terminal:
-    monkeypatch.chdir(tmp_path)
-    Path("story.txt").write_text(STORY, encoding="utf-8")
-    return Terminal(tmp_path, capsys)
-
-
 def write(name: str, *rows: Any) -> None:
     Path(name).write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
 
@@ -133,7 +124,6 @@ def test_wrong_data_options(pearl: Terminal, case: str) -> None:
 
 
 def test_a_plan_over_the_longest_documents_of_the_data(pearl: Terminal) -> None:
-    pearl("plan", QUESTION, "-o", "why.plan")
     write(
         "d.jsonl",
         {"id": "short", "document": "Nils sold the boat."},
@@ -150,7 +140,6 @@ def test_a_plan_over_the_longest_documents_of_the_data(pearl: Terminal) -> None:
 
 
 def test_a_text_of_many_rows_is_taken_once(pearl: Terminal) -> None:
-    pearl("plan", QUESTION, "-o", "why.plan")
     rows = [{"id": f"q{i}", "question": QUESTION, "document": STORY} for i in range(3)]
     write("d.jsonl", *rows)
     pearl("execute", "why.plan", "--data", "d.jsonl", "--out", "once.jsonl")

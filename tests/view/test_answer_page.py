@@ -281,23 +281,6 @@ def test_a_count_leads_to_its_rows_and_undecided_ones_come_after_them() -> None:
     assert "floor: 2\ncost: 35" in behind
 
 
-def test_a_long_row_is_shortened_to_what_it_was_judged_by() -> None:
-    notes = [
-        f"{'Nothing of note. ' * 60}The patient is {age} years old.{' Fine. ' * 90}"
-        for age in (70, 20)
-    ]
-    plan = '1. rows = SPLIT(CTX, "line") : Rows\n2. old = FILTER(rows, "the patient is old") : Those\n3. n = COUNT(old) : How many'
-    model = Scripted(lambda request: "1 | Nothing of: yes\n2 | Nothing of: no\n")
-    document = Document("\n".join(notes), "notes.txt")
-    answer = asyncio.run(Pearl(model).execute(plan, document))
-    page = answer_page(answer, document)
-    assert len(answer.rows) == 1
-    (short,) = re.findall(r"<summary>…(.*?)…</summary>", page)
-    assert "The patient is 70 years old." in short
-    assert len(short) < 150
-    assert '<mark id="d1" class="long">' in page  # in the document it is not lit, but has a line
-
-
 def test_quotes_that_are_not_in_the_document_are_flagged() -> None:
     reply = "He was poor.\n\n> He sold the boat because he needed the money badly."
     plan = '1. ans = FIND(CTX, "the sale of the boat") : why'
@@ -310,16 +293,6 @@ def test_quotes_that_are_not_in_the_document_are_flagged() -> None:
     assert "Quotes that could not be verified" in page.text
     assert answer.unverified[0].why in page.text
     assert not page.marked
-
-
-def test_rows_that_do_not_state_it_are_counted_beside_the_step() -> None:
-    plan = '1. rows = SPLIT(CTX, "line") : Rows\n2. old = FILTER(rows, "is old") : Those'
-    model = Scripted(
-        lambda request: plan if request.task.__class__.__name__ == "PlanTask" else
-        "1 | Ada is 70: yes\n2 | Nils sails: not stated\n"
-    )  # fmt: skip
-    _, text = asked("Who is old?", Document("Ada is 70.\nNils sails."), model=model)
-    assert "1 yes, 1 not stated" in Page(text).text
 
 
 def test_marks_of_joined_files_and_of_cells_are_where_they_are(tmp_path: Path) -> None:

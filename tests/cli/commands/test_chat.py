@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from pearl.cli.commands.chat import KeptFile
-from pearl.errors import DataError
 from tests.cli.emulator import OnTerminal
 from tests.cli.terminal import Terminal, child
 from tests.server import Canned, Seen, Server, completion
@@ -221,19 +219,6 @@ def test_two_conversations_in_one_file_are_not_mixed(tmp_path: Path) -> None:
     assert b"2 turns in saved.jsonl" in said
     assert turns_of(str(file)) == [WHO, "Who asked?"]
     assert turns_of(str(tmp_path / "saved.jsonl")) == [WHO, WHY]
-
-
-def test_a_file_that_became_unreadable_does_not_end_the_conversation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(path: Path) -> bytes:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    file = KeptFile(str(tmp_path / "talk.jsonl"))
-    file.write("one\n")
-    monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(DataError, match="Permission denied"):
-        file.write("one\ntwo\n")
 
 
 # --- typed ------------------------------------------------------------------------------------

@@ -49,23 +49,6 @@ def test_a_server_is_asked_for_its_models_and_nothing_else(
     assert not openai_server.requests
 
 
-@pytest.mark.parametrize(
-    ("listed", "owner", "name"),
-    [
-        ("llama3.2:latest", "library", "llama3.2"),  # Ollama's default tag
-        ("llama3.2:latest", "library", "llama3.2:latest"),
-        ("models/gemini-flash", "google", "gemini-flash"),
-        ("/models/small.gguf", "llamacpp", "small"),  # it takes any name
-    ],
-)
-def test_a_model_by_another_of_its_names_is_no_failure(
-    pearl: Terminal, openai_server: Server, listed: str, owner: str, name: str
-) -> None:
-    openai_server.models, openai_server.owned_by = [listed], owner
-    found = examined(pearl, "--model", f"openai:{name}", "--base-url", openai_server.url)
-    assert found["model"]["status"] == "ok"
-
-
 def test_a_server_of_several_models_does_not_take_any_name(
     pearl: Terminal, openai_server: Server
 ) -> None:

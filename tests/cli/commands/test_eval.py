@@ -17,7 +17,6 @@ from pearl.runs.executors.local import UNDER_WAY
 from tests.cli.terminal import Terminal
 from tests.runs.store.children import await_replies
 from tests.server import Server
-from tests.skips import needs
 
 STORY = (
     "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. "
@@ -77,24 +76,6 @@ def test_the_embedded_model_is_scored(pearl: Terminal) -> None:
         assert r["n_correct"] == sum(one.is_correct for one in log.of(r["method"]))
     table = pearl("eval", "--data", "data.jsonl", "--methods", "direct")
     assert "guessing gets 25.0 %" in table
-
-
-def test_a_server_is_asked_as_often_as_the_log_says(pearl: Terminal, served: Server) -> None:
-    pearl(
-        "eval", "--data", "data.jsonl", *online(served), "-o", "l", "--price", "input=1,cached=0,output=10",
-        "--methods", "pearl,direct,mcq,cot,map-reduce,retrieve",
-    )  # fmt: skip
-    log = read_log("l")
-    assert len(log.records) == 24
-    assert (
-        sum(r.n_calls for r in log.records) == len(served.requests) == 4 * (3 + 2 + 1 + 1 + 2 + 2)
-    )
-    for r in log.records:
-        assert (r.status, r.score) == ("answered", 1.0)
-        assert r.usage.n_input_tokens == 100 * r.n_calls
-        assert r.usage.n_cached_tokens == 64 * r.n_calls
-        assert r.cost_usd == pytest.approx((36 * r.n_calls + 10 * r.usage.n_output_tokens) / 1e6)
-        assert (r.planning_usage.n_input_tokens == 100) == (r.method == "pearl")
 
 
 def test_failures_are_counted_told_and_tried_again(pearl: Terminal, served: Server) -> None:
@@ -264,29 +245,6 @@ def test_a_run_that_is_killed_is_resumed_and_pays_for_nothing_twice(
 
 
 # --- results, rescoring, comparing --------------------------------------------------------------
-
-
-@needs("matplotlib")  # of its page
-def test_a_log_of_results_is_about_what_made_them(pearl: Terminal) -> None:
-    Path("rules.json").write_text('[{"match": ".", "reply": "A"}]', encoding="utf-8")
-    Path("bank").mkdir()
-    asked = f"Question: {row(0)['question']}\n\n{PLAN}"
-    Path("bank/1.plan").write_text(asked, encoding="utf-8")
-    data([row(0, plan=PLAN), row(1, plan=PLAN)], "plans.jsonl")
-    pearl("execute", "--tasks", "plans.jsonl", "--out", "results.jsonl")
-    args = ("--model", "scripted:rules.json", "--examples", "bank")
-    out = pearl("eval", "--results", "results.jsonl", *args, "-o", "l")
-    assert "results.jsonl: 2 samples, extractive, mapped by scripted:rules.json\n" in out
-    made = read_log("l").header
-    assert (made.model, made.mapper) == ("extractive", "scripted:rules.json")
-    assert (made.library, made.bank, made.n_actions, made.n_examples) == ("", "", 0, 0)
-    assert (made.domain, made.context) == ("", "")
-    pearl("eval", "--results", "results.jsonl", "-o", "l", code=2)
-    assert "exists already" in pearl.talk
-    text = Path("results.jsonl").read_text("utf-8")
-    Path("mixed.jsonl").write_text(text.replace('"extractive"', '"other"', 1), encoding="utf-8")
-    assert pearl.json("eval", "--results", "mixed.jsonl")["header"]["model"] == "several"
-    pearl("view", "l")
 
 
 @pytest.mark.usefixtures("_no_waits")

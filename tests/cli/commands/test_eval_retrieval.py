@@ -78,15 +78,8 @@ def test_the_result_is_written_and_no_input_is_written_over(pearl: Terminal) -> 
         (("eval", "--data", "q.tsv", "--qrels", "qrels"), 2, "--qrels belongs to --retrieval"),
         (("eval", "--data", "q.tsv", "-k", "3"), 2, "-k belongs to --retrieval"),
         ((*ARGS, "--method", "bn25"), 2, "unknown method 'bn25'"),
-        ((*ARGS, "--method", "hybrid"), 2, "needs embeddings"),
-        (
-            (*ARGS, "--reranker-url", "http://127.0.0.1:9"),
-            2,
-            "a reranker URL is set, but no reranker",
-        ),
         ((*ARGS, "-k", "0"), 2, "0 is not in the range"),
         ((*ARGS[:-1], "none"), 3, "cannot be read"),
-        ((*ARGS[:-1], "c.jsonl"), 3, "missing 'query_id'"),
         ((*ARGS[:-3], "c.jsonl", "--qrels", "qrels"), 3, "no query has a relevant document"),
     ],
 )

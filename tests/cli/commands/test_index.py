@@ -55,17 +55,6 @@ def test_what_is_left_out_is_counted_and_named(pearl: Terminal) -> None:
     assert len(told) == 5
 
 
-def test_cutting_and_stemming(pearl: Terminal) -> None:
-    assert "2 documents, 2 passages;" in pearl("index", "docs", "--unit", "document")
-    pearl("index", "docs", "--unit", "window", "--size", "5", code=2)
-    assert "windows of 5 characters" in pearl.talk
-    window = ("--unit", "window", "--size", "6", "--overlap", "2")
-    out = pearl("index", "docs", *window, "--stem", "none", "--at", "kept")
-    assert out.rstrip().endswith("kept/window-6-2-none")
-    pearl("index", "docs", "--unit", "sentense", code=2)
-    assert "did you mean 'sentence'" in pearl.talk
-
-
 def test_search_finds_what_index_made(pearl: Terminal) -> None:
     pearl("index", "docs", "--at", "kept", "--unit", "document")
     files = sorted(Path("kept").rglob("*.bin"))

@@ -91,17 +91,6 @@ def test_the_hint_names_the_store_that_was_looked_into(pearl: Terminal) -> None:
     assert f"pearl runs resume {id} --store 'other one'" in pearl.talk
 
 
-def test_a_command_over_hundreds_of_files_is_cut_in_the_middle(pearl: Terminal) -> None:
-    names = [f"docs/{i}.txt" for i in range(300)]
-    id = fill(command=("execute", "why.plan", *names, "--out", "rows.jsonl"))
-    for out in (pearl("runs", "list"), pearl("runs", "show", id)):
-        assert "docs/0.txt" in out
-        assert "rows.jsonl" in out
-        assert "docs/150.txt" not in out
-        assert len(out) < 2_000
-    assert names[150] in json.loads(pearl("runs", "show", id, "--json"))["command"]
-
-
 def test_what_is_not_there(pearl: Terminal) -> None:
     pearl("runs", "list", "--store", "none", code=8)
     assert "no store here" in pearl.talk
