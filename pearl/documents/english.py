@@ -43,7 +43,9 @@ UNITS = {
         "mm", "cm", "m meter meters metre metres", "km kilometer kilometers kilometre kilometres", "mile miles",
         "ft foot feet", "inch inches", "second seconds sec", "minute minutes min", "hour hours h hr hrs",
         "day days", "week weeks", "month months", "year years yr yrs yo", "°c", "°f", "mmhg", "bpm", "mmol",
-        "kwh", "mwh", "gwh", "kb", "mb", "gb", "tb", "cent cents ¢", "₹ inr rupee rupees", "tablet tablets", "capsule capsules",
+        "kw", "mw", "gw", "bar", "mbar", "psi", "hpa", "kpa", "hz", "khz", "mhz", "ghz", "kcal", "kj", "iu", "meq",
+        "µmol μmol umol", "nmol", "pmol", "m² m2 sqm", "km² km2", "cm² cm2", "ft² ft2 sqft", "m³ m3", "cm³ cm3",
+        "ha hectare hectares", "acre acres", "yd yard yards", "ton tons", "tonne tonnes", "kwh", "mwh", "gwh", "kb", "mb", "gb", "tb", "cent cents ¢", "₹ inr rupee rupees", "tablet tablets", "capsule capsules",
     )
     for word in names.split()
 }  # fmt: skip
@@ -55,6 +57,7 @@ DIMENSIONS = (
     {"mm": "1e-3", "cm": "1e-2", "m": "1", "km": "1e3", "inch": "0.0254", "ft": "0.3048", "mile": "1609.344"},
     {"second": "1", "minute": "60", "hour": "3600", "day": "86400", "week": "604800"},
     {"month": "1", "year": "12"},
+    {"%": "10", "‰": "1"},
     {"kwh": "1", "mwh": "1e3", "gwh": "1e6"},
 )  # fmt: skip
 """Units that convert into each other by a factor, each relative to the unit "1" of its dimension."""

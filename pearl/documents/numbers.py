@@ -53,13 +53,14 @@ MONEY = (
     rf"|{APART}(?:{'|'.join(CURRENCY_CODES)})(?![A-Za-z])"
 )
 """A currency as a sign, a code or a mark, as a pattern."""
-_UNIT_AFTER = lazy_pattern(rf"\s?({MONEY}|[%‰¢]|°[CF]|[^\W\d_{UNSPACED}]+|{UNIT_UNSPACED})")
+_UNIT_AFTER = lazy_pattern(
+    rf"\s?({MONEY}|[%‰¢]|°[CF]|[^\W\d_{UNSPACED}]+(?:[23](?!\w))?|{UNIT_UNSPACED})"
+)
 _CURRENCY_BEFORE = lazy_pattern(rf"({MONEY})\s?\Z")
 
 
-KNOWN_UNITS = frozenset({
-    *UNITS.values(), *CURRENCY_CODES.values(), *_CURRENCY_MARKS.values(), *_UNITS_UNSPACED.values(), "‰",
-})  # fmt: skip
+CURRENCY_UNITS = frozenset({*CURRENCIES, *CURRENCY_CODES.values(), *_CURRENCY_MARKS.values()})
+KNOWN_UNITS = CURRENCY_UNITS | {*UNITS.values(), *_UNITS_UNSPACED.values(), "‰"}
 """Units that PEARL knows, each by its one name."""
 SHARES = {"%": -2, "‰": -3}
 """Units of shares → their powers of ten."""

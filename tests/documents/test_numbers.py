@@ -56,3 +56,17 @@ def test_every_path_reads_a_column_alike(case: dict[str, Any]) -> None:
     assert [number(total), number(most)] == [Decimal(case["total"]), Decimal(case["most"])]
     assert number(asked) == number(total)
     assert first
+
+
+@pytest.mark.parametrize(("field", "text", "value", "quote", "is_kept"), CASES["quotes"])
+def test_a_number_in_a_quote_and_its_neighbour(
+    field: str, text: str, value: Any, quote: str, is_kept: bool
+) -> None:
+    name = field.partition(":")[0]
+    model = Scripted(lambda request: json.dumps({name: {"value": value, "quote": quote}}))
+    document = Document(f"The letter begins.\n{text}\nThe letter ends.", "letter.txt")
+    plan = f'1. record = EXTRACT(CTX, "{field}") : Extract'
+    answer = asyncio.run(Pearl(model).execute(plan, document))
+    assert answer.record is not None
+    result = answer.record.fields[name]
+    assert (result.state, result.value) == (("found", value) if is_kept else ("undecided", None))

@@ -16,10 +16,15 @@ from functools import lru_cache
 from pearl.documents.dates import find_dates
 from pearl.documents.english import DIMENSIONS, NUMBER_WORD, ONES, SCALES, TENS, UNITS
 from pearl.documents.evidence.finding import n_words, negations
-from pearl.documents.evidence.normal import NormalText, normalise
+from pearl.documents.evidence.normal import NormalText, is_inside_token, normalise
 from pearl.documents.numbers import (
     APART,
     CURRENCIES,
+    CURRENCY_UNITS,
+    FOREIGN_SCALES,
+    FRACTION,
+    MONEY,
+    SCALE_WORDS,
     SCALES_UNSPACED,
     UNIT_UNSPACED,
     UNSPACED,
@@ -169,8 +174,22 @@ def _copied(
         if match is None:
             raise DisagreementError(f"{quoted(text)} is not in the quote")
         start, end = match.span()
-    _refuse_denied(field, before + passage[:start], text, passage[end:] + after)
+    lead, rest = before + passage[:start], passage[end:] + after
+    if _is_cut(lead, text, rest):
+        raise DisagreementError(f"{quoted(text)} is a part of a longer number or name in the quote")
+    _refuse_denied(field, lead, text, rest)
     return text, "quoted"
+
+
+def _is_cut(lead: str, text: str, rest: str) -> bool:
+    """Whether a text is a part of a number or code in groups, or of an address of mail."""
+    if is_inside_token(lead + text, len(lead)) or is_inside_token(text + rest, len(text)):
+        return True
+    if re.search(r"\d[ ]\w*\d\w*\Z", text) and re.match(r"[ ]\d", rest):
+        return True
+    if re.match(r"\w*\d\w*[ ]\d", text) and re.search(r"\d[ ]\Z", lead):
+        return True
+    return "@" in text and bool(re.search(r"[\w.+-]\Z", lead) or re.match(r"[\w-]|\.\w", rest))
 
 
 _normal = lru_cache(maxsize=1024)(NormalText)
@@ -404,11 +423,12 @@ _WORDS = {
 }  # fmt: skip
 _WORD = rf"(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})(?![^\W_])"
 _NUMBER = lazy_pattern(
-    rf"{APART}\.?\d+(?:[.,'’]\d+|[ ]\d{{3}}(?!\d))*|\b(?:half(?![^\W_])|{_WORD})", re.I
+    rf"{APART}\.?\d+(?:[.,'’]\d+|[ ]\d{{3}}(?!\d))*(?:(?<!\d{{4}})(?:{FRACTION}))?|[¼-¾⅐-⅞]|\b(?:half(?![^\W_])|{_WORD})",
+    re.I,
 )
 _DECIMAL_COMMA = lazy_pattern(r"\d{1,3}(?:[. ]\d{3})+,\d{1,2}|\d+,\d{1,2}")
 _GROUPED = lazy_pattern(r"\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:[ ]\d{3})+(?:\.\d{1,2})?")
-_UNIT = rf"(?P<unit>°\s?[CcFf]|[%$€£¥]|{UNIT_UNSPACED}|[^\W\d_]+)(?:\s?(?:/|\bper\s)\s?(?P<per>[^\W\d_]+))?"
+_UNIT = rf"(?P<unit>°\s?[CcFf]|[%‰{CURRENCIES}]|{UNIT_UNSPACED}|[^\W\d_]+(?:[23](?!\w))?)(?:\s?(?:/|\bper\s)\s?(?P<per>[^\W\d_]+))?"
 _AFTER = lazy_pattern(rf"(?P<gap>\s?-?){_UNIT}")
 _ANY_NUMBER = rf"(?:\d|\b(?:{NUMBER_WORD}|one)\b)"
 _OPEN_BEFORE = lazy_pattern(
@@ -430,22 +450,27 @@ _NUMERAL = lazy_pattern(r"(?<=[^\W\d])[一二三四五六七八九十](?=[^\W\d]
 _LIST_MARK = lazy_pattern(r"\A\s*[-–•*]\s+|(?<=[\w:.)])\s+[-–—]\s+\Z")
 _ASIDE = lazy_pattern(r"\s(?:\((?!in\s)|[<>≤≥~])|[;\n]")
 """The end of what belongs to a number: `184 mg/l (ref < 5)`."""
+_IN_CAPTION = lazy_pattern(
+    rf"\((?:in\s)?(?:(?:{MONEY})\s?)?(?P<word>[^\W\d_]+)\b[^()\d]{{0,20}}\)\W{{0,5}}\Z"
+)
+"""What may be a scale before a number: `Revenue (in millions): 500`."""
+_REACH = 2 * MAX_BESIDE  # characters before a number that may make it a bound
 _NAMES_OF_UNITS = {
     **UNITS, **{unit: unit for dimension in DIMENSIONS for unit in dimension}, "pct": "%",
-    "celsius": "°c", "fahrenheit": "°f",
+    "celsius": "°c", "fahrenheit": "°f", "kmh": "km/hour", "kph": "km/hour", "mph": "mile/hour",
 }  # fmt: skip
 
 
 def _amounts(text: str, low: int = 0, high: int | None = None) -> Iterator[_Amount]:
     """The numbers of a part of a text in digits and in words, except those in dates other than years."""
     text = _PAIR.sub(lambda pair: pair[0].replace("/", ";"), text)
-    dates = find_dates(text)
+    in_dates = {at for day in find_dates(text) for at in range(day.start, day.end)}
     matches = list(_NUMBER.finditer(text))
     for i, match in enumerate(matches):
         start, end = match.span()
         if not low <= start < (len(text) if high is None else high):
             continue
-        if any(day.start <= start < day.end for day in dates):
+        if start in in_dates:
             if len(match[0]) == 4:
                 yield _Amount(match[0], start, Decimal(match[0]))
             continue
@@ -456,7 +481,9 @@ def _amounts(text: str, low: int = 0, high: int | None = None) -> Iterator[_Amou
             after.strip() in SCALES_UNSPACED and matches[i + 1 :]
         ):
             flaw = f"{quoted(match[0])} is a part of another figure in the quote"  # 2万5千
-        if _OPEN_BEFORE.search(text[:start]) or _OPEN_AFTER.search(text[end:]):
+        if _OPEN_BEFORE.search(text, max(start - _REACH, 0), start) or _OPEN_AFTER.match(
+            text[end : end + _REACH]
+        ):
             flaw = f"{quoted(match[0])} is a bound, an end of a range or a part of another figure in the quote"
         yield _amount(match[0], start, before, after, flaw)
 
@@ -480,16 +507,20 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
     except UnclearNumberError as error:
         number = Decimal(digits) if re.fullmatch(r"\d{1,30}(?:\.\d{1,30})?", digits) else None
         return _Amount(shown, start, number, flaw=flaw or str(error))
+    after = after.lstrip(_FOOTNOTE_MARKS)  # `quantity` refuses a power
     match = _AFTER.match(re.sub(r"\A\s?[^\W\d_]+", "", after) if read.scale else after)
     unit = _unit(match)
-    if read.unit in CURRENCIES and read.unit:
+    if read.unit in CURRENCY_UNITS:
         unit = read.unit
     elif match and not unit:
         word = match["unit"].replace(" ", "")
         if not match["gap"] and not re.match(f"[{UNSPACED}]", word):
             flaw = flaw or f"{quoted(shown + word)} is not a number alone"
         unit = f"?{word}" if word.casefold() not in STOP_WORDS else ""
-    return _Amount(shown, start, read.number, read.scale, unit, flaw)
+    caption = None if read.scale else _IN_CAPTION.search(before[-MAX_BESIDE:])
+    word = caption["word"].casefold() if caption else ""
+    scale = read.scale or SCALE_WORDS.get(word, 0) or FOREIGN_SCALES.get(word, 0)
+    return _Amount(shown, start, read.number.scaleb(scale - read.scale), scale, unit, flaw)
 
 
 def _unit(match: re.Match[str] | None) -> str:
@@ -501,6 +532,7 @@ def _unit(match: re.Match[str] | None) -> str:
     return unit
 
 
+_FOOTNOTE_MARKS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _CALENDAR = frozenset({"year", "month", "day", "week", "hour", "minute", "second"})
 """Names such as `start_year` are no durations."""
 _LAST_UNIT = lazy_pattern(rf"\s{_UNIT}\Z")
@@ -513,6 +545,12 @@ _IN_UNIT = lazy_pattern(
 def _unit_of_field(field: Field) -> str:
     """The unit that the name or the description of a field states; "" for none."""
     words = re.sub(r"(?<=temp |ture )(?=[cf]\Z)", "°", _words_of(field).rstrip().casefold())
+    if (
+        code := unit_named(words.rpartition(" ")[2].upper())
+        if re.search(r"\s[a-z]{3}\Z", words)
+        else ""
+    ):
+        return code
     if words.rpartition(" ")[2] not in _CALENDAR and (unit := _unit(_LAST_UNIT.search(words))):
         return unit
     about = field.description
