@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from pearl.cli.files import Kind, kind_of, kind_option, library_for, read_input, with_commands
 from pearl.cli.options import as_json, option, setting_options
+from pearl.cli.writing import new_file
 from pearl.errors import Diagnostic, apply_fixes, render_diagnostics
 from pearl.errors.escaping import to_json
-
-if TYPE_CHECKING:
-    from pearl.dsl.signatures import ActionLibrary
 
 
 @click.command()
@@ -48,7 +44,11 @@ def command(
         is_wrong = any(d.severity == "error" for d in found)
         into = None
         if flows and not is_wrong and kind_of(name, text, kind) == "plan":
-            into = _flows(text, library_for(library, domain))
+            from pearl.dsl.checker import compile_plan
+            from pearl.dsl.graph import build_graph
+            from pearl.interpreter.flows import flows as flows_of
+
+            into = flows_of(build_graph(compile_plan(text, library_for(library, domain))))
         if as_json:
             told = {} if into is None else {"flows": into}
             diagnostics = [d.to_dict(text) for d in found]
@@ -97,20 +97,6 @@ def _examine(
     return diagnose(reading, known), reading.text, n_fixed
 
 
-def _flows(text: str, known: ActionLibrary) -> dict[str, Any]:
-    from pearl.dsl.checker import compile_plan
-    from pearl.dsl.graph import build_graph
-    from pearl.interpreter.flows import flows
-
-    return flows(build_graph(compile_plan(text, known)))
-
-
 def _write(name: str, text: str) -> None:
-    """Write the text back to its file; text of stdin goes to stdout."""
-    if name == "-":
-        click.echo(text, nl=False)
-        return
-    from pearl.cli.writing import new_file
-
-    with new_file(str(Path(name).resolve())) as file:
+    with new_file(name) as file:  # text of stdin goes to stdout
         file.write(text)

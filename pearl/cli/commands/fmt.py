@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from pearl.cli.files import Kind, kind_of, kind_option, read_input
@@ -46,10 +44,8 @@ def command(
         if check:
             if changed and not as_json:
                 click.echo(f"would reformat {name}")
-        elif name == "-" and not as_json:
-            click.echo(formatted, nl=False)
-        elif changed and name != "-":
-            with new_file(str(Path(name).resolve())) as file:
+        elif changed if name != "-" else not as_json:
+            with new_file(name) as file:  # text of stdin goes to stdout
                 file.write(formatted)
     if as_json:
         click.echo(to_json(reports, indent=2))

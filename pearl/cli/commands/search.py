@@ -110,17 +110,14 @@ def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
     searcher, index, found = asyncio.run(_search(corpus, queries, k, settings, options))
     for note in found.notes:
         notice(note)
-    explained = (
-        [searcher.explain(index, queries, hit.passage.number, history) for hit in found.hits]
+    explained = [
+        searcher.explain(index, queries, hit.passage.number, history)
         if options["explain"]
-        else []
-    )
+        else None
+        for hit in found.hits
+    ]
     if options["as_json"]:
-        entries = (
-            [to_entry(hit, each) for hit, each in zip(found.hits, explained, strict=True)]
-            if options["explain"]
-            else [to_entry(hit) for hit in found.hits]
-        )
+        entries = list(map(to_entry, found.hits, explained))
         click.echo(to_json(entries, indent=2), file=data_stdout())
     else:
         terms = searcher.terms(index, queries, history).values()
@@ -220,14 +217,14 @@ def to_entry(hit: Hit, explained: Explained | None = None) -> dict[str, Any]:
 
 
 def print_hits(
-    hits: Sequence[Hit], is_match: Callable[[str], bool], explained: Sequence[Explained] = ()
+    hits: Sequence[Hit], is_match: Callable[[str], bool], explained: Sequence[Explained | None]
 ) -> None:
     """Print each hit with its place and its passage; matching words are coloured."""
     from rich.padding import Padding
     from rich.text import Text
 
     console = new_console()
-    for number, hit in enumerate(hits):
+    for number, (hit, terms_of) in enumerate(zip(hits, explained, strict=True)):
         if number:
             console.print()
         span = hit.passage.span
@@ -238,10 +235,10 @@ def print_hits(
         if hit.passage.fields:
             console.print(Text(INDENT + _fields(hit.passage.fields), style="dim"))
         console.print(Text.assemble(INDENT, excerpt(hit.passage.text, is_match)))
-        if not explained:
+        if terms_of is None:
             continue
-        for query, terms in explained[number].items():
-            if len(explained[number]) > 1 and terms:
+        for query, terms in terms_of.items():
+            if len(terms_of) > 1 and terms:
                 console.print(Text(f"{INDENT}{query}", style="dim"))
             if terms:
                 console.print(Padding(_terms_table(terms), (0, 0, 0, len(INDENT)), expand=False))
