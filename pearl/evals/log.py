@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from pearl.data.journal import Frozen, read_journal
 from pearl.llm import Usage
@@ -93,7 +95,7 @@ class EvalRecord(Frozen):
     """The reply to the request for an option."""
     choice: int | None = None
     """The option read from the reply; None is unmapped, and wrong."""
-    score: float = 0.0
+    score: Annotated[float, Field(ge=0, le=1)] = 0.0
     """0 to 1; for options 1 is right and 0 wrong."""
     error: str | None = None
     dialogue: str = ""
