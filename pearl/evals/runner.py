@@ -34,7 +34,7 @@ from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, asked_again
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index, IndexedDocument
-from pearl.runs.executors import Listener, RecordUnit, local
+from pearl.runs.executors import RecordUnit, local
 from pearl.runs.resources import Resources
 from pearl.trace import OptionChosen, PlanAttempted, Retrieved, StepStarted, Trace
 
@@ -333,16 +333,12 @@ class Evaluation:
 
 
 async def evaluate(
-    pearl: Pearl,
-    samples: Sequence[Sample],
-    evaluation: Evaluation,
-    *,
-    listener: Listener | None = None,
+    pearl: Pearl, samples: Sequence[Sample], evaluation: Evaluation
 ) -> AsyncGenerator[EvalRecord, None]:
     """Run every method over every `scorable` sample, without a store."""
     refuse_unfit(samples, evaluation.methods)
     refuse_known(samples, pearl.material.examples)
-    found = local.run(pearl, evaluation.units(samples), listener=listener)
+    found = local.run(pearl, evaluation.units(samples))
     async with aclosing(found) as outcomes:
         async for outcome in outcomes:
             yield EvalRecord.model_validate(outcome.to_dict())

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from pearl.actions.library import read_actions
-from pearl.actions.likeness import Likeness, by_words
+from pearl.actions.likeness import by_words
 from pearl.data.journal import Frozen
 from pearl.dsl.signatures import ActionLibrary
 from pearl.llm import Usage
@@ -205,13 +205,11 @@ def _comment(text: str, further: str) -> str:
     )  # fmt: skip
 
 
-def compared(
-    refinement: Refinement, other: ActionLibrary, likeness: Likeness = by_words
-) -> Refinement:
+def compared(refinement: Refinement, other: ActionLibrary) -> Refinement:
     """The refinement with a comparison to another library."""
     ours = read_actions("\n".join(action.text for action in refinement.actions))[0]
     names = {action.name for action in ours}
-    alike = likeness([*ours, *other.values()])[len(ours) :, : len(ours)]
+    alike = by_words([*ours, *other.values()])[len(ours) :, : len(ours)]
     theirs = []
     for row, name in zip(alike, other, strict=True):
         if name not in names:

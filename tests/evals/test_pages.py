@@ -194,10 +194,3 @@ def test_everything_is_on_it(refinement: Refinement) -> None:
     for problem in (*refinement.unread, "the line is dead", "failed", "Beside <theirs>"):
         assert problem in text
     assert "FIND_OTHER" in text
-
-
-def test_a_page_without_rounds_and_comparison_says_so() -> None:
-    text = Reader(refinement_page(refined(PLAIN))).text
-    assert "None: the library fitted" in text
-    assert "Beside" not in text
-    assert "Could not be read" not in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +11,10 @@ import pytest
 
 from pearl import Document, Pearl, plugins
 from pearl.errors import DataError, ModelError, UsageError
-from pearl.evals.runner import Evaluation, evaluate, samples_digest, scorable
+from pearl.evals.runner import samples_digest, scorable
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Usage
 from pearl.llm.prices import Price
 from tests.evals.asking import METHODS, OPTIONS, PLAN, STORY, acting, run, sample
-from tests.models import Acting
 
 PROSE = ("pearl", "direct", "map-reduce", "retrieve")
 BROKEN = "1. ans = NO_SUCH(CTX) : Fail"
@@ -268,18 +266,3 @@ def test_the_digest_is_of_all_that_matters() -> None:
     assert samples_digest([sample(subsets=frozenset(both))]) == samples_digest(
         [sample(subsets=frozenset(swapped))]
     )
-
-
-def test_closing_an_evaluation_cancels_its_calls() -> None:
-    async def act(request: Any) -> str:
-        await asyncio.sleep(0.0 if "quick" in request.prompt else 60.0)
-        return "A"
-
-    async def main() -> int:
-        samples = [sample("quick"), sample("q2"), sample("q3")]
-        found = evaluate(Pearl(Acting(act)), samples, Evaluation(("mcq",)))
-        await anext(found)
-        await found.aclose()
-        return len(asyncio.all_tasks())
-
-    assert asyncio.run(main()) == 1
