@@ -225,16 +225,7 @@ _Where = Iterable[str | int]
 def load_schema(
     what: str | Path | type[BaseModel] | Mapping[str, Any] | Sequence[Field] | Schema,
 ) -> Schema:
-    """The schema that a path, a name, a text or an object stands for.
-
-    Args:
-        what: The path of a JSON Schema (`*.json`), `package.module:Model`, the short form of fields, a
-            pydantic model, a JSON Schema as a mapping, fields, or a `Schema`.
-
-    Raises:
-        DataError: The schema cannot be read, or is not supported; the message names the keyword.
-        PlanError: The short form cannot be read.
-        UsageError: There is no such model.
+    """The schema of a JSON Schema (a path or a mapping), `package.module:Model`, a model, or the short form.
 
     Example:
         >>> [leaf.name for leaf in load_schema("patient, address: {city: str}").fields]

@@ -323,10 +323,10 @@ def _compared(
     return [comparison for comparison in found if comparison is not None]
 
 
-def errors(log: EvalLog, n: int = 5) -> list[tuple[str, int]]:
-    """The most frequent reasons of failures, with counts."""
+def errors(log: EvalLog) -> list[tuple[str, int]]:
+    """The five most frequent reasons of failures, with counts."""
     counts = Counter(record.error for record in log.records if record.error)
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:n]
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:5]
 
 
 KINDS = ("right", "partly", "wrong", "unmapped", "undecided", "no plan", "failed")

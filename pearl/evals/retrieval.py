@@ -270,11 +270,11 @@ class RetrievalEvaluation:
     scores: tuple[RetrievalScores, ...]
     coverage: Coverage
 
-    def comparisons(self, measure: str | None = None) -> list[RetrievalComparison]:
-        """Every pair of methods, the oracle left out."""
+    def comparisons(self) -> list[RetrievalComparison]:
+        """Every pair of methods by the first measure, the oracle left out."""
         scores = [score for score in self.scores if score.method != ORACLE]
         return [
-            RetrievalComparison.of(first, second, measure or self.measures[0])
+            RetrievalComparison.of(first, second, self.measures[0])
             for first, second in combinations(scores, 2)
         ]
 

@@ -57,11 +57,6 @@ def accuracy(
 ) -> Interval:
     """The fraction of correct answers, 0 to 1, with its percentile bootstrap interval.
 
-    If every cluster has the same fraction, as when all answers are correct, a bootstrap interval
-    would have no width. The interval is then exact: of n clusters none deviated, so at most a share
-    u (Clopper and Pearson's upper end for 0 of n) does, each at worst to the end of the scale. For
-    answers all right or all wrong this is Clopper and Pearson's own.
-
     Source:
         Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13; Clopper and
         Pearson, Biometrika 26 (1934).
@@ -84,10 +79,6 @@ def difference(
 ) -> Interval:
     """The accuracy of `first` minus that of `second`, -1 to 1, with its paired bootstrap interval.
 
-    Both are of the same samples in the same order; all else is as in `accuracy`. Samples are resampled,
-    or whole clusters, with both answers of each. Without variance, as when the methods agree
-    everywhere, the interval is exact.
-
     Source:
         Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
 
@@ -107,15 +98,6 @@ def bootstrap_p(
 ) -> float:
     """The two-sided p value, 0 to 1, of the paired bootstrap for a difference of 0.
 
-    The resamples are those of `difference`. Twice the smaller of two counts, that of resampled
-    differences ≤ 0 and that of those ≥ 0, each plus one, is divided by the number of resamples
-    plus one, and 1 is the most. So p is below 0.05 where the 95 % interval leaves out 0, ties and
-    rounding aside, and never 0.
-
-    If every cluster has the same difference, the sign test over the clusters is used instead: p is
-    2 / 2^n for n clusters that all favour one method, 1 for none. With few clusters the bootstrap
-    is overconfident; `mcnemar` is exact.
-
     Source:
         Davison and Hinkley, Bootstrap Methods and their Application (1997), section 4.2 for the
         plus one, section 5.2 for a test as the inverse of an interval.
@@ -127,7 +109,7 @@ def bootstrap_p(
         1.0
     """
     sums, sizes = _per_cluster(_differences(first, second), clusters)
-    if _is_uniform(sums, sizes):
+    if _is_uniform(sums, sizes):  # resamples would not differ: the sign test over the clusters
         n_in_favour = sum(sums != 0)
         return float(_scipy().binomtest(n_in_favour, n_in_favour).pvalue) if n_in_favour else 1.0
     resampled = _bootstrap(sums, sizes).bootstrap_distribution
@@ -137,9 +119,6 @@ def bootstrap_p(
 
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
     """McNemar's exact test: do the discordant samples favour one of two methods?
-
-    Both are of the same samples in the same order. Under the null hypothesis each discordant sample is
-    a fair coin toss; without any p is 1. The test ignores clusters.
 
     Source:
         McNemar, Psychometrika 12 (1947); exact form: Fay, Biostatistics 11 (2010).
@@ -203,6 +182,8 @@ def _interval(sums: NDArray[np.float64], sizes: NDArray[np.float64], *, least: i
     """The interval of the mean of values that lie between `least` and 1."""
     mean = float(sums.sum() / sizes.sum())
     if _is_uniform(sums, sizes):
+        # A bootstrap interval would have no width. Of n clusters none deviated, so at most Clopper and
+        # Pearson's upper share for 0 of n does, each at worst to the end of the scale.
         ends = _scipy().binomtest(0, len(sums)).proportion_ci(CONFIDENCE, method="exact")
         most = float(ends.high)
         return Interval(mean, mean - most * (mean - least), mean + most * (1 - mean))

@@ -553,17 +553,11 @@ class Session:
             tasks, asked, id=info.id, watcher=watcher, redo=retry, is_retry=retry is not None
         )
 
-    def equipped(self, watcher: Watcher | None = None) -> Pearl:
-        """The `Pearl` within the limits of the session, with the replies of its open store.
-
-        For work other than runs of tasks, such as a conversation.
-
-        Raises:
-            UsageError: The executor does not enforce the limits, or the store is not open.
-        """
+    def equipped(self) -> Pearl:
+        """The `Pearl` within the limits of the session, with the replies of its open store, for other work than tasks."""
         if isinstance(self._store, Path):
             raise UsageError("the store is not open", help="with Store.open(FOLDER) as store: ...")
-        equipped, _ = self._equipped(self._store, watcher or Watcher(), is_fresh=False)
+        equipped, _ = self._equipped(self._store, Watcher(), is_fresh=False)
         self._begun = None  # the questions are unknown, so nothing is predicted
         return equipped
 
@@ -650,20 +644,16 @@ class Session:
                 listener = spans.listening(listener) if self._executor == DEFAULT else listener
                 stack.callback(spans.close)
             options: dict[str, Any] = {"listener": listener, "is_stopping": is_stopping}
+            rows = run if into is None else into
             # Rows before the position of a large run may be among those that are repeated.
-            placed = self._placed(tasks, asked, None if is_retry else run)
-            numbered = self._numbered(placed)
-            if into is not None:
-                options["on_known"] = on_known
-                outcomes = run_recorded(pearl, numbered, into, execute=execute, **options)
-            elif store is None or run is None:
+            numbered = self._numbered(self._placed(tasks, asked, None if is_retry else run))
+            if rows is None:
                 outcomes = execute(pearl, (task for _, task in numbered), **options)
             else:
-                options |= {
-                    "on_known": on_known,
-                    "has": _known(store, run.id, redo, is_retry=is_retry),
-                }
-                outcomes = run_recorded(pearl, numbered, run, execute=execute, **options)
+                options["on_known"] = on_known
+                if store is not None and run is not None and into is None:
+                    options["has"] = _known(store, run.id, redo, is_retry=is_retry)
+                outcomes = run_recorded(pearl, numbered, rows, execute=execute, **options)
             try:
                 async with aclosing(outcomes):
                     async for outcome in outcomes:
