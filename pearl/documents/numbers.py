@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
@@ -44,7 +45,7 @@ CURRENCY_CODES = {code: code.lower() for code in _CODES.split()} | {
 """Code → unit."""
 _CURRENCY_MARKS = {
     "US$": "$", "R$": "brl", "AU$": "aud", "A$": "aud", "CA$": "cad", "C$": "cad", "HK$": "hkd", "NT$": "twd",
-    "S$": "sgd", "NZ$": "nzd", "MX$": "mxn", "Rs.": "₹", "Rs": "₹", "Fr.": "chf", "kr.": "kr", "kr": "kr",
+    "S$": "sgd", "NZ$": "nzd", "MX$": "mxn", "Rs.": "₹", "Rs": "₹", "kr.": "kr", "kr": "kr",
     "zł": "pln", "Kč": "czk", "лв": "bgn", "руб.": "₽", "руб": "₽",
 }  # fmt: skip
 """Other marks of currencies → unit; a bare `$` is the US dollar's."""
@@ -108,6 +109,7 @@ _FOOTNOTE_MARK = lazy_pattern(
 )
 """The mark of a footnote: no power has a base with groups of thousands."""
 _BETWEEN_DIGITS = lazy_pattern(r"(?<=[0-9])[.,](?=[0-9])")
+_BOTH_MARKS = lazy_pattern(r"(?<![0-9.,])[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]++(?![.,][0-9])")
 _SWAPPED = {".": ",", ",": "."}
 _FIGURE = lazy_pattern(
     rf"""
@@ -122,7 +124,7 @@ _FIGURE = lazy_pattern(
     """,
     re.X,
 )
-_IN_BRACKETS = lazy_pattern(
+IN_BRACKETS = lazy_pattern(
     rf"((?:{MONEY})?)\s*\(\s*((?:{MONEY})?\s*(?:{_DIGITS})\s*(?:%|(?:thousand|[mbtr]+illion)s?)?)\s*\)(\s*[^()]*)"
 )
 """A negative number in accounting notation."""
@@ -227,6 +229,18 @@ def plain_character(character: str) -> str:
     return " " if category == "Zs" else _OTHER_SIGNS.get(character, character)
 
 
+def find_figures(line: str) -> Iterator[tuple[int, int]]:
+    """The places of the numbers in a plain line, each from its sign, currency or word for a minus.
+
+    Example:
+        >>> [("It fell by CHF 1,250.50, minus 5, 租金3500元.")[start:end] for start, end in find_figures("It fell by CHF 1,250.50, minus 5, 租金3500元.")]
+        ['CHF 1,250.50', 'minus 5', '3500']
+    """
+    for figure in _FIGURE.finditer(line):
+        word = _NEGATIVE.search(line, max(figure.start() - 10, 0), figure.start())
+        yield (word or figure).start(), figure.end()
+
+
 def read_number(text: str) -> int | float:
     """The only number in a text, without its unit."""
     number = quantity(text).number
@@ -248,10 +262,10 @@ def quantity(text: str, *, decimal: str = "") -> Quantity:
     line = plain(text).replace("\\$", "$").strip()
     if decimal == ".," and _BETWEEN_DIGITS.search(line):
         raise UnclearNumberError(f"a mark of decimals or of thousands in {quoted(text)}")
-    if decimal == ",":
+    if decimal == "," or (not decimal and _BOTH_MARKS.search(line)):
         line = _BETWEEN_DIGITS.sub(lambda mark: _SWAPPED[mark[0]], line)
     line = _FOOTNOTE_MARK.sub("", _COMMA.sub(".", line))
-    brackets = _IN_BRACKETS.fullmatch(line) if len(line) <= 2 * MAX_DIGITS else None
+    brackets = IN_BRACKETS.fullmatch(line) if len(line) <= 2 * MAX_DIGITS else None
     if brackets:
         line = "".join(part.strip() for part in brackets.groups())
     if brackets and _FOOTNOTE.fullmatch(line):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from pearl.documents.english import ONES, TENS
+from pearl.documents.english import ONES, TENS, UNITS
 from pearl.documents.evidence import normalise
 from pearl.documents.numbers import (
     CURRENCIES,
@@ -49,8 +49,10 @@ _VALUES = {
     **{f"{ten}-{ONES[i]}": str(10 * n + i) for n, ten in enumerate(TENS, start=2) for i in range(1, 10)},
     "once": "1", "twice": "2", "thrice": "3", "dozen": "12",
 }  # fmt: skip
+_CODES = [code for code in map(str.casefold, CURRENCY_CODES) if code in UNITS]
+"""Codes that are no words: figures are compared in any case."""
 _MONEY = {
-    **{code.casefold(): sign for code, sign in CURRENCY_CODES.items()}, **{sign: sign for sign in CURRENCIES},
+    **{code: UNITS[code] for code in _CODES}, **{sign: sign for sign in CURRENCIES},
     "dollar": "$", "euro": "€", "pound": "£", "yen": "¥", "cent": "cent", "franc": "chf",
 }  # fmt: skip
 _SCALES = {
@@ -65,7 +67,7 @@ _WORD_FIGURE = "|".join(sorted(_VALUES.keys() - {"one", "once"}, key=len, revers
 _FIGURE = lazy_pattern(
     rf"""
       (?P<sign>(?<![\w.)])[-−–](?=[\d$€£¥])|\b(?:minus|negative|moins|menos|meno)\s|\((?=\W?[\d.,]+[^()\d]*\)))?
-      (?P<money>US\$|[{CURRENCIES}]|\b(?:{"|".join(CURRENCY_CODES)})\s?)?\s?
+      (?P<money>US\$|[{CURRENCIES}]|\b(?:{"|".join(_CODES)})\s?)?\s?
       (?P<digits>{_DIGIT}(?:[.,’':/–-]?{_DIGIT})*|\b(?:{_WORD_FIGURE}|(?<=only\s)one|(?<=just\s)one|(?<=exactly\s)one)\b)
       (?P<after>(?:[\s-]{{0,2}}(?:{_WORDS})s?(?![^\W\d_])\.?)*)
     """,

@@ -13,7 +13,14 @@ from typing import Any, Literal
 
 from pearl.documents.english import ONES, TENS
 from pearl.documents.evidence import quoted_line
-from pearl.documents.numbers import UnclearNumberError, plain, quantity, unit_of
+from pearl.documents.numbers import (
+    IN_BRACKETS,
+    UnclearNumberError,
+    find_figures,
+    plain,
+    quantity,
+    unit_of,
+)
 from pearl.documents.table.quantities import numbers_of
 from pearl.documents.table.totals import TOTAL_WORD
 from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, require
@@ -638,18 +645,8 @@ def _key(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-_MONEY = r"(?:US\$|[$€£¥]|\b(?:USD|EUR|GBP|JPY|CHF)\b)"
-_FIGURE = lazy_pattern(
-    rf"(?<![\w.,])(?:(?:minus|negative)\s)?[-+−]?(?:{_MONEY}\s?[-−]?)?(?:\d[\d.,]*|\.\d+)(?<![.,])"
-    r"(?:e\+?\d{1,3}\b)?",
-    re.I,
-)
-_IN_BRACKETS = lazy_pattern(
-    r"[$€£¥]?\s?\([$€£¥]?\s?[\d.,]+\s?(?:%|(?:thousand|[mbtr]+illion)s?)?\)\s?[^\d()]*", re.I
-)
-"""A negative number in accounting notation."""
 _AFTER = lazy_pattern(
-    r"(?P<unit>\s?(?:[^\W\d_]|[%‰°$€£¥])[^\s\d]*)?(?:\s[^\s\d]+){0,3}?"
+    r"(?P<unit>\s?(?:[^\W\d_]|[%‰°$€£¥₹])[^\s\d]*)?(?:\s[^\s\d]+){0,3}?"
     r"(?P<rest>(?:\s(?:are|is|were|was))?(?:\s(?:mentioned|named|listed|described|found|stated|given))?"
     r"(?:\s(?:in|from|by)\s(?:the|this)\s(?:whole\s)?\w+)?(?:\s\((?:see|from|per|as|according)\b[^()\d]*\))?)",
     re.I,
@@ -787,23 +784,23 @@ def _amount(said: str, source: str, is_second: bool) -> Value:
     if line.endswith(("..", "…")) or re.match(r"0\d", line):
         raise _UnclearError(f"{_short(said)} is cut off, or a code")
     line = line.rstrip(". ")
-    if _IN_BRACKETS.fullmatch(line):
+    if IN_BRACKETS.fullmatch(line):
         quantity(line)
         return line
     text = _YEAR_NAMED.sub(" ", line).strip()
-    figures = list(_FIGURE.finditer(text))
+    figures = list(find_figures(text))
     if len(figures) != 1:
         raise _UnclearError(
             f"{'more than one' if figures else 'no'} number in digits in {_short(said)}"
         )
-    (figure,) = figures
-    before, after = text[: figure.start()], _AFTER.fullmatch(text, figure.end())
+    ((start, end),) = figures
+    before, after = text[:start], _AFTER.fullmatch(text, end)
     if not _LEAD.fullmatch(before) or after is None or _STATUSES.search(line):
         raise _UnclearError(f"{_short(said)} is not one number with its unit")
     doubt = (
         _NO.search(text)
         or _UNSURE.search(before)
-        or _OR_ELSE.search(text[figure.end() : after.start("rest")])
+        or _OR_ELSE.search(text[end : after.start("rest")])
     )
     if doubt:
         raise _UnclearError(f"{_short(doubt[0])} in {_short(said)} leaves the number open")

@@ -12,16 +12,17 @@ from typing import Any, Literal
 
 from pearl.documents.comparisons import are_mostly
 from pearl.documents.dates import date_part, read_dates, read_period
-from pearl.documents.english import UNITS, WEEKDAYS
+from pearl.documents.english import WEEKDAYS
 from pearl.documents.numbers import (
     CURRENCIES,
-    CURRENCY_CODES,
-    FRACTION,
+    CURRENCY_UNITS,
     KNOWN_UNITS,
-    MONEY,
     RAISED,
     SHARES,
     Quantity,
+    find_figures,
+    plain,
+    unit_named,
 )
 from pearl.documents.rows import Rows
 from pearl.documents.table.quantities import (
@@ -181,12 +182,6 @@ def _minutes(text: str) -> int | None:
 
 Kind = Literal["text", "number", "date", "hours"]
 
-_NUMBER_FIRST = lazy_pattern(
-    rf"\s*+(?:[-+−]?\s?(?:{MONEY})?|(?:{MONEY})\s?[-−]?)\s?(?:[¼-¾⅐-⅞]|\.?\d[\d.,]*(?:[eE][-+]?\d+|{FRACTION})?)"
-    rf"[{RAISED}]*(?:[-−](?=\s*\Z))?(.{{0,12}})",
-    re.S,
-)
-"""A number and the text after it."""
 _IN_BRACKETS = lazy_pattern(rf"\s*+[{CURRENCIES}]?\s?\(")
 _BESIDE_NUMBERS = lazy_pattern(
     rf"|[(*†‡\[].*|[°%‰{CURRENCIES}]\S*|(?!.*\b(?:st|nd|rd|th|or|and|to|plus|up|max|min|more|less)\b)[^\W\d_].*",
@@ -250,7 +245,7 @@ def extended(column: TypedColumn, more: Sequence[str | None]) -> TypedColumn:
 
 def _scaled(column: TypedColumn, scale: int) -> TypedColumn:
     """A column of numbers with the scale of its heading; a number with a scale of its own is not read."""
-    is_scaled = column.unit == "" or column.unit in CURRENCIES
+    is_scaled = column.unit == "" or column.unit in CURRENCY_UNITS
     if not scale or column.kind != "number" or not is_scaled or all(map(is_year, column.values)):
         return column
     parsed = {cell: n for cell, n in column.parsed.items() if not _has_scale(cell)}
@@ -265,8 +260,8 @@ def _has_scale(cell: str) -> bool:
 def _unit_of_heading(name: str) -> str:
     """The currency or percent sign in brackets at the end of a heading: `Unit price (EUR)`."""
     head, _, inside = name.rstrip().removesuffix(")").rpartition("(")
-    unit = UNITS.get(inside.strip().casefold().removeprefix("in "), "") if head else ""
-    return unit if unit in (*CURRENCIES, *CURRENCY_CODES.values(), "%") else ""
+    unit = unit_named(re.sub(r"\Ain\s", "", inside.strip(), flags=re.I)) if head else ""
+    return unit if unit in CURRENCY_UNITS or unit in SHARES else ""
 
 
 def _column(name: str, cells: list[str | None]) -> TypedColumn:
@@ -299,7 +294,7 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
         units[own] += n_cells[value]
     unit = units.most_common(1)[0][0] if units else ""
     first = next((own for _, own in found.values()), "")
-    if not unit and first in CURRENCIES and not units.keys() - {"", first}:
+    if not unit and first in CURRENCY_UNITS and not units.keys() - {"", first}:
         unit = first  # accounts write the currency only in the first row and in the total
     # A bare number among percentages may be a share (0.3) or a percentage (30).
     alike = (unit,) if unit in SHARES else ("", unit)
@@ -317,9 +312,9 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
 def _read_numbers(values: Sequence[str]) -> dict[str, tuple[int | float, str]]:
     """Value → number and unit, for values that are a number alone or with a common suffix."""
     behind = {
-        value: match[1].strip().casefold().removesuffix("s")
+        value: behind.casefold().removesuffix("s")
         for value in values
-        if (match := _NUMBER_FIRST.fullmatch(value))
+        if (behind := _behind(value)) is not None
     }
     forms = Counter(behind.values())
     common = {form for form, n in forms.items() if n >= max(2, len(values) / 10)}
@@ -331,6 +326,19 @@ def _read_numbers(values: Sequence[str]) -> dict[str, tuple[int | float, str]]:
             is_word = form and form[0].isalpha() and not (unit or quantity.scale)
             read[value] = number, form if form and is_word else unit
     return read
+
+
+def _behind(value: str) -> str | None:
+    """The few characters after a number that begins a text; None for another text."""
+    line = plain(value).strip()
+    start, end = next(find_figures(line), (-1, 0))
+    rest = _MORE_DIGITS.sub("", line[end:], count=1)
+    return None if start or len(rest) > _MAX_BEHIND else rest.strip()
+
+
+_MORE_DIGITS = lazy_pattern(rf"\A(?:[.,]\d+)*[{RAISED}]*(?:[-−]\Z)?")
+"""Decimals of the other convention, the mark of a footnote and a trailing minus."""
+_MAX_BEHIND = 12
 
 
 def _is_plain_number(
@@ -366,8 +374,8 @@ def number_in(text: str) -> tuple[int | float, str] | None:
         >>> number_in("$ (1,315)"), number_in("12.5%"), number_in("much")
         ((-1315, '$'), (12.5, '%'), None)
     """
-    found, match = read_quantity(text), _NUMBER_FIRST.fullmatch(text)
-    is_number = found and _is_plain_number(text, match and match[1].strip(), found)
+    found = read_quantity(text)
+    is_number = found and _is_plain_number(text, _behind(text), found)
     return _plain(found) if found and is_number else None
 
 

@@ -281,7 +281,7 @@ def test_a_number_is_kept_with_its_unit_and_scale(text: str, value: str) -> None
     [
         "- 5", "- 138.0", "– 5", "1. 5", "10-20 mg", "1 or 2", "not 12", "twelve", "12\n13", "> 12", "3 or four",
         "3 or more", "3 at most", "2⅓", "10²", "2 dozen", "2 and a half", "20 minus five", "3百", "12.500 EUR", "1.200",
-        "12 000", "48,2", "5 ?", "5 maybe", "<20", "~30", "~ 12 mg a day", "1st", "5th", "12-15", "5+", "5k", "A$5",
+        "12 000", "48,2", "5 ?", "5 maybe", "<20", "~30", "~ 12 mg a day", "1st", "5th", "12-15", "5+", "5k", "Q$5",
         "429 Too Many Requests", "error code: 500", '{"status": 429}', "prior year: 138",
         "$138 million decrease", "138 (negative)", "$138 -", "+-138", "138…", "0138", "2x", "138ish", "138 is wrong",
         "503 Service Unavailable", "In 2021", "Chapter 5", "COVID-19", "(3)", "$5%",

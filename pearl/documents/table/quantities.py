@@ -14,7 +14,7 @@ from decimal import Decimal
 from pearl.documents.dates import read_dates
 from pearl.documents.english import SCALES
 from pearl.documents.numbers import (
-    CURRENCIES,
+    CURRENCY_UNITS,
     MAX_DIGITS,
     MONEY,
     RAISED,
@@ -96,7 +96,7 @@ _COMMA = r"(?<![0-9.,])[0-9]++(?:\.[0-9]{3})*,(?:[0-9]{1,2}|[0-9]{4,})(?![0-9.,]
 _DECIMAL_COMMA = lazy_pattern(_COMMA)
 """Certain if two cells have it; one alone, such as `3,14`, may be two numbers."""
 _CERTAIN_COMMA = lazy_pattern(
-    rf"(?<![0-9.,])(?:[0-9]{{1,3}}(?:\.[0-9]{{3}})+,[0-9]++|0,[0-9]++)(?![0-9.,])"
+    r"(?<![0-9.,])(?:[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]++|0,[0-9]++)(?![0-9.,])"
     rf"|{_COMMA}\s?(?:%|{MONEY})|(?:{MONEY})\s?{_COMMA}"
 )
 _RAISED_MARK = lazy_pattern(rf"(?<=[0-9]{{2}})(?<!\b10)[{RAISED}]{{1,2}}(?=[^0-9{RAISED}⁻]*\Z)")
@@ -177,6 +177,6 @@ def numbers_of(items: Sequence[str]) -> list[Decimal]:
 
 
 def _in_column(quantity: Quantity, scale: int) -> Quantity:
-    if quantity.scale or (quantity.unit and quantity.unit not in CURRENCIES):
+    if quantity.scale or (quantity.unit and quantity.unit not in CURRENCY_UNITS):
         return quantity
     return Quantity(quantity.value, quantity.unit, scale)
