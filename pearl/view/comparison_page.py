@@ -128,12 +128,14 @@ def comparison_page(first: ResultSource, second: ResultSource) -> str:
         n_changed += bool(kinds)
         if kinds and len(pairs) < MAX_PAIRS:
             pairs.append(_shown(kinds, *sides))
+    statuses = sorted(totals[0].by_status | totals[1].by_status)
+    facts = zip(*(each.facts(statuses) for each in totals), strict=True)
     return render_page(
         "comparison",
         f"{first.title} and {second.title}",
         titles=(first.title, second.title),
         totals=totals,
-        facts=_facts(*totals),
+        facts=[(name, before, after) for (name, before), (_, after) in facts],
         kinds=[(kind, by_kind[kind]) for kind in KINDS if by_kind[kind]],
         n_same=n_same,
         n_changed=n_changed,
@@ -196,20 +198,3 @@ def _step_changes(
             yield name, "changed", differences(value, other)
     for name, value in left.items():
         yield name, "new", [Change("new", value)]
-
-
-def _facts(a: Totals, b: Totals) -> list[tuple[str, str, str]]:
-    """Totals of both, in words."""
-    facts = [("rows", f"{a.n:,}", f"{b.n:,}")]
-    facts += [
-        (status.replace("_", " "), f"{a.by_status[status]:,}", f"{b.by_status[status]:,}")
-        for status in sorted(a.by_status | b.by_status)
-    ]
-    return [
-        *facts,
-        ("tokens in", f"{a.tokens_in:,.0f}", f"{b.tokens_in:,.0f}"),
-        ("tokens out", f"{a.tokens_out:,.0f}", f"{b.tokens_out:,.0f}"),
-        ("cost", a.cost, b.cost),
-        ("unverified quotes", f"{a.unverified:,.0f}", f"{b.unverified:,.0f}"),
-        ("seconds of all rows", f"{a.seconds:,.1f}", f"{b.seconds:,.1f}"),
-    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +73,17 @@ class Totals:
             return "unknown"
         unknown = f"; {self.n_unknown_cost:,} rows unknown" if self.n_unknown_cost else ""
         return f"{money(self.cost_usd)}{unknown}"
+
+    def facts(self, statuses: Iterable[str]) -> list[tuple[str, str]]:
+        """The totals as names and texts."""
+        return [
+            ("rows", f"{self.n:,}"),
+            *((each.replace("_", " "), f"{self.by_status[each]:,}") for each in statuses),
+            ("tokens in, out", f"{self.tokens_in:,.0f}, {self.tokens_out:,.0f}"),
+            ("cost", self.cost),
+            ("unverified quotes", f"{self.unverified:,.0f}"),
+            ("seconds of all rows", f"{self.seconds:,.1f}"),
+        ]
 
 
 def text_of(value: Any, most: int) -> str:

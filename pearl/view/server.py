@@ -146,7 +146,9 @@ class ResultServer:
                 await response.write(b"\n".join(waiting) + b"\n")
                 waiting.clear()
                 await asyncio.sleep(0)
-        end = {"facts": _facts(totals), "problems": list(source.problems[:20])}
+        facts = totals.facts(status for status, _ in totals.by_status.most_common(8))
+        facts += [(f"error {kind}", f"{n:,}") for kind, n in totals.by_error.most_common(12)]
+        end = {"facts": facts, "problems": list(source.problems[:20])}
         await response.write(b"\n".join([*waiting, json_bytes(end)]) + b"\n")
         await response.write_eof()
         return response
@@ -199,16 +201,3 @@ async def serve(
         await asyncio.Event().wait()
     finally:
         await server.stop()
-
-
-def _facts(totals: Totals) -> list[tuple[str, str]]:
-    """The totals as names and texts."""
-    return [
-        ("rows", f"{totals.n:,}"),
-        *((status.replace("_", " "), f"{n:,}") for status, n in totals.by_status.most_common(8)),
-        ("tokens in, out", f"{totals.tokens_in:,.0f}, {totals.tokens_out:,.0f}"),
-        ("cost", totals.cost),
-        ("unverified quotes", f"{totals.unverified:,.0f}"),
-        ("seconds of all rows", f"{totals.seconds:,.1f}"),
-        *((f"error {kind}", f"{n:,}") for kind, n in totals.by_error.most_common(12)),
-    ]

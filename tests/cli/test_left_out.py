@@ -52,15 +52,6 @@ def test_the_answer_over_a_folder_names_it(pearl: Terminal) -> None:
         assert "10 more notes about files: ask about one file to see its own" in row["notes"]
 
 
-@pytest.mark.parametrize(("tag", "sums"), [("sup", ("1210", "undecided")), ("b", ("4002",))])
-def test_a_mark_is_no_digit(pearl: Terminal, tag: str, sums: tuple[str, ...]) -> None:
-    rows = f"<tr><td>Basel<td>900<tr><td>Chur<td>310<{tag}>2</{tag}>"
-    Path("a.html").write_text(f"<html><table><tr><th>Town<th>Visitors{rows}</table>", "utf-8")
-    Path("n.plan").write_text(PLAN, "utf-8")
-    row = json.loads(pearl("execute", "n.plan", "a.html", "--json", code=None))
-    assert row["answer"].replace(",", "").startswith(sums)
-
-
 def sheets(second: str = "2024", columns: tuple[str, str] = ("Town", "Visitors")) -> str:
     made = Workbook()
     made.active.title = "2023"
