@@ -86,23 +86,13 @@ class Contents:
         start, end = self.byte_spans[passage].tolist()
         return self.texts.part(int(self.document_of[passage]), start, end)
 
+    def about(self, document: int) -> dict[str, Any]:
+        """The `metadata`, `pages`, `ocr` and `notes` of a document, as far as it has any."""
+        return dict(json.loads(self.metadata[document] or "{}"))
+
     def document_metadata(self, document: int) -> dict[str, str]:
         """The metadata of a document."""
-        return dict(json.loads(self.metadata[document] or "{}").get("metadata", {}))
-
-    def pages(self, document: int) -> tuple[tuple[str, int], ...]:
-        """The pages of a document."""
-        pages = json.loads(self.metadata[document] or "{}").get("pages", [])
-        return tuple((name, start) for name, start in pages)
-
-    def ocr(self, document: int) -> tuple[tuple[int, int, float], ...]:
-        """The pages of a document that were read by OCR."""
-        found = json.loads(self.metadata[document] or "{}").get("ocr", [])
-        return tuple((start, end, confidence) for start, end, confidence in found)
-
-    def notes(self, document: int) -> tuple[str, ...]:
-        """The notices about reading a document."""
-        return tuple(json.loads(self.metadata[document] or "{}").get("notes", ()))
+        return dict(self.about(document).get("metadata", {}))
 
     def passage_fields(self, passage: int) -> dict[str, str]:
         """The fields that the unit gives a passage."""
@@ -145,16 +135,10 @@ class ContentsBuilder:
             self._fields.add(_json(fields) if fields else b"")
             self._field_names.update(dict.fromkeys(fields))
             self._passages.append(text[start:end])
-        about: dict[str, Any] = {}
-        if document.metadata:
-            about["metadata"] = dict(document.metadata)
-            self._field_names.update(dict.fromkeys(document.metadata))
-        if document.pages:
-            about["pages"] = document.pages
-        if document.ocr:
-            about["ocr"] = document.ocr
-        if document.notes:
-            about["notes"] = document.notes
+        self._field_names.update(dict.fromkeys(document.metadata))
+        about: dict[str, Any] = {"metadata": dict(document.metadata), "pages": document.pages}
+        about |= {"ocr": document.ocr, "notes": document.notes}
+        about = {name: value for name, value in about.items() if value}
         self._texts.add(data)
         self._names.add(document.name)
         self._metadata.add(_json(about) if about else b"")
@@ -273,10 +257,14 @@ def documents_of(contents: Contents) -> Sequence[CorpusDocument]:
     """The documents of a corpus, in its order, each made on access."""
 
     def document(number: int) -> CorpusDocument:
-        name, text = contents.names[number], contents.texts[number]
-        metadata, pages = contents.document_metadata(number), contents.pages(number)
+        about = contents.about(number)
         return CorpusDocument(
-            name, text, metadata, pages, ocr=contents.ocr(number), notes=contents.notes(number)
+            contents.names[number],
+            contents.texts[number],
+            about.get("metadata", {}),
+            tuple((name, start) for name, start in about.get("pages", ())),
+            ocr=tuple((start, end, sure) for start, end, sure in about.get("ocr", ())),
+            notes=tuple(about.get("notes", ())),
         )
 
     return _Lazy(contents.n_documents, document)

@@ -33,19 +33,22 @@ def read(path: Path, *rows: Any, **columns: str) -> list[Sample | DataError]:
     return list(read_samples("quality", Source(str(path), columns=columns)))
 
 
+def samples(path: Path, *rows: Any, **columns: str) -> list[Sample]:
+    found = read(path, *rows, **columns)
+    assert not [one for one in found if isinstance(one, DataError)]
+    return [one for one in found if isinstance(one, Sample)]
+
+
 def needed(*values: Any) -> list[dict[str, Any]]:
     return [{"untimed_annotator_id": "x", "untimed_eval2_context": value} for value in values]
 
 
 def test_official_rows(tmp_path: Path) -> None:
-    first, second, third = read(
+    first, second, third = samples(
         tmp_path / "dev",
         row(question(question_unique_id="1_X_7", difficult=1), question("How\n so?", difficult=0)),
         row(question(), set_unique_id="1_Y"),
     )
-    assert isinstance(first, Sample)
-    assert isinstance(second, Sample)
-    assert isinstance(third, Sample)
     assert first.document == Document("Nils sold the boat.\n\nIt was 1 < 2.", "1")
     assert first.document is second.document is third.document
     assert [s.id for s in (first, second, third)] == ["1_X_7", "1_X_2", "1_Y_1"]
@@ -69,8 +72,7 @@ def test_official_rows(tmp_path: Path) -> None:
 def test_long_questions_need_a_third_of_the_passage(
     tmp_path: Path, validation: Any, subsets: set[str]
 ) -> None:
-    (sample,) = read(tmp_path / "dev", row(question(validation=validation)))
-    assert isinstance(sample, Sample)
+    (sample,) = samples(tmp_path / "dev", row(question(validation=validation)))
     assert sample.subsets == subsets
 
 
@@ -155,28 +157,23 @@ def test_official_rows_of_a_dataset(tmp_path: Path) -> None:
 
     rows = [row(question(difficult=1, validation=needed(3, 4)), question("When?"))]
     datasets.Dataset.from_list(rows).save_to_disk(tmp_path / "saved")
-    first, second = read(tmp_path / "saved")
-    assert isinstance(first, Sample)
-    assert isinstance(second, Sample)
+    first, second = samples(tmp_path / "saved")
     assert first.subsets == {"hard", "long"}
     assert second.question == "When?"
 
 
 def test_articles_of_one_id_are_told_apart(tmp_path: Path) -> None:
-    first, second = read(
+    first, second = samples(
         tmp_path / "dev", row(question()), row(question(), article="Else.", set_unique_id="1_Y")
     )
-    assert isinstance(first, Sample)
-    assert isinstance(second, Sample)
     assert (first.document_name, second.document_name) == ("1", "1, line 2")
 
 
 def test_columns_may_have_other_names(tmp_path: Path) -> None:
     flat = {"context": "Nils left.", "question": "Who?", "choices": FOUR, "label": 0}
-    (sample,) = read(
+    (sample,) = samples(
         tmp_path / "q.jsonl", flat, article="context", options="choices", answer="label"
     )
-    assert isinstance(sample, Sample)
     assert sample.gold == 0
 
 
@@ -187,16 +184,14 @@ def test_columns_may_have_other_names(tmp_path: Path) -> None:
      (False, False), ("false", False), ("0", False), (0, False), (None, False)],
 )  # fmt: skip
 def test_spellings_of_hard(tmp_path: Path, field: str, value: Any, is_hard: bool) -> None:
-    (sample,) = read(tmp_path / "dev", row(question(**{field: value})))
-    assert isinstance(sample, Sample)
+    (sample,) = samples(tmp_path / "dev", row(question(**{field: value})))
     assert sample.subsets == ({"hard"} if is_hard else frozenset())
 
 
 def test_columns_of_every_sample_hold_for_articles_too(tmp_path: Path) -> None:
     flat = {"article": "Nils left.", "question": "Who?", "options": FOUR, "key": "C", "answer": 0, "said": "Nils",
             "part": "old", "hard": True}  # fmt: skip
-    (sample,) = read(tmp_path / "q.jsonl", flat, gold="key", reference="said", subsets="part")
-    assert isinstance(sample, Sample)
+    (sample,) = samples(tmp_path / "q.jsonl", flat, gold="key", reference="said", subsets="part")
     assert (sample.gold, sample.reference, sample.subsets) == (2, "Nils", {"old", "hard"})
 
 
