@@ -261,13 +261,8 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     if "steps" not in record.row:
         row = Untrusted({**record.row, "steps": row_of_trace("", events).get("steps")}, problems)
     places = list(_places(row))
-    n_of_rows = sum(place.is_row for place in places)
-    of_rows = 0
-    kept = []
-    for place in places:
-        of_rows += place.is_row
-        if not place.is_row or of_rows <= max_rows:
-            kept.append(place)
+    of_rows = [place.number for place in places if place.is_row]
+    left_out = frozenset(of_rows[max_rows:])
     ends = [event.n_rows for event in events if isinstance(event, RunFinished)]
     n_rows = ends[-1] if ends else 0
     understood, error = row.inner("understood"), row.inner("error")
@@ -288,9 +283,9 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         model=row.text("model") or (started.model if started else ""),
         document=row.text("document"),
         plan=plan,
-        places=tuple(kept),
+        places=tuple(place for place in places if place.number not in left_out),
         has_evidence="evidence" in record.row,
-        rows_left=max(max(0, n_of_rows - max_rows), n_rows - n_of_rows),
+        rows_left=max(len(left_out), n_rows - len(of_rows)),
         unverified=tuple(_unverified(row)),
         notes=(*understood.texts("notes"), *row.texts("notes")),
         steps=steps,
