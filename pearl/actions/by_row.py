@@ -98,10 +98,7 @@ def reading(action: Action, library: ActionLibrary) -> Action:
 
 
 def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-    """Rows with the replies as one more column, which becomes their value.
-
-    The value of doubtful rows is undecided, because they were not sent to the model.
-    """
+    """Rows with the replies as one more column, which becomes their value."""
     answered = tuple(
         row.with_column(column, reply) for row, reply in zip(rows, replies, strict=True)
     )

@@ -49,12 +49,7 @@ def known() -> dict[str, Action]:
 async def search(
     action: Action, searcher: Searcher, values: Sequence[Value | SearchedDocument]
 ) -> FoundRows:
-    """Run an action that searches.
-
-    Raises:
-        ValueError: A value is not of the type that the action takes, and cannot be converted.
-        ModelError: An endpoint that the ranking needs is down.
-    """
+    """Run an action that searches."""
     # imported on use: checking a plan does not need it
     from pearl.actions.searching import SearchedDocument
 

@@ -89,11 +89,7 @@ CALCULATORS = tuple(name.replace("-", " ") for name in plugins.names(__name__))
 
 
 def load_calculator(name: str) -> Calculator:
-    """The calculator of that name.
-
-    Raises:
-        UsageError: No calculator has that name.
-    """
+    """The calculator of that name."""
     return cast("Calculator", plugins.load(__name__, name.replace(" ", "-"), "calculator"))
 
 

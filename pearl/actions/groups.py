@@ -17,11 +17,7 @@ MAX_SPELLINGS = 3  # maximum pairs of spellings in a note
 
 
 def group(rows: Rows, column: Column) -> Rows:
-    """One row for each key, in order of first occurrence, with the rows that have it as members.
-
-    A row without a key (`is_no_key`) is in no group, unless a model replied so. A doubtful row is a possible member. A row whose key is undecided may be in any group, or in one
-    of its own: it becomes a doubtful group without a key.
-    """
+    """One row for each key, in order of first occurrence, with the rows that have it as members."""
     members: dict[str, list[Row]] = {}
     possible: dict[str, list[Row]] = {}
     unread: list[Row] = []

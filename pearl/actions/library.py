@@ -86,11 +86,7 @@ def library_digest(library: ActionLibrary) -> str:
 
 
 def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:
-    """Parse every action of a file, binding native ones, and collect all diagnostics.
-
-    Duplicates and missing definitions are errors in a library, but the actions are still returned:
-    drafts may have both.
-    """
+    """Parse every action of a file, binding native ones, and collect all diagnostics."""
     actions, found = _read(text)
     return list(actions), list(found)
 

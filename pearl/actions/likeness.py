@@ -115,10 +115,7 @@ def _telling_terms(action: Action) -> list[str]:
 
 
 def by_words(actions: Sequence[Action]) -> Matrix:
-    """TF-IDF similarity of the stemmed words of name and definition.
-
-    Cosine of term vectors, weighted by (1 + log frequency) and inverse document frequency.
-    """
+    """TF-IDF similarity of the stemmed words of name and definition."""
     require_extra("eval", "likeness by words", "scipy")
     import numpy as np
     from scipy.sparse import csr_array

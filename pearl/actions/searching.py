@@ -150,10 +150,7 @@ async def best_passages(
 
 
 async def best_rows(searcher: Searcher, rows: Rows, queries: Sequence[str], k: int) -> FoundRows:
-    """The best rows: by their text if their value is a model's reply, else by their value.
-
-    The rarity of words is counted over all rows, undecided ones included.
-    """
+    """The best rows: by their text if their value is a model's reply, else by their value."""
     began = time.monotonic()
     every = rows.every
     texts = [(row.text if rows.is_answered else "") or row.value for row in every]

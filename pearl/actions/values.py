@@ -138,12 +138,7 @@ def bounded(value: int, rows: Rows, low: int, high: int) -> Scalar:
 
 
 def coerce(value: Value, wanted: ValueType) -> Value:
-    r"""Convert a value to a type, parsing text.
-
-    A list is parsed from the lines of a text without bullets, numbering and quote marks (`> `), or
-    from a single line with semicolons; `Nothing found.` is an empty list. A number is the only
-    number in the text.
-    """
+    """Convert a value to a type, parsing text."""
     match wanted:
         case ValueType.LIST:
             return items_of(value)

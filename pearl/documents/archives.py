@@ -15,10 +15,7 @@ _DOCUMENT_TYPES = (b"<!DOCTYPE", "<!DOCTYP".encode("utf-16-le"))  # also in big-
 
 
 def has_part(data: bytes, name: str) -> bool:
-    """Whether the directory of an archive names a part; of a truncated archive, whether its bytes do.
-
-    An archive may have others in it, uncompressed, whose parts are not its own.
-    """
+    """Whether the directory of an archive names a part; of a truncated archive, whether its bytes do."""
     if not data.startswith(b"PK"):
         return False
     end = data.rfind(_END_OF_DIRECTORY)
@@ -27,11 +24,7 @@ def has_part(data: bytes, name: str) -> bool:
 
 
 def office_parts(data: bytes, path: str, suffix: str) -> bytes:
-    """An Office file whose parts have the names of Transitional Open XML, whatever form it has.
-
-    Raises:
-        DataError: It unpacks to too much, or declares XML entities, which would be missing in the text.
-    """
+    """An Office file whose parts have the names of Transitional Open XML, whatever form it has."""
     with ZipFile(BytesIO(data)) as archive:
         check_archive(archive, path)
         names = [name for name in archive.namelist() if name.endswith((".xml", ".rels"))]

@@ -162,10 +162,7 @@ class _Reader:
     def _ask(
         self, request: Mapping[str, Any], data: bytes, seconds: float
     ) -> tuple[dict[str, Any], bytes] | None:
-        """The reply and its payload; None if the child ends without one or exceeds the time.
-
-        A request is a line of JSON and `n_bytes` bytes, and so is a reply.
-        """
+        """The reply and its payload; None if the child ends without one or exceeds the time."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin
         assert stdout

@@ -137,11 +137,7 @@ class DigestTable:
 
     @classmethod
     def read(cls, file: IO[bytes]) -> Self:
-        """Read a table that `write` wrote.
-
-        Raises:
-            EOFError: The file is too short.
-        """
+        """Read a table that `write` wrote."""
         table, size = cls(), array("Q")
         table._secret = file.read(16)
         size.fromfile(file, 2)

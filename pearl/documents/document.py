@@ -53,10 +53,7 @@ def kind_by_name(name: str) -> DocumentKind:
 
 
 def is_table(text: str, path: str) -> bool:
-    r"""Whether the text of a file is a table, which its suffix suggests and records at its beginning confirm.
-
-    A report that contains a table is not one.
-    """
+    """Whether the text of a file is a table, which its suffix suggests and records at its beginning confirm."""
     suffix = PurePath(path).suffix.lower()
     if suffix not in _RECORDS:
         return False
@@ -200,10 +197,7 @@ def load_at_once(path: str | Path, *, name: str | None = None, **_: Any) -> Docu
 
 
 def read_as(reader: str, data: bytes, path: str, function: str = "read", **arguments: Any) -> str:
-    """Extract the text of bytes with a reader, within the time, memory and text limits.
-
-    A form feed in it ends a page. A reader may have other functions that return a text.
-    """
+    """Extract the text of bytes with a reader, within the time, memory and text limits."""
     if _has(reader, "IS_BOUNDED"):
         text: str = plugins.load(READERS, reader).read(data, path)
         return text
@@ -259,10 +253,7 @@ def page_ranges(numbers: Iterable[int]) -> str:
 
 
 def join(documents: Iterable[Document], name: str = "documents") -> Document:
-    """Concatenate documents, each under a heading line with its name.
-
-    A heading belongs to the document before it. Tables make a table.
-    """
+    """Concatenate documents, each under a heading line with its name."""
     pieces: list[str] = []
     parts: list[tuple[str, int]] = []
     pages: list[tuple[str, int]] = []
@@ -336,10 +327,7 @@ def check_size(n_bytes: int, what: str, path: str, advice: str) -> None:
 
 
 def check_archive(archive: ZipFile, path: str) -> None:
-    """Refuse an archive whose files are larger than the limit of documents, before one is unpacked.
-
-    Also one whose directory says that it begins elsewhere: it is within another, which is truncated.
-    """
+    """Refuse an archive whose files are larger than the limit of documents, before one is unpacked."""
     starts = [part.header_offset for part in archive.infolist()]
     if all(starts) and archive.start_dir != _stated_start(archive):
         raise DataError("the file is truncated", path=path, help="copy or download it again")

@@ -41,11 +41,7 @@ class OcrPage(NamedTuple):
 
 
 def check_ocr(path: str) -> None:
-    """Check that OCR is installed, in the language of the options.
-
-    Raises:
-        DataError: A package, the program or the language is missing.
-    """
+    """Check that OCR is installed, in the language of the options."""
     try:
         import pytesseract  # type: ignore[import-untyped]
     except ModuleNotFoundError:

@@ -89,11 +89,7 @@ def boxes_of(
 
 
 def page_images(source: str | Path | bytes, pages: Iterable[int]) -> dict[int, PageImage]:
-    """Pages of a PDF as pictures of at most 150 kB, by their numbers from 1; without those that cannot be drawn.
-
-    Raises:
-        DataError: The file is missing or cannot be read.
-    """
+    """Pages of a PDF as pictures of at most 150 kB, by their numbers from 1; without those that cannot be drawn."""
     made = _made("images", source, sorted(set(pages)))
     return {number: PageImage(base64.b64decode(image), *sizes) for number, image, *sizes in made}
 
@@ -109,10 +105,7 @@ def _made(function: str, source: str | Path | bytes, pages: Sequence[Any]) -> li
 
 
 def with_boxes(row: Mapping[str, Any], named: Iterable[str] = ()) -> dict[str, Any]:
-    """A row of results as JSON data, its evidence in PDFs with `boxes`, and with notes on what has none.
-
-    What is in a folder among the `named` documents is called by its path within it.
-    """
+    """A row of results as JSON data, its evidence in PDFs with `boxes`, and with notes on what has none."""
     boxed: dict[str, Any] = deepcopy(dict(row))
     notes: list[str] = []
     by_source: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}

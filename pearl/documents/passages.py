@@ -74,11 +74,7 @@ def paragraphs(text: str) -> tuple[Span, ...]:
 
 
 def sentences(text: str) -> tuple[Span, ...]:
-    r"""The sentences of a text, in order, without blanks around them.
-
-    A sentence may go over single line breaks where lines are wrapped. Headings, list items, turns
-    of a dialogue (`Dr. X: ...`) and paragraphs begin a new one.
-    """
+    """The sentences of a text, in order, without blanks around them."""
     # Imported on use: `import pearl` stays light.
     from sentencex import get_sentence_boundaries
 
@@ -118,10 +114,7 @@ def _language(text: str) -> str:
 
 
 def is_wrapped(text: str) -> bool:
-    r"""Whether lines are wrapped at a width rather than at the end of a sentence.
-
-    The first thousand breaks between two lines decide.
-    """
+    """Whether lines are wrapped at a width rather than at the end of a sentence."""
     lines = text.split("\n")
     lengths = sorted(len(line) for line in lines if line.strip())
     width = lengths[len(lengths) * 9 // 10] if lengths else 0
@@ -222,11 +215,7 @@ def _trimmed(text: str, span: Span) -> Iterator[Span]:
 
 
 def chunks(text: str, max_tokens: int, count: Callable[[str], int]) -> tuple[Span, ...]:
-    r"""Consecutive spans that cover the whole text, each of at most `max_tokens`.
-
-    A chunk ends at a paragraph; a paragraph that is too long is split at a sentence, a sentence at
-    a line or else a word, a word anywhere. A single character of more than `max_tokens` is a chunk of its own.
-    """
+    """Consecutive spans that cover the whole text, each of at most `max_tokens`."""
     if max_tokens < 1:
         raise ValueError(f"max_tokens is {max_tokens}, must be at least 1")
     done: list[Span] = []
@@ -307,11 +296,7 @@ Stem = Literal["english", "porter", "none"]
 
 
 def terms(text: str, *, drop_stop_words: bool = False, stem: Stem = "english") -> list[str]:
-    """The search terms of a text: case-folded, stemmed, in order, with repeats.
-
-    Case and accents are folded, however they are encoded, and endings such as `'s` cut off; soft
-    hyphens and joiners are left out; scripts written without blanks give character bigrams.
-    """
+    """The search terms of a text: case-folded, stemmed, in order, with repeats."""
     found: list[str] = []
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)

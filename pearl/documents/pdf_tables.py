@@ -286,11 +286,7 @@ def _is_large(block: Block) -> bool:
 
 
 def rendered(blocks: Sequence[Block], place: Place) -> tuple[str, list[int]]:
-    """The text of a page.
-
-    The header and the footer between two parts of a table stand before and after it; those of a page with
-    nothing else are left out, because they are those of the page before.
-    """
+    """The text of a page."""
     tables = [block for block in blocks if block.grid]
     is_inner = place.is_continued and place.goes_on and len(tables) == 1
     blocks = list(tables if is_inner else blocks)

@@ -198,10 +198,7 @@ def document_fields(name: str, metadata: Mapping[str, str]) -> dict[str, str | N
 
 
 def document_rows(document: Document) -> Rows:
-    r"""A document as one row; joined files as one row each, with their names in the field `Document`.
-
-    Documents of a corpus also have their metadata as fields.
-    """
+    """A document as one row; joined files as one row each, with their names in the field `Document`."""
     whole = [("", Span(0, len(document.text)))]
     spans = part_spans(document.text, document.parts) or whole
     rows = []

@@ -90,10 +90,7 @@ def material(
     examples: Sequence[Example],
     question: str = "",
 ) -> list[str]:
-    """The shared part of planning prompts: rules, actions under a heading, examples.
-
-    With a question, only the actions nearest to it are explained; the others are named.
-    """
+    """The shared part of planning prompts: rules, actions under a heading, examples."""
     on_rows = [a for a in library.values() if is_operator(a) and not a.composes]
     searches = any(action.searches for action in on_rows)
     others = [action for action in library.values() if action not in on_rows]

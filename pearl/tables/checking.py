@@ -219,10 +219,7 @@ def _some(values: Sequence[str]) -> str:
 
 
 def nearest_values(column: TypedColumn, value: str, n: int = 3) -> list[str]:
-    """The values of a column with the most similar spelling, best first.
-
-    Values that share a word with it come first, then values with similar letters.
-    """
+    """The values of a column with the most similar spelling, best first."""
     wanted = fold(value)
     words = set(re.findall(r"\w+", wanted))
     form = {each: fold(each) for each in column.values[:20_000]}

@@ -357,10 +357,7 @@ def _are_mostly_hours(values: Sequence[str]) -> bool:
 
 
 def _are_mostly_numbers(values: Sequence[str]) -> bool:
-    """Whether more than half are numbers, alone or with a common suffix.
-
-    `Clinic 58` and `12 Herzl Street` contain numbers, but are not numbers.
-    """
+    """Whether more than half are numbers, alone or with a common suffix."""
     if any(map(_is_code, values)):
         return False
     sample = values[:_MAX_SAMPLED]
@@ -400,11 +397,7 @@ def _unread(name: str, what: str, values: Sequence[str], read: Container[str]) -
 
 
 def date_parts(column: TypedColumn) -> list[TypedColumn]:
-    """The columns `NAME by year`, `quarter`, `month` and `weekday` of a column of dates.
-
-    The part is undecided for a period that has several (June 2023 has no weekday) and for a cell that is
-    not a date.
-    """
+    """The columns `NAME by year`, `quarter`, `month` and `weekday` of a column of dates."""
     parts = []
     for part in _PARTS if column.kind == "date" else ():
         key = {value: date_part(period, part) for value, period in column.parsed.items()}

@@ -29,11 +29,7 @@ from pearl.tables.specification import Arithmetic, UndecidableError, columns_in
 
 
 def computed(arithmetic: Arithmetic, known: Callable[[str], TypedColumn]) -> TypedColumn:
-    """The column of a formula; a row without one of its numbers, or a division by 0, is undecided.
-
-    Raises:
-        UndecidableError: The units or scales of the columns do not fit the operations.
-    """
+    """The column of a formula; a row without one of its numbers, or a division by 0, is undecided."""
     columns = {name: known(name) for name in dict.fromkeys(columns_in(arithmetic))}
     scales = {column.scale for column in columns.values()}
     if len(scales) > 1 and any(one.operation == "divide" for one in _parts(arithmetic)):

@@ -93,11 +93,7 @@ class Lookup:
     def prompt(
         self, question: str, *, n_like: int = 3, n_unlike: int = 3, n_examples: int = 2
     ) -> str:
-        """The prompt; its length does not depend on the number of rows.
-
-        The columns with their terms nearest to the question, a few rows, the form of a query, and
-        the examples most like the question.
-        """
+        """The prompt; its length does not depend on the number of rows."""
         near = self.thesaurus.nearest(question)
         columns = []
         for column in self.table.columns[:_MAX_COLUMNS_SHOWN]:
@@ -164,11 +160,7 @@ async def look_up(
     prompt: str | None = None,
     max_repairs: int = MAX_REPAIRS,
 ) -> Answer:
-    """Answer a question; an unusable reply goes back to the model with similar names and values of the table.
-
-    A query that finds nothing goes back once, with the condition that no row meets. If the model repeats
-    the query, the empty answer stands, and a note gives the reason.
-    """
+    """Answer a question; an unusable reply goes back to the model with similar names and values of the table."""
     # In a thread: other coroutines go on while rows are indexed or a query runs.
     if prompt is None:
         prompt = await asyncio.to_thread(lookup.prompt, question)
@@ -292,10 +284,7 @@ class SeveralTablesError(ValueError):
 
 @dataclass(frozen=True)
 class FoundTable:
-    """A table of a document, or of several that have the same columns.
-
-    `numbers` are those of its rows and then of its totals; `scale` is the power of ten that its caption names.
-    """
+    """A table of a document, or of several that have the same columns."""
 
     rows: Rows
     numbers: tuple[int, ...]

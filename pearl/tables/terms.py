@@ -138,10 +138,7 @@ class Thesaurus:
 
 
 def column_terms(column: TypedColumn) -> list[str]:
-    """The terms of a column: its different values, or the entries of lists in them.
-
-    A column of numbers, dates, codes or prose has none.
-    """
+    """The terms of a column: its different values, or the entries of lists in them."""
     if column.kind != "text" or not column.values:
         return []
     values = column.values
@@ -243,10 +240,7 @@ class Examples:
         return cls(examples)
 
     def like(self, question: str, k: int = 2) -> list[Example]:
-        """The `k` examples whose questions are most like a question; others where too few are.
-
-        Stop words count: `how many` and `not` show what kind of query is asked for.
-        """
+        """The `k` examples whose questions are most like a question; others where too few are."""
         best = self._texts.best(terms(question), k)
         rest = [i for i in range(len(self.examples)) if i not in best]
         return [self.examples[i] for i in (*best, *rest)[:k]]

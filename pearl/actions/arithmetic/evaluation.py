@@ -73,10 +73,7 @@ class Result:
 
     @property
     def text(self) -> str:
-        """The rounded number with its unit: `9.474%`, `$1,250 million`, `yes`.
-
-        A ratio is shown as a plain number: only the caller knows whether it is a share.
-        """
+        """The rounded number with its unit: `9.474%`, `$1,250 million`, `yes`."""
         if isinstance(self.value, bool):
             return "yes" if self.value else "no"
         if self.unit in (PERCENT, POINTS):

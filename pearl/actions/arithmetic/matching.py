@@ -32,11 +32,7 @@ Form = Literal["share", "points", "number"]
 
 
 def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | None:
-    """The rule by which an answer is the reference; None if it is not.
-
-    Texts without a number match if they have the same words. Signs, currencies and scales must be the
-    same: -5 is not 5, 3.2 million is not 3.2.
-    """
+    """The rule by which an answer is the reference; None if it is not."""
     answered, right = _read(answer), _read(reference)
     if answered is None or right is None:
         return Rule.EXACT if words(answer) == words(reference) else None

@@ -91,11 +91,7 @@ def known() -> dict[str, Action]:
 
 
 def general() -> dict[str, Action]:
-    """The native actions that every library has.
-
-    The others would lengthen every planning prompt; some have a unique signature, which adds 2 KB
-    to a grammar.
-    """
+    """The native actions that every library has."""
     return {
         name: action
         for name, action in known().items()
@@ -146,11 +142,7 @@ def _named(action: Action) -> list[str]:
 
 
 def compute(action: Action, values: Sequence[Value]) -> Value:
-    """Run a native action.
-
-    Raises:
-        ValueError: A value is not of the type that the action takes, and cannot be converted.
-    """
+    """Run a native action."""
     module: NativeAction = _module(action.name.lower())
     parameters = [action.parameter(i) for i in range(len(values))]
     if any(parameter.reads == "rows" for parameter in parameters):
@@ -176,10 +168,7 @@ _MAX_CASES = 16  # maximum combinations of certain and possible entries to compu
 def _over_rows(
     run: Callable[..., Value], parameters: Sequence[Parameter], values: Sequence[Value]
 ) -> Value:
-    """Run an action on lists over the values of rows; entries that come back are rows again.
-
-    Entries that the action returns only with, or only without, the undecided rows are undecided.
-    """
+    """Run an action on lists over the values of rows; entries that come back are rows again."""
     collections = [value for value in values if isinstance(value, Rows)]
     certain = run(*map(argument, values, parameters))
     if not isinstance(certain, list):

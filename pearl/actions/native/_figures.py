@@ -33,10 +33,7 @@ def _add(name: str, definition: str, figure: Figure) -> None:
 
 
 def _by(rows: Rows, key: str, field: str, name: str, figure: Figure) -> Rows:
-    """Group rows and compute the figure of each group; undecided if an undecided row may change it.
-
-    Rows with an empty cell are left out, with a note. Of an undecided group, a note has the figure of its decided rows.
-    """
+    """Group rows and compute the figure of each group; undecided if an undecided row may change it."""
     keys, cells = read_column(rows, key), read_column(rows, field, "number")
     amounts, unit = amounts_of(
         [cell for cell in dict.fromkeys(cells.values) if cell and cell.strip()]

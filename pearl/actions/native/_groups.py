@@ -47,10 +47,7 @@ def count_by(rows: Rows, name: str) -> Value:
     counts=True,
 )  # fmt: skip
 def count_of(rows: Rows, key: Value) -> Value:
-    """The size of a group, or how often a value occurs; 0 if it does not.
-
-    Of several keys, the sum.
-    """
+    """The size of a group, or how often a value occurs; 0 if it does not."""
     if len(rows) and rows.are_figures:
         raise ValueError(
             f"the rows are the {rows.column} of groups; count the rows or the result of COUNT_BY"
@@ -174,10 +171,7 @@ def in_order(rows: Rows) -> Value:
     returns=ValueType.LIST, counts=True,
 )  # fmt: skip
 def most_by(rows: Rows, name: str) -> Value:
-    """Group rows by a field and return the most frequent value of each group, or all tied values.
-
-    A value that undecided rows may change is undecided.
-    """
+    """Group rows by a field and return the most frequent value of each group, or all tied values."""
     groups = group(rows, read_column(rows, name))
     of_any = [row for each in groups.doubtful if each.value is None for row in each.possible]
 

@@ -152,11 +152,7 @@ def _in_order(keys: Iterable[str]) -> list[str]:
     returns=ValueType.LIST,
 )
 def join(a: Rows, b: Rows, name: str) -> Value:
-    """Join on a field; empty values and placeholders such as `n/a` match nothing. Rows of one collection are not their own match.
-
-    In two columns of numbers, numbers without a unit are compared as numbers. Notes count the rows without a value, the rows
-    without a match, and the values that join several rows with several.
-    """
+    """Join on a field; empty values and placeholders such as `n/a` match nothing. Rows of one collection are not their own match."""
     left, right = read_column(a, name), read_column(b, name)
     keys = _join_keys(left.values, right.values)
     partners: dict[object, list[tuple[Row, bool]]] = {}

@@ -264,10 +264,7 @@ def share_of(rows: Rows, name: str, x: Value) -> Value:
     is_variadic=True, returns=ValueType.LIST,
 )  # fmt: skip
 def show(*columns: Rows) -> Value:
-    """Join columns by row of the document; missing cells are blank.
-
-    A row is undecided if no column certainly contains it, or if one of its values is undecided.
-    """
+    """Join columns by row of the document; missing cells are blank."""
     cells: dict[str, dict[object, str | None]] = {}
     first_rows: dict[object, Row] = {}
     sure: set[object] = set()

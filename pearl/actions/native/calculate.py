@@ -46,10 +46,7 @@ _ADDITIVE = frozenset({"add", "subtract"})
 
 
 def run(name: str, *values: Value) -> Value:
-    """Compute by name; units are kept, and numbers in millions and thousands are converted to one scale.
-
-    `greater`, called with two numbers and their names, returns the name of the greater one.
-    """
+    """Compute by name; units are kept, and numbers in millions and thousands are converted to one scale."""
     called: Sequence[Value] = ()
     if name == "greater" and len(values) == 4:
         values, called = values[:2], values[2:]

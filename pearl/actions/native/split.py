@@ -28,10 +28,7 @@ MAX_AROUND = 0.1
 
 
 def run(rows: Rows, unit: str) -> Value:
-    r"""Split every row; a document is one row, several joined documents are one each.
-
-    Rows with a model's reply as their value are split by their own text, others by their value.
-    """
+    """Split every row; a document is one row, several joined documents are one each."""
     if unit not in UNITS:
         raise ValueError(f"unknown unit '{unit}'; units are {', '.join(UNITS)}")
     reasons: list[str] = []

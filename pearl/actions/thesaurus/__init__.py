@@ -14,10 +14,7 @@ __all__ = ["opposites", "synonyms"]
 
 @cache
 def synonyms() -> dict[str, frozenset[str]]:
-    """Term → the terms of every group that contains it.
-
-    Not transitive: a word with two meanings is in two groups.
-    """
+    """Term → the terms of every group that contains it."""
     groups: dict[str, set[str]] = {}
     for group in map(_stems, _rows("synonyms.txt")):
         for term in group:

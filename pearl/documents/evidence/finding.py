@@ -59,21 +59,13 @@ _KEY = lazy_pattern(r"[{,]\s*\Z"), lazy_pattern(r"\s*:")
 
 
 def quoted_line(line: str) -> str | None:
-    """The content of a block-quote line, or None for any other line.
-
-    The rule is Markdown's, except that a `>` right before a number is read as "more than".
-    """
+    """The content of a block-quote line, or None for any other line."""
     match = _QUOTED_LINE.fullmatch(line)
     return None if match is None else match["text"].rstrip()
 
 
 def find_quotes(reply: str) -> list[str]:
-    r"""The quotes of a reply in order: block quotes and inline quotations of any length.
-
-    A block quote is a run of lines that `quoted_line` accepts. Inline quotations use the quotation
-    marks of any language, single or double, and end within their paragraph; a nested quotation is
-    part of the outer one. Not quotes: italics, code, headings, JSON keys and unclosed quotations.
-    """
+    """The quotes of a reply in order: block quotes and inline quotations of any length."""
     quotes: list[str] = []
     for is_block, text in _paragraphs(reply):
         found = [text] if is_block else _inline(text)
@@ -160,10 +152,7 @@ _ASIDE = lazy_pattern(r"[(\[（][^()\[\]（）]*[)\]）]")
 
 
 def negations(omitted: str) -> tuple[str, ...]:
-    """The negations in an omitted text, in normal form.
-
-    Negation by inflection (Turkish, Czech, partly Finnish) is not detected.
-    """
+    """The negations in an omitted text, in normal form."""
     return tuple(match[0] for match in _NEGATION.finditer(normalise(_ASIDE.sub(" ", omitted))))
 
 
@@ -194,10 +183,7 @@ class TableRowFinder:
         self._document = document
 
     def find(self, quote: str) -> Iterator[Span]:
-        """Find the rows that contain the cells of a quote, adjacent and in the same order.
-
-        A quote without bars is a whole row.
-        """
+        """Find the rows that contain the cells of a quote, adjacent and in the same order."""
         if "|" not in quote:
             yield from self._lines.get(normalise(quote), ())
             return

@@ -86,14 +86,7 @@ class Verifier:
         self._rows = rows
 
     def verify(self, quote: str) -> Quote:
-        """Find a quote in the document.
-
-        Punctuation at both ends may differ; an omitted unit at the end and a negation right before
-        the quote are included in the span. An attribution after the quote, `(chapter 2)` or `— The
-        Author`, is ignored if it is not in the document. Omissions (`...`, `…`, `[…]`) divide a
-        quote into pieces. A row in Markdown, or a whole row without bars, is found by its cells,
-        however the document separates them; its span is the whole row.
-        """
+        """Find a quote in the document."""
         doubts: list[Quote] = []
         for wording in self._wordings(quote):
             for pieces in _divided(wording):
@@ -168,10 +161,7 @@ class Verifier:
             begin = at[1]
 
     def every(self, quote: str) -> list[Quote]:
-        """Every place of a quote, in order; the one of `verify` if its places cannot be told apart.
-
-        The quotes of a short one that stands several times have their places, too.
-        """
+        """Every place of a quote, in order; the one of `verify` if its places cannot be told apart."""
         first = self.verify(quote)
         if not (first.is_verified or first.result == "short"):
             return [first]

@@ -243,13 +243,7 @@ class _Rectangle(NamedTuple):
 
 
 def boxes(data: bytes, path: str, pages: Sequence[tuple[int, str, list[tuple[int, int]]]]) -> str:
-    """The boxes of spans of pages, as JSON: by page, by span, four numbers for each line.
-
-    Args:
-        data: The file.
-        path: Its name in messages.
-        pages: Number, text in the document, and spans of that text.
-    """
+    """The boxes of spans of pages, as JSON: by page, by span, four numbers for each line."""
     made: list[list[list[_Rectangle]]] = []
     with _opened(data, path) as document:
         for number, text, spans in pages:

@@ -109,10 +109,7 @@ _AFTER = frozenset({")", "%", ")%", ") %"})
 
 
 def _joined_marks(rows: Sequence[Row]) -> Sequence[Row]:
-    """Merge columns that contain only currency signs, brackets or percent signs.
-
-    Reports on the web have such columns to align digits.
-    """
+    """Merge columns that contain only currency signs, brackets or percent signs."""
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
     values = {name: {(row.fields.get(name) or "").strip() for row in rows} - {""} for name in names}
     target: dict[str, str] = {}
@@ -142,10 +139,7 @@ def base_name(name: str) -> str:
 
 
 def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:
-    """Merge a second row of headings into the names of the columns: `2008 Q1`, `2008 Q2`.
-
-    The first row is such a heading if a name spans several columns and no cell of the row is a number.
-    """
+    """Merge a second row of headings into the names of the columns: `2008 Q1`, `2008 Q2`."""
     first, *others = rows
     if not others or not any(_AGAIN.search(name) for name in first.fields):
         return rows
@@ -185,10 +179,7 @@ MAX_CAPTION = 200  # maximum characters of a caption
 
 
 def find_tables(document: Document) -> tuple[Table, ...]:
-    r"""The tables of a document, in order; consecutive rows with the same columns are one table.
-
-    Each joined file has its own tables.
-    """
+    """The tables of a document, in order; consecutive rows with the same columns are one table."""
     return tuple(make_table(each.rows, each.source, each.caption) for each in table_rows(document))
 
 

@@ -86,10 +86,7 @@ def shown_tables(text: str, part: Span, name: str) -> Iterator[ShownTable]:
 
 
 def _grouped(text: str, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
-    """The rows of each table: rows with the same fields and only rules between them.
-
-    A sentence after a blank line is not a row, even if it has as many commas as one.
-    """
+    """The rows of each table: rows with the same fields and only rules between them."""
     group: list[Piece] = []
     for piece in pieces:
         is_below_blank = group and "\n\n" in text[group[-1].end : piece.start]
@@ -293,10 +290,7 @@ class TablesApart:
         return atoms
 
     def parts(self, max_tokens: int, count: Callable[[str], int]) -> list[str]:
-        """Split the document into parts of at most `max_tokens`, each with the heads of its tables.
-
-        A part of a single row or word may be longer.
-        """
+        """Split the document into parts of at most `max_tokens`, each with the heads of its tables."""
         atoms = self.atoms(max(1, max_tokens // ATOMS), count)
         labels = count(LABELS)
         done: list[str] = []

@@ -83,10 +83,7 @@ _decode = json.JSONDecoder(
 
 
 def find_json(text: str) -> list[Piece]:
-    r"""The objects that begin a line or follow another one, with nothing else after them.
-
-    Numbers and nested values are as in the source; `null` is "".
-    """
+    """The objects that begin a line or follow another one, with nothing else after them."""
     pieces: list[Piece] = []
     at = n_vain = 0
     while candidate := _CANDIDATE.search(text, at):
@@ -240,10 +237,7 @@ _BULLET = lazy_pattern(r"\s*(?:[-*•]|\(?\d{1,9}[.)])\s+")
 
 
 def find_pairs(text: str) -> list[Piece]:
-    r"""The lines of at least two pairs, with the separator that most of them have.
-
-    Lines between two records, without a blank line, continue the last value of the first record.
-    """
+    """The lines of at least two pairs, with the separator that most of them have."""
     found = (_pairs_by(text, separator) for separator in _SEPARATORS if separator in text)
     return max(found, key=len, default=[])
 
@@ -267,10 +261,7 @@ def _pairs_by(text: str, separator: str) -> list[Piece]:
 
 
 def _pairs_in(line: str, separator: str) -> tuple[list[str], list[str]] | None:
-    """The keys and values of a line, or None if it has fewer than two pairs.
-
-    A part without a key belongs to the value before it.
-    """
+    """The keys and values of a line, or None if it has fewer than two pairs."""
     names: list[str] = []
     values: list[str] = []
     more: dict[int, list[str]] = {}
@@ -305,11 +296,7 @@ _KEYED = lazy_pattern(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)
 
 
 def find_blocks(text: str) -> list[Piece]:
-    r"""The paragraphs that begin with a key and have at least two different keys.
-
-    Lines without a key continue the preceding value. At least half of the keys of a block occur in other
-    blocks, or at least half of its lines have a key.
-    """
+    """The paragraphs that begin with a key and have at least two different keys."""
     found: list[tuple[Piece, int]] = []
     for span in paragraphs(text):
         keyed = [
@@ -354,12 +341,7 @@ class _Row(NamedTuple):
 
 
 def find_cells(text: str) -> list[Piece]:
-    r"""The rows below the first line that is a header, with the delimiter that gives the most cells.
-
-    Quoted cells may contain line breaks. A line with an unclosed quote is read as it stands, with the quote, if it is
-    as wide as the header, and else is not a record, nor is a last line of one cell. After a blank line, only a row as wide as the header continues the table; another table
-    may begin there. At least half of the rows are as wide as the header.
-    """
+    """The rows below the first line that is a header, with the delimiter that gives the most cells."""
     csv.field_size_limit(_MAX_CELL)  # process-wide
     tables = [_tables(text, delimiter) for delimiter in _DELIMITERS if delimiter in text]
     return max(tables, key=lambda pieces: sum(len(piece.fields) for piece in pieces), default=[])
@@ -394,10 +376,7 @@ def _tables(text: str, delimiter: str) -> list[Piece]:
 
 
 def _header(line: str, delimiter: str, *, is_first: bool) -> list[str]:
-    """The names in a line, at least two, short and not numbers; empty if the line is not a header.
-
-    Those of the first line of a text may be long ("No.", "Paid (yes/no)?"), if no blank follows a delimiter.
-    """
+    """The names in a line, at least two, short and not numbers; empty if the line is not a header."""
     if delimiter not in line or line.startswith("|"):  # a row of a Markdown table
         return []
     try:
