@@ -120,10 +120,7 @@ _COUNTING = frozenset({"COUNT", "COUNT_BY", "COUNT_OF", "SHARE_OF"})
 
 
 def unread_outputs(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagnostic]:
-    """Notes on outputs that no step reads and that are therefore part of the answer, except the last one.
-
-    Records of several steps form one record.
-    """
+    """Notes on outputs that no step reads, which are part of the answer, but for the last and for records."""
     read = {reference.name for step in plan.steps for reference in step.references()}
     for step in plan.steps[:-1]:
         if step.output not in read and not actions[step.action].extracts:

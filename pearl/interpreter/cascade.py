@@ -163,10 +163,7 @@ def _plan(
 
 
 class Cascade:
-    """Decides rows: `ask` has the strong model's replies.
-
-    Of a FILTER, `dropped` are the replies about rows that it does not keep; it is empty for labels.
-    """
+    """Decides rows; `dropped` are the strong model's replies about rows that a FILTER does not keep."""
 
     def __init__(
         self, texts: Sequence[str], *, dropped: frozenset[str], target: float,

@@ -66,10 +66,7 @@ class ContextOverflowError(ExecutionError):
 
 
 def fail_step(step: Step, error: Exception) -> NoReturn:
-    """Raise the error of a run or a forecast: what failed in which step.
-
-    In a private run an error that quotes content is not its cause, which tracebacks show.
-    """
+    """Raise the error of a run or a forecast: what failed in which step; a private run quotes no cause."""
     message = error.message if isinstance(error, PearlError) else str(error)
     failed = ExecutionError(
         f"step '{step.output}' ({step.action}): {message}", step=step.output,

@@ -244,10 +244,7 @@ class _Value:
 def _checked(
     output: str, fields: Sequence[Field], read: _Read, asker: Asker, row_at: int | None = None
 ) -> Record:
-    """The record of a text: what all replies about its parts say, and their quotes bear out.
-
-    A row stands at `row_at`, and its quotes are looked up in it alone.
-    """
+    """The record of a text, as its quotes bear it out; those of a row, at `row_at`, are looked up in it alone."""
     document = asker.calls.document
     parts: list[Span | None] = []
     at = row_at or 0
@@ -422,10 +419,7 @@ class _Checker:
     def _places_of_entry(
         self, fields: Sequence[Field], entry: _Entry, part: Span | None, n_equal: int
     ) -> tuple[str, list[_Place]]:
-        """The rarest quote of an entry and its places; one where the entry stands several times is repeated.
-
-        A quote that is too short to tell has places if as many entries of the whole document have it.
-        """
+        """The rarest quote of an entry and its places; one that is too short to tell if `n_equal` entries have it."""
         by_text: dict[str, list[_Place]] = {}
         for field in fields:
             for claim in entry.claims[field.name].values:
@@ -656,10 +650,7 @@ class _Checker:
     def _chosen(
         self, quotes: Sequence[Quote], field: Field, near: Sequence[_Place], given: Quote | None
     ) -> Sequence[Quote]:  # fmt: skip
-        """The places of a quote: beside the other passages of its entry, else where it is clear enough.
-
-        Else the one whose line has more words of the field's name than all others; else all of them.
-        """
+        """The places of a quote: beside other passages of its entry, else where its line names the field best."""
         if not quotes[0].spans:
             return ()
         if len(quotes) == 1 and quotes[0].is_verified:
@@ -703,11 +694,7 @@ _MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d{1,3}[.)])\s+")
 
 def _key(value: Stated | None) -> object:
     """A value of a reply, to tell equal entries."""
-    return (
-        value.casefold().split() and tuple(value.casefold().split())
-        if isinstance(value, str)
-        else value
-    )
+    return tuple(value.casefold().split()) if isinstance(value, str) else value
 
 
 def _times(n: int) -> str:

@@ -138,10 +138,7 @@ class RequestBuilder:
         return len(self._text) * any(map(_is_context, step.arguments))
 
     def coverage(self, rows: Rows) -> float | None:
-        """The fraction of the document's characters that prompts show as rows, 0 to 1.
-
-        Blanks between rows count as shown. None if no row is shown with its original text.
-        """
+        """The fraction of the document's characters that prompts show as rows; None if they show no original row."""
         if rows.is_answered or not any(row.spans for row in rows):
             return None
         whole = sorted({span for row in rows if row.value == row.text for span in row.spans})

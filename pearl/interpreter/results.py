@@ -40,10 +40,7 @@ MAX_LINE = 120
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """The result of a step.
-
-    A result that is computed from rows has a value even if some of the rows are undecided.
-    """
+    """The result of a step; one computed from rows has a value even if some of the rows are undecided."""
 
     output: str
     action: str

@@ -638,11 +638,9 @@ class RowReader:
             return None
         if reply.state == "nothing":
             return {"line": "", "yes_no": NOT_STATED}.get(task.kind)
-        match reply.value:
-            case bool():
-                value = "yes" if reply.value else "no"
-            case _:
-                value = str(reply.value)
+        value = str(reply.value)
+        if isinstance(reply.value, bool):
+            value = "yes" if reply.value else "no"
         if self._row_step.is_each:
             return value
         return read_items(f"1: {value}", 1, task.kind, task.labels).values[0]

@@ -516,8 +516,7 @@ class Trace(ShownInNotebooks):
 
     def to_jsonl(self) -> str:
         """One JSON object per line, each with the schema version and the id of the run."""
-        head = _head(self.id)
-        return b"".join(head + json_bytes(event)[1:] + b"\n" for event in self._events).decode()
+        return "".join(event_line(self.id, event) for event in self._events)
 
     @classmethod
     def from_jsonl(cls, id: str, text: str) -> Self:
@@ -582,11 +581,8 @@ def spent(events: Iterable[Event]) -> Spent:
 
 def event_line(id: str, event: Event) -> str:
     """One line of a file: the event as a JSON object with the schema version and the id of the run."""
-    return (_head(id) + json_bytes(event)[1:] + b"\n").decode()
-
-
-def _head(id: str) -> bytes:
-    return json_bytes({"v": SCHEMA_VERSION, "id": id})[:-1] + b","
+    head = json_bytes({"v": SCHEMA_VERSION, "id": id})[:-1]
+    return (head + b"," + json_bytes(event)[1:] + b"\n").decode()
 
 
 def _purpose(task: Task) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def collect(
         quotes = (_parts(text, verifier, ("\n\n", "\n")) for text in find_quotes(reply.text))
         for quote in chain.from_iterable(quotes):
             if quote.spans:
-                _add(found, reply.step, quote, document)
+                add_passage(found, passage_at(quote, reply.step, document))
             if quote.is_verified:
                 continue
             reason: Any = quote.result
@@ -219,15 +219,6 @@ def _parts(text: str, verifier: Verifier, breaks: Sequence[str]) -> Iterator[Quo
     for part in text.split(breaks[0]):
         if any(map(str.isalnum, part)):
             yield from _parts(part.strip(), verifier, breaks[1:])
-
-
-def _add(
-    found: dict[tuple[Span, tuple[Span, ...]], Evidence],
-    step: str,
-    quote: Quote,
-    document: Document,
-) -> None:
-    add_passage(found, passage_at(quote, step, document))
 
 
 def add_passage(found: dict[tuple[Span, tuple[Span, ...]], Evidence], passage: Evidence) -> None:

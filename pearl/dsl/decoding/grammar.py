@@ -128,10 +128,7 @@ class Shape:
 def by_shape(
     actions: Iterable[Action], kind: Callable[[Action], str] = lambda action: ""
 ) -> dict[Shape, list[Action]]:
-    """Actions in groups of one shape, in the order of the first of each.
-
-    The planner adds the step that composes the answer by rule; a schema makes the steps that extract.
-    """
+    """Actions in groups of one shape, in the order of the first; those that planners do not write are left out."""
     groups: dict[Shape, list[Action]] = {}
     for action in actions:
         if action.composes or action.extracts:
