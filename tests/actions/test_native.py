@@ -67,7 +67,7 @@ def test_results(name: str, values: list[Value], result: Value) -> None:
         ("MIN", ["  \n "], "the list is empty"),
         ("SUM", [["1", "two"]], "no number in 'two'"),
         ("SUM", [["12 of 40"]], "more than one number in '12 of 40'"),
-        ("SUM", [["1,2"]], "more than one number in '1,2'"),
+        ("SUM", [["1,2"]], "a mark of decimals or of thousands in '1,2'"),
         ("SUM", [["3.5.1"]], "more than one number in '3.5.1'"),
         ("SUM", [["2 g", "30 mg"]], "different units: '2 g' and '30 mg'"),
         ("MAX", [["$5", "4 euros", "3"]], "different units"),

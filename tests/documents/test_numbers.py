@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 
 from pearl import Document, Pearl
+from pearl.actions import native
+from pearl.actions.native import compute
+from pearl.documents.rows import Row, Rows
 from pearl.errors import ExecutionError
 from pearl.llm.backends.scripted import Scripted
 
@@ -70,3 +73,22 @@ def test_a_number_in_a_quote_and_its_neighbour(
     assert answer.record is not None
     result = answer.record.fields[name]
     assert (result.state, result.value) == (("found", value) if is_kept else ("undecided", None))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "n_pairs"),
+    [
+        (["60.919,55", "99,90"], ["60919.55", "99.90", "7.00"], 2),
+        (["1,250", "900"], ["1250", "900"], 2),
+        (["1.250", "2.50"], ["1.25", "2.5"], 2),
+        (["100.00-", "3.00"], ["-100", "100"], 1),
+        (["12,50", "3,75"], ["1,250", "375"], 0),
+    ],
+)
+def test_columns_of_two_conventions_are_joined_by_their_numbers(
+    left: list[str], right: list[str], n_pairs: int
+) -> None:
+    a, b = (Rows(tuple(Row("", {"n": cell}) for cell in cells)) for cells in (left, right))
+    pairs = compute(native.known()["JOIN"], [a, b, "n"])
+    assert isinstance(pairs, Rows)
+    assert len(pairs) == n_pairs

@@ -154,10 +154,10 @@ def _in_order(keys: Iterable[str]) -> list[str]:
 def join(a: Rows, b: Rows, name: str) -> Value:
     """Join on a field; empty values and placeholders such as `n/a` match nothing. Rows of one collection are not their own match."""
     left, right = read_column(a, name), read_column(b, name)
-    keys = _join_keys(left.values, right.values)
+    keys, other_keys = _join_keys(left.values, right.values)
     partners: dict[object, list[tuple[Row, bool]]] = {}
     for i, (row, value) in enumerate(zip(b.every, right.values, strict=True)):
-        if (key := keys[value]) is not None:
+        if (key := other_keys[value]) is not None:
             partners.setdefault(key, []).append((row, i < len(b)))
     keyed = [
         (row, key, i < len(a))
@@ -174,9 +174,11 @@ def join(a: Rows, b: Rows, name: str) -> Value:
         for rows, column in ((a, left), (b, right))
     )
     notes = spelling_note(
-        [key for key in keys.values() if isinstance(key, str)], name, "do not match"
+        [key for each in (keys, other_keys) for key in each.values() if isinstance(key, str)],
+        name,
+        "do not match",
     )
-    notes += [] if a is b else _join_notes(left, right, keys)
+    notes += [] if a is b else _join_notes(left, right, (keys, other_keys))
     return result.rows(unkeyed_a, unkeyed_b, *left.notes, *right.notes, *notes)
 
 
@@ -186,24 +188,35 @@ _CODE = lazy_pattern(r"\W*0[0-9]+\W*")
 
 def _join_keys(
     left: Sequence[str | None], right: Sequence[str | None]
-) -> dict[str | None, object | None]:
-    """What is equal for values that match; None for a value that matches nothing."""
+) -> list[dict[str | None, object | None]]:
+    """What is equal for values of each side that match; None for a value that matches nothing."""
     every = [value for value in dict.fromkeys((*left, *right)) if value and not is_no_key(value)]
     is_numeric = not any(map(_CODE.fullmatch, every)) and all(
         are_mostly("number", values) for values in (left, right)
     )
     numbers = plain_numbers(every) if is_numeric else {}
-    keys: dict[str | None, object | None] = dict.fromkeys((*left, *right))
-    keys.update({value: numbers.get(value, spelling_of(value)) for value in every})
+    keys: list[dict[str | None, object | None]] = []
+    for values in (left, right):
+        stated = {*values}
+        filled = [value for value in every if value in stated]
+        own = plain_numbers(filled) if is_numeric else {}
+        # One side may have decimal commas and the other one decimal points.
+        read = own if len(own) > sum(value in numbers for value in filled) else numbers
+        keys.append(dict.fromkeys(values))
+        keys[-1].update({value: read.get(value, spelling_of(value)) for value in filled})
     return keys
 
 
-def _join_notes(left: Column, right: Column, keys: Mapping[str | None, object]) -> list[str]:
+def _join_notes(
+    left: Column, right: Column, keys: Sequence[Mapping[str | None, object]]
+) -> list[str]:
     """What a join leaves out, and what it multiplies."""
-    counts = [Counter(keys[value] for value in each.values) for each in (left, right)]
+    sides = list(zip((left, right), keys, strict=True))
+    counts = [Counter(own[value] for value in each.values) for each, own in sides]
     notes = []
-    for side, column, own, other in zip("AB", (left, right), counts, counts[::-1], strict=True):
-        n_empty = sum(value is not None and keys[value] is None for value in column.values)
+    for i, (side, (column, key_of)) in enumerate(zip("AB", sides, strict=True)):
+        own, other = counts[i], counts[1 - i]
+        n_empty = sum(value is not None and key_of[value] is None for value in column.values)
         n_alone = sum(n for key, n in own.items() if key is not None and key not in other)
         if n_empty:
             notes.append(f"rows of {side} without {column.name}: {n_empty:,}")

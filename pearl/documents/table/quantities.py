@@ -138,6 +138,8 @@ def _read(cells: Sequence[str]) -> tuple[list[Quantity | None], str]:
     n_commas = sum(_DECIMAL_COMMA.search(cell) is not None for cell in plain_cells)
     is_comma = n_commas > 1 or (n_commas == 1 and any(map(_CERTAIN_COMMA.search, plain_cells)))
     decimal = "." * is_point + "," * is_comma
+    if n_commas and not decimal:
+        decimal = ".,"  # `1,250` beside `2,5` may be either
     shown = {cell: _RAISED_MARK.sub("", cell) for cell in different}
     if not any(cell == without for cell, without in shown.items()):
         shown = {cell: cell for cell in different}  # powers, if all cells have them
