@@ -59,10 +59,7 @@ _KEYWORDS = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A part of a schema, with its name in the object around it.
-
-    An object has members, and so has a list of objects: those of its entries.
-    """
+    """A part of a schema with its name in the object around it; an object, or a list of objects, has members."""
 
     about: Field
     members: Mapping[str, _Node] = field(default_factory=dict)

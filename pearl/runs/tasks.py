@@ -245,9 +245,6 @@ class DocumentTasks:
 
     The gold data of a sample is copied to the result if the document has no other sample. For this the samples
     are read twice, so that only one document is in memory at a time.
-
-    Args:
-        read: Yields the samples: all, or those after a `position`.
     """
 
     def __init__(self, read: Callable[..., Iterable[Sample | DataError]], plan: str) -> None:
@@ -293,11 +290,7 @@ class DocumentTasks:
 
 
 class CountedDocumentTasks(DocumentTasks):
-    """`DocumentTasks` of which the number is known.
-
-    Args:
-        n_longest: Only so many documents, the longest; samples without one are then in `left_out`.
-    """
+    """`DocumentTasks` of which the number is known; all, or the `n_longest` documents, with the others' errors in `left_out`."""
 
     def __init__(
         self,

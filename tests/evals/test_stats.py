@@ -19,7 +19,6 @@ from pearl.evals import stats
 from pearl.evals.stats import Interval, accuracy, bootstrap_p, difference, mcnemar
 from tests.examples import times
 
-ANSWERS = st.lists(st.booleans(), min_size=1, max_size=60)
 PAIRS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
 CLUSTERED = st.lists(
     st.tuples(st.booleans(), st.booleans(), st.sampled_from("abcdefgh")), min_size=1, max_size=60

@@ -233,11 +233,7 @@ def _n_changed_files(state: State, found: CorpusFiles) -> int:
 
 
 class _Update:
-    """An update of an index, file by file. The caller holds the folder's lock.
-
-    `documents` has the numbers of the documents so far, counted through those of the index before and
-    the new ones.
-    """
+    """An update of an index, file by file. The caller holds the folder's lock."""
 
     def __init__(self, folder: IndexFolder, state: State, cutting: Cutting, stem: Stem) -> None:
         self._folder, self._state, self._cutting, self._stem = folder, state, cutting, stem
@@ -251,6 +247,7 @@ class _Update:
         self._n = len(digests)
         self._parts: list[Contents] = [state.contents]
         self._builder = ContentsBuilder()
+        # Their numbers so far, counted through the documents of the index before and the new ones.
         self.documents = array("q")
         self.records: list[Record] = []
 

@@ -85,27 +85,6 @@ def test_unhashable_loaders_are_called_each() -> None:
     assert found[0].result.text != found[1].result.text
 
 
-def test_invalid_plan_fails_its_task_only() -> None:
-    shelf = Shelf()
-    bad = Task("bad", partial(shelf.load, "a"), plan="1. nonsense")
-    found = outcomes(Pearl(Scripted(digest)), [bad, *tasks_of(shelf, 1, "a")])
-    assert [outcome.error is None for outcome in found] == [False, True]
-
-
-def test_stopping_leaves_out_waiting_tasks() -> None:
-    shelf = Shelf()
-    found: list[Outcome[Task]] = []
-
-    async def main() -> None:
-        pearl = Pearl(Scripted(digest), concurrency=1)
-        tasks = tasks_of(shelf, 8, "a")
-        async for outcome in run(pearl, tasks, is_stopping=lambda: bool(found)):
-            found.append(outcome)
-
-    asyncio.run(main())
-    assert 0 < len(found) < 8
-
-
 def test_closing_does_not_wait_for_loading_documents() -> None:
     shelf, may_go_on = Shelf(), threading.Event()
 
