@@ -270,17 +270,9 @@ def test_columns_are_renamed_to_fields() -> None:
     assert named.fields == {"id": "x", "question": "Who?", "reference": "Who?", "keep": 1}
 
 
-@pytest.mark.parametrize(
-    ("columns", "said"),
-    [
-        ({"qestion": "text"}, "did you mean 'question'"),
-        ({"question": "txt"}, "did you mean 'text'"),
-        ({"question": "text,zzzz"}, "columns: text"),
-    ],
-)
-def test_unknown_fields_and_columns(columns: dict[str, str], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        list(rename([Row({"text": "Who?"}, "f", 1)], columns, ["question"]))
+def test_an_unknown_column_of_several_is_refused() -> None:
+    with pytest.raises(UsageError, match="columns: text"):
+        list(rename([Row({"text": "Who?"}, "f", 1)], {"question": "text,zzzz"}, ["question"]))
 
 
 def test_later_rows_may_lack_a_column() -> None:
