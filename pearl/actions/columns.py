@@ -1,8 +1,4 @@
-"""Columns of rows: the one that a name in a plan means, and which rows meet a condition on it.
-
-A plan is written without the document, so its names are looked up tolerantly, but never guessed
-between two columns. Dates are read a whole column at once, because they share one order of day and month.
-"""
+"""Columns of rows: the one that a name in a plan means, and which rows meet a condition on it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Searches of documents, rows and texts: the index, and the matching passages.
-
-`pearl.retrieval` searches separate documents; plans have one text, in which the documents of a
-corpus are joined. This module turns passages of documents into spans of that text.
-"""
+"""Searches of documents, rows and texts: the index, and the matching passages."""
 
 from __future__ import annotations
 

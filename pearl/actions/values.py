@@ -1,7 +1,4 @@
-"""Values of steps: texts, numbers, lists, rows, and scalars computed from rows.
-
-List entries that differ only in case and blanks are equal.
-"""
+"""Values of steps: texts, numbers, lists, rows, and scalars computed from rows."""
 
 from __future__ import annotations
 
@@ -41,15 +38,15 @@ def is_estimate(note: str) -> bool:
     return note.startswith((SAMPLED, INTERVAL, AMONG))
 
 
-def wilson(n_found: int, n_drawn: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The score interval of a share.
+def wilson(n_found: int, n_drawn: int) -> tuple[float, float]:
+    """The score interval of a share, at a confidence of 95 %.
 
     Source:
         Wilson, Journal of the American Statistical Association 22 (1927).
     """
     from statistics import NormalDist  # imported on use: takes 10 ms
 
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = NormalDist().inv_cdf(0.975)
     share, square = n_found / n_drawn, z**2 / n_drawn
     middle = share + square / 2
     half = z * math.sqrt(share * (1 - share) / n_drawn + square / (4 * n_drawn))

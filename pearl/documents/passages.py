@@ -1,8 +1,4 @@
-"""Text → passages with spans: sentences, chunks within a token budget, and search terms.
-
-Spans refer to the original text, which is not normalised before it is split. Linear in the length
-of the text.
-"""
+"""Text → passages with spans: sentences, chunks within a token budget, and search terms."""
 
 from __future__ import annotations
 

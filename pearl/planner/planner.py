@@ -157,25 +157,14 @@ class Planner:
         card: str = "",
         kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
-        is_routed: bool | None = None,
         trace: Trace | None = None,
     ) -> CheckedPlan:
         """Plan a standalone question by its parts or by the model; a language model composes the answer."""
-        plan = await self._write(
-            question, model, card=card, kind=kind, rejected=rejected, is_routed=is_routed,
-            trace=trace,
-        )  # fmt: skip
-        return composing(plan, question, self.settings.max_steps) if model.reads_prompts else plan
-
-    async def _write(
-        self, question: str, model: Model, *, card: str, kind: DocumentKind,
-        rejected: Sequence[Rejected], is_routed: bool | None, trace: Trace | None,
-    ) -> CheckedPlan:  # fmt: skip
         settings = self.settings
         actions = self.material.actions_for(kind)
-        advice = ""
+        plan, advice = None, ""
         with self.client.breaker.running():
-            if (settings.is_routed if is_routed is None else is_routed) and not rejected:
+            if settings.is_routed and not rejected:
                 from pearl.planner.routing import route  # late: `pearl execute` plans nothing
 
                 routed = await route(
@@ -183,18 +172,17 @@ class Planner:
                     max_output_tokens=settings.max_output_tokens,
                     fallback=self.client.reply_fallback, trace=trace,
                 )  # fmt: skip
-                if routed.plan is not None:
-                    return routed.plan
-                advice = routed.advice
-            loop = RepairLoop(
-                question=question, library=actions, model=model,
-                examples=self.material.examples_for(question, kind),
-                max_repairs=settings.max_repairs, max_steps=settings.max_steps,
-                max_output_tokens=settings.max_output_tokens, rejected=rejected, card=card,
-                advice=advice, kind=kind, fallback=self.client.plan_fallback,
-                trace=trace,
-            )  # fmt: skip
-            return await loop.write()
+                plan, advice = routed.plan, routed.advice
+            if plan is None:
+                plan = await RepairLoop(
+                    question=question, library=actions, model=model,
+                    examples=self.material.examples_for(question, kind),
+                    max_repairs=settings.max_repairs, max_steps=settings.max_steps,
+                    max_output_tokens=settings.max_output_tokens, rejected=rejected, card=card,
+                    advice=advice, kind=kind, fallback=self.client.plan_fallback,
+                    trace=trace,
+                ).write()  # fmt: skip
+        return composing(plan, question, settings.max_steps) if model.reads_prompts else plan
 
     async def write_shared(
         self,

@@ -1,9 +1,4 @@
-"""Quotes → the document spans that verify them, or the reason why none does.
-
-A quote is looked up literally, then in normal form (see `normal`). The pieces of a quote with
-omissions must occur in order, close together, in one paragraph; what is omitted is part of one
-sentence, or extends to the beginning of another.
-"""
+"""Quotes → the document spans that verify them, or the reason why none does."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""PDF files: the text layer → text; a blank line and a form feed end each page.
-
-Also the boxes of passages, and images of pages: `pearl.documents.pages` calls them.
-"""
+"""PDF files: the text layer → text; a blank line and a form feed end each page."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ from pearl.documents.pdf_tables import (
     places,
     rendered,
 )
-from pearl.documents.pdf_text import BLANKS, PageText, page_text, plain_text
+from pearl.documents.pdf_text import BLANKS, PageText, page_text
 from pearl.documents.readers import OPTIONS, ReaderText, not_read
 from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
@@ -141,7 +138,7 @@ def _texts(document: PdfDocument, path: str) -> Iterator[_Page]:
     for page in document:
         # Closed explicitly: the garbage collector would let a thousand open pages accumulate.
         with closing(page), closing(page.get_textpage()) as layer:
-            text = plain_text(layer)
+            text = page_text(layer).text
             has_tables = with_tables and not is_forced and bool(text) and has_rules(page)
             is_picture = (not text or is_forced) and raw.FPDFPage_CountObjects(page) > 0
             is_unreadable = not is_forced and _is_unreadable(layer, text)

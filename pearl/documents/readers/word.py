@@ -1,11 +1,4 @@
-"""Word files → text: paragraphs and tables in document order.
-
-Blocks are separated by a blank line; a row of a table is one line, its cells separated by tabs; the
-text of merged cells is repeated in their rows. Footnotes, endnotes, comments, charts and SmartArt
-stand below the block that refers to them, headers at the beginning and footers at the end, each text
-once. Lists have their numbers. Insertions of tracked changes, links, content controls and text boxes
-count as text; deleted, struck and hidden text and embedded files do not, and a note counts them.
-"""
+"""Word files → text: paragraphs and tables in document order."""
 
 from __future__ import annotations
 

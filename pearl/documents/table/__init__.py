@@ -1,7 +1,4 @@
-"""Tables of a document, in the forms of the unit `record`: rows of typed columns, with a span for every cell.
-
-`quantities` reads cells and columns; `apart` shows tables apart from the text of a document.
-"""
+"""Tables of a document, in the forms of the unit `record`: rows of typed columns, with a span for every cell."""
 
 from __future__ import annotations
 
@@ -202,10 +199,10 @@ def table_rows(document: Document) -> Iterator[TableRows]:
             yield TableRows(name or document.name, caption, rows, title)
 
 
-def tables_in(text: str, offset: int | None = 0, source: str = "") -> Iterator[Table]:
+def tables_in(text: str, offset: int | None = 0) -> Iterator[Table]:
     """The tables of a text."""
     for caption, rows, _ in _rows_in(text, offset):
-        yield make_table(rows, source, caption)
+        yield make_table(rows, "", caption)
 
 
 def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row], str]]:
@@ -327,12 +324,12 @@ _WORD = lazy_pattern(r"\w+")
 _KEY = lazy_pattern(r'"([^"]+)"\s*:\s*\[\s*\Z')  # the key of a list in a JSON report
 
 
-def tables_of_rows(rows: list[Row], source: str = "") -> list[Table]:
+def tables_of_rows(rows: list[Row]) -> list[Table]:
     """The tables of selected rows: rows with the same fields are one table."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row.fields), []).append(row)
-    return [make_table(each, source) for names, each in groups.items() if names]
+    return [make_table(each) for names, each in groups.items() if names]
 
 
 def as_markdown(table: Table, max_rows: int | None = None) -> str:
