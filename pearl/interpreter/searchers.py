@@ -21,24 +21,18 @@ def new_searcher(
     """The searcher of a run, or of a command."""
     if reranker_url is not None and reranker is None:
         raise UsageError("a reranker URL is set, but no reranker", help="--reranker cohere:MODEL")
-    return Searcher(
-        settings,
-        None if embeddings is None else _embedder(embeddings, embeddings_url, client),
-        None if reranker is None else _reranker(reranker, reranker_url, client),
-        progress=progress,
-    )
+    embedder: Embedder | None = None
+    reranks: Reranker | None = None
+    if embeddings is not None:
+        from pearl.llm.embedders import embedder_beside  # imported on use: most runs have none
 
+        embedder = embedder_beside(
+            embeddings, embeddings_url, base_url=client.base_url, api_key_env=client.api_key_env,
+            is_asked=client.is_asked, concurrency=client.concurrency,
+        )  # fmt: skip
+    if reranker is not None:
+        from pearl.llm.rerankers import create_reranker
 
-def _embedder(name: str, url: str | None, client: ClientSettings) -> Embedder:
-    from pearl.llm.embedders import embedder_beside  # imported on use: most runs have none
-
-    return embedder_beside(
-        name, url, base_url=client.base_url, api_key_env=client.api_key_env,
-        is_asked=client.is_asked, concurrency=client.concurrency,
-    )  # fmt: skip
-
-
-def _reranker(name: str, url: str | None, client: ClientSettings) -> Reranker:
-    from pearl.llm.rerankers import create_reranker
-
-    return create_reranker(name, url=url, api_key_env=None if client.is_asked else "")
+        key = None if client.is_asked else ""
+        reranks = create_reranker(reranker, url=reranker_url, api_key_env=key)
+    return Searcher(settings, embedder, reranks, progress=progress)

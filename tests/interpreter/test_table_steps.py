@@ -156,14 +156,6 @@ def test_without_a_query_the_step_is_undecided_after_four_replies() -> None:
     assert answer.steps[1].is_void
 
 
-def test_nothing_is_nothing_and_says_which_condition_leaves_it() -> None:
-    reply = query(where=where("City", "is", "Eilat"))
-    model = replying(reply, reply)
-    answer, _ = run(PLAN, CLINICS, model)
-    assert (answer.status, answer.text) == ("nothing_found", "Nothing found.")
-    assert any('no row meets: City is "Eilat"' in note for note in answer.notes)
-
-
 def test_a_model_that_takes_a_constraint_is_held_to_the_form_of_a_query() -> None:
     model = Scripted(lambda request: TEL_AVIV)
     model.constrains = Constrains(frozenset({"grammar"}))
@@ -202,15 +194,6 @@ def test_files_with_the_same_columns_are_one_table() -> None:
     assert [(row.source, row.number) for row in answer.rows] == [
         ("clinics.csv", 1), ("clinics.csv", 2), ("b.csv", 1),
     ]  # fmt: skip
-
-
-def test_a_long_table_is_asked_by_a_short_prompt() -> None:
-    rows = "".join(f"Clinic {i},City {i % 40},Service {i % 90},${i}\n" for i in range(5_000))
-    long = Document(f"Clinic,City,Services,Fee\n{rows}", "long.csv")
-    model = replying(query(where=where("Clinic", "is", "Clinic 4999")))
-    answer, _ = run('1. a = LOOKUP(CTX, "Where is Clinic 4999?") : Ask', long, model)
-    assert [row.number for row in answer.rows] == [5_000]
-    assert len(model.requests[0].prompt) < 8_000
 
 
 def test_a_cell_cannot_end_the_turn_of_its_prompt() -> None:

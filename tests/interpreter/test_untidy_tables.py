@@ -114,15 +114,6 @@ def test_a_cell_that_is_not_surely_a_number_leaves_a_sum_undecided(cell: str) ->
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def test_mixed_types_are_undecided_where_they_are_compared() -> None:
-    document = Document("name,fee\nAda,10\nBen,ask\nCyd,30\nDan,40\n", "a.csv")
-    answer, _ = look_up(document, {"select": ["name"], "where": where("fee", "at least", "20")})
-    assert "Cyd" in answer.text
-    assert "Ada" not in answer.text
-    assert answer.status == "undecided"
-    assert any("undecided for 1 row" in note for note in answer.notes)
-
-
 @pytest.mark.parametrize("n_columns", [900, 1_500])
 def test_a_table_of_many_columns_is_asked_or_refused_with_a_message(n_columns: int) -> None:
     names = [f"c{i}" for i in range(n_columns)]
