@@ -26,6 +26,7 @@ FIGURE = (
     '1. rows = SPLIT(CTX, "record") : a\n2. all = FIELD(rows, "Amount") : b\n3. it = {}(all) : c'
 )
 FIRST = '1. rows = SPLIT(CTX, "record") : a\n2. it = SORT(rows, "Amount", "descending") : b\n3. one = FIRST(it) : c'
+WHERE = '1. rows = SPLIT(CTX, "record") : a\n2. it = WHERE(rows, "Amount", "at least", "{}") : b\n3. n = COUNT(it) : c'
 ASKED = '1. it = LOOKUP(CTX, "What is asked") : a'
 
 
@@ -58,7 +59,9 @@ def test_every_path_reads_a_column_alike(case: dict[str, Any]) -> None:
         return
     assert [number(total), number(most)] == [Decimal(case["total"]), Decimal(case["most"])]
     assert number(asked) == number(total)
-    assert first
+    assert cells[case.get("top", 0)] in first
+    # The condition is written with a decimal point, whatever the column has.
+    assert answer(cells, WHERE.format(case["most"])).startswith("1")
 
 
 @pytest.mark.parametrize(("field", "text", "value", "quote", "is_kept"), CASES["quotes"])

@@ -26,6 +26,7 @@ from pearl.documents.numbers import (
     MONEY,
     SCALE_WORDS,
     SCALES_UNSPACED,
+    SHARES,
     UNIT_UNSPACED,
     UNSPACED,
     UnclearNumberError,
@@ -450,10 +451,9 @@ _NUMERAL = lazy_pattern(r"(?<=[^\W\d])[一二三四五六七八九十](?=[^\W\d]
 _LIST_MARK = lazy_pattern(r"\A\s*[-–•*]\s+|(?<=[\w:.)])\s+[-–—]\s+\Z")
 _ASIDE = lazy_pattern(r"\s(?:\((?!in\s)|[<>≤≥~])|[;\n]")
 """The end of what belongs to a number: `184 mg/l (ref < 5)`."""
-_IN_CAPTION = lazy_pattern(
-    rf"\((?:in\s)?(?:(?:{MONEY})\s?)?(?P<word>[^\W\d_]+)\b[^()\d]{{0,20}}\)\W{{0,5}}\Z"
-)
-"""What may be a scale before a number: `Revenue (in millions): 500`."""
+_IN_CAPTION = lazy_pattern(r"\((?:in\s)?(?P<words>[^()\d]{1,30})\)(?P<tail>[^\w()]{0,5})\Z")
+"""What may be the scale and currency of a number behind it: `Revenue (in Mio. EUR): 500`."""
+_CAPTION_WORD = lazy_pattern(rf"{MONEY}|[^\W\d_]+")
 _REACH = 2 * MAX_BESIDE  # characters before a number that may make it a bound
 _NAMES_OF_UNITS = {
     **UNITS, **{unit: unit for dimension in DIMENSIONS for unit in dimension}, "pct": "%",
@@ -501,6 +501,14 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
     after = _NUMERAL.sub("", _ASIDE.split(after, maxsplit=1)[0])
     if before.endswith("(") and not after.startswith(")"):
         before = before[:-1]
+    caption = _IN_CAPTION.search(before[-MAX_BESIDE:])
+    named = _CAPTION_WORD.findall(caption["words"]) if caption else []
+    powers = [
+        SCALE_WORDS.get(word) or FOREIGN_SCALES.get(word) for word in map(str.casefold, named)
+    ]
+    power = next(filter(None, powers), 0)
+    if caption and power:
+        before = caption["tail"]
     try:
         line = f"{before[-MAX_BESIDE:]}{digits}{after[:MAX_BESIDE]}"
         read = quantity(line, decimal="." if "," in shown else "")
@@ -517,9 +525,10 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
         if not match["gap"] and not re.match(f"[{UNSPACED}]", word):
             flaw = flaw or f"{quoted(shown + word)} is not a number alone"
         unit = f"?{word}" if word.casefold() not in STOP_WORDS else ""
-    caption = None if read.scale else _IN_CAPTION.search(before[-MAX_BESIDE:])
-    word = caption["word"].casefold() if caption else ""
-    scale = read.scale or SCALE_WORDS.get(word, 0) or FOREIGN_SCALES.get(word, 0)
+    if read.unit not in CURRENCY_UNITS:
+        units = [name for name in map(unit_named, named) if name in CURRENCY_UNITS]
+        unit = next(iter(units), unit)
+    scale = read.scale or (0 if read.unit in SHARES else power)
     return _Amount(shown, start, read.number.scaleb(scale - read.scale), scale, unit, flaw)
 
 
