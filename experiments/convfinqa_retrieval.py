@@ -103,7 +103,7 @@ def gold_rows(rows: Cells, program: str) -> list[str]:
 
 
 def _numbers(cells: Iterable[tuple[str, str]]) -> frozenset[Decimal]:
-    read = (read_quantity(cell, is_point_decimal=True) for _, cell in cells)
+    read = (read_quantity(cell, decimal=".") for _, cell in cells)
     return frozenset(abs(found.value) for found in read if found)
 
 

@@ -178,7 +178,7 @@ def reproduce(dialogues: Iterable[Dialogue], *, has_pages: bool = False) -> Repo
 
 def is_same(shown: str, value: float | str) -> bool:
     """Whether a result with its unit has the digits of a number, to what it is rounded to."""
-    found = read_quantity(shown, is_point_decimal=True)
+    found = read_quantity(shown, decimal=".")
     if found is None or isinstance(value, str):
         return shown == value
     said, last = float(found.value), 10.0**-PLACES
