@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from pearl.dsl.nodes import Plan
 from pearl.dsl.parser import parse
-from tests.root import ROOT
+from tests.experiments.scripts import experiment
 from tests.shared import shared
 
 pytestmark = pytest.mark.slow
@@ -22,14 +19,6 @@ pytestmark = pytest.mark.slow
 ACTIONS = "FIND(CTX, X) : Find X\nFIND_REASON(CTX, X) : Why X\nCONCAT(A, B, ...) : Join\n"
 WHY = '1. a = FIND_REASON(CTX, "Ada sell the mill") : Find why'
 WHERE = '1. a = FIND(CTX, "the lease of the ferry") : Find it\n2. b = CONCAT(a, a) : Join'
-
-
-@cache
-def experiment(name: str) -> ModuleType:
-    """The script; it imports its neighbours as a script does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "experiments")
-        return importlib.import_module(name)
 
 
 def run(*args: str | Path) -> Result:

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.root import ROOT
+from tests.experiments.scripts import experiment
 from tests.shared import shared
 
 PLAN = '1. a = FIND(CTX, "x") : f'
 
 
-@cache
-def command() -> click.Command:
-    """The experiment; it imports its neighbours as a script does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "experiments")
-        main: click.Command = importlib.import_module("reproduce_pearl").main
-    return main
-
-
 def run(*args: str | Path) -> Result:
-    return CliRunner().invoke(command(), [str(arg) for arg in args])
+    return CliRunner().invoke(experiment("reproduce_pearl").main, [str(arg) for arg in args])
 
 
 def counted(*files: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.experiments.scripts import experiment
 from tests.root import ROOT
 from tests.shared import shared
 
@@ -84,10 +84,9 @@ def test_an_invalid_row_is_an_error_with_its_line(tmp_path: Path) -> None:
     assert "dev.jsonl:2: " in done.stderr
 
 
-def test_the_gold_programs_come_to_what_their_authors_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gold_programs_come_to_what_their_authors_say() -> None:
     """Without retrieval, which `test_rows_of_convfinqa_are_found` tests over the same file."""
-    monkeypatch.syspath_prepend(ROOT / "experiments")
-    module = importlib.import_module("reproduce_convfinqa")
+    module = experiment("reproduce_convfinqa")
     dialogues = list(module.read_dialogues(shared("convfinqa") / "dev.jsonl"))
     report = module.reproduce(dialogues, has_pages=True).as_json()
     assert report["pages_equal"] == report["turns"]

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.root import ROOT
+from tests.experiments.scripts import experiment
 from tests.shared import shared
-
-
-@cache
-def experiment(name: str) -> ModuleType:
-    """The experiment; it imports its neighbours as a script does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "experiments/retrieval")
-        patch.syspath_prepend(ROOT / "experiments")
-        return importlib.import_module(name)
 
 
 def test_cranfield_is_read_as_its_codes_mean(tmp_path: Path) -> None:

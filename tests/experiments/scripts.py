@@ -1,0 +1,19 @@
+"""The modules of experiments/, imported as a script imports its neighbours."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from types import ModuleType
+
+import pytest
+
+from tests.root import ROOT
+
+
+@cache
+def experiment(name: str) -> ModuleType:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "experiments/retrieval")
+        patch.syspath_prepend(ROOT / "experiments")
+        return importlib.import_module(name)
