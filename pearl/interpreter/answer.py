@@ -545,7 +545,13 @@ def step_evidence(
     graph: PlanGraph, results: Sequence[StepResult], document: Document
 ) -> tuple[tuple[Evidence, ...], tuple[Unverified, ...]]:
     """The passages that steps quote or take values from, and their quotes that are not verified."""
-    evidence, unverified = collect(step_replies(graph, results), document)
+    by_output = {result.output: result for result in results}
+    replies = (  # quotes in native steps come from their input steps
+        StepReply(step.output, result.reply, _given(step, by_output))
+        for step in graph.steps
+        if (result := by_output.get(step.output)) is not None and not result.is_native
+    )
+    evidence, unverified = collect(replies, document)
     records = [result.record for result in results if result.record is not None]
     if not records:
         return evidence, unverified
@@ -555,16 +561,6 @@ def step_evidence(
             for passage in result.passages:
                 add_passage(passages, passage)
     return tuple(passages.values()), unverified
-
-
-def step_replies(graph: PlanGraph, results: Sequence[StepResult]) -> list[StepReply]:
-    """The replies whose quotes are verified; quotes in native steps come from their input steps."""
-    by_output = {result.output: result for result in results}
-    return [
-        StepReply(step.output, result.reply, _given(step, by_output))
-        for step in graph.steps
-        if (result := by_output.get(step.output)) is not None and not result.is_native
-    ]
 
 
 def _given(step: Step, results: Mapping[str, StepResult]) -> tuple[str, ...]:

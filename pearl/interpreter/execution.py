@@ -328,7 +328,11 @@ class _Interpreter:
             rows = behind(values)  # an undecided row may be an entry
             value = [] if rows is None else replace(rows, rows=(), doubtful=rows.undecided)
         except NotGivenError as error:
-            return computed(step, action, _absent(error, before), "", "nothing")
+            names = ", ".join(
+                f"'{name}'" for name, each in before.items() if each.state == "nothing"
+            )
+            lacking = f"{NOTHING} {error}{f': nothing in {names}' if names else ''}"
+            return computed(step, action, lacking, "", "nothing")
         except ValueError as error:
             missing = missing or _nothing_in(inputs)
             if not missing and list(step.references()) and _is_unclear(error, inputs):
@@ -403,12 +407,6 @@ def _traced(result: StepResult) -> str:
     if result.state == "refused":
         return f"step '{result.output}' was refused by the model"
     return result.why if result.is_native else f"step '{result.output}': {result.why}"
-
-
-def _absent(error: NotGivenError, before: Mapping[str, StepResult]) -> str:
-    """The value of a step that lacks an operand, naming the steps that found nothing."""
-    names = ", ".join(f"'{name}'" for name, each in before.items() if each.state == "nothing")
-    return f"{NOTHING} {error}{f': nothing in {names}' if names else ''}"
 
 
 ANSWER = Action(

@@ -412,7 +412,10 @@ class _Checker:
                 continue
             groups[number][1].extend(group)
             known = groups[number][2]
-            known += [place for place in places if not any(_overlap(place, k) for k in known)]
+            known += [
+                place for place in places
+                if not any(place[0].start < k[-1].end and k[0].start < place[-1].end for k in known)
+            ]  # fmt: skip
             known.sort()
         return groups
 
@@ -705,10 +708,6 @@ def _stands_in(places: Sequence[_Place], start: int, end: int) -> bool:
     """Whether one of some places, which are in order, is within a range."""
     i = bisect_left(places, start, key=lambda spans: spans[0].start)
     return i < len(places) and places[i][-1].end <= end
-
-
-def _overlap(one: _Place, other: _Place) -> bool:
-    return one[0].start < other[-1].end and other[0].start < one[-1].end
 
 
 def _words_of(field: Field) -> list[str]:

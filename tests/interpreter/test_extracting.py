@@ -246,47 +246,34 @@ def test_a_quote_has_to_be_in_the_document(value: Any, quote: Any, why: str) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["Smoker: no", "| Smoker | no |", "He is no smoker.", "Smoking: denied"]
-)
-def test_a_quote_is_read_in_its_clause(text: str) -> None:
-    quote = "Smoking" if "Smoking" in text else "smoker" if "smoker" in text else "Smoker"
-    assert field("smoker: bool", f"Age: 54\n{text}\nTall", True, quote).state == "undecided"
-    assert field("smoker: bool", f"Age: 54\n{text}\nTall", False, quote).value is False
-    assert field("habit: str", f"Age: 54\n{text}\nTall", quote, quote).state == "undecided"
-
-
-@pytest.mark.parametrize(
-    ("text", "quote", "value"),
-    [
-        ("She took more than\n60 mg daily", "60 mg", NO),
-        ("She took about 60 mg daily", "60 mg daily", NO),
-        ("She took 60 mg or more", "60 mg", NO),
-        ("She took 60 tablets", "60", NO),
-        ("She took 50 mg to 60 mg", "60 mg", NO),
-        ("She took 50 mg, then 60 mg", "60 mg", 60),
-        ("Dose:\n- 60 mg", "60 mg", 60),
-        ("Dose\u200b\u200b\u200b\u200b\u200b\u200b open: 6, then 60 mg", "open: 6, then", NO),
-        ("Dose (60 mg) a day", "60 mg", 60),
+    ("fields", "text", "quote", "value", "n_places"),
+    [  # n_places: where a value that counts stands; 0 for one that is undecided
+        *(
+            (fields, f"Age: 54\n{text}\nTall", quote, quote if value is None else value, n_places)
+            for text, quote in (("Smoker: no", "Smoker"), ("| Smoker | no |", "Smoker"), ("He is no smoker.", "smoker"), ("Smoking: denied", "Smoking"))
+            for fields, value, n_places in (("smoker: bool", True, 0), ("smoker: bool", False, 1), ("habit: str", None, 0))
+        ),
+        ("dose_mg: number", "She took more than\n60 mg daily", "60 mg", 60, 0),
+        ("dose_mg: number", "She took about 60 mg daily", "60 mg daily", 60, 0),
+        ("dose_mg: number", "She took 60 mg or more", "60 mg", 60, 0),
+        ("dose_mg: number", "She took 60 tablets", "60", 60, 0),
+        ("dose_mg: number", "She took 50 mg to 60 mg", "60 mg", 60, 0),
+        ("dose_mg: number", "She took 50 mg, then 60 mg", "60 mg", 60, 1),
+        ("dose_mg: number", "Dose:\n- 60 mg", "60 mg", 60, 1),
+        ("dose_mg: number", "Dose\u200b\u200b\u200b\u200b\u200b\u200b open: 6, then 60 mg", "open: 6, then", 60, 0),
+        ("dose_mg: number", "Dose (60 mg) a day", "60 mg", 60, 1),
+        # a repeated quote counts if it names what it is about
+        ("page: int", "Page: 54\nx\nPage: 54\n", "Page: 54", 54, 2),
+        ("page: int", "54 and 54", "54", 54, 2),
+        ("page: int", "54\nand\n54", "54", 54, 0),
     ],
-)
-def test_a_number_is_read_with_what_stands_around_its_quote(
-    text: str, quote: str, value: Any
+)  # fmt: skip
+def test_a_value_is_read_with_what_stands_around_its_quote(
+    fields: str, text: str, quote: str, value: Any, n_places: int
 ) -> None:
-    result = field("dose_mg: number", f"On that day:\n{text}\nand so on", 60, quote)
-    assert (result.state, result.value) == (
-        ("undecided", None) if value is NO else ("found", value)
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "quote", "n_places"),
-    [("Page: 54\nx\nPage: 54\n", "Page: 54", 2), ("54 and 54", "54", 2), ("54\nand\n54", "54", 0)],
-)
-def test_a_repeated_quote_counts_if_it_names_what_it_is_about(
-    text: str, quote: str, n_places: int
-) -> None:
-    result = field("page: int", text, 54, quote)
-    assert (result.state == "found", len(result.evidence)) == (bool(n_places), n_places)
+    result = field(fields, text, value, quote)
+    wanted = ("found", value, n_places) if n_places else ("undecided", None, 0)
+    assert (result.state, result.value, len(result.evidence) if n_places else 0) == wanted
 
 
 FIELDS = (
