@@ -109,7 +109,10 @@ _FOOTNOTE_MARK = lazy_pattern(
 )
 """The mark of a footnote: no power has a base with groups of thousands."""
 _BETWEEN_DIGITS = lazy_pattern(r"(?<=[0-9])[.,](?=[0-9])")
-_BOTH_MARKS = lazy_pattern(r"(?<![0-9.,])[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]++(?![.,][0-9])")
+_GROUPED_BY_POINTS = lazy_pattern(
+    r"(?<![0-9.,])[1-9][0-9]{0,2}(?:(?:\.[0-9]{3})++,[0-9]++|(?:\.[0-9]{3}){2,}+)(?![.,]?[0-9])"
+)
+"""Digits that have one reading: `1.234,56`, `1.234.567`."""
 _SWAPPED = {".": ",", ",": "."}
 _FIGURE = lazy_pattern(
     rf"""
@@ -262,7 +265,7 @@ def quantity(text: str, *, decimal: str = "") -> Quantity:
     line = plain(text).replace("\\$", "$").strip()
     if decimal == ".," and _BETWEEN_DIGITS.search(line):
         raise UnclearNumberError(f"a mark of decimals or of thousands in {quoted(text)}")
-    if decimal == "," or (not decimal and _BOTH_MARKS.search(line)):
+    if decimal == "," or (not decimal and _GROUPED_BY_POINTS.search(line)):
         line = _BETWEEN_DIGITS.sub(lambda mark: _SWAPPED[mark[0]], line)
     line = _FOOTNOTE_MARK.sub("", _COMMA.sub(".", line))
     brackets = IN_BRACKETS.fullmatch(line) if len(line) <= 2 * MAX_DIGITS else None

@@ -428,7 +428,7 @@ _NUMBER = lazy_pattern(
     re.I,
 )
 _DECIMAL_COMMA = lazy_pattern(r"\d{1,3}(?:[. ]\d{3})+,\d{1,2}|\d+,\d{1,2}")
-_GROUPED = lazy_pattern(r"\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:[ ]\d{3})+(?:\.\d{1,2})?")
+_BLANK_IN_NUMBER = lazy_pattern(r"(?<=\d)[ ](?=\d{3}(?!\d))")
 _UNIT = rf"(?P<unit>°\s?[CcFf]|[%‰{CURRENCIES}]|{UNIT_UNSPACED}|[^\W\d_]+(?:[23](?!\w))?)(?:\s?(?:/|\bper\s)\s?(?P<per>[^\W\d_]+))?"
 _AFTER = lazy_pattern(rf"(?P<gap>\s?-?){_UNIT}")
 _ANY_NUMBER = rf"(?:\d|\b(?:{NUMBER_WORD}|one)\b)"
@@ -493,10 +493,8 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
     digits = shown
     if not shown.isascii() or shown[0].isalpha():
         digits = str(_WORDS.get(" ".join(shown.casefold().split()), shown))
-    elif _DECIMAL_COMMA.fullmatch(shown):
-        digits = re.sub(r"[. ]", "", shown).replace(",", ".")
-    elif _GROUPED.fullmatch(shown):
-        digits = re.sub(r" |\.(?=\d{3})", "", shown)
+    else:
+        digits = _BLANK_IN_NUMBER.sub("", shown)
     before = _NUMERAL.sub("", _LIST_MARK.sub(" ", before))
     after = _NUMERAL.sub("", _ASIDE.split(after, maxsplit=1)[0])
     if before.endswith("(") and not after.startswith(")"):
@@ -511,12 +509,12 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
         before = caption["tail"]
     try:
         line = f"{before[-MAX_BESIDE:]}{digits}{after[:MAX_BESIDE]}"
-        read = quantity(line, decimal="." if "," in shown else "")
+        read = quantity(line, decimal="," if _DECIMAL_COMMA.fullmatch(shown) else "")
     except UnclearNumberError as error:
         number = Decimal(digits) if re.fullmatch(r"\d{1,30}(?:\.\d{1,30})?", digits) else None
         return _Amount(shown, start, number, flaw=flaw or str(error))
     after = after.lstrip(_FOOTNOTE_MARKS)  # `quantity` refuses a power
-    match = _AFTER.match(re.sub(r"\A\s?[^\W\d_]+", "", after) if read.scale else after)
+    match = _AFTER.match(_SCALE.sub("", after) if read.scale else after)
     unit = _unit(match)
     if read.unit in CURRENCY_UNITS:
         unit = read.unit
@@ -541,6 +539,7 @@ def _unit(match: re.Match[str] | None) -> str:
     return unit
 
 
+_SCALE = lazy_pattern(rf"\A\s?(?:{'|'.join(SCALES_UNSPACED)}|[^\W\d_]+)")
 _FOOTNOTE_MARKS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _CALENDAR = frozenset({"year", "month", "day", "week", "hour", "minute", "second"})
 """Names such as `start_year` are no durations."""
