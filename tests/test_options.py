@@ -164,10 +164,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def observed(args: list[str], server: Server, folder: Path, capsys: Any) -> list[Any]:
-    """What the server is asked, in a folder where nothing is known yet, and the exit code.
-
-    How many calls are open together counts where they last a while.
-    """
+    """What the server is asked, in a folder where nothing is known yet, and the exit code."""
     folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

@@ -111,8 +111,6 @@ def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
 def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
     """Keep the rows with the reply "yes"; rows without a reply become doubtful.
 
-    A note counts the rows that do not state whether the condition holds.
-
     Example:
         >>> from pearl.documents.rows import Row
         >>> kept = _collect_filter(Rows(tuple(map(Row, "abcd"))), ["yes", "no", None, "not stated"], "kept")
@@ -241,9 +239,6 @@ _GENERIC = frozenset({
 
 def shown_text(row: Row, instruction: str = "") -> str | None:
     r"""The text of a row for a model: its value, or `name: value` lines for a record whose text has no names.
-
-    The lines are those of the columns that the instruction names, and of others as far as space allows; of
-    all columns if it names none.
 
     Example:
         >>> row = Row("7,63,feels dizzy", {"id": "7", "age": "63", "note": "feels dizzy"}, (), "7,63,feels dizzy")

@@ -228,8 +228,6 @@ BLANK = "", ""
 def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None, Any], list[str]]:
     """The sort key of each value, None for one that cannot be compared with the others; and notes.
 
-    Numbers are compared as numbers, and dates as dates, if most values are; otherwise all values as texts.
-
     Example:
         >>> keys, notes = sort_keys(["9", "12.5 mg", "2 g", "many", ""], "dose")
         >>> sorted((k for k in keys if keys[k] not in (None, BLANK)), key=lambda k: keys[k]), notes

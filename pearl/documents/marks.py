@@ -22,9 +22,6 @@ _SIGNS = dict.fromkeys(map(ord, RAISE + LOWER + END))
 def raised(text: str) -> str:
     """Raised text, such that no digit of it is part of the number before it.
 
-    Two letters or more alone are an abbreviation (5th, Mlle), which changes no number, and stay
-    as they are, and so do signs that are no part of numbers, and what has its own brackets.
-
     Example:
         >>> [raised(text) for text in ("2", "-6", "1,2", "a", "th", "[3]", "*")]
         ['²', '⁻⁶', '^(1,2)', '^(a)', 'th', '[3]', '*']
@@ -76,10 +73,6 @@ _ROMAN = [
 
 def list_number(n: int, style: str) -> str | None:
     """The number of an entry as a list shows it; None in a style that is not known.
-
-    Args:
-        n: The number, from 0.
-        style: As HTML (1, a, A, i, I) or Word (decimal, lowerLetter, ...) names it.
 
     Example:
         >>> list_number(4, "i"), list_number(28, "upperLetter"), list_number(7, "decimalZero")

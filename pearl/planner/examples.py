@@ -91,10 +91,6 @@ def select(
 ) -> tuple[Example, ...]:
     """Select the examples most similar to a question, and a few deliberately dissimilar ones.
 
-    Dissimilar examples show the model other shapes of plans. They come first; the most similar one
-    comes last, next to the question. Similarity is BM25 over the questions; the dissimilar examples
-    are also chosen to differ from one another.
-
     Example:
         >>> from pearl.dsl.parser import parse
         >>> plan = parse('1. ans = FIND(CTX, "x") : Find it')

@@ -144,12 +144,8 @@ def read_decomposition(reply: str) -> Decomposition:
         raise ValueError("the reply is nested too deeply") from None
 
 
-def flaws(decomposition: Decomposition, question: str) -> tuple[str, ...]:
+def flaws(parts: Sequence[Part], question: str) -> Iterator[str]:
     """Contradictions between the parts, and between the parts and the question."""
-    return tuple(_flaws(decomposition.parts, question))
-
-
-def _flaws(parts: Sequence[Part], question: str) -> Iterator[str]:
     words = _words(question)
     known = _known_terms(question)
     before: set[str] = set()
@@ -386,7 +382,7 @@ async def decompose(
         n_cached += completion.is_remembered
         try:
             decomposition = read_decomposition(completion.text)
-            problems = flaws(decomposition, question)
+            problems = tuple(flaws(decomposition.parts, question))
         except ValueError as error:
             problems = (str(error),)
         else:

@@ -29,6 +29,7 @@ from pearl.tables.specification import (
 )
 
 _SHOWN = 12  # maximum names of columns in a message
+_NEAREST = 3  # similar values in a message
 _VALUES_SHOWN = 6  # maximum values of a column in a message
 _ELSE = (
     "arithmetic of columns is {"
@@ -218,7 +219,7 @@ def _some(values: Sequence[str]) -> str:
     return ", ".join(shown) or "no values"
 
 
-def nearest_values(column: TypedColumn, value: str, n: int = 3) -> list[str]:
+def nearest_values(column: TypedColumn, value: str) -> list[str]:
     """The values of a column with the most similar spelling, best first."""
     wanted = fold(value)
     words = set(re.findall(r"\w+", wanted))
@@ -229,11 +230,13 @@ def nearest_values(column: TypedColumn, value: str, n: int = 3) -> list[str]:
     ]
     best = [each for score, each in sorted(scored, key=lambda pair: -pair[0]) if score][:200]
     best.sort(key=lambda each: -difflib.SequenceMatcher(None, wanted, form[each]).ratio())
-    if len(best) < n:
-        close = difflib.get_close_matches(wanted, list(form.values())[:2_000], n=n, cutoff=0.5)
+    if len(best) < _NEAREST:
+        close = difflib.get_close_matches(
+            wanted, list(form.values())[:2_000], n=_NEAREST, cutoff=0.5
+        )
         by_form = {folded_value: each for each, folded_value in form.items()}
         best += [by_form[each] for each in close if by_form[each] not in best]
-    return best[:n]
+    return best[:_NEAREST]
 
 
 def _bare(name: str) -> str:

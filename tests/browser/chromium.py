@@ -44,13 +44,7 @@ def needed() -> None:
 
 @dataclass
 class Visit:
-    """A page that is open.
-
-    Attributes:
-        page: Of Playwright.
-        went_wrong: Every request but that of the page itself, every message of the console (what
-            the policy refuses is one), every error, dialog, window and change of address.
-    """
+    """A page that is open."""
 
     page: Page
     went_wrong: list[str] = field(default_factory=list)
@@ -58,10 +52,7 @@ class Visit:
 
 @contextmanager
 def launched() -> Iterator[Browser]:
-    """A browser, for a file of tests: each test has a context of its own in it.
-
-    While it is there, `asyncio.run` raises in this thread: `tests.browser.pages.awaited` has another.
-    """
+    """A browser, for a file of tests: each test has a context of its own in it."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -72,14 +63,7 @@ def launched() -> Iterator[Browser]:
 
 @contextmanager
 def visited(browser: Browser, text: str, at: Path, **options: Any) -> Iterator[Visit]:
-    """A page, written to a file and opened from there.
-
-    Args:
-        browser: That opens it.
-        text: Of the page.
-        at: The file.
-        options: Of the context: `viewport`, `color_scheme` and others.
-    """
+    """A page, written to a file and opened from there."""
     at.write_text(text, encoding="utf-8")
     context = browser.new_context(**{"viewport": DESKTOP, **options})
     visit = Visit(context.new_page())

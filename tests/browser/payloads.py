@@ -96,10 +96,7 @@ DISGUISES: tuple[Callable[[str], str], ...] = (
 
 
 def payloads(n: int = 300) -> list[str]:
-    """So many, the same each time: all of the lists, then ways out before elements, disguised in turn.
-
-    What would swallow all that follows it, such as the start of a comment, comes last.
-    """
+    """So many, the same each time: all of the lists, then ways out before elements, disguised in turn."""
     pairs = [f"{out}{element}" for out, element in product(WAYS_OUT, ELEMENTS)]
     random.Random(0).shuffle(pairs)
     disguised = (hide(text) for hide, text in zip(cycle(DISGUISES), pairs, strict=False))

@@ -21,12 +21,7 @@ _CODE = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])")
 
 
 class Emulator:
-    """Knows the few codes that live displays use, and scrolls and wraps as terminals do.
-
-    Attributes:
-        has_cursor: Whether the cursor is shown.
-        n_wrapped: How many lines were too long, and went on in the next one.
-    """
+    """Knows the few codes that live displays use, and scrolls and wraps as terminals do."""
 
     def __init__(self, width: int = 80, height: int = 24) -> None:
         self.width, self.height = width, height
@@ -36,11 +31,7 @@ class Emulator:
         self._rest = ""
 
     def feed(self, text: str) -> None:
-        """Write to it.
-
-        Raises:
-            AssertionError: It is told a code that it does not know.
-        """
+        """Write to it."""
         text, self._rest = self._rest + text, ""
         at = 0
         while at < len(text):
@@ -107,13 +98,7 @@ GIVE_UP_S = 120.0
 
 
 class OnTerminal:
-    """A Python process with a terminal of its own.
-
-    Attributes:
-        process: The process.
-        terminal: Its terminal; tests feed it if they look at the screen.
-        written: All that the process wrote.
-    """
+    """A Python process with a terminal of its own."""
 
     def __init__(
         self, folder: Path, *args: str, width: int = 80, height: int = 24, **env: str

@@ -32,12 +32,7 @@ main()
 
 
 class Held:
-    """A server's replies, each held back until the test lets it go.
-
-    Args:
-        server: Who replies.
-        replies: One a request.
-    """
+    """A server's replies, each held back until the test lets it go."""
 
     def __init__(self, server: Server, *replies: Canned) -> None:
         self._replies = list(replies)

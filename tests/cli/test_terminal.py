@@ -53,10 +53,7 @@ def on_a_terminal(folder: Path, *commands: Sequence[str]) -> str:
 
 
 def harmless(said: str) -> str:
-    """What was said, without the colours and moves of the cursor that are PEARL's own.
-
-    Those of the evil text are told apart: none of what it asks for is ever asked for by PEARL.
-    """
+    """What was said, without the colours and moves of the cursor that are PEARL's own."""
     assert "\x1b[31mred" not in said
     assert "\x1b]" not in said
     rest = COLOUR.sub("", said).replace("\r\n", "\n").replace("\r", "")

@@ -54,11 +54,7 @@ def pearl_commands(block: str) -> Iterator[list[str]]:
 
 
 def parse(args: list[str]) -> None:
-    """Parse a command line as `pearl` does, and run nothing.
-
-    Raises:
-        click.UsageError: An option or a command is not there, or a value is none that it takes.
-    """
+    """Parse a command line as `pearl` does, and run nothing."""
     command: click.Command = group
     context, rest = click.Context(group, info_name="pearl", **group.context_settings), args
     while isinstance(command, click.Group):

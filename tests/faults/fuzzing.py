@@ -528,7 +528,7 @@ PARTS = (
 def decompositions(data: bytes) -> None:
     parts = routing.read_decomposition(reply(data))
     routing.shown(parts.parts)
-    routing.flaws(parts, "What was the change in sales of UNP from 2013 to 2016?")
+    list(routing.flaws(parts.parts, "What was the change in sales of UNP from 2013 to 2016?"))
 
 
 @target([b"Question: What were net sales in 2009?", b"What were net sales in 2009 and ANSWER_1?"])

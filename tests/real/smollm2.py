@@ -55,14 +55,7 @@ DOCUMENT = Document(STORY, "skarvik.txt")
 
 
 class Watched:
-    """A model of which every call is held against the limits of its request, the failed ones too.
-
-    Args:
-        model: With a window.
-
-    Attributes:
-        requests: Of every call so far, in order.
-    """
+    """A model of which every call is held against the limits of its request, the failed ones too."""
 
     reads_prompts = True
 
@@ -73,11 +66,7 @@ class Watched:
         self._model = model
 
     async def complete(self, request: Request) -> Completion:
-        """Ask the model.
-
-        Raises:
-            AssertionError: The call has no limit, or is beyond it or the window.
-        """
+        """Ask the model."""
         self.requests.append(request)
         try:
             completion = await self._model.complete(request)

@@ -28,11 +28,7 @@ N, N_BEFORE = 4, 2
 
 
 class Relay:
-    """Answers as another server does, until it is asked more questions than it may answer for now.
-
-    Attributes:
-        released: Set once it may answer all.
-    """
+    """Answers as another server does, until it is asked more questions than it may answer for now."""
 
     def __init__(self, url: str) -> None:
         self.released = threading.Event()

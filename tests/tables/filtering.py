@@ -18,13 +18,7 @@ def plain(text: str) -> str:
 
 
 def meets(record: Record, where: Where | None, numeric: Sequence[str] = ()) -> bool | None:
-    """Whether a record meets a condition; None if that is undecided.
-
-    Args:
-        record: Column → cell.
-        where: What is asked.
-        numeric: Columns that are compared as numbers; a cell that is none is undecided.
-    """
+    """Whether a record meets a condition; None if that is undecided."""
     match where:
         case None:
             return True

@@ -13,12 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 
 class Collector:
-    """Decodes OTLP over HTTP.
-
-    Attributes:
-        requests: What it was sent.
-        status: What it answers with.
-    """
+    """Decodes OTLP over HTTP."""
 
     def __init__(self) -> None:
         self.requests: list[ExportTraceServiceRequest] = []

@@ -32,20 +32,22 @@ def concat(*texts: str) -> Value:
     return "\n\n".join(text.strip("\n") for text in texts if text.strip())
 
 
+def _filled(items: list[str], wanted: str) -> list[str]:
+    if not items:
+        raise EmptyListError(f"the list is empty, it has no {wanted}")
+    return items
+
+
 @PLUGINS.action("FIRST", _ITEMS, "Return the entry that stands first in ITEMS")
 def first(items: list[str]) -> Value:
     """Take the first entry."""
-    if not items:
-        raise EmptyListError("the list is empty, it has no first entry")
-    return items[0]
+    return _filled(items, "first entry")[0]
 
 
 @PLUGINS.action("LAST", _ITEMS, "Return the entry that stands last in ITEMS")
 def last(items: list[str]) -> Value:
     """Take the last entry."""
-    if not items:
-        raise EmptyListError("the list is empty, it has no last entry")
-    return items[-1]
+    return _filled(items, "last entry")[-1]
 
 
 @PLUGINS.action(
@@ -143,9 +145,7 @@ def total(items: list[str]) -> Value:
 )
 def largest(items: list[str]) -> Value:
     """Take the largest."""
-    if not items:
-        raise EmptyListError("the list is empty, it has no largest number")
-    return written_out(max(_alike(items)))
+    return written_out(max(_alike(_filled(items, "largest number"))))
 
 
 @PLUGINS.action(
@@ -153,6 +153,4 @@ def largest(items: list[str]) -> Value:
 )
 def smallest(items: list[str]) -> Value:
     """Take the smallest."""
-    if not items:
-        raise EmptyListError("the list is empty, it has no smallest number")
-    return written_out(min(_alike(items)))
+    return written_out(min(_alike(_filled(items, "smallest number"))))

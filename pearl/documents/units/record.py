@@ -526,8 +526,6 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
 def below_headers(text: str) -> list[Piece]:
     r"""The rows below a header: those of Markdown tables, CSV and similar forms.
 
-    Records of other forms, which have names beside their values, are not returned.
-
     Example:
         >>> [piece.fields for piece in below_headers("Sales:\n\n| id |\n|---|\n| 1 |")]
         [{'id': '1'}]

@@ -240,10 +240,7 @@ class Typist(OnTerminal):
         return said + wanted
 
     def interrupt(self) -> int:
-        """Press Ctrl-C at the prompt until it ends; returns the exit code.
-
-        A signal between the prompt and the wait for a line does not end CPython's wait (3.13's `input`).
-        """
+        """Press Ctrl-C at the prompt until it ends; returns the exit code."""
         while self.process.poll() is None:
             self.type("\x03")
             with suppress(subprocess.TimeoutExpired):

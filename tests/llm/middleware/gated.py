@@ -16,11 +16,7 @@ def request(text: str = "who?") -> Request:
 
 
 class Gated:
-    """A model whose calls end when the test says so.
-
-    Attributes:
-        begun: Prompts in the order in which they came.
-    """
+    """A model whose calls end when the test says so."""
 
     name = identity = "gated"
     window = None

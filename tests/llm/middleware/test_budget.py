@@ -64,10 +64,7 @@ def test_tokens_that_a_server_does_not_report_count(reported: int, counted: int)
 
 
 class Billing:
-    """A model that keeps its own account, as a server does: what is sent is billed, come what may.
-
-    Its reply is one token by our count, too: a budget counts the larger of the two.
-    """
+    """A model that keeps its own account, as a server does: what is sent is billed, come what may."""
 
     name = identity = "billing"
     reply = "y"

@@ -37,10 +37,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def use(folder: Path, *, is_exact: bool = True) -> str | None:
-    """All operations of a store; returns the error, if any.
-
-    With `is_exact`, no reply or row is that of another key.
-    """
+    """All operations of a store; returns the error, if any."""
 
     async def work(store: Store) -> None:
         for i in range(N_REPLIES):
