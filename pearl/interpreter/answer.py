@@ -547,9 +547,9 @@ def step_evidence(
     """The passages that steps quote or take values from, and their quotes that are not verified."""
     by_output = {result.output: result for result in results}
     replies = (  # quotes in native steps come from their input steps
-        StepReply(step.output, result.reply, _given(step, by_output))
+        StepReply(step.output, by_output[step.output].reply, _given(step, by_output))
         for step in graph.steps
-        if (result := by_output.get(step.output)) is not None and not result.is_native
+        if step.output in by_output and not by_output[step.output].is_native
     )
     evidence, unverified = collect(replies, document)
     records = [result.record for result in results if result.record is not None]
