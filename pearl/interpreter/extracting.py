@@ -268,11 +268,7 @@ def _checked(
 
 
 class _Checker:
-    """Checks the claims of replies about a document, or about one of its rows.
-
-    Quotes are looked up in all of it, also those of a part: whether a quote stands several times must not depend
-    on where the document is cut.
-    """
+    """Checks the claims of replies about a document or one of its rows, wherever it is cut into parts."""
 
     def __init__(
         self, output: str, document: Document, verifier: Verifier, row: Span | None = None
@@ -458,11 +454,7 @@ class _Checker:
     def _is_repeated(
         self, group: Sequence[_Entry], places: Sequence[_Place], is_plain: bool
     ) -> bool:
-        """Whether a text repeats an entry more often than a reply, not only mentions its value.
-
-        It repeats a record of several values, a whole line, or a value in a quote that lists values. A sentence may
-        name a text twice: such a quote is plain if no other entry has it.
-        """
+        """Whether a text has a record, a whole line, or a value in a quote that lists some more often than a reply."""
         n_fields = sum(any(c.quotes for c in claims.values) for claims in group[0].claims.values())
         text = self._document.text
         lines = {self._line(spans[0]) for spans in places}
@@ -520,11 +512,7 @@ class _Checker:
     def _apart(
         self, first: str, name: str, entries: Sequence[Mapping[str, FieldResult]]
     ) -> set[int]:
-        """The entries whose field stands on another line than their first one, and with that of another entry.
-
-        That is so if their values stand in another order than their first fields, or if the value is the only one
-        between two first fields of other entries.
-        """
+        """The entries whose field, on another line, stands out of order or alone between first fields of others."""
         text = self._document.text
         keys = {
             i: each.evidence[0].span

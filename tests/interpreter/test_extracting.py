@@ -20,7 +20,8 @@ from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, Request
-from pearl.llm.backends.openai import Endpoint, OpenAIModel, servers
+from pearl.llm.backends.openai import OpenAIModel, servers
+from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.scripted import Scripted
 from pearl.replies.extracted import extraction_constraint, read_extracted, wanted_fields
 from tests.llm.backends.openai.kinds import Fake
