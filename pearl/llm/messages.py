@@ -54,10 +54,7 @@ def restored(reply: str) -> str:
 
 
 def prefix_end(request: Request) -> int | None:
-    """The end of the prefix in the second message; None if the prompt has none.
-
-    The prefix is the prompt up to the end of its document, or up to its first item.
-    """
+    """The end of the prefix in the second message; None if the prompt has none."""
     if len(request.messages) < 2:
         return None
     content = request.messages[1].content

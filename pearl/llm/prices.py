@@ -42,10 +42,7 @@ def table_help(model: str) -> str:
 
 
 class LongPrice(Frozen):
-    """US dollars per million tokens of calls whose prompt has more than `above` tokens.
-
-    The prices of the cache rise as the price of input does.
-    """
+    """US dollars per million tokens of calls whose prompt has more than `above` tokens."""
 
     model_config = _MODEL_CONFIG
 
@@ -117,12 +114,7 @@ class Price(Frozen):
         return (read + usage.n_output_tokens * output) / 1_000_000
 
     def call_usd(self, usage: Usage, *, may_write: bool | None = None) -> float:
-        """The cost of one call; if its usage does not tell what was written, the dearer reading.
-
-        Args:
-            usage: That of the call.
-            may_write: Whether the server may have written to its cache; None if the request did not say.
-        """
+        """The cost of one call; if its usage does not tell what was written, the dearer reading."""
         readings = [usage]
         n_fresh = usage.n_input_tokens - usage.n_cached_tokens
         may_write = not self.write_on_request if may_write is None else may_write

@@ -24,10 +24,7 @@ WINDOW = 4_096  # Ollama's default window in tokens, with less than 24 GiB of vi
 
 
 def create(name: str, settings: ModelSettings) -> OllamaModel:
-    """Create the model `name` of the server in `settings`, else `OLLAMA_HOST`, else this machine.
-
-    Its window is Ollama's default unless `settings` or `OLLAMA_CONTEXT_LENGTH` set another.
-    """
+    """Create the model `name` of the server in `settings`, else `OLLAMA_HOST`, else this machine."""
     if not name:
         raise UsageError("ollama: needs the name of a model", help="for example ollama:llama3.2")
     key = read_key(settings.api_key_env or "")

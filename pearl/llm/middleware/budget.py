@@ -239,13 +239,7 @@ class Budget:
         return future
 
     def hold(self, call: Call, *, is_sent: bool = False) -> Call | None:
-        """Reserve the worst case of a call; None if only calls in flight may make room for it.
-
-        A call that was sent before is not refused.
-
-        Raises:
-            BudgetError: The budget does not allow it.
-        """
+        """Reserve the worst case of a call; None if only calls in flight may make room for it."""
         with self._lock:
             over = self._over(call)
             if over is not None and call.request is not None:

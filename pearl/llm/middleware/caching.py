@@ -148,10 +148,7 @@ class DedupCache(Wrapper):
 
 
 class Measured(Wrapper):
-    """Caches replies of one scope with their original usage, so that resumed work has its full cost.
-
-    `DedupCache` shares replies between scopes, and returns cached ones with zero usage.
-    """
+    """Caches replies of one scope with their original usage, so that resumed work has its full cost."""
 
     def __init__(self, model: Model, replies: Replies, scope: str) -> None:
         super().__init__(model)

@@ -353,11 +353,7 @@ class LimiterStatus:
 
 
 class Limited(Wrapper):
-    """Sends calls within the limits, in order of arrival; all calls of a run share one.
-
-    After rejections all calls pause for as long as the server says, then keep to the learned rate
-    and concurrency. When no call can succeed any more (`fatal_error`), waiting calls fail at once.
-    """
+    """Sends calls within the limits, in order of arrival; all calls of a run share one."""
 
     def __init__(
         self,

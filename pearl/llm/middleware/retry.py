@@ -121,11 +121,7 @@ GROWN_WAIT_S = 60.0  # Maximum backoff in seconds if the server names none
 
 
 class Retries:
-    """Repeats calls after transient failures, and reports the waits.
-
-    The server's own `retry_after_s` is respected; one that is too long ends the run, as do a spent
-    quota and a rejected key (`fatal_error`).
-    """
+    """Repeats calls after transient failures, and reports the waits."""
 
     def __init__(
         self,

@@ -103,10 +103,7 @@ class MarksRestored(Wrapper):
 
 
 class Sampling(Wrapper):
-    """Sends every request with a seed, and with a temperature unless it is None.
-
-    A request with its own seed is sent unchanged.
-    """
+    """Sends every request with a seed, and with a temperature unless it is None."""
 
     def __init__(self, model: Model, seed: int, temperature: float | None = None) -> None:
         super().__init__(model)

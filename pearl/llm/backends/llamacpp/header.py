@@ -164,10 +164,7 @@ def memory_advice(header: Header, window: int, available: int) -> tuple[str, str
 
 
 def available_bytes() -> int | None:
-    """Bytes of memory that a new process can use, GPUs excluded; None if unknown.
-
-    The minimum of the available memory of the system and of the control group of this process.
-    """
+    """Bytes of memory that a new process can use, GPUs excluded; None if unknown."""
     found: list[int] = []
     with suppress(OSError, ValueError):
         found.append(1024 * _field(Path("/proc/meminfo"), "MemAvailable:"))

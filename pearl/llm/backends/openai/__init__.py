@@ -166,10 +166,7 @@ class OpenAIModel:
         return f"OpenAIModel({self.name!r}, {self._endpoint.shown!r})"
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request, repeated without a parameter that the server rejects.
-
-        A constrained request is preceded by probes of the server, unless `prepare` has made them.
-        """
+        """Send one request, repeated without a parameter that the server rejects."""
         self._session.connect()  # the import must not count towards the timeout
         from pearl.llm.backends.openai.wire import at_most, reply_bytes
 
@@ -233,11 +230,7 @@ class OpenAIModel:
             return []
 
     async def served(self) -> list[str]:
-        """Names of the models that the server lists.
-
-        Including accepted short forms (`model` for Ollama's `model:latest`, Google's `models/model` and
-        Anthropic's `model-20251001`); empty if the server lists none, or accepts any name for its only model.
-        """
+        """Names of the models that the server lists."""
         listed = await self.listing()
         kind = servers.by_listing(listed, self._endpoint.model)
         if len(listed) == 1 and kind is not None and kind.is_of_any_name:

@@ -69,10 +69,7 @@ class Constraining:
         self._asking: SingleFlight[None] = SingleFlight()
 
     async def complete(self, request: Request, constraint: Constraint) -> Completion:
-        """Send a request with its constraint.
-
-        The caller validates replies to a grammar.
-        """
+        """Send a request with its constraint."""
         server, form = await self.ready(request, _unlimited)
         try:
             completion = await self._ask(server, request, constraint, form)
@@ -83,15 +80,7 @@ class Constraining:
         return self.sentence(completion, constraint) if form == "json-schema" else completion
 
     async def ready(self, request: Request, spend: Spend) -> tuple[Server, Form]:
-        """The kind of the server and the form in which it obeys a constraint; probes it if necessary.
-
-        Args:
-            request: A constrained request.
-            spend: Sends a probe, which counts as a call.
-
-        Raises:
-            ModelError: It does not obey; of the kind `unconstrained`.
-        """
+        """The kind of the server and the form in which it obeys a constraint; probes it if necessary."""
         by, constraint = request.constrain_by, request.constraint
         if self._server is None:
             await self._find_out("kind", self._recognise)

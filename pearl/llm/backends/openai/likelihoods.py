@@ -94,10 +94,7 @@ async def _tokens(body: Mapping[str, Any], endpoint: Endpoint, post: Post) -> li
 
 
 async def by_next_token(request: Request, endpoint: Endpoint, post: Post) -> Completion:
-    """By llama.cpp's server, with one request for each token whose probability is still unknown.
-
-    The server caches the state of the prompt, so a request takes as long as one token of a reply.
-    """
+    """By llama.cpp's server, with one request for each token whose probability is still unknown."""
     prompt = await prompt_tokens(messages_of(request), "content", endpoint, post)
     paths = [await text_tokens(each, "content", endpoint, post) for each in request.candidates]
     logprobs: dict[tuple[int, ...], float] = {}

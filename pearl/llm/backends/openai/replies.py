@@ -68,10 +68,7 @@ _SHORT = ("ttl_30m_tokens", "ephemeral_30m_input_tokens", "ephemeral_5m_input_to
 
 
 def read_usage(reported: Any, input_name: str, output_name: str) -> Usage:
-    """The usage of a reply; gateways use OpenAI's names, Anthropic's or both.
-
-    Written tokens without a lifetime are short-lived, as no request asks for a longer one.
-    """
+    """The usage of a reply; gateways use OpenAI's names, Anthropic's or both."""
     details = _part(reported, f"{input_name}_details")
     parts = [
         _part(details, "cache_write_tokens_details"),

@@ -95,11 +95,7 @@ class HttpSession:
     async def post(
         self, path: str, body: Mapping[str, Any], is_of_constraint: Refuses | None = None
     ) -> bytes:
-        """Post a body, again without a parameter that the server rejects; returns that of the reply.
-
-        Raises:
-            ModelError: Of the kind `unconstrained` if the server rejects the constraint.
-        """
+        """Post a body, again without a parameter that the server rejects; returns that of the reply."""
         wire = self.connect()
         body = dict(body)
         while True:
@@ -128,21 +124,13 @@ class HttpSession:
         return faults.refused(error, self.endpoint)
 
     async def listed(self) -> list[Listed]:
-        """The models that the server lists.
-
-        Raises:
-            StatusError, ModelError, TimeoutError, ValueError: It does not list them.
-        """
+        """The models that the server lists."""
         wire = self.connect()  # its import of aiohttp must not count towards the timeout
         async with asyncio.timeout(TIMEOUT_S):
             return replies.read_models(await wire.get("/models", self._page))
 
     async def known_listing(self) -> list[Listed]:
-        """The models that the server lists, now or for an earlier command; empty if it lists none.
-
-        Raises:
-            StatusError, ModelError, TimeoutError: It does not list them at present.
-        """
+        """The models that the server lists, now or for an earlier command; empty if it lists none."""
         with suppress(ValidationError):
             if (kept := self.memory.read("listing")) is not None:
                 return _LISTING.validate_python(kept)

@@ -342,11 +342,7 @@ def _certificates() -> ssl.SSLContext:
 
 
 def proxy_of(url: str) -> str | None:
-    """The proxy for a server; None for none.
-
-    From `HTTP_PROXY` or `HTTPS_PROXY`, by the scheme, else `ALL_PROXY`; `NO_PROXY` lists suffixes of
-    names, addresses and networks (`10.0.0.0/8`).
-    """
+    """The proxy for a server; None for none."""
     parts = urlsplit(url)
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
