@@ -1,7 +1,7 @@
 r"""Text → dates and periods. A whole column is read at once, so that its order of day and month is decided once.
 
 A closed list of forms is read and nothing is guessed: 2023-06-01 (`/` and `.` too), 1/6/2023, 1.6.23,
-Feb 02, 2023, 2 February 2023, 2-Feb-23, optionally with a weekday before and a time after; months, quarters, weeks
+Feb 02, 2023, 2 February 2023, 2-Feb-23, 2. Februar 2023 in some thirty languages, optionally with a weekday before and a time after; months, quarters, weeks
 of the ISO calendar and years. A number alone is not a date.
 
 Date libraries guess what a text does not contain. python-dateutil 4 gives today's month to "5", the year 234 to "1,234",
@@ -12,9 +12,12 @@ be needed to prevent this are enough to read the dates.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cache
+from pathlib import Path
+from unicodedata import normalize
 
 from pearl.documents.english import MONTH, WEEKDAYS, month_number
 from pearl.documents.numbers import APART, UNSPACED
@@ -23,8 +26,24 @@ from pearl.errors.patterns import lazy_pattern
 _MAX_LENGTH = 60  # maximum characters of a date
 _FIRST_OF_TWO_DIGITS = 69  # years of two digits are 1969 to 2068, as in POSIX
 
-_MONTH = rf"(?P<month>{MONTH})\b\.?"
-_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+
+
+@cache
+def _months() -> Mapping[str, int]:
+    """Names of months in other languages than English, in lower case → their number."""
+    lines = Path(__file__).with_name("months.txt").read_text(encoding="utf-8").splitlines()
+    rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return {name: int(number) for number, names in rows for name in names.split(", ")}
+
+
+_ENGLISH = rf"(?P<month>{MONTH})\b\.?"
+# Longer names first: `juni` is not `jun`.
+_SPELLED = {normalize(form, name) for name in _months() for form in ("NFC", "NFD")}
+_NAMES_OF_MONTHS = "|".join(map(re.escape, sorted(_SPELLED, key=len, reverse=True)))
+_MONTH = rf"(?P<month>(?:{MONTH}|{_NAMES_OF_MONTHS})(?![^\W\d_]))\.?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|[º°ª])?"
+# "3rd day of May 2024", "3 de mayo de 2024"
+_OF = r"(?:[ ](?:day[ ]of|of|de|del))?"
 _YEAR = r"(?P<year>\d{4}|['’]?\d{2})"
 _WEEKDAY = r"(?:(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?[ ]+)?"
 _TIME = (
@@ -43,8 +62,8 @@ _NUMBERS = rf"{_WEEKDAY}(?P<one>\d{{1,2}})(?P<mark>[-/.])(?P<two>\d{{1,2}})(?P=m
 _NAMES = tuple(
     _WEEKDAY + form + _TIME
     for form in (
-        rf"{_DAY}(?:[ ]of)?[-/. ]{{1,2}}{_MONTH}[-/, ]{{1,2}}{_YEAR}",
-        rf"{_MONTH}[- ]{{0,2}}{_DAY}[-, ]{{1,2}}(?P<year>\d{{4}})",
+        rf"{_DAY}{_OF}[-/. ]{{1,2}}{_MONTH}{_OF}[-/, ]{{1,2}}{_YEAR}",
+        rf"{_ENGLISH}[- ]{{0,2}}{_DAY}[-, ]{{1,2}}(?P<year>\d{{4}})",
         rf"(?P<year>\d{{4}})[-/, ]{{1,2}}{_MONTH}[-/ ]{{0,2}}{_DAY}",
     )
 )
@@ -58,7 +77,7 @@ _of_names = tuple(map(_pattern, _NAMES))
 _of_month = tuple(
     _pattern(form)
     for form in (
-        rf"{_MONTH}[-/, ]{{1,2}}(?P<year>\d{{4}})",
+        rf"{_MONTH}{_OF}[-/, ]{{1,2}}(?P<year>\d{{4}})",
         rf"(?P<year>\d{{4}})[-/, ]{{1,2}}{_MONTH}",
         r"(?P<year>\d{4})[-/](?P<month>\d{1,2})",
         r"(?P<month>\d{1,2})/(?P<year>\d{4})",
@@ -244,7 +263,9 @@ def _year(digits: str, orders: _Orders) -> int:
 
 
 def _month(name: str) -> int:
-    return int(name) if name.isdigit() else month_number(name)
+    if name.isdigit():
+        return int(name)
+    return _months().get(normalize("NFC", name).lower()) or month_number(name)
 
 
 def _day(year: int, month: int, day: int) -> Period | None:

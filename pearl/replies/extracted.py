@@ -91,11 +91,12 @@ class Extracted:
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """An object; the values of a key that occurs several times are a list."""
-    said: dict[str, Any] = {}
+    values: dict[str, list[Any]] = {}
     for key, value in pairs:
-        is_new = key not in said or said[key] == value
-        said[key] = value if is_new else [said[key], value]
-    return said
+        known = values.setdefault(key, [])
+        if value not in known[-1:]:
+            known.append(value)
+    return {key: known[0] if len(known) == 1 else known for key, known in values.items()}
 
 
 def _number(text: str) -> Stated:
@@ -115,8 +116,10 @@ _DECODER = json.JSONDecoder(
     strict=False,
 )  # fmt: skip
 _START = lazy_pattern(r'\{\s*(?:"(?P<key>[^"]*)"|\})')
-_COMMA = lazy_pattern(r",(\s*[\]}])")
-"""A comma after the last member."""
+_COMMAS = lazy_pattern(r"(?<![\s,])\s*+,[\s,]*+(?=[\]}])")
+"""Commas after the last member."""
+MAX_DEPTH = 8
+"""Maximum arrays around a value: a reply that loops has hundreds."""
 _TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.S)
 """A mark, or a text, which may break off."""
 NO_OBJECT = "there is no JSON object with the fields in it"
@@ -159,7 +162,7 @@ def read_extracted(text: str, fields: tuple[Field, ...]) -> Extracted:
             pairs += said.items()
         elif names & inner and not why:
             bare.append(said)
-    if why and (mended := _COMMA.sub(r"\1", text)) != text:
+    if why and (mended := _COMMAS.sub("", text)) != text:
         return read_extracted(mended, fields)
     if bare and not pairs:
         pairs = [(only.name, [*bare, *([{"undecided": BROKEN}] if why else [])])]
@@ -184,7 +187,10 @@ def _closed(text: str) -> dict[str, Any]:
             in_list = len(open_marks) == 2
             end = token.end() - (mark == ",")
             closing = f', {{"undecided": "{BROKEN}"}}]}}' if in_list else "}"
-    said: dict[str, Any] = _DECODER.decode(text[:end] + closing)
+    try:
+        said: dict[str, Any] = _DECODER.decode(text[:end] + closing)
+    except RecursionError:
+        return {}
     return said
 
 
@@ -229,11 +235,15 @@ def _is_null(said: Any) -> bool:
     )
 
 
-def _values(field: Field, said: Any, quotes: tuple[str, ...] = ()) -> tuple[tuple[Claim, ...], str]:
+def _values(
+    field: Field, said: Any, quotes: tuple[str, ...] = (), depth: int = 0
+) -> tuple[tuple[Claim, ...], str]:
     """The claims that a value, an object with value and quote, or an array of these makes."""
+    if depth > MAX_DEPTH:
+        return (), "the reply has arrays in arrays in place of its value"
     match said:
         case list():
-            read = [_values(field, one, quotes) for one in said]
+            read = [_values(field, one, quotes, depth + 1) for one in said]
             claims = tuple(claim for values, _ in read for claim in values)
             stated = tuple(claim for claim in claims if claim.value is not None)
             why = next((why for _, why in read if why), "")
@@ -250,7 +260,7 @@ def _values(field: Field, said: Any, quotes: tuple[str, ...] = ()) -> tuple[tupl
             value = by_key.get("value")
             if isinstance(value, dict):
                 return (), "its value in the reply is an object"
-            return _values(field, value, own or quotes)
+            return _values(field, value, own or quotes, depth + 1)
     if said is None or (not quotes and _is_null(said)):
         label = label_of(field, said) if said and field.type == "label" else None
         return (Claim(label),), ""
