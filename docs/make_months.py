@@ -26,6 +26,7 @@ LEAST = 3  # letters of an alphabet; shorter names are too common as words
 
 
 def spellings(name: str) -> set[str]:
+    """The name in lower case, and in plain letters where they are Latin."""
     name = normalize("NFC", name).lower().strip(" .\u200f").removeprefix("de ").removeprefix("d’")
     plain = "".join(c for c in normalize("NFD", name) if not combining(c))
     return {name, normalize("NFC", plain)} if name.isascii() or plain.isascii() else {name}

@@ -27,7 +27,6 @@ _MAX_LENGTH = 60  # maximum characters of a date
 _FIRST_OF_TWO_DIGITS = 69  # years of two digits are 1969 to 2068, as in POSIX
 
 
-
 @cache
 def _months() -> Mapping[str, int]:
     """Names of months in other languages than English, in lower case → their number."""

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.documents.dates import DATE_PARTS, Dates, Period, date_part, read_dates, read_period
+from pearl.documents.dates import (
+    DATE_PARTS,
+    Dates,
+    Period,
+    date_part,
+    find_dates,
+    read_dates,
+    read_period,
+)
 
 DAY = date(2023, 2, 3)
 
@@ -32,6 +41,37 @@ def test_a_date_is_read_however_it_is_written(form: str, day: date) -> None:
     read = read_dates([f" {day.strftime(form)} "])
     assert days(read) == [day]
     assert ("two digits" in read.note) == ("%y" in form)
+
+
+MAY, FEBRUARY = date(2024, 5, 3), date(2024, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("3. Mai 2024", MAY), ("3 mai 2024", MAY), ("1er février 2024", FEBRUARY), ("1 févr. 2024", FEBRUARY),
+        ("3 de mayo de 2024", MAY), ("1 FEBRERO 2024", FEBRUARY), ("3 maggio 2024", MAY), ("1º febbraio 2024", FEBRUARY),
+        ("3 mei 2024", MAY), ("3 de maio de 2024", MAY), ("1 de fevereiro de 2024", FEBRUARY), ("3 maja 2024", MAY),
+        ("1 lutego 2024", FEBRUARY), ("3 мая 2024", MAY), ("1 февраля 2024", FEBRUARY), ("٣ مايو ٢٠٢٤", MAY),
+        ("3 मई 2024", MAY), ("3 Μαΐου 2024", MAY), ("3rd day of May 2024", MAY), ("3rd day of May, 2024", MAY),
+    ],
+)  # fmt: skip
+def test_a_date_of_any_language_is_read_and_found(text: str, day: date) -> None:
+    for same in (text, normalize("NFD", text)):
+        assert days(read_dates([same])) == [day]
+        (found,) = find_dates(f"Signed on this {same} by both.")
+        assert found.period == Period(day, day)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "3 mayor 2024", "3 maison 2024", "3 men 2024", "3 Mai 20245", "30 février 2024", "3 days of May 2024",
+        "3 listopada 2024",  # October in Croatian, November in Polish
+    ],
+)  # fmt: skip
+def test_words_near_names_of_months_make_no_day(text: str) -> None:
+    assert days(read_dates([text])) == [None]
 
 
 @pytest.mark.parametrize(
