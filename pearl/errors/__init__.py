@@ -220,6 +220,11 @@ RETRYABLE_KINDS: frozenset[ModelErrorKind] = frozenset(
     {"rate_limited", "deadline", "transport", "malformed", "empty"}
 )
 
+UNUSABLE_KINDS: frozenset[ModelErrorKind] = frozenset(
+    {"truncated", "repetition", "filtered", "refused", "empty", "malformed"}
+)
+"""Kinds that concern one reply only; after other errors, further calls would fail as well."""
+
 
 class ModelError(PearlError):
     """A model gave no usable reply.

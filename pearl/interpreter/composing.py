@@ -13,7 +13,7 @@ from pearl.documents.rows import DOCUMENT, Row, Rows, shortened
 from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import Step, is_data
 from pearl.dsl.signatures import Action
-from pearl.errors import ModelError
+from pearl.errors import UNUSABLE_KINDS, ModelError
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.asking import Asker
@@ -99,7 +99,7 @@ async def compose_answer(
     try:
         completion = await asker.ask(step, "step", request, None, lambda text: None)
     except ModelError as error:
-        if error.kind not in _UNUSABLE:
+        if error.kind not in UNUSABLE_KINDS:  # else the parts are shown
             raise
         note = f"no composed answer: {error.message}"
         return replace(
@@ -130,10 +130,6 @@ async def compose_answer(
         result, is_native=False, n_calls=1, usage=completion.usage, composed_notes=notes,
         truncated=flaw,
     )  # fmt: skip
-
-
-_UNUSABLE = frozenset({"refused", "filtered", "truncated", "repetition", "empty", "malformed"})
-"""Kinds of errors after which the parts are shown; other kinds end the run."""
 
 
 def _notes(composed: Composed) -> list[str]:

@@ -27,7 +27,7 @@ from pearl.dsl.decoding.constraint import (
 )
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String, print_plan
 from pearl.dsl.signatures import CTX, ActionLibrary
-from pearl.errors import ModelError, PlanError, did_you_mean
+from pearl.errors import UNUSABLE_KINDS, ModelError, PlanError, did_you_mean
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, DecomposeTask, Message, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, reply_fallback
@@ -293,9 +293,6 @@ def shown(parts: Sequence[Part]) -> tuple[str, ...]:
 MAX_REPAIRS = 2
 """Maximum repairs of a reply."""
 
-_UNUSABLE = frozenset({"truncated", "repetition", "filtered", "refused", "empty", "malformed"})
-"""Kinds of errors of a single reply; after other errors a request for a plan would fail as well."""
-
 _MAX_FLAWS = 6
 
 _HEAD = """\
@@ -374,7 +371,7 @@ async def decompose(
         try:
             completion, _ = await fallback.ask(ask, refused, _flaw)
         except ModelError as error:
-            if error.kind not in _UNUSABLE:
+            if error.kind not in UNUSABLE_KINDS:
                 raise
             usage += error.usage or Usage()
             return Decomposed(None, usage, error.message, round + 1, n_cached)

@@ -13,7 +13,7 @@ from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.literals import UNTYPED
 from pearl.dsl.nodes import Item, Plan, Step, String, with_items
 from pearl.dsl.signatures import Action
-from pearl.errors import ModelError
+from pearl.errors import UNUSABLE_KINDS, ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Message, Model, Request, StandaloneTask, Usage
 from pearl.llm.reply_limits import reply_limit
@@ -119,9 +119,6 @@ question refers to it, and take all other words from the questions. Compute noth
 - A question that is clear already stays as it is.
 - Reply with the question alone, on one line."""
 
-_UNUSABLE = frozenset({"empty", "repetition", "refused", "filtered", "truncated", "malformed"})
-"""Errors that concern one reply only; after other errors, further calls would also fail."""
-
 _LABEL = lazy_pattern(
     r"\A\W*(?:(?:standalone|rewritten|rephrased|new|clear|final)\s+)*question\W*:\W*(?=\S)", re.I
 )
@@ -186,7 +183,7 @@ async def make_standalone(
         try:
             completion = await model.complete(Request(messages, task, limit))
         except ModelError as error:
-            if error.kind not in _UNUSABLE:
+            if error.kind not in UNUSABLE_KINDS:
                 raise
             problem, usage = error.message, usage + (error.usage or Usage())
             continue

@@ -264,7 +264,7 @@ class RepairLoop:
             self._n_calls = self._n_cached = 0
             try:
                 completion, level = await self._fallback.ask(
-                    partial(self._reply, messages, task), self._refused, self._flaw
+                    partial(self._reply, messages, task), self._refused
                 )
             except ModelError as error:
                 n_calls += self._n_calls + error.is_sent
@@ -334,10 +334,6 @@ class RepairLoop:
     def _tell(self, **event: Any) -> None:
         if self.trace is not None:
             self.trace.append(PlanAttempted(shape=self.card, **event))
-
-    def _flaw(self, text: str) -> str | None:
-        """Why a reply violates its constraint."""
-        return next((broken.message for broken in read(text).errors), None)
 
     def _refused(self, level: ConstraintLevel, error: ModelError) -> None:
         if self.trace is not None:
