@@ -1,4 +1,8 @@
-"""Columns of rows: the one that a name in a plan means, and which rows meet a condition on it."""
+"""Columns of rows: the one that a name in a plan means, and which rows meet a condition on it.
+
+A plan is written without the document, so its names are looked up tolerantly, but never guessed
+between two columns. Dates are read a whole column at once, because they share one order of day and month.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,10 @@ class Column:
 
 
 def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
-    """The column that a name means: exactly, else in another case or number ("user IDs" for "User")."""
+    """The column that a name means: exactly, else in another case or number ("user IDs" for "User").
+
+    `"Date by month"` is the months of a column of dates.
+    """
     names = rows.names
     part = None if name in names else _PART.fullmatch(name)
     if part is None:
@@ -154,7 +161,11 @@ def wanted_by(x: Value, *, is_list: bool) -> Wanted:
 
 
 def judge(rows: Rows, name: str, operator: str, x: Value) -> tuple[list[Verdict], tuple[str, ...]]:
-    """Compare a column of rows with a value: a verdict for each row, doubtful ones included, and notes."""
+    """Compare a column of rows with a value: a verdict for each row, doubtful ones included, and notes.
+
+    An empty value is never before, after, at least or at most anything. Values that should be dates
+    or numbers and are not, and numbers in another unit, are undecided.
+    """
     wanted = wanted_by(x, is_list=operator in ("in", "not in"))
     kind: Kind | None = None
     if operator in ORDERED:

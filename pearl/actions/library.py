@@ -1,4 +1,8 @@
-"""Action files → `ActionLibrary`, and back to text."""
+"""Action files → `ActionLibrary`, and back to text.
+
+An action file has one action a line, `NAME(CTX, X) : definition`; the published form
+`NAME(CTX, X) # definition` is read as well. Lines that begin with `#` are comments.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Searches of documents, rows and texts: the index, and the matching passages."""
+"""Searches of documents, rows and texts: the index, and the matching passages.
+
+`pearl.retrieval` searches separate documents; plans have one text, in which the documents of a
+corpus are joined. This module turns passages of documents into spans of that text.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Values of steps: texts, numbers, lists, rows, and scalars computed from rows."""
+"""Values of steps: texts, numbers, lists, rows, and scalars computed from rows.
+
+List entries that differ only in case and blanks are equal.
+"""
 
 from __future__ import annotations
 

@@ -99,7 +99,11 @@ def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
 def comparison(
     operator: str, wanted: Wanted, values: Sequence[str], name: str
 ) -> tuple[Callable[[str], Verdict], list[str]]:
-    """Return the test of one value of a column, and notes for the reader."""
+    """Return the test of one value of a column, and notes for the reader.
+
+    An empty value is never before, after, at least or at most anything. A value that cannot be read
+    as the date or number it is compared with is undecided, as is a number in another unit.
+    """
     if operator not in OPERATORS:
         raise ValueError(f"unknown operator '{operator}'; operators are {', '.join(OPERATORS)}")
     if operator in ORDERED:
@@ -149,7 +153,10 @@ _TRUTH = {"true": "yes", "yes": "yes", "false": "no", "no": "no"}
 
 
 def truth_words(written: Set[str]) -> Mapping[str, str]:
-    """Keys that mean the same in a column with these keys: workbooks write `TRUE` for yes."""
+    """Keys that mean the same in a column with these keys: workbooks write `TRUE` for yes.
+
+    None if the column has both words, which may mean two things.
+    """
     has_both = written.isdisjoint(("yes", "no")) == written.isdisjoint(("true", "false"))
     return {} if has_both else _TRUTH
 
@@ -228,6 +235,8 @@ BLANK = "", ""
 def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None, Any], list[str]]:
     """The sort key of each value, None for one that cannot be compared with the others; and notes.
 
+    Numbers are compared as numbers, and dates as dates, if most values are; otherwise all values as texts.
+
     Example:
         >>> keys, notes = sort_keys(["9", "12.5 mg", "2 g", "many", ""], "dose")
         >>> sorted((k for k in keys if keys[k] not in (None, BLANK)), key=lambda k: keys[k]), notes
@@ -275,7 +284,10 @@ def sort_keys(values: Sequence[str | None], name: str) -> tuple[dict[str | None,
 
 
 def has_one_order(values: Sequence[str]) -> bool:
-    """Whether texts with numbers in them have one order: by letters `v1.9` is after `v1.10`, `9:15` after `10:30`."""
+    """Whether texts with numbers in them have one order: by letters `v1.9` is after `v1.10`, `9:15` after `10:30`.
+
+    Texts with different words are names, which have the order of their letters.
+    """
     values = [value for value in values if not is_no_key(value)]
     words = {tuple(_LETTERS.findall(value.casefold())) for value in values}
     begin_with_digit = sum(_BEGINS_WITH_DIGIT.match(value) is not None for value in values)
@@ -293,7 +305,10 @@ def has_one_order(values: Sequence[str]) -> bool:
 
 
 def amounts_of(values: Sequence[str]) -> tuple[dict[str, Decimal | None], str]:
-    """The number of each value, and their unit; None for one without a number, or in another unit than most."""
+    """The number of each value, and their unit; None for one without a number, or in another unit than most.
+
+    A number without a unit has that of most values, but it is not a percentage.
+    """
     return _in_one_unit(_numbers(values))
 
 

@@ -1,4 +1,7 @@
-"""Content → SHA-256 digest; the digest of a text or a file equals that of `sha256sum`."""
+"""Content → SHA-256 digest; the digest of a text or a file equals that of `sha256sum`.
+
+Every content-based key of a cache, a row or a header uses these functions.
+"""
 
 from __future__ import annotations
 

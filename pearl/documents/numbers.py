@@ -300,7 +300,10 @@ def quantity(text: str, *, decimal: str = "") -> Quantity:
     ):
         raise UnclearNumberError(f"a number that may be below 0 in {quoted(text)}")
     _check_rest(line, before, after, text)
-    return Quantity(-value if n_signs and figure["sign"] != "+" else value, unit, scale)
+    value = -value if n_signs and figure["sign"] != "+" else value
+    if scale % 3:  # 万 and 亿, which no word of results can name
+        value, scale = value.scaleb(scale), 0
+    return Quantity(value, unit, scale)
 
 
 def _value(figure: re.Match[str], text: str) -> Decimal:

@@ -1,4 +1,7 @@
-"""Pictures of text → their words, by the program Tesseract, with a box and a confidence for each page."""
+"""Pictures of text → their words, by the program Tesseract, with a box and a confidence for each page.
+
+The words of a picture are kept in the cache, because a page takes seconds. The picture itself is not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Pages of PDF files: the boxes of passages on them, and their images."""
+"""Pages of PDF files: the boxes of passages on them, and their images.
+
+Both are made in the child process that reads untrusted files. A box is given only where the text of the page
+is the text of the document.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Text → passages with spans: sentences, chunks within a token budget, and search terms."""
+"""Text → passages with spans: sentences, chunks within a token budget, and search terms.
+
+Spans refer to the original text, which is not normalised before it is split. Linear in the length
+of the text.
+"""
 
 from __future__ import annotations
 
@@ -292,7 +296,11 @@ Stem = Literal["english", "porter", "none"]
 
 
 def terms(text: str, *, drop_stop_words: bool = False, stem: Stem = "english") -> list[str]:
-    """The search terms of a text: case-folded, stemmed, in order, with repeats."""
+    """The search terms of a text: case-folded, stemmed, in order, with repeats.
+
+    Case and accents are folded, however they are encoded, and endings such as `'s` cut off; soft
+    hyphens and joiners are left out; scripts written without blanks give character bigrams.
+    """
     found: list[str] = []
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)

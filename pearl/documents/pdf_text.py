@@ -98,6 +98,17 @@ def page_text(layer: PdfTextPage) -> PageText:
     return PageText(text[begin:end], [-1 if c in BLANKS else i for c, i in places], boxes)
 
 
+def plain_text(layer: PdfTextPage) -> str:
+    """The text of a page, as in `page_text`, without the places and boxes, which take half of its time."""
+    characters = _characters(layer)
+    pieces: list[str] = []
+    at = 0
+    for start, end, marked in _edits(layer, characters, _fields(layer, characters)):
+        pieces += [characters[at:start], *(character for character, _ in marked)]
+        at = end
+    return _cleaned("".join([*pieces, characters[at:]])).strip()
+
+
 def _fields(layer: PdfTextPage, characters: str) -> list[Field]:
     """The filled fields of a page; none of a picture, in which OCR reads them."""
     from pypdfium2 import raw

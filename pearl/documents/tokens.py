@@ -162,7 +162,10 @@ class Tokenizer(Protocol):
 
 
 class Counter:
-    """Counts tokens for one model."""
+    """Counts tokens for one model.
+
+    A model's own tokenizer is not called again after its first failure or impossible count.
+    """
 
     def __init__(
         self,
@@ -181,7 +184,10 @@ class Counter:
 
     @classmethod
     def for_model(cls, model: str, tokenizer: Tokenizer | None = None) -> Counter:
-        """The counter for a model."""
+        """The counter for a model.
+
+        The first use of a vocabulary may download it, once, for at most `DOWNLOAD_TIMEOUT_S`.
+        """
         from tiktoken.model import encoding_name_for_model
 
         try:
@@ -246,7 +252,10 @@ class Counter:
         return n
 
     def excess(self, text: str, most: int, part: str = "") -> int:
-        """Tokens by which a prompt exceeds a limit, or 0."""
+        """Tokens by which a prompt exceeds a limit, or 0.
+
+        The text is counted as a whole only if neither its length nor its counted part decides.
+        """
         if self.at_most(text) <= most:
             return 0
         if self.bounds_with(text, part)[1] + self.frame_tokens <= most:
@@ -258,7 +267,11 @@ class Counter:
         return ceil(len(text) * _MOST_A_CHARACTER[not text.isascii()])
 
     def bounds_with(self, text: str, part: str) -> tuple[int, int]:
-        """Minimum and maximum tokens of a text with a part that is counted already."""
+        """Minimum and maximum tokens of a text with a part that is counted already.
+
+        With a vocabulary or a tokenizer, only the rest is encoded, which takes most of the time of a
+        short call; an estimate is exact.
+        """
         rest = text.replace(part, "", 1) if part else text
         if self._is_estimate or len(rest) == len(text):
             n = self.count(text)
@@ -288,7 +301,12 @@ class Counter:
         return sum(len(self.encoding.encode_ordinary(part)) for part in _slices(text))
 
     def bounds(self, text: str, part: str = "") -> tuple[int, int]:
-        """Minimum and maximum tokens that a text contributes to a longer one."""
+        """Minimum and maximum tokens that a text contributes to a longer one.
+
+        Exact for an estimate, which is additive except for the detected language. Token counts by a
+        vocabulary are not additive at seams and at slices of long texts; the bounds include a margin
+        for that.
+        """
         if self._is_estimate:
             data = text.encode("utf-8", errors="replace").replace(b"\xe2\x80", b"'")
             low, high = (_cost(data, table) for table in (_IN_ENGLISH, _ELSEWHERE))

@@ -1,4 +1,8 @@
-"""A checked query + its table → its answer, with the rows behind every line."""
+"""A checked query + its table → its answer, with the rows behind every line.
+
+The verdict on a row is None (undecided) where a cell is undecided, cannot be read as a number or date,
+or is a period that lies only partly in the one it is compared with.
+"""
 
 from __future__ import annotations
 

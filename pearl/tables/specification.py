@@ -1,4 +1,7 @@
-"""A query of a table as data: what is selected, which rows, how they are grouped and sorted."""
+"""A query of a table as data: what is selected, which rows, how they are grouped and sorted.
+
+It contains no code. Its form is also a constraint for decoders, as a grammar and as JSON Schema.
+"""
 
 from __future__ import annotations
 

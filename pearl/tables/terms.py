@@ -1,4 +1,8 @@
-"""The parts of a table prompt that depend on the question: terms, rows and example queries."""
+"""The parts of a table prompt that depend on the question: terms, rows and example queries.
+
+A question says Tel Aviv or oculist, a table Tel Aviv-Yafo or ophthalmology. The different values of a
+column are its terms; a term is found by its words, their trigrams, and synonyms of the question's words.
+"""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ asyncio.run(notebook())
     answer = "He sold the boat because the hull was rotten."
     assert done.stdout.splitlines() == [
         "Document('story.txt', 91 characters)", answer, answer,
-        "pearl.run is for scripts, and an event loop is running here",
+        "pearl.run is for scripts and threads, and an event loop is running here",
         "  help: in a notebook or in asynchronous code: await pearl.ask(...)", answer,
     ]  # fmt: skip
     assert done.stderr == ""

@@ -30,7 +30,9 @@ WITH_CHILDREN = [
     ["models get smollm2"],
     ['ask "Who pays the deposit?" contract.html'],
     pytest.param(
-        [f"{ASK} --model llamacpp:tiny.gguf --window 4096 --max-output-tokens 8"],
+        [
+            "execute find.plan story.txt --model llamacpp:tiny.gguf --window 4096 --max-output-tokens 8"
+        ],
         marks=[needs("xllamacpp"), pytest.mark.slow],
     ),
     pytest.param([TABLE], marks=pytest.mark.slow),
@@ -81,6 +83,7 @@ def test_no_file_of_the_working_folder_is_executed(
     monkeypatch.setenv("PIP_RETRIES", "0")
     folder, mark = tmp_path / "folder", tmp_path / "executed"
     shutil.copytree(FOLDER, folder)
+    (folder / "find.plan").write_text('1. ans = FIND(CTX, "the captain") : Find\n')
     (folder / "table.plan").write_text('1. ans = LOOKUP(CTX, "Which are in Porto?") : Ask\n')
     write_random_model(folder / "tiny.gguf")
     for name in PLANTED:

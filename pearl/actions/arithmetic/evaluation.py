@@ -1,4 +1,8 @@
-"""A program → its result in exact decimal arithmetic, with its unit and every step."""
+"""A program → its result in exact decimal arithmetic, with its unit and every step.
+
+A unit is kept as long as it is known: dollars by shares are `$`, dollars by dollars a `RATIO`, which
+may be written as a percentage. A number without a unit takes the unit of the number it is added to.
+"""
 
 from __future__ import annotations
 

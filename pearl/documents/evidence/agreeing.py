@@ -514,7 +514,8 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
         number = Decimal(digits) if re.fullmatch(r"\d{1,30}(?:\.\d{1,30})?", digits) else None
         return _Amount(shown, start, number, flaw=flaw or str(error))
     after = after.lstrip(_FOOTNOTE_MARKS)  # `quantity` refuses a power
-    match = _AFTER.match(_SCALE.sub("", after) if read.scale else after)
+    is_scaled = read.scale > 0 or after.lstrip().startswith(tuple(SCALES_UNSPACED))
+    match = _AFTER.match(_SCALE.sub("", after) if is_scaled else after)
     unit = _unit(match)
     if read.unit in CURRENCY_UNITS:
         unit = read.unit
@@ -526,7 +527,7 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
     if read.unit not in CURRENCY_UNITS:
         units = [name for name in map(unit_named, named) if name in CURRENCY_UNITS]
         unit = next(iter(units), unit)
-    scale = read.scale or (0 if read.unit in SHARES else power)
+    scale = read.scale or (0 if read.unit in SHARES or is_scaled else power)
     return _Amount(shown, start, read.number.scaleb(scale - read.scale), scale, unit, flaw)
 
 

@@ -59,7 +59,10 @@ _KEY = lazy_pattern(r"[{,]\s*\Z"), lazy_pattern(r"\s*:")
 
 
 def quoted_line(line: str) -> str | None:
-    """The content of a block-quote line, or None for any other line."""
+    """The content of a block-quote line, or None for any other line.
+
+    The rule is Markdown's, except that a `>` right before a number is read as "more than".
+    """
     match = _QUOTED_LINE.fullmatch(line)
     return None if match is None else match["text"].rstrip()
 
@@ -152,7 +155,10 @@ _ASIDE = lazy_pattern(r"[(\[（][^()\[\]（）]*[)\]）]")
 
 
 def negations(omitted: str) -> tuple[str, ...]:
-    """The negations in an omitted text, in normal form."""
+    """The negations in an omitted text, in normal form.
+
+    Negation by inflection (Turkish, Czech, partly Finnish) is not detected.
+    """
     return tuple(match[0] for match in _NEGATION.finditer(normalise(_ASIDE.sub(" ", omitted))))
 
 
@@ -183,7 +189,10 @@ class TableRowFinder:
         self._document = document
 
     def find(self, quote: str) -> Iterator[Span]:
-        """Find the rows that contain the cells of a quote, adjacent and in the same order."""
+        """Find the rows that contain the cells of a quote, adjacent and in the same order.
+
+        A quote without bars is a whole row.
+        """
         if "|" not in quote:
             yield from self._lines.get(normalise(quote), ())
             return

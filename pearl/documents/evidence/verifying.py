@@ -1,4 +1,9 @@
-"""Quotes → the document spans that verify them, or the reason why none does."""
+"""Quotes → the document spans that verify them, or the reason why none does.
+
+A quote is looked up literally, then in normal form (see `normal`). The pieces of a quote with
+omissions must occur in order, close together, in one paragraph; what is omitted is part of one
+sentence, or extends to the beginning of another.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +86,14 @@ class Verifier:
         self._rows = rows
 
     def verify(self, quote: str) -> Quote:
-        """Find a quote in the document."""
+        """Find a quote in the document.
+
+        Punctuation at both ends may differ; an omitted unit at the end and a negation right before
+        the quote are included in the span. An attribution after the quote, `(chapter 2)` or `— The
+        Author`, is ignored if it is not in the document. Omissions (`...`, `…`, `[…]`) divide a
+        quote into pieces. A row in Markdown, or a whole row without bars, is found by its cells,
+        however the document separates them; its span is the whole row.
+        """
         doubts: list[Quote] = []
         for wording in self._wordings(quote):
             for pieces in _divided(wording):
@@ -156,7 +168,10 @@ class Verifier:
             begin = at[1]
 
     def every(self, quote: str) -> list[Quote]:
-        """Every place of a quote, in order; the one of `verify` if its places cannot be told apart."""
+        """Every place of a quote, in order; the one of `verify` if its places cannot be told apart.
+
+        The quotes of a short one that stands several times have their places, too.
+        """
         first = self.verify(quote)
         if not (first.is_verified or first.result == "short"):
             return [first]

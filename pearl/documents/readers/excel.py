@@ -1,4 +1,11 @@
-"""Excel workbooks → text: a heading for each sheet, its tables in Markdown, its other cells as lines."""
+"""Excel workbooks → text: a heading for each sheet, its tables in Markdown, its other cells as lines.
+
+Numbers are shown in full, with the percent or currency sign of their format. A blank row ends a table,
+and so does a blank column between two headers. The text of merged cells is repeated: a heading above
+each of its columns, a value in each of its rows. Comments stand below the tables of their sheet. Hidden
+sheets, rows and columns, unless `hidden` is set, struck text, text boxes and charts are not read, and a
+note counts them.
+"""
 
 from __future__ import annotations
 

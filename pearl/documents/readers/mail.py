@@ -1,4 +1,8 @@
-"""E-mail, also Outlook's `.msg` → a few headers as lines, the names of attachments, and the text."""
+"""E-mail, also Outlook's `.msg` → a few headers as lines, the names of attachments, and the text.
+
+Messages that are forwarded as attachments are below it. The text is the plain one, or the HTML, if it
+has much more words.
+"""
 
 from __future__ import annotations
 

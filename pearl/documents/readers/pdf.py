@@ -1,4 +1,7 @@
-"""PDF files: the text layer → text; a blank line and a form feed end each page."""
+"""PDF files: the text layer → text; a blank line and a form feed end each page.
+
+Also the boxes of passages, and images of pages: `pearl.documents.pages` calls them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from pearl.documents.pdf_tables import (
     places,
     rendered,
 )
-from pearl.documents.pdf_text import BLANKS, PageText, page_text
+from pearl.documents.pdf_text import BLANKS, PageText, page_text, plain_text
 from pearl.documents.readers import OPTIONS, ReaderText, not_read
 from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
@@ -138,7 +141,7 @@ def _texts(document: PdfDocument, path: str) -> Iterator[_Page]:
     for page in document:
         # Closed explicitly: the garbage collector would let a thousand open pages accumulate.
         with closing(page), closing(page.get_textpage()) as layer:
-            text = page_text(layer).text
+            text = plain_text(layer)
             has_tables = with_tables and not is_forced and bool(text) and has_rules(page)
             is_picture = (not text or is_forced) and raw.FPDFPage_CountObjects(page) > 0
             is_unreadable = not is_forced and _is_unreadable(layer, text)
@@ -240,7 +243,13 @@ class _Rectangle(NamedTuple):
 
 
 def boxes(data: bytes, path: str, pages: Sequence[tuple[int, str, list[tuple[int, int]]]]) -> str:
-    """The boxes of spans of pages, as JSON: by page, by span, four numbers for each line."""
+    """The boxes of spans of pages, as JSON: by page, by span, four numbers for each line.
+
+    Args:
+        data: The file.
+        path: Its name in messages.
+        pages: Number, text in the document, and spans of that text.
+    """
     made: list[list[list[_Rectangle]]] = []
     with _opened(data, path) as document:
         for number, text, spans in pages:

@@ -61,7 +61,10 @@ def read(data: bytes, path: str) -> ReaderText:
 
 
 def decode(data: bytes, path: str, *, declared: str | None = None) -> ReaderText:
-    """Decode bytes: by byte order mark, as UTF-8, as declared, by line, or by their statistics."""
+    """Decode bytes: by byte order mark, as UTF-8, as declared, by line, or by their statistics.
+
+    A note says which encoding is guessed.
+    """
     text, note = _decode(data, path, declared)
     return ReaderText(text, notes=[note] if note else [])
 
@@ -135,7 +138,11 @@ def _is_damaged_utf_8(data: bytes) -> bool:
 
 
 def _decode_by_line(data: bytes) -> tuple[str, str] | None:
-    """The text of lines in UTF-8 and others in cp1252, with a note; None if no such mixture is certain."""
+    """The text of lines in UTF-8 and others in cp1252, with a note; None if no such mixture is certain.
+
+    A line that is damaged UTF-8 has a sequence of UTF-8, and one in another alphabet has long runs
+    of letters beyond ASCII.
+    """
     decoded, others, n_utf_8 = list[str](), list[int](), 0
     lines = data.split(b"\n")
     for n, line in enumerate(lines, 1):

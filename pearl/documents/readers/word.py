@@ -1,4 +1,11 @@
-"""Word files → text: paragraphs and tables in document order."""
+"""Word files → text: paragraphs and tables in document order.
+
+Blocks are separated by a blank line; a row of a table is one line, its cells separated by tabs; the
+text of merged cells is repeated in their rows. Footnotes, endnotes, comments, charts and SmartArt
+stand below the block that refers to them, headers at the beginning and footers at the end, each text
+once. Lists have their numbers. Insertions of tracked changes, links, content controls and text boxes
+count as text; deleted, struck and hidden text and embedded files do not, and a note counts them.
+"""
 
 from __future__ import annotations
 
@@ -158,7 +165,10 @@ class _WordFile:
         return text + gap + "".join(below)
 
     def _text(self, element: _Element) -> str:
-        """The text of an element at any nesting depth."""
+        """The text of an element at any nesting depth.
+
+        python-docx's `paragraph.text` omits insertions, content controls and text boxes.
+        """
         kind = _kind(element)
         if kind in _SKIPPED:
             return ""

@@ -1,4 +1,7 @@
-"""Tables of a document, in the forms of the unit `record`: rows of typed columns, with a span for every cell."""
+"""Tables of a document, in the forms of the unit `record`: rows of typed columns, with a span for every cell.
+
+`quantities` reads cells and columns; `apart` shows tables apart from the text of a document.
+"""
 
 from __future__ import annotations
 

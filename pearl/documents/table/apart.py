@@ -1,4 +1,9 @@
-"""A document or some of its passages → its tables in Markdown, followed by its text without them."""
+"""A document or some of its passages → its tables in Markdown, followed by its text without them.
+
+Every line of the document is in one of the two parts, and rows are always shown with their header. Only
+rows below a header are a table (`pearl.documents.units.record.below_headers`). A line of the document
+that looks like one of the labels is escaped.
+"""
 
 from __future__ import annotations
 

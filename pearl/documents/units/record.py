@@ -261,7 +261,10 @@ def _pairs_by(text: str, separator: str) -> list[Piece]:
 
 
 def _pairs_in(line: str, separator: str) -> tuple[list[str], list[str]] | None:
-    """The keys and values of a line, or None if it has fewer than two pairs."""
+    """The keys and values of a line, or None if it has fewer than two pairs.
+
+    A part without a key belongs to the value before it.
+    """
     names: list[str] = []
     values: list[str] = []
     more: dict[int, list[str]] = {}
@@ -376,7 +379,10 @@ def _tables(text: str, delimiter: str) -> list[Piece]:
 
 
 def _header(line: str, delimiter: str, *, is_first: bool) -> list[str]:
-    """The names in a line, at least two, short and not numbers; empty if the line is not a header."""
+    """The names in a line, at least two, short and not numbers; empty if the line is not a header.
+
+    Those of the first line of a text may be long ("No.", "Paid (yes/no)?"), if no blank follows a delimiter.
+    """
     if delimiter not in line or line.startswith("|"):  # a row of a Markdown table
         return []
     try:
@@ -525,6 +531,8 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
 
 def below_headers(text: str) -> list[Piece]:
     r"""The rows below a header: those of Markdown tables, CSV and similar forms.
+
+    Records of other forms, which have names beside their values, are not returned.
 
     Example:
         >>> [piece.fields for piece in below_headers("Sales:\n\n| id |\n|---|\n| 1 |")]

@@ -12,6 +12,7 @@ from typing import Any
 from pearl.documents.digest import digest
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.plugins.files import content_cache
+from pearl.plugins.persistence import create_private
 
 KEPT_S = 86_400.0
 """Seconds for which it counts: a server may be started again with another model or window."""
@@ -40,6 +41,7 @@ class ServerMemory:
         with suppress(OSError):
             path.parent.mkdir(mode=0o700, exist_ok=True)
             new = path.with_suffix(f".{os.getpid()}")
+            create_private(new)
             new.write_text(json.dumps(values), encoding="utf-8")
             new.replace(path)
 
