@@ -143,7 +143,7 @@ asyncio.run(notebook())
     assert done.stdout.splitlines() == [
         "Document('story.txt', 91 characters)", answer, answer,
         "pearl.run is for scripts and threads, and an event loop is running here",
-        "  help: in a notebook or in asynchronous code: await pearl.ask(...)", answer,
+        "  help: in a notebook or in asynchronous code: await pearl.Pearl().ask(...)", answer,
     ]  # fmt: skip
     assert done.stderr == ""
 
