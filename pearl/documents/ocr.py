@@ -18,7 +18,7 @@ from pearl.documents.readers import OPTIONS
 from pearl.errors import DataError
 from pearl.plugins.extras import install_hint
 from pearl.plugins.files import content_cache
-from pearl.plugins.persistence import create_private
+from pearl.plugins.persistence import write_private
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -108,12 +108,7 @@ def _page(picture: Image, language: str, path: str) -> OcrPage:
     page = _recognised(picture, language, path)
     with suppress(OSError):
         if folder is not None:
-            folder.mkdir(mode=0o700, exist_ok=True)
-            # Other processes see the file whole or not at all.
-            part = folder / f"{key}.{os.getpid()}"
-            create_private(part)
-            part.write_bytes(sealed(key.encode(), json.dumps(page).encode()))
-            part.replace(folder / f"{key}.json")
+            write_private(folder / f"{key}.json", sealed(key.encode(), json.dumps(page).encode()))
     return page
 
 

@@ -122,6 +122,15 @@ def create_private(path: Path) -> None:
         path.chmod(0o600)  # SQLite gives its other files the same rights
 
 
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file of the user alone, in a folder that may be missing; other processes see it whole or not at all."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}")
+    create_private(part)
+    part.write_bytes(data)
+    part.replace(path)
+
+
 def version_of(connection: sqlite3.Connection) -> tuple[int, int] | None:
     """Application id and version of a database; None if it is empty."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from pearl.documents.digest import digest
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.plugins.files import content_cache
-from pearl.plugins.persistence import create_private
+from pearl.plugins.persistence import write_private
 
 KEPT_S = 86_400.0
 """Seconds for which it counts: a server may be started again with another model or window."""
@@ -39,11 +38,7 @@ class ServerMemory:
         values = {**self._values(), name: value}
         values.setdefault("at_s", time.time())
         with suppress(OSError):
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            new = path.with_suffix(f".{os.getpid()}")
-            create_private(new)
-            new.write_text(json.dumps(values), encoding="utf-8")
-            new.replace(path)
+            write_private(path, json.dumps(values).encode())
 
     def forget(self) -> None:
         """Forget the server, which has changed."""
