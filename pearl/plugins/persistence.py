@@ -117,7 +117,8 @@ def create_private(path: Path) -> None:
     # An existing database is never opened here: closing a file in a process drops all locks that
     # this process holds on it, those of SQLite too.
     if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        with suppress(FileExistsError):  # another process has just created it, as private
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     elif path.stat().st_mode & 0o077:
         path.chmod(0o600)  # SQLite gives its other files the same rights
 
