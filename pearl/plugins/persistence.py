@@ -114,8 +114,7 @@ def _key() -> str:
 
 def create_private(path: Path) -> None:
     """Create a file that only the user may read, if it is missing."""
-    # An existing database is never opened here: closing a file in a process drops all locks that
-    # this process holds on it, those of SQLite too.
+    # An existing database is never opened: closing a file drops all locks that this process has on it.
     if not path.exists():
         with suppress(FileExistsError):  # another process has just created it, as private
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
