@@ -207,8 +207,8 @@ PLUGINS: dict[str, Any] = {
     ),
     "rate": _plugin(
         "rating", with_column, "RATE", (_X, *_RANGE),
-        "Rate each of ROWS, on its own, from LOW to HIGH by X, and return the rows with their numbers",
-        Action("RATE_ONE", (_CONTEXT, _X, *_RANGE), "Rate CTX from LOW to HIGH by X and return the number",
+        'Rate each of ROWS, on its own, from LOW to HIGH by "X", and return the rows with their numbers',
+        Action("RATE_ONE", (_CONTEXT, _X, *_RANGE), 'Rate CTX from LOW to HIGH by "X" and return the number',
                returns=ValueType.NUMBER),
     ),
     "rerank": _plugin(
@@ -222,8 +222,8 @@ PLUGINS: dict[str, Any] = {
     ),
     "top": _plugin(
         "pick", _collect_top, "TOP", (_X, _K),
-        "Compare ROWS by X and return the first K of them, the first one first",
-        Action("PLACE", (_CONTEXT, _X), "Return the place of CTX by X", returns=ValueType.NUMBER),
+        'Compare ROWS by "X" and return the first K of them, the first one first',
+        Action("PLACE", (_CONTEXT, _X), 'Return the place of CTX by "X"', returns=ValueType.NUMBER),
     ),
 }
 # fmt: on
