@@ -11,16 +11,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pearl.actions.library import load_library, read_actions
+from pearl.actions.operators import with_operators
 from pearl.data.journal import Frozen
 from pearl.documents.digest import text_sha256
-from pearl.dsl.checker import diagnose
+from pearl.dsl.checker import callable_actions, diagnose
 from pearl.dsl.decoding.forms import plan_constraint
 from pearl.dsl.nodes import print_action
 from pearl.dsl.parser import NO_STEP, read
-from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.dsl.signatures import EACH, Action, ActionLibrary
 from pearl.dsl.tolerance import rows
 from pearl.errors import Diagnostic, ModelError, render_diagnostics
 from pearl.interpreter.bounds import Range, StepCosts
@@ -37,6 +39,9 @@ from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
 DRAFTS_VERSION: Literal[1] = 1
+
+GENERAL = "seed"
+"""The library of actions for documents of any kind, whose actions not every domain has a use for."""
 
 MinedStatus = Literal["mined", "unreadable", "failed"]
 
@@ -75,6 +80,8 @@ class MinedRow(Frozen):
     """The parsed actions, each `NAME(CTX, X) : definition`."""
     calls: tuple[str, ...] = ()
     """Names of the actions that the sketched plan calls, each once."""
+    undeclared: tuple[str, ...] = ()
+    """Those of them that neither the prompt nor the reply defines."""
     diagnostics: tuple[str, ...] = ()
     """The diagnostics, rendered."""
     constraint: ConstraintLevelName = "none"
@@ -150,6 +157,7 @@ class Miner:
         self._examples = [
             _declaring(example, library, full_library or library) for example in examples
         ]
+        self._declared = {a.name: a for each in self._examples for a in each.plan.new_actions}
         # The prompt up to the question is built once.
         self._head, last = mine_messages("", library, self._examples)
         self._body = last.content
@@ -192,12 +200,12 @@ class Miner:
             )
         except ModelError as error:
             return row("failed", model=self._model.name, error=error.message)
-        proposal = read_proposal(completion.text, self._library)
+        proposal = read_proposal(completion.text, self._library, self._declared)
         return row(
             "mined" if proposal.is_read else "unreadable", model=completion.model,
             reply=completion.text, actions=tuple(map(print_action, proposal.actions)),
-            calls=proposal.calls, diagnostics=proposal.diagnostics, constraint=level.name,
-            usage=completion.usage,
+            calls=proposal.calls, undeclared=proposal.undeclared, diagnostics=proposal.diagnostics,
+            constraint=level.name, usage=completion.usage,
         )  # fmt: skip
 
     async def _sketch(
@@ -222,14 +230,27 @@ def miner_of(pearl: Pearl, seed_library: str) -> Miner:
     """A miner with a `Pearl`'s model, limits and examples."""
     return Miner(
         pearl.calls(),
-        load_library(seed_library),
-        load_examples(
-            pearl.material.bank, pearl.library
-        ),  # operators need no declaration: every library has them
+        seeds(seed_library, pearl.domain.library),
+        # Operators need no declaration: every library has them.
+        load_examples(pearl.material.bank, pearl.library),
         pearl.library,
         pearl.client.settings.constrain,
         max_output_tokens=pearl.limits.max_output_tokens,
     )
+
+
+def seeds(name: str, own: str) -> ActionLibrary:
+    """A library by name or file; of the general one, the actions that the library of the domain has, too.
+
+    Example:
+        >>> {*seeds("seed", "quality")} - {*seeds("seed", "medical")}
+        {'FIND_MORAL'}
+    """
+    library = load_library(name)
+    if name != GENERAL:
+        return library
+    fit = [action for action in library.values() if action.name in load_library(own)]
+    return ActionLibrary(name, fit or library.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,12 +308,17 @@ class Proposal:
 
     actions: tuple[Action, ...]
     calls: tuple[str, ...] = ()
+    undeclared: tuple[str, ...] = ()
     diagnostics: tuple[str, ...] = ()
     is_read: bool = True
 
 
-def read_proposal(reply: str, library: ActionLibrary) -> Proposal:
+def read_proposal(
+    reply: str, library: ActionLibrary, declared: Mapping[str, Action] = MappingProxyType({})
+) -> Proposal:
     r"""Parse a reply: a sketch with its new actions, or new actions alone.
+
+    A call without a declaration stands for the action that an example of the prompt has `declared`.
 
     Example:
         >>> seed = ActionLibrary("seed", [])
@@ -302,12 +328,20 @@ def read_proposal(reply: str, library: ActionLibrary) -> Proposal:
         False
     """
     reading = read(reply, tolerant=True)
-    text, actions, calls = reading.text, list(reading.actions), tuple[str, ...]()
+    text, actions = reading.text, list(reading.actions)
+    calls = undeclared = tuple[str, ...]()
     flaws: Sequence[Diagnostic]
     if reading.plan is not None:
         is_read = not reading.errors
-        flaws = [each for each in diagnose(reading, library) if each.severity == "error"]
         calls = tuple(dict.fromkeys(step.action for step in reading.plan.steps))
+        known = with_operators(library)
+        callable_now = {*callable_actions(reading.plan, known)}
+        missing = dict.fromkeys(n.removeprefix(EACH) for n in calls if n not in callable_now)
+        drafted = [declared[name] for name in missing if name in declared]
+        actions += drafted
+        undeclared = tuple(name for name in missing if name not in declared)
+        found = diagnose(reading, known.extended(drafted))
+        flaws = [each for each in found if each.severity == "error"]
     else:
         # Without a sketch: a block of new actions, or lines of an action file.
         flaws = [each for each in reading.errors if each.message != NO_STEP]
@@ -318,7 +352,7 @@ def read_proposal(reply: str, library: ActionLibrary) -> Proposal:
             flaws = flaws if actions else reading.errors
         is_read = not flaws
     rendered = tuple(render_diagnostics([each], text, "reply") for each in flaws)
-    return Proposal(tuple(actions), calls, rendered, is_read)
+    return Proposal(tuple(actions), calls, undeclared, rendered, is_read)
 
 
 def _declaring(example: Example, seed: ActionLibrary, full: ActionLibrary) -> Example:

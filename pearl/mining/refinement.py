@@ -130,7 +130,7 @@ class Refinement(Frozen):
 
     @property
     def figures(self) -> list[tuple[str, int, str]]:
-        """The counts shown to users: label, number and note."""
+        """The counts shown to users: label, number and note; the drafts are the sum of the next eight."""
         n_seeds, n_rounds = sum(draft.is_seed for draft in self.drafts), len(self.rounds)
         theirs, usage, count = self.comparison, self.usage, self.count
         draft_notes = {
@@ -146,6 +146,9 @@ class Refinement(Frozen):
         }
         lost = {"by the model": count("dropped", "model"), "no room": count("dropped", "room")}
         most = f" of {self.max_tokens:,} at most" if self.max_tokens else ""
+        n_kept = count("kept")
+        n_new = len(self.actions) - n_kept  # none of their drafts is kept as it was
+        new = f", {n_new:,} of them worded by the model" if n_new else ""
         return [
             ("drafts", len(self.drafts), _noted(draft_notes)),
             ("malformed", count("dropped", "malformed"), ""),
@@ -155,7 +158,8 @@ class Refinement(Frozen):
             ("merged by the model", count("merged", "model"), _noted(call_notes)),
             ("merged to make room", count("merged", "room"), ""),
             ("dropped", sum(lost.values()), _noted(lost)),
-            ("actions", len(self.actions), f"of {self.max_actions} at most"),
+            ("kept", n_kept, ""),
+            ("actions", len(self.actions), f"of {self.max_actions} at most{new}"),
             ("tokens", self.n_tokens, f"{self.token_count}{most}"),
             *([(f"also in {theirs.library}", len(theirs.in_both), "")] if theirs else []),
         ]

@@ -86,6 +86,28 @@ def test_a_sketch_with_an_unknown_action_is_read_and_diagnosed() -> None:
     assert "unknown-action" in proposal.diagnostics[0]
 
 
+@pytest.mark.parametrize(
+    ("call", "undeclared", "drafts"),
+    [
+        ('FIND(CTX, "x")', [], []),
+        ('NOPE(CTX, "x")', ["NOPE"], []),
+        ('FIND_PLACE(CTX, "x")', [], ["FIND_PLACE(CTX, X) : Find where"]),
+        ("EACH_FIND_PLACE(rows)", [], ["FIND_PLACE(CTX, X) : Find where"]),
+        ('EACH_NOPE(rows, "x")', ["NOPE"], []),
+        ('FILTER(rows, "x")', [], []),  # every library has it
+        ('EACH_FIND(rows, "x")', [], []),
+    ],
+)
+def test_calls_without_a_declaration(call: str, undeclared: list[str], drafts: list[str]) -> None:
+    """A call is a draft if the prompt declares its action, else it is counted."""
+    reply = f'New actions:\n- {MOTIVE}\n\n1. rows = SPLIT(CTX, "line") : f\n2. a = {call} : f\n3. b = {call} : f'
+    miner = Miner(Scripted(lambda request: reply), SEED, [EXAMPLE], FULL)
+    row = asyncio.run(miner.ask(Question("q", 0, "Why?")))
+    assert (row.status, row.undeclared) == ("mined", tuple(undeclared))
+    assert row.actions == (MOTIVE, *drafts)
+    assert any("unknown-action" in each for each in row.diagnostics) == bool(undeclared)
+
+
 @given(st.one_of(strategies.broken_texts(), strategies.plan_texts, st.text(max_size=60)))
 def test_any_reply_can_be_read(reply: str) -> None:
     proposal = read_proposal(reply, SEED)

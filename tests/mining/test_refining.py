@@ -377,6 +377,13 @@ def assert_accounted(refinement: Refinement) -> None:
     assert len({draft.into for draft in kept}) == len(kept)
     for draft in kept:
         assert texts[draft.into or ""].split(" : ")[0].startswith(f"{draft.name}(")
+    # The summary: what came in is kept, merged or dropped, and what came out is kept or worded anew.
+    figures = {label: (n, note) for label, n, note in refinement.figures}
+    ends = [label for label in figures if label.partition(",")[0].partition(" ")[0] == "merged"]
+    ends += ["malformed", "dropped", "kept"]
+    assert figures["drafts"][0] == sum(figures[label][0] for label in ends)
+    n_new, _, is_told = figures["actions"][1].partition("at most, ")[2].partition(" of them worded")
+    assert figures["actions"][0] == figures["kept"][0] + int(n_new if is_told else 0)
 
 
 def assert_a_library(refinement: Refinement) -> None:

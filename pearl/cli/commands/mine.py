@@ -36,7 +36,8 @@ N_COMMON = 15
 )  # fmt: skip
 @option(
     "--seed-library", str, metavar="NAME|FILE", default="seed",
-    help="Actions that the prompt shows; the model drafts the missing ones.",
+    help="Actions that the prompt shows, of 'seed' those that the domain's library has, too; the model drafts the "
+    "missing ones.",
 )  # fmt: skip
 @option("--again", bool, "Repeat questions whose reply was unreadable.")
 @setting_options(stages=("calling", "drafting"))
@@ -122,6 +123,7 @@ def _report(
     usage = sum((row.usage for row in rows), Usage())
     common = common_drafts(rows, N_COMMON)
     drafts = [action for row in rows for action in row.actions]
+    undeclared = Counter(name for row in rows for name in row.undeclared)
     summary = {
         "questions": len(rows),
         **asked,
@@ -130,6 +132,7 @@ def _report(
         "failed": counts["failed"],
         "drafts": len(drafts),
         "distinct_drafts": len(set(drafts)),
+        "undeclared_calls": undeclared.total(),
         "input_tokens": usage.n_input_tokens,
         "output_tokens": usage.n_output_tokens,
         "cached_tokens": usage.n_cached_tokens,
@@ -138,7 +141,8 @@ def _report(
     }
     if is_json:
         table = [{"action": action, "questions": n} for action, n in common]
-        click.echo(json.dumps({**summary, "commonest": table}, indent=2))
+        called = [{"action": name, "questions": n} for name, n in undeclared.most_common(N_COMMON)]
+        click.echo(json.dumps({**summary, "commonest": table, "undeclared": called}, indent=2))
         return
     for name, value in summary.items():
         shown = "not known (--price)" if value is None else f"{value:,}"
@@ -147,6 +151,9 @@ def _report(
     if unread := next((row for row in rows if row.status == "unreadable"), None):
         problem = unread.diagnostics[0].partition("\n")[0] if unread.diagnostics else "no action"
         click.echo(f"unreadable, the first: question '{unread.id}': {problem}", err=True)
+    if undeclared:
+        called = ", ".join(f"{name} ({n:,})" for name, n in undeclared.most_common(N_COMMON))
+        click.echo(f"called but not declared, so no drafts: {called}", err=True)
     if common:
         click.echo("questions  action")
     for action, n in common:

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from pearl.actions.library import load_library
 from pearl.cli.work import Stopper
+from pearl.data.domains import load_domain
 from pearl.data.journal import read_journal
 from pearl.mining.miner import MinedHeader, MinedRow
 from tests.cli.terminal import Terminal
@@ -72,6 +74,36 @@ def test_every_question_has_a_row(pearl: Terminal, openai_server: Server) -> Non
     assert {row.model for row in found} == {"test-model-2026"}
     assert asked(openai_server) == {f"Why did number {i} leave?": 1 for i in range(5)}
     assert all(request.body["temperature"] == 0 for request in openai_server.requests)
+
+
+def test_what_is_called_and_defined_nowhere_is_told(pearl: Terminal, openai_server: Server) -> None:
+    write_questions(3)
+    openai_server.on("number 2", '1. a = FIND(CTX, "x") : f')
+    openai_server.on("Question:", '1. a = FIND_OMEN(CTX, "x") : f')
+    said = summary(against(openai_server), pearl)
+    assert (said["mined"], said["drafts"], said["undeclared_calls"]) == (3, 0, 2)
+    assert said["undeclared"] == [{"action": "FIND_OMEN", "questions": 2}]
+    _, talk = mine(against(openai_server), pearl)
+    assert "called but not declared, so no drafts: FIND_OMEN (2)" in talk
+
+
+@pytest.mark.parametrize("domain", ["generic", "medical", "finance", "quality"])
+def test_no_action_of_another_domain_is_offered(
+    pearl: Terminal, openai_server: Server, domain: str
+) -> None:
+    write_questions(1)
+    openai_server.on("Question:", REPLY)
+    mine(against(openai_server, "--domain", domain), pearl)
+    seeds = {action.partition("(")[0] for action in _header().seed_actions}
+    own = {*load_library(load_domain(domain).library)}
+    assert seeds == {*load_library("seed")} & own
+    assert ("FIND_MORAL" in seeds) == (domain in ("generic", "quality"))
+    mine(against(openai_server, "--domain", domain, "--seed-library", "quality", "--force"), pearl)
+    assert "FIND_MORAL" in str(_header().seed_actions)  # it was asked for
+
+
+def _header() -> MinedHeader:
+    return read_journal(Path("m.jsonl"), MinedHeader, MinedRow)[0]
 
 
 def test_a_question_that_is_there_twice_is_asked_once(

@@ -31,7 +31,8 @@ def test_the_library_goes_to_stdout_and_the_figures_to_stderr(pearl: Terminal) -
         "drafts", "malformed", "merged, same text", "merged, same name", "merged, same meaning",
     ]  # fmt: skip
     assert [line.split()[-1] for line in figures[:5]] == ["13", "4", "1", "2", "0"]
-    assert figures[8] == "actions                 5  (of 80 at most)"
+    assert figures[8].split() == ["kept", "5"]
+    assert figures[9] == "actions                 5  (of 80 at most)"
 
 
 def test_what_is_written_passes_check_and_fmt_and_reports_are_a_page_or_the_data(
