@@ -104,7 +104,7 @@ action that the sketch needs and the list lacks, or "- None" if it lacks nothing
 - An action is worth adding only if many other questions would use it: name what it does \
 (FIND_MOTIVE, not FIND_MOTIVE_OF_THE_CAPTAIN), and make a parameter of whatever belongs to this one \
 question. No negated twin of an action that is there.
-- The definition is one sentence that uses every parameter by its name.
+- The definition is one instruction that reads well with an argument in place of every parameter, which it names: Find the reasons for X in CTX.
 - Then a blank line, then the steps, numbered from 1: 1. output = ACTION(arguments) : what the step is for
 - An argument is CTX, the output of an earlier step, a string in straight double quotes, a number, \
 or a list of those in square brackets. A call never stands inside a call.

@@ -15,11 +15,19 @@ from pearl.dsl.parser import parse_action
 from pearl.dsl.signatures import CTX, ROWS, Action
 from pearl.errors import Span
 from pearl.interpreter.instructions import filled_in
+from pearl.planner.examples import read_bank
+from tests.root import ROOT
 
+EXAMPLES = [e for folder in sorted((ROOT / "fewshot").iterdir()) for e in read_bank(folder)]
 READ = [by_row._module(name).READING for name in plugins.names(by_row.__name__)]
 ACTIONS = {
     action.signature: action
-    for each in (*map(load_library, library_names()), operators(), {a.name: a for a in READ})
+    for each in (
+        *map(load_library, library_names()),
+        operators(),
+        {a.name: a for a in READ},
+        *({a.name: a for a in example.plan.new_actions} for example in EXAMPLES),
+    )
     for action in each.values()
     if not action.is_native
 }
