@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import csv
 import io
+import json
 import random
 import re
 import sys
@@ -29,7 +30,7 @@ from pearl.documents.tokens import Counter
 from pearl.interpreter.answer import Answer
 from pearl.llm import ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.replies.items import first_words, n_first_words
+from pearl.replies.items import echoes
 
 FILMS = ("taken_3", "ant_man_and_the_wasp_quantumania", "the_lantern", "salt_road", "nine_bells")
 ONE, TWO = FILMS[:2]
@@ -90,11 +91,9 @@ class Oracle:
         assert isinstance(task, ItemsTask)
         self.n_calls += 1
         self.n_tokens += self._count(request.prompt)
-        n = n_first_words(task.items)
-        return "\n".join(
-            f"{i}{f' | {first_words(item, n)}' if task.is_echoed else ''}: {self._value(task, item)}"
-            for i, item in enumerate(task.items, 1)
-        )
+        words = echoes(task.items) if task.is_echoed else [""] * len(task.items)
+        said = enumerate(zip(words, task.items, strict=True), start=1)
+        return json.dumps({f"{i} {w}".strip(): self._value(task, item) for i, (w, item) in said})
 
     def _value(self, task: ItemsTask, item: str) -> str:
         pair = re.fullmatch(r"A: (.*)\nB: (.*)", item)

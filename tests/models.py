@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from pearl.dsl.signatures import Action, Parameter, ValueType
@@ -22,7 +24,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.llm.messages import read_numbers
 from pearl.llm.middleware.wrappers import ProgressListener
 from pearl.llm.progress import CallProgress, CallWait
-from pearl.replies.items import first_words, n_first_words
+from pearl.replies.items import echoes
 from tests.dsl.sampling import sentence
 
 
@@ -152,9 +154,16 @@ def item_lines(request: Request, say: Callable[[str], str | None]) -> str:
     """A reply about items in the form that is asked for; items of which nothing is said are left out."""
     task = request.task
     assert isinstance(task, ItemsTask)
-    lines = []
-    for i, item in enumerate(task.items, start=1):
-        words = f" | {first_words(item, n_first_words(task.items))}" if task.is_echoed else ""
-        if (value := say(item)) is not None:
-            lines.append(f"{i}{words}: {value}")
-    return "\n".join(lines)
+    values: list[str | int | None] = [say(item) for item in task.items]
+    if task.kind == "rating":
+        values = [
+            int(v) if v is not None and re.fullmatch("-?[0-9]+", str(v)) else v for v in values
+        ]
+    return written(task.items, values, is_echoed=task.is_echoed)
+
+
+def written(items: Sequence[str], values: Sequence[str | int | None], *, is_echoed: bool) -> str:
+    """A reply about items; those without a value are left out."""
+    words = echoes(items) if is_echoed else [""] * len(items)
+    said = zip(words, values, strict=True)
+    return json.dumps({f"{i} {w}".strip(): v for i, (w, v) in enumerate(said, 1) if v is not None})

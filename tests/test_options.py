@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import fields
 from io import BytesIO, TextIOWrapper
@@ -138,9 +137,8 @@ OF_ANSWERS = {
 
 
 def first_item_only(prompt: str) -> str:
-    n_words = re.search(r"with the first (\d+) words", prompt)
-    item = prompt.partition("<item 1>\n")[2].split()
-    return f"1 | {' '.join(item[: int(n_words[1])])}: yes" if n_words else "1: yes"
+    item = prompt.partition("<item 1>\n")[2].partition("\n")[0]
+    return f"1 | {item}: yes" if "its first words" in prompt else "1: yes"
 
 
 def answer(seen: Seen) -> Canned:

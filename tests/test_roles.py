@@ -13,10 +13,10 @@ import pearl
 from pearl import Document, Pearl
 from pearl.errors import UsageError
 from pearl.llm.prices import Price, Prices
-from pearl.replies.items import first_words, n_first_words
 from pearl.runs.executors import Task
 from pearl.runs.session import Session
 from pearl.trace import StepFinished
+from tests.models import written
 from tests.server import Canned, Seen, Server, completion, serving
 
 FRUITS = """\
@@ -31,13 +31,9 @@ def items(seen: Seen) -> list[str]:
 
 
 def lines(seen: Seen, say: Callable[[str], str | None]) -> str:
-    """A line for each item of a prompt that something is said of."""
-    n = n_first_words(items(seen)) if "with the first" in seen.prompt else 0
-    said = [(i, text, say(text)) for i, text in enumerate(items(seen), start=1)]
-    known = [
-        f"{i}{f' | {first_words(text, n)}' * bool(n)}: {reply}" for i, text, reply in said if reply
-    ]
-    return "\n".join(known) or "I cannot say."
+    """A reply about the items of a prompt that something is said of."""
+    is_echoed = "its first words" in seen.prompt
+    return written(items(seen), [say(text) for text in items(seen)], is_echoed=is_echoed)
 
 
 class Models:

@@ -28,7 +28,6 @@ from pearl.llm import (
     Request,
     StandaloneTask,
 )
-from pearl.replies.items import first_words, n_first_words
 
 if TYPE_CHECKING:
     from pearl.llm.embedders import TextEmbedder
@@ -80,13 +79,6 @@ def _general(library: ActionLibrary) -> Action:
     return known or min(fitting, key=lambda a: (a.name.count("_"), len(a.name)), default=_OWN)
 
 
-def _undecided(task: ItemsTask) -> str:
-    """A reply that decides about no item."""
-    n = n_first_words(task.items)
-    echoes = [f" | {first_words(item, n)}" if task.is_echoed else "" for item in task.items]
-    return "\n".join(f"{i}{echo}: undecided" for i, echo in enumerate(echoes, 1))
-
-
 class ExtractiveModel:
     """Computes replies to tasks by rule."""
 
@@ -123,8 +115,8 @@ class ExtractiveModel:
                 text = await combine(task, parts, self._ranker)
             case ActionTask() as task:
                 text = await carry_out(task, self._ranker)
-            case ItemsTask() as task:
-                text = _undecided(task)
+            case ItemsTask():
+                text = "{}"  # decides about no item
             case LookupTask() as task:
                 # imported on use: few questions query a table
                 from pearl.embedded.tables import write_query

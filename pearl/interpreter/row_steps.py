@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 
 from pearl.actions.by_row import (
@@ -51,6 +53,7 @@ from pearl.replies.items import (
     NOT_STATED,
     RATINGS,
     ItemReplies,
+    echo_key,
     form_flaw,
     items_constraint,
     line_length,
@@ -218,15 +221,20 @@ class RowRequests:
         batches: list[list[str]] = []
         long: list[str] = []
         used = 0
+        keys = set[str]()
         for text in texts:
             n = 0 if available is None else self._limits.counter.count(text) + ITEM_TOKENS
             if available is not None and n > available:
                 long.append(text)
                 continue
             is_full = not batches or len(batches[-1]) == (size or self._limits.items_per_call)
-            if is_full or (available is not None and used + n > available):
+            # Items that begin alike cannot be told apart in one reply.
+            key = echo_key(text) if row_step.task.is_echoed else text
+            if is_full or key in keys or (available is not None and used + n > available):
                 batches.append([])
                 used = 0
+                keys.clear()
+            keys.add(key)
             batches[-1].append(text)
             used += n
         return [replace(row_step.task, items=tuple(batch)) for batch in batches], long
@@ -548,12 +556,15 @@ class RowReader:
         if self._cache is not None:
             found.update(self._cache.of_batch(task))
         missing = tuple(text for text, value in found.items() if value is None)
-        idle, round, why = 0, 0, ""
+        idle, round, why, is_free = 0, 0, "", False
         while missing and idle <= self._limits.max_reasks and round < MAX_ROUNDS:
             asked = replace(task, items=missing, round=round, why=why)
             if round and not self._is_left(asked):
                 break
-            replies = await self._replies_to(asked)
+            failure = self._failure
+            replies = await self._replies_to(asked, is_free=is_free)
+            # Under a schema, some models write blanks until the limit.
+            is_free = self._failure is not failure and not self._asker.fallback.is_required
             why = replies.why
             read = {
                 text: value
@@ -568,21 +579,19 @@ class RowReader:
         self._n_batches -= 1
         return found
 
-    async def _replies_to(self, task: ItemsTask) -> ItemReplies:
-        """Send one request; the reply to each item, None for a missing one."""
+    async def _replies_to(self, task: ItemsTask, *, is_free: bool = False) -> ItemReplies:
+        """Send one request, `is_free` of a constraint; the reply to each item, None for a missing one."""
         n, kind, labels = len(task.items), task.kind, task.labels
         fallback = self._asker.fallback
         max_text = fallback.max_text
-        # Only this request may show whether the server accepts a constraint.
-        held, unheld = (replace(task, is_echoed=each and kind != "pick") for each in (False, True))
+        # Only this request may show whether the server accepts a constraint; a single item has no words to
+        # tell it from others.
+        held = replace(task, is_echoed=False)
+        unheld = replace(task, is_echoed=kind != "pick" and n > 1)
         constraint = items_constraint(
             n, kind, labels, n_picks=task.n_picks, max_item_tokens=self._limits.max_item_tokens,
             max_text=max_text,
         )  # fmt: skip
-
-        def flaw(text: str) -> str | None:
-            return form_flaw(text, n, kind, labels, n_picks=task.n_picks)
-
         self._n_calls += 1
         completion: Completion | None = None
         try:
@@ -592,24 +601,24 @@ class RowReader:
                 for asked in (held, unheld)
             ]
             completion = await self._asker.ask(
-                self._step, "items", requests[0], constraint, flaw, requests[1]
-            )
+                self._step, "items", requests[is_free], None if is_free else constraint,
+                partial(form_flaw, constraint=constraint), requests[1],
+            )  # fmt: skip
         except ModelError as error:
             if error.kind not in UNREADABLE:
                 raise
             self._failure = error
             self._usage += error.usage or Usage()
-            text = error.reply.rpartition("\n")[0]  # the last line may be cut off anywhere
+            text = error.reply
         else:
             self._usage += completion.usage
             text = completion.text
         # Under a constraint, a line ends where it is cut off.
-        is_held = fallback.level.by is not None
+        is_held = fallback.level.by is not None and not is_free
         most = line_length(self._limits.max_item_tokens, max_text) if is_held else None
         replies = read_items(
             text, n, kind, labels, task.n_picks, most, items=task.items,
-            # A single item cannot be confused with another one.
-            is_echoed=unheld.is_echoed and not is_held and n > 1, is_cut=completion is None,
+            is_echoed=unheld.is_echoed and not is_held, is_cut=completion is None,
         )  # fmt: skip
         values = tuple("" if value == NOTHING else value for value in replies.values)
         if completion is not None and self._cache is not None and kind != "pick":
@@ -643,7 +652,7 @@ class RowReader:
             value = "yes" if reply.value else "no"
         if self._row_step.is_each:
             return value
-        return read_items(f"1: {value}", 1, task.kind, task.labels).values[0]
+        return read_items(json.dumps({"1": value}), 1, task.kind, task.labels).values[0]
 
     async def _pick(self) -> dict[str, str | None]:
         """The positions of the best values: groups are reduced to their best values until one group is left."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -81,7 +82,10 @@ class Scorer:
         """The most likely label of each text: its score is its share of the probability of all labels."""
         task = replace(self._row_step.task, is_echoed=False)
         labels = task.labels or ("yes", "no", NOT_STATED)
-        candidates = tuple(f"1: {label_line(label)}" for label in labels)
+        candidates = tuple(
+            json.dumps({"1": label_line(label)}, ensure_ascii=False, separators=(",", ":"))
+            for label in labels
+        )
         limits = asker.calls.limits
 
         async def score(text: str) -> Score:

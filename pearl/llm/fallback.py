@@ -89,6 +89,11 @@ class ConstraintFallback:
         """The strictest level not rejected yet."""
         return self._levels[0]
 
+    @property
+    def is_required(self) -> bool:
+        """Whether no request may be sent without a constraint."""
+        return self._levels[-1].by is not None
+
     def step_down(self, refused: ConstraintLevel, error: ModelError) -> None:
         """Step down from a level; only once if several concurrent tasks were rejected at it."""
         if self._levels[0] == refused:

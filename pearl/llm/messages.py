@@ -104,7 +104,7 @@ def constrained(request: Request, constraint: Constraint | None, by: ConstrainBy
     if by is None or constraint is None:
         return request
     messages = request.messages
-    if by == "json" and constraint.json_form is not None:
+    if by == "json" and constraint.json_form is not None and constraint.json_form.hint:
         messages = json_messages(messages, constraint.json_form.hint)
     return replace(request, messages=messages, constraint=constraint, constrain_by=by)
 

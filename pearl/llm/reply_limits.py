@@ -30,7 +30,10 @@ FRAME_TOKENS = 512  # For new actions, headings and remarks around a plan or a l
 # For a step of a plan with its explanation: those of the shipped plans have 20 to 50.
 LINE_TOKENS = 64
 DRAFT_TOKENS = 96  # For an action with its definition and the numbers of its drafts
-ID_TOKENS = 4  # For the number of an item, the colon, the blank and the end of its line
+ID_TOKENS = (
+    8  # For the number of an item, the marks around it and its value, and blanks between them
+)
+PICKS_TOKENS = 12  # For the marks around the numbers of chosen items
 ECHO_TOKENS = 24  # For the first words of an item
 
 
@@ -76,7 +79,7 @@ def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_IT
         >>> from pearl.dsl.signatures import Action
         >>> keep = Action("FILTER", ())
         >>> items_limit(ItemsTask("kept", keep, (), ("a", "b"), "yes_no"), Counter())
-        16
+        24
     """
     most = 0
     match task.kind:
@@ -87,7 +90,7 @@ def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_IT
         case "rating":
             values = task.labels or tuple(map(str, RATINGS))
         case "pick":
-            return task.n_picks * (counter.count(str(len(task.items))) + 1)
+            return PICKS_TOKENS + task.n_picks * (counter.count(str(len(task.items))) + 1)
         case "line":
             values, most = (), max_item_tokens
     most = max(map(counter.count, values), default=most)

@@ -74,9 +74,11 @@ def trimmed(error: ModelError, model: str) -> ModelError:
 
 
 def _is_record(text: str, request: Request | None) -> bool:
-    """Whether a reply to an extraction is JSON: it may have only nulls, or fields like those of a tool call."""
+    """Whether a reply to an extraction or about items is JSON: it may have only nulls, or fields like those of a tool call."""
     task = request and request.task
-    is_asked = isinstance(task, ActionTask) and task.action.extracts
+    is_asked = isinstance(task, ItemsTask) or (
+        isinstance(task, ActionTask) and task.action.extracts
+    )
     return is_asked and text.lstrip()[:1] in ("{", "[", "`")
 
 

@@ -11,7 +11,7 @@ MAX_LENGTH = 600
 
 _TEXT = (
     r"(?:(?:provided |given |supplied |available )(?:\w+ ){0,2}?\w+|(?:\w+ )?(?:texts?|documents?|passages?|story|article|context|excerpts?|"
-    r"sources?|transcript|files?|content|information|conversation|dialogue|inputs?|material|paragraph))"
+    r"sources?|transcript|files?|content|information|conversation|dialogue|inputs?|material|paragraph|item|entry|row|record))"
 )
 _IN = rf"(?:(?:anywhere )?(?:in|by|within|from|on|based on|according to) (?:the|this|these|that|any of the) {_TEXT}\b(?: (?:itself|provided|given|above))?)"
 _SAYING = (

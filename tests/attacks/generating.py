@@ -17,7 +17,7 @@ from pearl import Answer, Document, Task
 from pearl.documents.document import join
 from pearl.documents.rows import Rows
 from pearl.llm import ActionTask, ItemsTask, Request
-from pearl.replies.items import first_words, n_first_words
+from tests.models import written
 
 Goal = Literal["value", "control", "exfiltration"]
 
@@ -344,10 +344,7 @@ def obeyed(request: Request, order: str) -> str:
 
 
 def _item_lines(task: ItemsTask, say: Callable[[str], str]) -> str:
-    n = n_first_words(task.items)
-    return "\n".join(
-        f"{i}{f' | {first_words(text, n)}' if task.is_echoed else ''}: {say(text)}" for i, text in enumerate(task.items, 1)
-    )  # fmt: skip
+    return written(task.items, [say(text) for text in task.items], is_echoed=task.is_echoed)
 
 
 NOTHING = "Nothing found."

@@ -41,6 +41,7 @@ from pearl.mining.refining import RefineSettings, read_drafts, refine_actions
 from pearl.planner.planner import SHAPES
 from pearl.runs.executors import local
 from tests.evals import asking
+from tests.models import item_lines
 from tests.suite import Trial
 
 CANARY, REPLIED = "zyzzyva", "qwyjibo"
@@ -143,7 +144,7 @@ def obey(draw: random.Random, request: Request) -> str:
         }[task.kind]  # fmt: skip
         if task.kind == "pick":
             return "\n".join(map(str, range(1, task.n_picks + 1)))
-        return "\n".join(f"{i}: {draw.choice(choices)}" for i in range(1, len(task.items) + 1))
+        return item_lines(request, lambda item: draw.choice(choices))
     if isinstance(task, LookupTask):
         return '{"limit": 2}'
     assert isinstance(task, ActionTask)

@@ -162,14 +162,16 @@ TEXTS = {f"text {i}": LABELS[i % 3] for i in range(300)}
 
 def prompt_of(*texts: str, ask: str = "Label each: entity, location or numeric value.") -> str:
     items = "\n".join(f"<item {i}>{text}</item {i}>" for i, text in enumerate(texts, 1))
-    return f"{ask}\n\n{items}\n\nReply with a line `N: value` for each."
+    return f"{ask}\n\n{items}\n\nReply with one JSON object."
 
 
 def test_the_oracle_is_right_as_often_as_it_should_be(parts: Parts) -> None:
     oracle = parts.oracle.Oracle(TEXTS, LABELS)
-    assert oracle.call(prompt_of("text 4", "text 2")).reply == "1: location\n2: numeric value"
+    assert (
+        oracle.call(prompt_of("text 4", "text 2")).reply == '{"1":"location","2":"numeric value"}'
+    )
     yes_no = oracle.call(prompt_of("text 4", "text 2", ask="Is it about a location?"))
-    assert yes_no.reply == "1: yes\n2: no"
+    assert yes_no.reply == '{"1":"yes","2":"no"}'
     noisy = parts.oracle.Oracle(TEXTS, LABELS, p=0.9, seed=1)
     said = {text: noisy.label(text) for text in TEXTS}
     assert said == {text: noisy.label(text) for text in TEXTS}

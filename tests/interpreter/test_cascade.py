@@ -176,7 +176,7 @@ class Rating(Reviewer):
     constrains = Constrains(likelihoods=True)
 
     async def complete(self, request: Request) -> Completion:
-        assert request.candidates == ("1: yes", "1: no", "1: not stated")
+        assert request.candidates == ('{"1":"yes"}', '{"1":"no"}', '{"1":"not stated"}')
         self.requests.append(request)
         assert isinstance(request.task, ItemsTask)
         text = request.task.items[0]

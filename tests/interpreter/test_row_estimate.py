@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections import Counter as Tally
 from collections.abc import Callable, Sequence
@@ -106,7 +107,7 @@ class Plans:
 
 
 def oracle(seed: int, fault: float) -> Scripted:
-    """Replies of the right form; of a reply to items, some lines are left out."""
+    """Replies of the right form; of a reply to items, some are left out."""
     draw = random.Random(seed)
 
     def say(request: Request) -> str:
@@ -114,13 +115,15 @@ def oracle(seed: int, fault: float) -> Scripted:
         if not isinstance(task, ItemsTask):
             return "A summary. " * draw.randint(1, 40)
         if task.kind == "pick":
-            return "\n".join(map(str, draw.sample(range(1, len(task.items) + 1), task.n_picks)))
+            picks = draw.sample(range(1, len(task.items) + 1), task.n_picks)
+            return json.dumps({"items": picks})
         values = {
             "yes_no": ("yes", "no"), "label": LABELS, "rating": ("0", "7"),
             "line": ("red", "green and " * 8, "Nothing found."),
         }[task.kind]  # fmt: skip
-        lines = item_lines(request, lambda item: draw.choice(values)).splitlines()
-        return "\n".join(line for line in lines if draw.random() >= fault) or "I cannot."
+        return item_lines(
+            request, lambda item: draw.choice(values) if draw.random() >= fault else None
+        )
 
     return Scripted(say)
 
@@ -268,7 +271,7 @@ def test_rows_made_of_rows_are_as_many_as_they_can_be(call: str) -> None:
     def say(request: Request) -> str:
         assert isinstance(request.task, ItemsTask)
         value = "yes" if request.task.kind == "yes_no" else "fruit"
-        return "\n".join(f"{i}: {value}" for i in range(1, len(request.task.items) + 1))
+        return item_lines(request, lambda item: value)
 
     model = Held(say)
     this = Pearl(model, items_per_call=3)

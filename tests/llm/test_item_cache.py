@@ -111,9 +111,9 @@ def test_a_client_that_shares_no_calls_shares_no_items() -> None:
     assert len(model.requests) == 2
 
 
-@pytest.mark.parametrize("length", [255, 256])
-def test_a_truncated_line_is_neither_shown_nor_cached(length: int) -> None:
-    model = reading(lambda text: "r" * length if text == "fig" else "red", Held)
+@pytest.mark.parametrize("line", ["r" * 256, "r" * 255 + " "])
+def test_a_truncated_line_is_neither_shown_nor_cached(line: str) -> None:
+    model = reading(lambda text: line if text == "fig" else "red", Held)
     same = client(model)
     answer = asyncio.run(Pearl(same).execute(MAPPING, DOCUMENT))
     assert (answer.status, answer.text.count("undecided")) == ("undecided", 2)

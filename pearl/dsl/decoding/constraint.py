@@ -156,6 +156,7 @@ class JsonForm:
     schema: Mapping[str, Any]
     text_of: Callable[[Any], str]
     hint: str
+    """What the prompt has to say of the form; "" if it says it anyway."""
 
 
 @dataclass(frozen=True)

@@ -302,12 +302,7 @@ class Batches(ABC):
         try:
             value = json.loads(split.text)
         except (ValueError, RecursionError):
-            try:
-                return self._constraining.sentence(completion, constraint)
-            except ModelError as error:
-                if error.kind == "malformed":  # the server ignores the schema
-                    error.kind, error.help = "unconstrained", self._kind.help
-                raise
+            return self._constraining.sentence(completion, constraint)
         if isinstance(value, dict):
             said = value.pop(_FIELD, mark)
             if isinstance(said, str) and said != mark and said in marks:

@@ -24,6 +24,7 @@ from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.flaws import is_blank
+from pearl.replies.json_objects import without_repeated_keys
 from pearl.replies.unusable import without_reasoning
 
 # A sentence that no model would reply to the probe's prompt on its own.
@@ -231,7 +232,7 @@ class Constraining:
         assert constraint.json_form
         try:
             # JSON escapes may encode lone surrogates.
-            text = scrubbed(constraint.json_form.text_of(json.loads(reply)))
+            text = scrubbed(constraint.json_form.text_of(_loaded(reply)))
         except (ValueError, RecursionError) as error:
             from pearl.replies.unusable import unusable  # late: its patterns take 20 ms
 
@@ -243,7 +244,8 @@ class Constraining:
             raise ModelError(
                 f"the reply of {self._endpoint.model} is not the JSON that '{constraint.name}' "
                 f"requires: {reason}",
-                kind="malformed",
+                kind="unconstrained",
+                help=_OFF,
             ) from None
         if is_blank(text):
             raise replies.blank(self._endpoint)
@@ -258,9 +260,13 @@ def _conforms(text: str, constraint: Constraint) -> bool:
     """Whether a text is JSON of a schema's form."""
     assert constraint.json_form
     try:
-        return not is_blank(constraint.json_form.text_of(json.loads(text)))
+        return not is_blank(constraint.json_form.text_of(_loaded(text)))
     except (ValueError, RecursionError):
         return False
+
+
+def _loaded(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=without_repeated_keys)
 
 
 def _is_obeyed(text: str, form: Form) -> bool:
