@@ -1,14 +1,13 @@
 """Actions → similarity, by signature, by the words of their names and by their definitions.
 
-Opposites and negations have similar words but must not be merged: call `may_merge` before a
-`Likeness`.
+Opposites and negations have similar words but must not be merged: call `may_merge` as well.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Matrix: TypeAlias = "NDArray[np.float64]"
-Likeness: TypeAlias = Callable[[Sequence[Action]], Matrix]
-"""Actions → similarity matrix: symmetric, 0 to 1, with 1 on the diagonal."""
-Embedder: TypeAlias = Callable[[Sequence[str]], Matrix]  # texts → one vector each, as rows
 
 _LOOKING = frozenset(terms("find identify determine locate detect discover get list"))
 """Interchangeable verbs of action names; the object distinguishes the actions."""
@@ -140,20 +136,6 @@ def by_words(actions: Sequence[Action]) -> Matrix:
         shape=(len(rows), max(1, len(column))),
     )
     return _cosines((vectors @ vectors.T).toarray())
-
-
-def by_embedding(embed: Embedder) -> Likeness:
-    """Cosine similarity of embeddings of name and definition."""
-    import numpy as np
-
-    def likeness(actions: Sequence[Action]) -> Matrix:
-        if not actions:
-            return np.zeros((0, 0))
-        texts = [f"{a.name.replace('_', ' ').lower()}: {a.definition}" for a in actions]
-        vectors = np.asarray(embed(texts), dtype=np.float64)
-        return _cosines(vectors @ vectors.T)
-
-    return likeness
 
 
 def _cosines(products: Matrix) -> Matrix:

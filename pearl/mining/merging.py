@@ -11,11 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pearl.actions.likeness import (
-    Embedder,
-    Likeness,
     Matrix,
     agreement,
-    by_embedding,
     by_words,
     have_same_name,
     may_merge,
@@ -124,29 +121,15 @@ FIND_INTEREST (why others are interested in X) and FIND_INTERESTS (what X is int
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Similarity thresholds."""
-
-    likeness: Likeness = by_words
-    same: float = 0.6
-    close: float = 0.25
-
-    @classmethod
-    def for_embedder(cls, embed: Embedder) -> Rules:
-        """For embeddings, whose cosines are higher.
-
-        Among the published drafts, with all-MiniLM-L6-v2, two different actions have at most 0.86,
-        two equivalent ones at most 0.89: below 0.9 the model decides.
-        """
-        return cls(by_embedding(embed), same=0.9, close=0.5)
+_SAME, _CLOSE = 0.6, 0.25
+"""Minimum likeness of definitions that mean the same, and of those that may be merged to make room."""
 
 
-def merge_by_rule(entries: Sequence[LibraryEntry], rules: Rules) -> list[LibraryEntry]:
+def merge_by_rule(entries: Sequence[LibraryEntry]) -> list[LibraryEntry]:
     """Merge equivalent entries; opposites, negations and different shapes are never merged."""
     found = _grouped(entries, "exact", lambda entry: _plain(entry.action), lambda a, b: True)
     found = _grouped(found, "name", _name_key, _same_name)
-    return _by_definition(found, rules)
+    return _by_definition(found)
 
 
 def _grouped(
@@ -193,16 +176,16 @@ def _same_name(one: Action, other: Action) -> bool:
     )
 
 
-def _by_definition(entries: Sequence[LibraryEntry], rules: Rules) -> list[LibraryEntry]:
+def _by_definition(entries: Sequence[LibraryEntry]) -> list[LibraryEntry]:
     ordered = sorted(entries, key=best)
-    likeness = rules.likeness([entry.action for entry in ordered])
+    likeness = by_words([entry.action for entry in ordered])
     groups: dict[int, list[LibraryEntry]] = {}
     for i, entry in enumerate(ordered):
         leader = max(
             (
                 j
                 for j in groups
-                if likeness[i, j] >= rules.same
+                if likeness[i, j] >= _SAME
                 and not entry.action.is_native
                 and not have_same_name(
                     ordered[j].action, entry.action
@@ -262,13 +245,13 @@ def without_clashes(entries: Sequence[LibraryEntry], losses: Losses) -> list[Lib
 
 
 def prune_library(
-    entries: Sequence[LibraryEntry], budget: LibraryBudget, rules: Rules, losses: Losses
+    entries: Sequence[LibraryEntry], budget: LibraryBudget, losses: Losses
 ) -> list[LibraryEntry]:
     """Fold or drop entries until the rest fits."""
     if budget.fits(entries):
         return list(entries)
     ordered = sorted(entries, key=best)
-    close = _closeness(ordered, rules)
+    close = _closeness(ordered)
     alive = dict(enumerate(ordered))
     best_of, nearest = close.max(axis=1, initial=0), close.argmax(axis=1)
     while not budget.fits(list(alive.values())):
@@ -290,22 +273,20 @@ def prune_library(
     return list(alive.values())
 
 
-def _closeness(entries: Sequence[LibraryEntry], rules: Rules) -> Matrix:
+def _closeness(entries: Sequence[LibraryEntry]) -> Matrix:
     """Similarity of pairs that may be merged, else 0."""
     import numpy as np
 
-    likeness = rules.likeness([entry.action for entry in entries])
+    likeness = by_words([entry.action for entry in entries])
     close = np.zeros_like(likeness)
-    for i, j in np.argwhere(np.triu(likeness, 1) >= rules.close):
+    for i, j in np.argwhere(np.triu(likeness, 1) >= _CLOSE):
         one, other = entries[i].action, entries[j].action
         if not one.is_native and not other.is_native and may_merge(one, other):
             close[i, j] = close[j, i] = likeness[i, j]
     return close
 
 
-def shards(
-    entries: Sequence[LibraryEntry], size: int, likeness: Likeness
-) -> list[list[LibraryEntry]]:
+def shards(entries: Sequence[LibraryEntry], size: int) -> list[list[LibraryEntry]]:
     """Split a hierarchical clustering in optimal leaf order, at most `size` (from 2) leaves a shard."""
     n_shards = -(-len(entries) // size)
     if n_shards <= 1:
@@ -315,7 +296,7 @@ def shards(
     from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
     from scipy.spatial.distance import squareform
 
-    distances = squareform(1 - likeness([entry.action for entry in entries]), checks=False)
+    distances = squareform(1 - by_words([entry.action for entry in entries]), checks=False)
     tree = linkage(distances, method="average")
     if len(entries) <= _MOST_ORDERED:
         tree = optimal_leaf_ordering(tree, distances)

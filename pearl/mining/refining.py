@@ -6,16 +6,12 @@ import asyncio
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 from pydantic import ValidationError
 
 from pearl.actions.library import read_actions
-from pearl.actions.likeness import Embedder as Embed
-from pearl.actions.likeness import Matrix
 from pearl.data.journal import reason
 from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import print_action
@@ -29,7 +25,6 @@ from pearl.mining.merging import (
     LibraryBudget,
     LibraryEntry,
     Losses,
-    Rules,
     Stage,
     best,
     by_name,
@@ -44,7 +39,6 @@ from pearl.mining.miner import DRAFTS_VERSION, MinedHeader, MinedRow
 from pearl.mining.refinement import DraftFate, RefinedAction, Refinement, Round, ShardRecord
 from pearl.plugins.extras import require_extra
 from pearl.plugins.version import __version__
-from pearl.retrieval import Embedder
 
 _NAME = lazy_pattern(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\Z")
 _BEST_FIRST = ("mined", "unreadable", "failed")
@@ -269,23 +263,6 @@ _MOST_FOLDED = 2
 """Maximum reduction factor of a round: models lose important actions beyond it."""
 
 
-@contextmanager
-def embedding(embedder: Embedder) -> Iterator[Embed]:
-    """A blocking function from texts to vectors; the embedder is closed afterwards."""
-    runner = asyncio.Runner()
-    with ThreadPoolExecutor(1, thread_name_prefix="embedding") as thread:
-
-        def embed(texts: Sequence[str]) -> Matrix:
-            made = thread.submit(lambda: runner.run(embedder.embed(texts, "passage")))
-            return made.result().astype("float64")
-
-        try:
-            yield embed
-        finally:
-            thread.submit(lambda: runner.run(embedder.aclose())).result()
-            thread.submit(runner.close).result()
-
-
 MAX_ACTIONS = 80
 MAX_ROUNDS = 6
 SHARD_SIZE = 40
@@ -310,19 +287,18 @@ async def refine_actions(
     model: Model,
     settings: RefineSettings | None = None,
     *,
-    rules: Rules | None = None,
     counter: Counter | None = None,
 ) -> Refinement:
     """Refine drafts into a library."""
     require_extra("eval", "refining", "scipy")  # before any call
-    settings, rules = settings or RefineSettings(), rules or Rules()
+    settings = settings or RefineSettings()
     counter = counter or Counter.for_model(model.name)
     budget = LibraryBudget(settings.max_actions, settings.max_tokens, counter.count)
-    refiner = _Refiner(model, settings, rules, budget)
+    refiner = _Refiner(model, settings, budget)
     entries = [entry_of(draft, draft.action) for draft in found.drafts if draft.action]
-    entries = await refiner.merge(merge_by_rule(entries, rules))
+    entries = await refiner.merge(merge_by_rule(entries))
     entries = without_clashes(entries, refiner.losses)
-    entries = prune_library(entries, budget, rules, refiner.losses)
+    entries = prune_library(entries, budget, refiner.losses)
     if not entries:
         raise DataError(
             f"nothing remains of {len(found.drafts)} drafts",
@@ -360,7 +336,6 @@ class _Refiner:
 
     model: Model
     settings: RefineSettings
-    rules: Rules
     budget: LibraryBudget
     losses: Losses = field(default_factory=dict)
     rounds: list[Round] = field(default_factory=list)
@@ -381,7 +356,7 @@ class _Refiner:
             results = await asyncio.gather(
                 *(
                     self._shard(shard, max(1, len(shard) * wanted // len(drafts)), number)
-                    for shard in shards(drafts, max(2, size), self.rules.likeness)
+                    for shard in shards(drafts, max(2, size))
                 )
             )
             if number == 1 and all(error for *_, error in results):
@@ -393,7 +368,7 @@ class _Refiner:
                 ) from error
             n_before = len(entries)
             merged_entries = (entry for kept, *_ in results for entry in kept)
-            entries = merge_by_rule([*native, *merged_entries], self.rules)
+            entries = merge_by_rule([*native, *merged_entries])
             records = tuple(record for _, record, _ in results)
             self.rounds.append(
                 Round(number=number, n_before=n_before, n_after=len(entries), shards=records)

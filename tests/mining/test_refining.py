@@ -21,9 +21,7 @@ from pearl.actions.library import (
     read_library,
 )
 from pearl.actions.likeness import (
-    Matrix,
     agreement,
-    by_embedding,
     by_words,
     have_same_name,
     may_merge,
@@ -35,7 +33,7 @@ from pearl.errors import DataError, ModelError
 from pearl.llm import Completion, Model, Request
 from pearl.llm.backends import create_model
 from pearl.llm.backends.scripted import Scripted
-from pearl.mining.merging import LibraryEntry, Rules, entry_of, merge_by_rule
+from pearl.mining.merging import LibraryEntry, entry_of, merge_by_rule
 from pearl.mining.refinement import Refinement, compared, library_text, lineage
 from pearl.mining.refining import Drafts, RefineSettings, read_drafts, read_reply, refine_actions
 from tests.dsl.strategies import texts
@@ -129,9 +127,9 @@ def entries(text: str) -> list[LibraryEntry]:
     return [entry_of(d, d.action) for d in read_drafts(text, "x").drafts if d.action]
 
 
-def merged(text: str, rules: Rules | None = None) -> dict[str, set[str | None]]:
+def merged(text: str) -> dict[str, set[str | None]]:
     """Signature → the stages of its drafts."""
-    found = merge_by_rule(entries(text), rules or Rules())
+    found = merge_by_rule(entries(text))
     return {
         entry.action.signature: {stage.name if stage else None for stage in entry.drafts.values()}
         for entry in found
@@ -166,8 +164,7 @@ def test_equivalent_drafts_are_merged_and_others_stay_apart() -> None:
 def test_opposites_and_other_shapes_never_merge(one: str, other: str) -> None:
     assert not may_merge(action(one), action(other))
     assert not may_merge(action(other), action(one))
-    by_all = Rules(lambda actions: np.ones((len(actions), len(actions))))
-    assert len(merge_by_rule(entries(f"{one}\n{other}"), by_all)) == 2
+    assert len(merge_by_rule(entries(f"{one}\n{other}"))) == 2
 
 
 def test_names_are_alike_in_inflection_verb_and_synonym() -> None:
@@ -191,7 +188,7 @@ def test_a_seed_stands_for_others_then_the_most_wanted_then_the_clearest() -> No
     rows = [row(i, "FIND_KEY(CTX) : Find the key of the old house") for i in range(2)]
     other = row(2, "FIND_KEYS(CTX) : Find keys of the house")
     seed = row(3, "SEARCH(CTX, X) : Search CTX for X and return it")
-    found = merge_by_rule(entries(mined(*rows, other, seed)), Rules())
+    found = merge_by_rule(entries(mined(*rows, other, seed)))
     assert [entry.text for entry in found] == [
         "FIND(CTX, X) : Search CTX for X and return it",
         "FIND_KEY(CTX) : Find the key of the old house",
@@ -201,23 +198,8 @@ def test_a_seed_stands_for_others_then_the_most_wanted_then_the_clearest() -> No
 
 def test_native_actions_stay_as_they_are() -> None:
     text = "COUNT(ITEMS) : Count ITEMS\nCOUNT(X) : Tell how many\nTALLY(X) : Count ITEMS\n"
-    found = merge_by_rule(entries(text), Rules())
+    found = merge_by_rule(entries(text))
     assert [(e.action.name, len(e.drafts)) for e in found] == [("COUNT", 2), ("TALLY", 1)]
-
-
-def embed(texts: Sequence[str]) -> Matrix:
-    """Sweet things here, salty ones there."""
-    sweet = ("cake", "honey")
-    return np.array([[1.0, 0.0] if any(s in t for s in sweet) else [0.0, 1.0] for t in texts])
-
-
-def test_an_embedder_may_measure_likeness() -> None:
-    text = "FIND_CAKE(CTX) : Find cake\nSEEK(CTX) : Look for honey\nFIND_SALT(CTX) : Find salt\n"
-    assert len(merged(text)) == 3
-    assert merged(text, Rules.for_embedder(embed)) == {
-        "SEEK(CTX)": {None, "definition"},
-        "FIND_SALT(CTX)": {None},
-    }
 
 
 def test_likeness_is_symmetric_and_of_nothing_is_nothing() -> None:
@@ -225,8 +207,7 @@ def test_likeness_is_symmetric_and_of_nothing_is_nothing() -> None:
     assert (found == found.T).all()
     assert (np.diag(found) == 1).all()
     assert 0 <= found.min() <= found.max() <= 1
-    for likeness in (by_words, by_embedding(embed)):
-        assert likeness([]).shape == (0, 0)
+    assert by_words([]).shape == (0, 0)
 
 
 DRAFTS, _ = read_actions(
@@ -351,13 +332,11 @@ def unlike(n: int) -> str:
 def refine(
     found: Drafts | str,
     reply: Callable[[Request], str] | Model = pairs,
-    *,
-    rules: Rules | None = None,
     **wanted: int,
 ) -> Refinement:
     found = read_drafts(found, "drafts") if isinstance(found, str) else found
     model = Scripted(reply) if callable(reply) else reply
-    return asyncio.run(refine_actions(found, model, RefineSettings(**wanted), rules=rules))
+    return asyncio.run(refine_actions(found, model, RefineSettings(**wanted)))
 
 
 def assert_accounted(refinement: Refinement) -> None:

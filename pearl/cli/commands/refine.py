@@ -7,7 +7,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,6 @@ from pearl.planner.examples import Example, read_bank, wording
 from pearl.runs.identity import run_config
 
 if TYPE_CHECKING:
-    from pearl.mining.merging import Rules
     from pearl.mining.refinement import Refinement
     from pearl.mining.refining import RefineSettings
     from pearl.pipeline import Pearl
@@ -73,17 +72,13 @@ def command(ctx: click.Context) -> None:
     "--rounds", click.IntRange(min=0), default=6, help="Maximum rounds of the model; 0 merges by rules only.",
 )  # fmt: skip
 @option("--shard-size", click.IntRange(min=2), "Drafts shown to the model at once.", default=40)
-@option(
-    "--embeddings", str, metavar="NAME",
-    help="Measure similarity by embeddings: minilm, openai:MODEL, model2vec:MODEL [default: by words].",
-)  # fmt: skip
 @option("--report", PATH, "Write the fate of every draft to FILE.html or .json.")
 @option("--compare", str, "Compare with a library, by name or file.", metavar="LIBRARY")
 @force_option
 @setting_options(stages=("calling",))
 def actions(
     mined: str, out: str | None, max_actions: int, max_tokens: int | None, rounds: int,
-    shard_size: int, embeddings: str | None, report: str | None, compare: str | None,
+    shard_size: int, report: str | None, compare: str | None,
     force: bool, **options: Any,
 ) -> int:  # fmt: skip
     """Merge the drafts of MINED into a library.
@@ -105,7 +100,7 @@ def actions(
     writer = OutputWriter(is_forced=force)
     writer.check(report, out)
     with writer.open(report) if report else nullcontext() as page, writer.open(out) as file:
-        refinement = asyncio.run(_refine(mined, settings, embeddings, options))
+        refinement = asyncio.run(_refine(mined, settings, options))
         if other is not None:
             refinement = compared(refinement, other)
         file.write(library_text(refinement))
@@ -141,40 +136,15 @@ def _warnings(refinement: Refinement) -> Iterator[str]:
         yield f"the model merged nothing, rules did it all; its first reply: {problem}"
 
 
-async def _refine(
-    mined: str, settings: RefineSettings, embeddings: str | None, options: dict[str, Any]
-) -> Refinement:
+async def _refine(mined: str, settings: RefineSettings, options: dict[str, Any]) -> Refinement:
     from pearl.mining.refining import read_drafts, refine_actions
     from pearl.trace import Trace
 
     found = read_drafts(read_input(mined), "<stdin>" if mined == "-" else mined)
-    with _rules(embeddings, options) as rules:
-        async with open_pearl(options) as pearl:
-            with Reporter(1) as reporter:
-                calls = pearl.calls(Trace("", partial(reporter, "")))
-                return await refine_actions(
-                    found, calls, settings,
-                    rules=rules, counter=pearl.limits.counter,
-                )  # fmt: skip
-
-
-@contextmanager
-def _rules(embeddings: str | None, options: dict[str, Any]) -> Iterator[Rules]:
-    """The rules of merging, by words or by embeddings."""
-    from pearl.mining.merging import Rules
-
-    if not embeddings:
-        yield Rules()
-        return
-    from pearl.llm.embedders import EmbedderSettings, create_embedder
-    from pearl.mining.refining import embedding
-
-    asked = {name: options[name] for name in ("base_url", "api_key_env", "timeout_s")}
-    embedder = create_embedder(embeddings, EmbedderSettings(**asked))
-    if embedder.notice:
-        notice(embedder.notice)
-    with embedding(embedder) as embed:
-        yield Rules.for_embedder(embed)
+    async with open_pearl(options) as pearl:
+        with Reporter(1) as reporter:
+            calls = pearl.calls(Trace("", partial(reporter, "")))
+            return await refine_actions(found, calls, settings, counter=pearl.limits.counter)
 
 
 def _report(refinement: Refinement, *, is_json: bool) -> str:

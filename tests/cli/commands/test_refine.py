@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from pearl.mining.refinement import Refinement
-from pearl.plugins.extras import install_hint
 from tests.cli.terminal import Terminal
 from tests.mining.drafts import PLAIN, header, mined, row
-from tests.server import Server
 from tests.shared import shared
 
 REFINE = ("refine", "actions", "drafts.txt")
@@ -106,27 +103,6 @@ def test_settings_of_the_file_reach_the_subcommand(
     Path("pearl.toml").write_text('model = "nonsense"\n', encoding="utf-8")
     pearl(*REFINE, code=2)
     assert "unknown model 'nonsense'" in pearl.talk
-
-
-def test_embeddings_measure_likeness(
-    pearl: Terminal, monkeypatch: pytest.MonkeyPatch, openai_server: Server
-) -> None:
-    args = (*REFINE, "--embeddings")
-    monkeypatch.setitem(sys.modules, "model2vec", None)
-    for name, said in (
-        ("model2vec:tiny", install_hint("semantic")),
-        ("tiny", "unknown embeddings 'tiny'"),
-    ):
-        pearl(*args, name, code=2)
-        assert said in pearl.talk
-    served = (*args, "openai:m", "--base-url", openai_server.url)
-    pearl(*served)
-    assert f"embeddings: m at {openai_server.url}" in pearl.talk
-    (sent,) = {tuple(seen.body["input"]) for seen in openai_server.requests}
-    assert all(": " in text for text in sent)
-    openai_server.next("401")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(Path("elsewhere").resolve()))
-    pearl(*served, code=5)
 
 
 def test_the_published_drafts_beside_the_published_library(pearl: Terminal) -> None:
