@@ -190,7 +190,7 @@ def _plugin(
 PLUGINS: dict[str, Any] = {
     "classify": _plugin(
         "label", with_column, "CLASSIFY", (Parameter("LABELS", _LIST, "labels"), _X),
-        "Say of each of ROWS, on its own, which one of LABELS is X, and return the rows with their labels",
+        "Label each of ROWS, on its own, with the one of LABELS that is X",
         Action("CHOOSE_LABEL", (_CONTEXT, Parameter("LABELS"), _X),
                "Say which one of LABELS is X in CTX, and nothing but that label"),
     ),
@@ -207,7 +207,7 @@ PLUGINS: dict[str, Any] = {
     ),
     "rate": _plugin(
         "rating", with_column, "RATE", (_X, *_RANGE),
-        'Rate each of ROWS, on its own, from LOW to HIGH by "X", and return the rows with their numbers',
+        'Rate each of ROWS, on its own, from LOW to HIGH by "X"',
         Action("RATE_ONE", (_CONTEXT, _X, *_RANGE), 'Rate CTX from LOW to HIGH by "X" and return the number',
                returns=ValueType.NUMBER),
     ),

@@ -8,7 +8,7 @@ from collections.abc import Sequence, Set
 from pearl.dsl.signatures import CTX, ROWS, Action
 from pearl.llm.messages import block
 
-_SHOWN = {CTX: "the text", ROWS: "the items", "LABELS": "the labels"}
+_SHOWN = {CTX: "the text", ROWS: "the items", "LABELS": "the labels", "K": "few"}
 """What a definition calls by a parameter that is not among the arguments: it stands elsewhere in the prompt."""
 
 _ASKED = ("QUESTION", "QUERY")
