@@ -11,10 +11,9 @@ import json
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from pearl.dsl.decoding.constraint import (
@@ -48,7 +47,7 @@ _FENCE = lazy_pattern(r"\s*```")
 _OBJECT = lazy_pattern(r'\{\s*"')
 _START = lazy_pattern(r'^[ \t]*[0-9]{1,7}[ \t]*[:|]|\{\s*"', re.M)
 """The beginning of the first row of a reply; what is before it introduces it."""
-_LINE = lazy_pattern(r"[ \t]*([0-9]{1,7})[ \t]*(?::|(\|))(.*)")
+_LINE = lazy_pattern(r"[ \t]*([0-9]{1,7})[ \t]*(?:\|(.*))?:(.*)")
 _KEY = lazy_pattern(r"\s*([0-9]{1,7})(?:[\s|:.]+(.*))?", re.S)
 _PICKS = lazy_pattern(r"[0-9]{1,7}(?:[\s,]+[0-9]{1,7})*")
 _MAX_CUTS = 8
@@ -56,7 +55,6 @@ _MAX_CUTS = 8
 _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"
 """Meaningless marks around a value."""
 
-_MAX_SEPARATORS = 12
 _KEY_LENGTH = 200
 """Characters of an item that its first words are compared with."""
 MAX_WORDS = 12
@@ -125,10 +123,14 @@ def read_items(
     try:
         if kind == "pick":
             return _placed(_picks(body), n, n_picks)
-        rows = _rows(body, n, items, kind, is_cut=is_cut, is_echoed=is_echoed)
+        rows = _rows(body, n, kind, is_cut=is_cut, is_echoed=is_echoed)
         owners = _Owners(items)
-        if not is_echoed:
-            _require_all(rows, n, is_cut=is_cut)
+        ids = {row.id for row in rows}
+        # Without words, only the numbers show that none is shifted.
+        if not is_echoed and (wrong := sorted(ids - {*range(1, n + 1)})):
+            raise _OutOfFormError(f"there is no item {wrong[0]}")
+        if not is_echoed and not is_cut and (lost := sorted({*range(1, n + 1)} - ids)):
+            raise _OutOfFormError(f"item {lost[0]} is missing, so the others may be shifted")
     except _OutOfFormError as broken:
         return ItemReplies((None,) * n, str(broken))
     allowed = tuple(labels) if kind == "label" else _allowed(n, kind, labels)
@@ -156,23 +158,11 @@ def read_items(
     return ItemReplies(tuple(values), why if None in values else "")
 
 
-def _require_all(rows: Sequence[_Row], n: int, *, is_cut: bool) -> None:
-    """Check that the numbers are those of the items: without words, only that shows that none is shifted."""
-    ids = {row.id for row in rows}
-    if wrong := sorted(id for id in ids if not 1 <= id <= n):
-        raise _OutOfFormError(f"there is no item {wrong[0]}")
-    if not is_cut and len(ids) < n:
-        missing = next(i for i in range(1, n + 1) if i not in ids)
-        raise _OutOfFormError(f"item {missing} is missing, so the others may be shifted")
-
-
 # ---------------------------------------------------------------------------------------------
 # The rows of a reply
 
 
-def _rows(
-    body: str, n: int, items: Sequence[str], kind: ItemKind, *, is_cut: bool, is_echoed: bool
-) -> list[_Row]:
+def _rows(body: str, n: int, kind: ItemKind, *, is_cut: bool, is_echoed: bool) -> list[_Row]:
     """The rows of a reply: the members of its object, or its lines; a value alone, if one item needs no number."""
     start = _START.search(body)
     if start is None and n == 1 and kind != "line":
@@ -184,18 +174,12 @@ def _rows(
         # Words prove each row by itself, also in a reply that breaks off without notice.
         members = _members(body, is_cut=is_cut or is_echoed)
         return [_Row(*_numbered(key), value) for key, value in members]
-    lines = body.split("\n")
     rows: list[_Row] = []
-    for line in lines:
+    for line in body.split("\n"):
         match = _LINE.fullmatch(line)
         if match is None:
             raise _OutOfFormError("there is a line in it that is no row")
-        id, bar, value = int(match[1]), match[2], match[3]
-        words: str | None = None
-        if bar:
-            item = items[id - 1] if 1 <= id <= len(items) else ""
-            words, value = _split_words(value, item)
-        rows.append(_Row(id, words, value.strip()))
+        rows.append(_Row(int(match[1]), match[2], match[3].strip()))
     is_short = len({row.id for row in rows}) < n and rows[-1].id < n
     return rows[:-1] if is_cut or is_short else rows  # the last line may be cut off
 
@@ -224,17 +208,6 @@ def _numbered(key: str) -> tuple[int, str | None]:
     if match is None:
         raise _OutOfFormError("it has a key without a number")
     return int(match[1]), match[2] or None
-
-
-def _split_words(text: str, item: str) -> tuple[str, str]:
-    """The words before a colon and the value behind it: the last colon before which the item has these words."""
-    key = _key(item[: 2 * _KEY_LENGTH])
-    colons = [*islice(re.finditer(":", text), _MAX_SEPARATORS)]
-    for colon in reversed(colons):
-        if _begins(key, _key(text[: colon.start()])):
-            return text[: colon.start()], text[colon.end() :]
-    words, _, value = text.rpartition(":")
-    return words, value
 
 
 def _picks(body: str) -> list[int]:
@@ -350,15 +323,16 @@ def label_line(label: str) -> str:
 @lru_cache(maxsize=1_024)
 def _same_label(text: str, labels: tuple[str, ...]) -> str | None:
     """The label that equals a text but for case and marks around it; None for no label or several."""
-    shown = {label: label_line(label) for label in labels}
-    ways = (
-        [label for label, line in shown.items() if line == text],
-        [label for label, line in shown.items() if line.casefold() == text.casefold()],
-        [label for label, line in shown.items() if line.casefold() == _bare(text)],
-        [label for label, line in shown.items() if _bare(line).strip("?") == _bare(text)],
+    ways: tuple[Callable[[str], str], ...] = (
+        str,
+        str.casefold,
+        lambda line: _bare(line).strip("?"),
     )
-    found = next((labels for labels in ways if labels), []) if _bare(text) else ways[0]
-    return found[0] if len(found) == 1 else None
+    for way, said in zip(ways, (text, text.casefold(), _bare(text)), strict=True):
+        found = [label for label in labels if said and way(label_line(label)) == said]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
 
 
 def _bare(text: str) -> str:

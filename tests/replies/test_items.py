@@ -40,7 +40,7 @@ NONE = (None, None, None)
         (f"Here you are:\n\n```json\n{{{SAID}}}\n```", ALL, ""),
         (f"Sure: {{{SAID}}}", ALL, ""),
         ("1: yes\n2: no\n3: yes", ALL, ""),
-        ("3: yes\n1:yes\n\n2 | no\r\n", ALL, ""),
+        ("3: yes\n1:yes\n\n 2 : no\r\n", ALL, ""),
         ("```\n1: yes\n2: no\n3: yes\n```", ALL, ""),
         ('{"1":"yes","2":"maybe","3":"yes"}', ("yes", None, "yes"), "item 2: its value is not"),
         ('{"1":"yes","1":"no","2":"no","3":"yes"}', (None, "no", "yes"), "item 1 has several values"),
