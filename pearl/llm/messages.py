@@ -105,14 +105,10 @@ def constrained(request: Request, constraint: Constraint | None, by: ConstrainBy
         return request
     messages = request.messages
     if by == "json" and constraint.json_form is not None and constraint.json_form.hint:
-        messages = json_messages(messages, constraint.json_form.hint)
+        *before, last = messages
+        asked = f"{last.content}\n\nReply as JSON: {constraint.json_form.hint}"
+        messages = (*before, replace(last, content=asked))
     return replace(request, messages=messages, constraint=constraint, constrain_by=by)
-
-
-def json_messages(messages: tuple[Message, ...], hint: str) -> tuple[Message, ...]:
-    """Ask for the same as JSON."""
-    *before, last = messages
-    return (*before, replace(last, content=f"{last.content}\n\nReply as JSON: {hint}"))
 
 
 def write_numbers(values: Sequence[float]) -> str:

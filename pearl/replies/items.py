@@ -27,7 +27,7 @@ from pearl.dsl.decoding.constraint import (
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING
 from pearl.errors.patterns import lazy_pattern
-from pearl.replies.json_objects import without_repeated_keys
+from pearl.replies.json_objects import unique_json
 from pearl.replies.typed import says_nothing
 
 ItemKind = Literal["yes_no", "label", "line", "rating", "pick"]
@@ -413,8 +413,7 @@ def form_flaw(text: str, constraint: Constraint) -> str | None:
     """How a reply violates the schema of its constraint; None if it does not."""
     assert constraint.json_form
     try:
-        said = json.loads(text, object_pairs_hook=without_repeated_keys)
-        require(said, constraint.json_form.schema)
+        require(unique_json(text), constraint.json_form.schema)
     except (ValueError, RecursionError) as error:
         return str(error)
     return None

@@ -18,7 +18,7 @@ def json_objects(text: str) -> list[dict[str, Any]]:
         >>> json_objects('The parts {two}: {"a": 1}, or {"a": 2}')
         [{'a': 1}, {'a': 2}]
     """
-    decoder = json.JSONDecoder(object_pairs_hook=without_repeated_keys)
+    decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
     objects: list[dict[str, Any]] = []
     end = 0
     while start := _START.search(text, end):
@@ -27,8 +27,12 @@ def json_objects(text: str) -> list[dict[str, Any]]:
     return objects
 
 
-def without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The pairs of a JSON object as a dictionary; ValueError if a key occurs twice."""
+def unique_json(text: str) -> Any:
+    """The value of a JSON text; ValueError for a broken one or an object with a repeated key."""
+    return json.loads(text, object_pairs_hook=_without_repeated_keys)
+
+
+def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]

@@ -24,7 +24,7 @@ from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.flaws import is_blank
-from pearl.replies.json_objects import without_repeated_keys
+from pearl.replies.json_objects import unique_json
 from pearl.replies.unusable import without_reasoning
 
 # A sentence that no model would reply to the probe's prompt on its own.
@@ -232,7 +232,7 @@ class Constraining:
         assert constraint.json_form
         try:
             # JSON escapes may encode lone surrogates.
-            text = scrubbed(constraint.json_form.text_of(_loaded(reply)))
+            text = scrubbed(constraint.json_form.text_of(unique_json(reply)))
         except (ValueError, RecursionError) as error:
             from pearl.replies.unusable import unusable  # late: its patterns take 20 ms
 
@@ -260,13 +260,9 @@ def _conforms(text: str, constraint: Constraint) -> bool:
     """Whether a text is JSON of a schema's form."""
     assert constraint.json_form
     try:
-        return not is_blank(constraint.json_form.text_of(_loaded(text)))
+        return not is_blank(constraint.json_form.text_of(unique_json(text)))
     except (ValueError, RecursionError):
         return False
-
-
-def _loaded(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=without_repeated_keys)
 
 
 def _is_obeyed(text: str, form: Form) -> bool:
