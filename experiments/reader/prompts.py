@@ -2,14 +2,17 @@
 
     python -m experiments.reader.prompts requests [--variants a,b] [--half dev] > requests.jsonl
     python -m experiments.reader.prompts score RESULTS.jsonl
+    python -m experiments.reader.prompts ask --model llamacpp:FILE --out RESULTS.jsonl [--variants a,b]
 
 A variant is a `Variant`: what it says, in which order, and the form of reply. Asked are the questions
 whose plan is one reading step. `requests` writes {"id", "group", "messages", "schema", "max_tokens"};
-`score` reads {"id", "text", "n_input_tokens", "n_output_tokens"}.
+`score` reads {"id", "text", "n_input_tokens", "n_output_tokens"}, as `ask` appends them to a file; `ask`
+needs a model that obeys grammars of llguidance.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections import defaultdict
@@ -27,6 +30,9 @@ from pearl import load_library
 from pearl.actions.values import wilson
 from pearl.data.domains import load_domain
 from pearl.documents.evidence.verifying import Verifier
+from pearl.dsl.decoding.constraint import Constraint
+from pearl.llm import ChooseTask, Message, Model, Request
+from pearl.llm.client import Client, ClientSettings
 
 MAX_TOKENS = 400
 TYPES = {"list": "list", "number": "number", "yesno": "verdict"}
@@ -516,6 +522,27 @@ def _requests(variants: str | None, half: str) -> list[dict[str, Any]]:
     return [request(name, question) for name in names for question in single_steps(half)]
 
 
+async def ask_all(model: str | Model, requests: Sequence[Mapping[str, Any]], out: Path) -> None:
+    """Append the replies to the requests that have none in the file yet."""
+    lines = out.read_text("utf-8").splitlines() if out.exists() else []
+    done = {json.loads(line)["id"] for line in lines}
+    client = Client(ClientSettings(model))
+    for each in requests:
+        if each["id"] in done:
+            continue
+        schema = each["schema"]
+        held = schema and Constraint("reply", f"start: %json {json.dumps(schema)}\n")
+        messages = tuple(Message(one["role"], one["content"]) for one in each["messages"])
+        reply = await client.complete(
+            Request(messages, ChooseTask("", ()), each["max_tokens"], constraint=held)
+        )
+        used = {key: getattr(reply.usage, key) for key in ("n_input_tokens", "n_output_tokens")}
+        with out.open("a", encoding="utf-8") as file:
+            result = {"id": each["id"], "text": reply.text, **used}
+            file.write(json.dumps(result, ensure_ascii=False) + "\n")
+    await client.aclose()
+
+
 VARIANT = click.option("--variants", help="Their names, with commas; all without it.")
 HALF = click.option("--half", type=click.Choice(HALVES), default="dev", show_default=True)
 
@@ -534,10 +561,26 @@ def write_requests(variants: str | None, half: str) -> None:
         click.echo(json.dumps(each, ensure_ascii=False))
 
 
+@main.command("ask")
+@click.option("--model", required=True, help="llamacpp:FILE")
+@click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path))
+@VARIANT
+@HALF
+@click.option("--limit", type=click.IntRange(min=1), help="The first N requests only.")
+def ask(model: str, out: Path, variants: str | None, half: str, limit: int | None) -> None:
+    """Send the requests that are not in the file of replies yet, and print the figures."""
+    asyncio.run(ask_all(model, _requests(variants, half)[:limit], out))
+    _show(out)
+
+
 @main.command("score")
 @click.argument("results", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def show_score(results: Path) -> None:
     """Print the figures of replies."""
+    _show(results)
+
+
+def _show(results: Path) -> None:
     lines = results.read_text("utf-8").splitlines()
     click.echo("\n".join(shown(score(map(json.loads, lines)))))
 

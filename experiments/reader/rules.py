@@ -4,7 +4,7 @@
 |---|---|
 | `all` | every group has one of its wordings in the answer |
 | `list` | the same, each group being an entry |
-| `number` | the number with one of `units`, or alone where the question names the unit; no other one with it but `besides` |
+| `number` | the number with one of `units`, or alone where the question names the unit; no other one with it but `besides`; `also` is the same in another unit |
 | `verdict` | `yes` or `no` |
 | `not_stated` | the answer says that the text does not tell |
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 Outcome = Literal["right", "wrong", "not found"]
@@ -118,7 +118,7 @@ def verdict(text: str) -> str | None:
 
 
 def _is_number(text: str, rule: Mapping[str, Any], question: str) -> bool:
-    units: Sequence[str] = [normal(unit) for unit in rule["units"]]
+    units = [normal(unit) for unit in rule["units"]]
     others = {float(each) for each in rule.get("besides", ())}
     is_in_question = any(has(question, unit) for unit in units)
     with_unit, alone = set(), set()
@@ -129,4 +129,5 @@ def _is_number(text: str, rule: Mapping[str, Any], question: str) -> bool:
         else:
             alone.add(float(match[0]))
     found = with_unit or (alone if is_in_question else set())
-    return float(rule["number"]) in found and found <= {float(rule["number"])} | others
+    right = {float(each) for each in (rule["number"], *rule.get("also", ()))}
+    return bool(right & found) and found <= right | others

@@ -1,0 +1,229 @@
+"""How well a model answers the 200 questions: a bare prompt, a given plan, or `pearl ask` whole.
+
+    python -m experiments.reader.run bare|execute|ask --model MODEL [--half dev] [--out FILE]
+        [--limit N] [--questions ID,ID]
+    python -m experiments.reader.run compare FIRST SECOND
+
+A file of results is continued: questions in it are not asked again. Intervals are Wilson's, of 95 %; the
+test of two files is McNemar's exact one, over the questions in both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from experiments.reader.questions import HALVES, KINDS, Question, read_questions, text_of
+from experiments.reader.rules import outcome
+from pearl import Answer, Document, Pearl, PearlError
+from pearl.actions.values import wilson
+from pearl.evals.stats import mcnemar
+from pearl.llm import ChooseTask, Message, Model, Request
+from pearl.llm.client import Client, ClientSettings
+
+OUTCOMES = ("right", "wrong", "not found", "undecided", "failed")
+
+Result = dict[str, Any]
+Mode = Callable[[Client, Question], Awaitable[Result]]
+
+
+async def bare(client: Client, question: Question) -> Result:
+    """The text, the question, and one sentence, without anything of PEARL's."""
+    parts = [text_of(question["text"]), question["question"]]
+    parts.append("Answer in a few words, from the text above only.")
+    task = ChooseTask(question["question"], ())
+    done = await client.complete(Request((Message("user", "\n\n".join(parts)),), task))
+    return {"answer": done.text, **_tokens(done.usage)}
+
+
+async def execute(client: Client, question: Question) -> Result:
+    """The given plan."""
+    pearl = Pearl(client, domain=question["domain"])
+    return _told(await pearl.execute(question["plan"], _document(question)))
+
+
+async def ask(client: Client, question: Question) -> Result:
+    """A plan of the model, and its answer."""
+    pearl = Pearl(client, domain=question["domain"])
+    return _told(await pearl.ask(question["question"], _document(question)))
+
+
+MODES: dict[str, Mode] = {"bare": bare, "execute": execute, "ask": ask}
+
+
+def _document(question: Question) -> Document:
+    return Document(text_of(question["text"]), f"{question['text']}.txt")
+
+
+def _told(answer: Answer) -> Result:
+    return {
+        "answer": None if answer.status == "nothing_found" else answer.unlabelled,
+        "status": answer.status,
+        "quotes": len(answer.evidence),
+        "untrue": [each.text for each in answer.unverified],
+        "plan": answer.plan,
+        **_tokens(answer.usage),
+    }
+
+
+def _tokens(usage: Any) -> Result:
+    return {"n_input_tokens": usage.n_input_tokens, "n_output_tokens": usage.n_output_tokens}
+
+
+def processor_seconds() -> float:
+    """Of this process and of its children, in one of which a local model runs; on Linux."""
+    ended = os.times()
+    total, waiting = sum(ended[:4]), [os.getpid()]
+    while waiting:
+        process = Path(f"/proc/{waiting.pop()}")
+        with suppress(OSError):
+            if process.name != str(os.getpid()):
+                fields = (process / "stat").read_text().rpartition(")")[2].split()
+                total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            for task in (process / "task").iterdir():
+                waiting += map(int, (task / "children").read_text().split())
+    return total
+
+
+async def ask_all(
+    mode: str, model: str | Model, asked: Sequence[Question], out: Path | None
+) -> list[Result]:
+    """The results of the questions, those in the file first; new ones are appended to it."""
+    done = read_results(out) if out is not None and out.exists() else []
+    ids = {each["id"] for each in done}
+    client = Client(ClientSettings(model))
+    for question in asked:
+        if question["id"] in ids:
+            continue
+        began, began_cpu = time.perf_counter(), processor_seconds()
+        try:
+            result = await MODES[mode](client, question)
+        except PearlError as error:
+            result = {"answer": None, "error": str(error)}
+        result |= {
+            "id": question["id"],
+            "kind": question["kind"],
+            "seconds": round(time.perf_counter() - began, 3),
+            "cpu_seconds": round(processor_seconds() - began_cpu, 3),
+        }
+        done.append(result)
+        if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            with out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(result, ensure_ascii=False) + "\n")
+    await client.aclose()
+    return done
+
+
+def read_results(path: Path) -> list[Result]:
+    """The results in a file."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def judged(result: Result, question: Question) -> str:
+    """The outcome of a result."""
+    if "error" in result:
+        return "failed"
+    if result.get("status") in ("undecided", "refused"):
+        return "undecided"
+    return outcome(result["answer"], question)
+
+
+def report(results: Sequence[Result], asked: Sequence[Question]) -> list[str]:
+    """The figures, of each kind and of all."""
+    by_id = {question["id"]: question for question in asked}
+    rows = [(each, judged(each, by_id[each["id"]])) for each in results if each["id"] in by_id]
+    names = ("right", "", "wrong", "not found", "undecided", "failed", "quotes true")
+    lines = [f"{'':12}{'n':>4}" + "".join(f"{name:>12}" for name in names)]
+    for kind in (*KINDS, "all"):
+        own = [(each, found) for each, found in rows if kind in (each["kind"], "all")]
+        if not own:
+            continue
+        k = [sum(found == name for _, found in own) for name in OUTCOMES]
+        low, high = wilson(k[0], len(own))
+        answers = [each for each, found in own if found in ("right", "wrong") and "quotes" in each]
+        answers = [each for each in answers if each["answer"] is not None]
+        true = sum(each["quotes"] > 0 and not each["untrue"] for each in answers)
+        cells = (k[0], f"{low:.0%}-{high:.0%}", *k[1:], f"{true}/{len(answers)}")
+        lines.append(f"{kind:12}{len(own):4}" + "".join(f"{cell:>12}" for cell in cells))
+    if rows:
+        means = (
+            statistics.mean(each[key] for each, _ in rows if key in each) if rows else 0
+            for key in ("n_input_tokens", "n_output_tokens", "seconds", "cpu_seconds")
+        )
+        lines.append(
+            "a question: {:.0f} tokens in, {:.0f} out, {:.1f} s, {:.1f} s of the processor".format(
+                *means
+            )
+        )
+    return lines
+
+
+@click.group()
+def main() -> None:
+    """Ask the 200 questions."""
+
+
+def _mode(name: str) -> None:
+    @main.command(name, help=MODES[name].__doc__)
+    @click.option(
+        "--model", required=True, help="As of `pearl ask`: llamacpp:FILE, openai:NAME, ..."
+    )
+    @click.option("--half", type=click.Choice([*HALVES, "both"]), default="dev", show_default=True)
+    @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="To be continued.")
+    @click.option("--limit", type=click.IntRange(min=1), help="The first N questions only.")
+    @click.option("--questions", help="Their ids, with commas.")
+    def command(
+        model: str, half: str, out: Path | None, limit: int | None, questions: str | None
+    ) -> None:
+        asked = read_questions(None if half == "both" else half)
+        if questions:
+            wanted = questions.split(",")
+            asked = [question for question in asked if question["id"] in wanted]
+        asked = asked[:limit]
+        try:
+            done = asyncio.run(ask_all(name, model, asked, out))
+        except PearlError as error:
+            raise click.ClickException(str(error)) from error
+        click.echo("\n".join(report(done, asked)))
+
+
+for _name in MODES:
+    _mode(_name)
+
+RESULTS = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@main.command()
+@click.argument("first", type=RESULTS)
+@click.argument("second", type=RESULTS)
+def compare(first: Path, second: Path) -> None:
+    """Compare two files of results, question by question."""
+    by_id = {question["id"]: question for question in read_questions()}
+    right = [
+        {each["id"]: judged(each, by_id[each["id"]]) == "right" for each in read_results(path)}
+        for path in (first, second)
+    ]
+    both = [id for id in right[0] if id in right[1]]
+    test = mcnemar([right[0][id] for id in both], [right[1][id] for id in both])
+    click.echo(
+        f"{len(both)} questions in both: {first.name} {sum(right[0][id] for id in both)} right, "
+        f"{second.name} {sum(right[1][id] for id in both)}; only the first {test.n_first_only}, "
+        f"only the second {test.n_second_only}; p = {test.p_value:.4f}"
+    )
+    for id in both:
+        if right[0][id] != right[1][id]:
+            click.echo(f"only {(first if right[0][id] else second).name}: {id}")
+
+
+if __name__ == "__main__":
+    main()
