@@ -6,8 +6,7 @@
 
 A variant is a `Variant`: what it says, in which order, and the form of reply. Asked are the questions
 whose plan is one reading step. `requests` writes {"id", "group", "messages", "schema", "max_tokens"};
-`score` reads {"id", "text", "n_input_tokens", "n_output_tokens"}, as `ask` appends them to a file; `ask`
-needs a model that obeys grammars of llguidance.
+`score` reads {"id", "text", "n_input_tokens", "n_output_tokens"}, as `ask` appends them to a file.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from pearl import load_library
 from pearl.actions.values import wilson
 from pearl.data.domains import load_domain
 from pearl.documents.evidence.verifying import Verifier
-from pearl.dsl.decoding.constraint import Constraint
+from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from pearl.llm import ChooseTask, Message, Model, Request
 from pearl.llm.client import Client, ClientSettings
 
@@ -522,19 +521,20 @@ def _requests(variants: str | None, half: str) -> list[dict[str, Any]]:
     return [request(name, question) for name in names for question in single_steps(half)]
 
 
-async def ask_all(model: str | Model, requests: Sequence[Mapping[str, Any]], out: Path) -> None:
-    """Append the replies to the requests that have none in the file yet."""
-    lines = out.read_text("utf-8").splitlines() if out.exists() else []
-    done = {json.loads(line)["id"] for line in lines}
+async def ask_all(model: str | Model, requests: Iterable[Mapping[str, Any]], out: Path) -> None:
+    """Append the replies to a file."""
     client = Client(ClientSettings(model))
     for each in requests:
-        if each["id"] in done:
-            continue
-        schema = each["schema"]
-        held = schema and Constraint("reply", f"start: %json {json.dumps(schema)}\n")
+        form = JsonForm(each["schema"], json.dumps, "") if each["schema"] else None
         messages = tuple(Message(one["role"], one["content"]) for one in each["messages"])
         reply = await client.complete(
-            Request(messages, ChooseTask("", ()), each["max_tokens"], constraint=held)
+            Request(
+                messages,
+                ChooseTask("", ()),
+                each["max_tokens"],
+                constraint=form and Constraint("reply", "", form),
+                constrain_by="json",
+            )
         )
         used = {key: getattr(reply.usage, key) for key in ("n_input_tokens", "n_output_tokens")}
         with out.open("a", encoding="utf-8") as file:
@@ -569,7 +569,10 @@ def write_requests(variants: str | None, half: str) -> None:
 @click.option("--limit", type=click.IntRange(min=1), help="The first N requests only.")
 def ask(model: str, out: Path, variants: str | None, half: str, limit: int | None) -> None:
     """Send the requests that are not in the file of replies yet, and print the figures."""
-    asyncio.run(ask_all(model, _requests(variants, half)[:limit], out))
+    lines = out.read_text("utf-8").splitlines() if out.exists() else []
+    done = {json.loads(line)["id"] for line in lines}
+    wanted = _requests(variants, half)[:limit]
+    asyncio.run(ask_all(model, [each for each in wanted if each["id"] not in done], out))
     _show(out)
 
 

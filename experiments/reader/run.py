@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import statistics
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -95,15 +94,12 @@ def processor_seconds() -> float:
 
 
 async def ask_all(
-    mode: str, model: str | Model, asked: Sequence[Question], out: Path | None
+    mode: str, model: str | Model, asked: Sequence[Question], out: Path | None = None
 ) -> list[Result]:
-    """The results of the questions, those in the file first; new ones are appended to it."""
-    done = read_results(out) if out is not None and out.exists() else []
-    ids = {each["id"] for each in done}
+    """The results of the questions; they are appended to the file."""
+    done = []
     client = Client(ClientSettings(model))
     for question in asked:
-        if question["id"] in ids:
-            continue
         began, began_cpu = time.perf_counter(), processor_seconds()
         try:
             result = await MODES[mode](client, question)
@@ -117,7 +113,6 @@ async def ask_all(
         }
         done.append(result)
         if out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(result, ensure_ascii=False) + "\n")
     await client.aclose()
@@ -155,16 +150,12 @@ def report(results: Sequence[Result], asked: Sequence[Question]) -> list[str]:
         true = sum(each["quotes"] > 0 and not each["untrue"] for each in answers)
         cells = (k[0], f"{low:.0%}-{high:.0%}", *k[1:], f"{true}/{len(answers)}")
         lines.append(f"{kind:12}{len(own):4}" + "".join(f"{cell:>12}" for cell in cells))
-    if rows:
-        means = (
-            statistics.mean(each[key] for each, _ in rows if key in each) if rows else 0
-            for key in ("n_input_tokens", "n_output_tokens", "seconds", "cpu_seconds")
-        )
-        lines.append(
-            "a question: {:.0f} tokens in, {:.0f} out, {:.1f} s, {:.1f} s of the processor".format(
-                *means
-            )
-        )
+    means = (
+        sum(each.get(key, 0) for each, _ in rows) / max(len(rows), 1)
+        for key in ("n_input_tokens", "n_output_tokens", "seconds", "cpu_seconds")
+    )
+    told = "a question: {:.0f} tokens in, {:.0f} out, {:.1f} s, {:.1f} s of the processor"
+    lines.append(told.format(*means))
     return lines
 
 
@@ -190,8 +181,13 @@ def _mode(name: str) -> None:
             wanted = questions.split(",")
             asked = [question for question in asked if question["id"] in wanted]
         asked = asked[:limit]
+        done = read_results(out) if out is not None and out.exists() else []
+        known = {each["id"] for each in done}
+        if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
         try:
-            done = asyncio.run(ask_all(name, model, asked, out))
+            new = [question for question in asked if question["id"] not in known]
+            done += asyncio.run(ask_all(name, model, new, out))
         except PearlError as error:
             raise click.ClickException(str(error)) from error
         click.echo("\n".join(report(done, asked)))

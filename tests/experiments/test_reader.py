@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from experiments.reader import prompts, run
+from experiments.reader.questions import HALVES, KINDS, read_questions, text_of
+from experiments.reader.rules import is_silent, normal, outcome
+from pearl import Pearl
+from pearl.dsl.checker import compile_plan
+
+QUESTIONS = read_questions()
+BY_ID = {question["id"]: question for question in QUESTIONS}
+
+
+def test_there_are_two_hundred_questions_in_two_halves_alike() -> None:
+    assert len(BY_ID) == len({question["question"] for question in QUESTIONS}) == 200
+    wanted = dict(zip(KINDS, (50, 30, 25, 25, 25, 20, 15, 5, 5), strict=True))
+    assert Counter(question["kind"] for question in QUESTIONS) == wanted
+    halves = [Counter(each["kind"] for each in read_questions(half)) for half in HALVES]
+    assert all(abs(halves[0][kind] - halves[1][kind]) <= 1 for kind in KINDS)
+    texts = Counter((each["text"], each["half"]) for each in QUESTIONS)
+    assert {each["half"] for each in QUESTIONS} == set(HALVES)
+    assert all(abs(texts[name, "dev"] - texts[name, "final"]) <= 5 for name, _ in texts)
+    assert all(250 <= len(text_of(name).split()) <= 700 for name, _ in texts)
+
+
+@pytest.mark.parametrize("domain", sorted({each["domain"] for each in QUESTIONS}))
+def test_every_plan_is_valid_in_the_library_of_its_domain(domain: str) -> None:
+    actions = Pearl(domain=domain).actions
+    for question in (each for each in QUESTIONS if each["domain"] == domain):
+        plan = compile_plan(question["plan"], actions)
+        assert plan.plan.question == question["question"]
+        assert not plan.notes, question["id"]
+
+
+@pytest.mark.parametrize("id", BY_ID)
+def test_every_rule_accepts_its_own_answer_and_refuses_others(id: str) -> None:
+    question = BY_ID[id]
+    assert outcome(question["right"], question) == "right"
+    assert outcome(f"{question['right']}.", question) == "right"
+    assert outcome(question["wrong"], question) == "wrong"
+    silent = "right" if question["kind"] == "not stated" else "not found"
+    for none in (None, "", "Nothing found.", "The text does not say.", "null"):
+        assert outcome(none, question) == silent
+    assert outcome(text_of(question["text"]), question) == "wrong"
+
+
+FACT = {
+    "kind": "fact",
+    "question": "Where is it?",
+    "rule": {"all": [["tin"], ["ninth"]], "not": ["stage"]},
+}
+LIST = {
+    "kind": "list",
+    "question": "Which?",
+    "rule": {"list": [["fish"], ["soft cheese"]], "not": ["hard"]},
+}
+HEIGHT = {
+    "kind": "number",
+    "question": "How tall is it?",
+    "rule": {"number": 4.12, "units": ["metre", "m"], "besides": [2]},
+}
+COUNT = {
+    "kind": "number",
+    "question": "How many sheets are there?",
+    "rule": {"number": 22, "units": ["sheet"]},
+}
+MONEY = {
+    "kind": "number",
+    "question": "What does it cost?",
+    "rule": {"number": 310000, "units": ["pound"]},
+}
+SHARE = {"kind": "number", "question": "What share?", "rule": {"number": 67, "units": ["%"]}}
+SCALED = {"kind": "number", "question": "How many million kronor?", "rule": {"number": 0.5, "units": ["million", "kronor"], "also": [500000]}}  # fmt: skip
+YES = {"kind": "yesno", "question": "Is it so?", "rule": {"verdict": "yes"}}
+NO = {"kind": "yesno", "question": "Has it locked?", "rule": {"verdict": "no"}}
+NONE = {
+    "kind": "not stated",
+    "question": "How deep is it?",
+    "rule": {"not_stated": True, "not": ["hale"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "found"),
+    [
+        (FACT, "In the TIN, on the 9th.", "right"),
+        (FACT, "tins of the ninth", "right"),
+        (FACT, "in the satin, on the ninth", "wrong"),  # a wording begins a word
+        (FACT, "in the tin, on the 19th", "wrong"),
+        (FACT, "in the tin, at 9.5", "wrong"),
+        (FACT, "on the stage, in the tin, on the ninth", "wrong"),
+        (FACT, "It is not stated.", "not found"),
+        (FACT, "It isn't mentioned in the text", "not found"),
+        (LIST, "- Fish\n- Soft-cheese", "right"),
+        (LIST, "fish and soft cheese", "right"),
+        (LIST, "fish", "wrong"),
+        (LIST, "fish, soft cheese, hard cheese", "wrong"),
+        (HEIGHT, "4.12 metres", "right"),
+        (HEIGHT, "It is 4.12m tall", "right"),
+        (HEIGHT, "4.12 metres, 2 metres more", "right"),
+        (HEIGHT, "4.12", "wrong"),  # the unit is nowhere
+        (HEIGHT, "4.12 feet", "wrong"),
+        (HEIGHT, "4.12 metres or 5 metres", "wrong"),
+        (HEIGHT, "412 metres", "wrong"),
+        (COUNT, "twenty-two", "right"),
+        (COUNT, "22 of them", "right"),
+        (COUNT, "Twenty two sheets", "right"),
+        (COUNT, "22 or 23", "wrong"),
+        (COUNT, "six", "wrong"),
+        (MONEY, "£310,000", "right"),
+        (MONEY, "310 000", "wrong"),
+        (MONEY, "It cost 310,000 pounds in 2016.", "right"),
+        (SHARE, "67 per cent", "right"),
+        (SHARE, "67%", "right"),
+        (SHARE, "0.67", "wrong"),
+        (SCALED, "0.5", "right"),
+        (SCALED, "0.5 million", "right"),
+        (SCALED, "500,000 kronor", "right"),
+        (SCALED, "1.4 million", "wrong"),
+        (YES, "Yes, but only outdoors.", "right"),
+        (YES, "True", "right"),
+        (YES, "The answer is yes.", "right"),
+        (YES, "It is so.", "right"),
+        (YES, "No", "wrong"),
+        (YES, "not stated", "not found"),
+        (NO, "It has never locked.", "right"),
+        (NO, "no", "right"),
+        (NO, "He said it locked.", "wrong"),
+        (NONE, "The notes do not say.", "right"),
+        (NONE, "There is no information about its depth.", "right"),
+        (NONE, "It's not explicitly mentioned", "right"),
+        (NONE, "Two metres", "wrong"),
+        (NONE, "It is not stated, but Hale dug it.", "wrong"),
+    ],
+)  # fmt: skip
+def test_answers_that_are_accepted_and_refused(
+    question: dict[str, Any], answer: str, found: str
+) -> None:
+    assert outcome(answer, question) == found
+
+
+def test_wordings_are_compared_in_one_form() -> None:
+    assert (
+        normal("  “Örebro”, £1,874.50 — twenty-one per cent! ")
+        == "orebro 1874.50 pounds 21 percent"
+    )
+    assert not is_silent("He knows nothing of it")
+
+
+REPLY = json.dumps({"answer": "in his tobacco tin", "quotes": ["folded it into his tobacco tin"]})
+PLAN = '1. ans = FIND_PLACE(CTX, "the letter") : Find where the letter is'
+RULES = [
+    {"match": "Answer in a few words", "reply": "In his tobacco tin."},
+    {"match": "FIND_REASON.*Question: ", "reply": PLAN},
+    {"match": "Wilma", "reply": "In his tobacco tin.\n> folded it into his tobacco tin"},
+]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    file = tmp_path / "rules.json"
+    file.write_text(json.dumps(RULES), encoding="utf-8")
+    return f"scripted:{file}"
+
+
+def invoked(command: Any, *args: str) -> str:
+    done = CliRunner().invoke(command, args, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.mark.parametrize("mode", run.MODES)
+def test_a_run_is_judged_and_continued_and_two_are_compared(
+    mode: str, model: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "out" / "one.jsonl"
+    asked = [mode, "--model", model, "--half", "both", "--out", str(out)]
+    shown = invoked(run.main, *asked, "--questions", "ferryman-01")
+    row = next(line.split() for line in shown.splitlines() if line.startswith("all"))
+    assert row == ["all", "1", "1", "21%-100%", *"0000", "0/0" if mode == "bare" else "1/1"]
+    assert "s of the processor" in shown
+    invoked(run.main, *asked, "--questions", "ferryman-01,ferryman-02")
+    results = run.read_results(out)
+    assert [each["id"] for each in results] == ["ferryman-01", "ferryman-02"]
+    wrong = tmp_path / "two.jsonl"
+    wrong.write_text(json.dumps({**results[0], "answer": "On the stage"}) + "\n", encoding="utf-8")
+    told = invoked(run.main, "compare", str(out), str(wrong))
+    assert "1 questions in both: one.jsonl 1 right, two.jsonl 0; only the first 1" in told
+    assert "only one.jsonl: ferryman-01" in told
+
+
+def test_an_undecided_or_failed_answer_is_not_right() -> None:
+    result = {"id": "ferryman-01", "kind": "fact", "answer": "tin", "seconds": 1, "cpu_seconds": 1}
+    lines = run.report(
+        [{**result, "status": "undecided"}, {**result, "error": "no server"}], QUESTIONS
+    )
+    assert lines[-2].split()[:9] == ["all", "2", "0", "0%-66%", "0", "0", "1", "1", "0/0"]
+
+
+@pytest.mark.parametrize("name", prompts.VARIANTS)
+def test_every_variant_asks_and_reads_its_own_form(name: str) -> None:
+    for question in prompts.single_steps("dev"):
+        request = prompts.request(name, question)
+        told = "\n".join(each["content"] for each in request["messages"])
+        assert text_of(question["text"]) in told
+        assert request["id"] == f"{name}/{question['id']}"
+        quote = text_of(question["text"]).splitlines()[-1]
+        if request["schema"] is None:
+            reply = question["right"] if name == "bare" else f"{question['right']}\n> {quote}"
+            if "json" in name:
+                continue
+        else:
+            reply = json.dumps(_filled(request["schema"]["properties"], question["right"], quote))
+        answer, quotes = prompts.read(name, question, reply)
+        assert outcome(answer, question) == "right"
+        assert name == "bare" or prompts.are_true(quotes, text_of(question["text"]))
+
+
+def _filled(properties: dict[str, Any], right: str, quote: str) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key, kind in properties.items():
+        one = quote if key.startswith(("quote", "evidence")) else right
+        inner = kind.get("items", {}).get("properties")
+        value = _filled(inner, right, quote) if inner else one
+        made[key] = [value] if kind.get("type") == "array" else value
+    return made
+
+
+def test_requests_are_asked_and_scored(model: str, tmp_path: Path) -> None:
+    lines = invoked(prompts.main, "requests", "--variants", "bare,base").splitlines()
+    assert len(lines) == 2 * len(prompts.single_steps("dev"))
+    out = tmp_path / "replies.jsonl"
+    asked = ["ask", "--model", model, "--out", str(out), "--variants", "bare", "--limit", "1"]
+    assert invoked(prompts.main, *asked) == invoked(prompts.main, "score", str(out))
+    assert invoked(prompts.main, *asked).splitlines()[1].split()[:3] == ["bare", "1/1", "[21%,"]
+    out.write_text(
+        json.dumps({"id": "base/ferryman-01", "text": REPLY, "n_output_tokens": 9}) + "\n"
+        + json.dumps({"id": "base/ferryman-10", "text": '{"answer": null, "quotes": []}'}) + "\n",
+        encoding="utf-8",
+    )  # fmt: skip
+    row = invoked(prompts.main, "score", str(out)).splitlines()[1].split()
+    assert row[:7] == ["base", "2/2", "[34%,", "100%]", "0/1", "1/1", "1/1"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "quotes"),
+    [
+        ('```json\n{"answer": "a", "quotes": ["q"]}\n```', "a", ["q"]),
+        ('{"quote": null, "answer": null}', None, []),
+        ('{"entries": [{"entry": "a", "quote": "q"}, {"entry": "b", "quote": "r"}]}', "- a\n- b", ["q", "r"]),
+        ('{"entries": [], "quotes": []}', None, []),
+        ('{"verdict": "no", "quotes": ["q"]}', "no", ["q"]),
+        ('{"answer": "cut of', '{"answer": "cut of', []),
+    ],
+)  # fmt: skip
+def test_replies_are_read(reply: str, answer: str | None, quotes: list[str]) -> None:
+    assert prompts.read_json(reply) == (answer, quotes)
