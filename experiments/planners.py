@@ -1,12 +1,15 @@
 """How near the plans of each model come to plans that were written for the same questions.
 
-    python experiments/planners.py [--domain NAME] [--model NAME ...] [--n 25]
+    python experiments/planners.py [--domain NAME] [--model NAME ...] [--way NAME ...] [--n 25]
     python experiments/planners.py --data FILE --traces FILE... --actions FILE ...
 
 Without --data the questions are those of the shipped banks of examples. With it they are those of a
 file of QuALITY for which plans were published (`published_plans`), and plans call the published
 actions. The questions are drawn by --seed. As examples a planner is shown the plans of the other
 questions, but none of the same article.
+
+Ways to plan, for each model: `whole` and `short` have no constraint and the whole prompt or that of --nearest 2;
+`grammar` and `schema` are constrained, with the whole prompt. Without --way the model plans as `pearl plan` does.
 
 Points of a plan, 0 to 2; where several plans were written for a question, the nearest counts:
 
@@ -34,6 +37,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 from published_plans import Planned, published, strings
@@ -49,6 +53,14 @@ from pearl.errors import ModelError, PlanningError
 from pearl.evals.stats import accuracy, difference
 from pearl.llm.client import Client, ClientSettings
 from pearl.planner.examples import read_bank
+from pearl.trace import Trace
+
+WAYS: dict[str, dict[str, Any]] = {
+    "usual": {}, "whole": {"constrain": "off"}, "short": {"constrain": "off", "nearest": 2},
+    "grammar": {"constrain": "grammar"}, "schema": {"constrain": "json"},
+    "short, grammar": {"constrain": "grammar", "nearest": 2},
+}  # fmt: skip
+"""Settings of the ways to plan."""
 
 JOINING = "CONCAT"
 MOST = 2.0
@@ -65,6 +77,8 @@ class Rating:
     overlap: float = 0.0
     is_distinct: bool = True
     seconds: float = 0.0
+    n_tokens: int = 0
+    n_rounds: int = 0
     plan: str = ""
     reason: str = ""
 
@@ -104,14 +118,14 @@ def overlap(plan: Plan, reference: Plan) -> float:
     return 2 * total / (len(one) + len(two))
 
 
-def rate(plan: Plan, item: Planned, references: Sequence[Plan], seconds: float = 0.0) -> Rating:
+def rate(plan: Plan, item: Planned, references: Sequence[Plan], **measured: Any) -> Rating:
     """A valid plan against the nearest of the references."""
     calls = [(step.action, step.arguments) for step in plan.steps]
     return max(
         (
             Rating(
                 item.question, item.group, action_f1(plan, reference), overlap(plan, reference),
-                all(call not in calls[:i] for i, call in enumerate(calls)), seconds, print_plan(plan),
+                all(call not in calls[:i] for i, call in enumerate(calls)), plan=print_plan(plan), **measured,
             )
             for reference in references
         ),
@@ -121,18 +135,25 @@ def rate(plan: Plan, item: Planned, references: Sequence[Plan], seconds: float =
 
 async def plan_one(item: Planned, pearl: Pearl) -> Rating:
     """Plan a question, and rate the plan."""
-    began = time.perf_counter()
+    began, trace = time.perf_counter(), Trace()
+
+    def measured() -> dict[str, Any]:
+        return {
+            "seconds": time.perf_counter() - began,
+            "n_tokens": trace.usage.n_output_tokens,
+            "n_rounds": sum(event.event == "plan_attempted" for event in trace),
+        }
+
     try:
-        plan = (await pearl.plan(item.question)).plan
+        plan = (await pearl.plan(item.question, trace=trace)).plan
     except (PlanningError, ModelError) as error:
-        seconds = time.perf_counter() - began
-        return Rating(item.question, item.group, seconds=seconds, reason=error.message)
-    return rate(plan, item, item.plans, time.perf_counter() - began)
+        return Rating(item.question, item.group, reason=error.message, **measured())
+    return rate(plan, item, item.plans, **measured())
 
 
 async def plan_all(
     items: Sequence[Planned], everything: Sequence[Planned], client: Client,
-    library: ActionLibrary,
+    library: ActionLibrary, nearest: int | None = None,
 ) -> list[Rating]:  # fmt: skip
     """Plan the questions, one after the other, each without the examples of its group."""
     ratings: list[Rating] = []
@@ -142,7 +163,7 @@ async def plan_all(
                 if other.group != item.group:
                     shown = print_plan(replace(other.plans[0], question=other.question))
                     (Path(bank) / f"{i:04}.plan").write_text(f"{shown}\n", encoding="utf-8")
-            pearl = Pearl(client, library=library, examples=bank)
+            pearl = Pearl(client, library=library, examples=bank, nearest=nearest)
             ratings.append(await plan_one(item, pearl))
     return ratings
 
@@ -183,6 +204,8 @@ def summary(ratings: Sequence[Rating], first: Sequence[Rating]) -> dict[str, obj
         "overlap": statistics.mean(rating.overlap for rating in ratings),
         "valid": [n_valid, *_wilson(n_valid, n)],
         "no_identical_steps": [n_distinct, *_wilson(n_distinct, n)],
+        "rounds": statistics.mean(rating.n_rounds for rating in ratings),
+        "tokens": statistics.median(rating.n_tokens for rating in ratings),
         "seconds": statistics.median(rating.seconds for rating in ratings),
     }
     if ratings is not first and [r.question for r in ratings] == [r.question for r in first]:
@@ -199,12 +222,12 @@ def _wilson(k: int, n: int) -> tuple[float, float]:
 def render(figures: dict[str, dict[str, object]]) -> str:
     """A table, a row a model."""
     lines = [
-        "| model | n | points of 2 | action F1 | overlap | valid | no identical steps | s, median | ahead of the first |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| model | n | points of 2 | action F1 | overlap | valid | no identical steps | rounds | tokens, median | s, median | ahead of the first |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, row in figures.items():
         cells = [name, *(_cell(key, row.get(key)) for key in (
-            "n", "points", "action_f1", "overlap", "valid", "no_identical_steps", "seconds", "ahead",
+            "n", "points", "action_f1", "overlap", "valid", "no_identical_steps", "rounds", "tokens", "seconds", "ahead",
         ))]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -225,13 +248,17 @@ def _cell(key: str, value: object) -> str:
 
 async def run(
     items: Sequence[Planned], everything: Sequence[Planned], models: Sequence[str],
-    library: ActionLibrary,
+    library: ActionLibrary, ways: Sequence[str] = ("usual",), **settings: Any,
 ) -> dict[str, list[Rating]]:  # fmt: skip
     """The ratings of every model, and of the plans that were published again."""
     found: dict[str, list[Rating]] = {}
     for model in models:
-        async with aclosing(Client(ClientSettings(model))) as client:
-            found[model] = await plan_all(items, everything, client, library)
+        for way in ways:
+            name = model if way == "usual" else f"{Path(model).name}, {way}"
+            nearest = WAYS[way].get("nearest")
+            chosen = {key: value for key, value in WAYS[way].items() if key != "nearest"}
+            async with aclosing(Client(ClientSettings(model, **chosen, **settings))) as client:
+                found[name] = await plan_all(items, everything, client, library, nearest)
     if len({each.group for each in everything}) > 1:
         found["no planner"] = [
             rate(unplanned(each, everything), each, each.plans) for each in items
@@ -252,12 +279,17 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     "--model", "models", multiple=True, default=["extractive"], show_default=True,
     help="As for pearl --model.",
 )  # fmt: skip
+@click.option(
+    "--way", "ways", multiple=True, type=click.Choice(list(WAYS)), default=["usual"], show_default=True,
+    help="How each model plans.",
+)  # fmt: skip
+@click.option("--window", type=click.IntRange(min=1), help="As for pearl --window.")
 @click.option("--n", type=click.IntRange(min=1), default=25, show_default=True)
 @click.option("--seed", default=0, show_default=True, help="Of the choice of questions.")
 @click.option("--json", "as_json", is_flag=True, help="Print figures and plans as JSON.")
 def main(
     domain: str, data: Path | None, traces: tuple[Path, ...], actions: str | None,
-    models: tuple[str, ...], n: int, seed: int, as_json: bool,
+    models: tuple[str, ...], ways: tuple[str, ...], window: int | None, n: int, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Rate models by plans that were written for the same questions."""
     if bool(data) != bool(traces) or bool(data) != bool(actions):
@@ -267,11 +299,11 @@ def main(
         everything = published(data, records(traces)) if data else shipped(known.examples)
         items = random.Random(seed).sample(everything, min(n, len(everything)))
         library = load_library(actions or known.library)
-        found = asyncio.run(run(items, everything, models, library))
+        found = asyncio.run(run(items, everything, models, library, ways, window=window))
     except PearlError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)
-    first = found[models[0]]
+    first = next(iter(found.values()))
     figures = {name: summary(ratings, first) for name, ratings in found.items()}
     if as_json:
         plans = {name: [asdict(rating) for rating in ratings] for name, ratings in found.items()}

@@ -5,7 +5,8 @@
 Tokens are those of the vocabulary that tiktoken has for --model; without a network the estimate,
 which is higher by half. Measured are the planning prompts of every domain, for each question of a
 file of QuALITY; the tokens that the question adds to a step, for the published plans of these
-questions; and the share of the actions of these plans that the planning prompt explains.
+questions; and the share of the actions of these plans that the planning prompt explains, whole and
+shortened.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import statistics
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import get_args
 
@@ -36,9 +38,9 @@ from pearl.errors import PlanError
 from pearl.interpreter.prompt import action_messages
 from pearl.llm import ActionTask, Message
 from pearl.llm.backends.scripted import Scripted
-from pearl.planner.examples import Example, select
-from pearl.planner.material import N_EXAMPLES, PlannerMaterial
-from pearl.planner.prompt import material, plan_messages
+from pearl.planner.examples import Example
+from pearl.planner.material import PlannerMaterial
+from pearl.planner.prompt import plan_messages
 
 DOMAINS = ("generic", "finance", "medical", "quality")
 DOCUMENT = Document("The document is not part of the published traces.", "placeholder")
@@ -48,21 +50,24 @@ def n_tokens(messages: Iterable[Message], counter: Counter) -> int:
     return counter.count("\n\n".join(message.content for message in messages))
 
 
-def planning(questions: Sequence[str], counter: Counter) -> dict[str, dict[str, float]]:
-    """The tokens of the planning prompts of every domain and kind of document."""
+def planning(
+    questions: Sequence[str], counter: Counter, nearest: int | None = None
+) -> dict[str, dict[str, float]]:
+    """The tokens of the planning prompts of every domain and kind of document, and those that all share."""
     figures: dict[str, dict[str, float]] = {}
     for name in DOMAINS:
         domain = load_domain(name)
-        own = PlannerMaterial(load_library(domain.library), domain.examples)
+        own = PlannerMaterial(load_library(domain.library), domain.examples, nearest)
         for kind in get_args(DocumentKind):
-            actions = own.actions_for(kind)
-            tokens = [
-                n_tokens(
-                    plan_messages(each, actions, own.examples_for(each, kind), kind=kind), counter
-                )
-                for each in questions
-            ]
-            figures[f"{name}, {kind}"] = {"mean": statistics.mean(tokens), "most": max(tokens)}
+            prompts = [plan_messages(each, own.shown(each, kind), kind=kind) for each in questions]
+            tokens = [n_tokens(prompt, counter) for prompt in prompts]
+            texts = ["\n\n".join(message.content for message in prompt) for prompt in prompts]
+            first, last = min(texts), max(texts)
+            same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+            shared = counter.count(first[: sum(1 for _ in same)])
+            figures[f"{name}, {kind}"] = {
+                "mean": statistics.mean(tokens), "most": max(tokens), "shared": shared,
+            }  # fmt: skip
     return figures
 
 
@@ -96,21 +101,28 @@ async def steps(
     }
 
 
-def explained(items: Sequence[Planned], library: ActionLibrary) -> dict[str, float]:
+def explained(
+    items: Sequence[Planned], library: ActionLibrary, counter: Counter, nearest: int | None = None
+) -> dict[str, float]:
     """The share of the actions of published plans that the planning prompt explains, and names."""
     bank = {item.group: Example(item.question, item.plans[0]) for item in items}
     n = n_explained = n_named = 0
+    tokens: list[int] = []
     for item in items:
-        others = [example for group, example in bank.items() if group != item.group]
-        examples = select(others, item.question, N_EXAMPLES)
-        prompt = "\n".join(material("Actions", library, "", examples, item.question))
+        own = PlannerMaterial(library, "generic", nearest)
+        own.examples = tuple(each for group, each in bank.items() if group != item.group)
+        messages = plan_messages(item.question, own.shown(item.question))
+        prompt = messages[-1].content
+        tokens.append(n_tokens(messages, counter))
         for plan in item.plans:
             for name in {step.action for step in plan.steps} & set(library):
                 if not is_operator(library[name]):
                     n += 1
                     n_explained += f"\n- {library[name].signature} : " in prompt
                     n_named += library[name].signature in prompt
-    return {"actions": n, "explained": n_explained / n, "named": n_named / n}
+    return {
+        "actions": n, "explained": n_explained / n, "named": n_named / n, "tokens": statistics.mean(tokens),
+    }  # fmt: skip
 
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -121,8 +133,16 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @trace_files
 @click.option("--actions", required=True, help="The library that they were written for.")
 @click.option("--model", default="openai:gpt-4", show_default=True, help="Whose tokens count.")
+@click.option("--nearest", type=click.IntRange(min=1), help="As for pearl --nearest.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
-def main(data: Path, traces: tuple[Path, ...], actions: str, model: str, as_json: bool) -> None:
+def main(
+    data: Path,
+    traces: tuple[Path, ...],
+    actions: str,
+    model: str,
+    nearest: int | None,
+    as_json: bool,
+) -> None:
     """Measure the prompts."""
     if not traces:
         raise click.UsageError("name at least one file: --traces FILE...")
@@ -133,9 +153,14 @@ def main(data: Path, traces: tuple[Path, ...], actions: str, model: str, as_json
         questions = [each.question for each in samples if isinstance(each, Sample)]
         counter = Counter.for_model(model)
         figures = {
-            "planning": planning(questions, counter),
+            "planning": planning(questions, counter, nearest),
             "steps": asyncio.run(steps(items, library, counter)),
-            "published plans": explained(items, library),
+            **{
+                f"published plans, {f'--nearest {n}' if n else 'whole prompt'}": explained(
+                    items, library, counter, n
+                )
+                for n in (None, 5, 3, 2)
+            },
         }
     except PearlError as error:
         click.echo(f"Error: {error}", err=True)
@@ -148,12 +173,12 @@ def main(data: Path, traces: tuple[Path, ...], actions: str, model: str, as_json
     )
     for name, tokens in figures["planning"].items():
         click.echo(
-            f"planning, {name}: {tokens['mean']:.0f} tokens on average, {tokens['most']} at most"
+            f"planning, {name}: {tokens['mean']:.0f} tokens on average, {tokens['most']} at most, "
+            f"{tokens['shared']} the same for every question"
         )
-    for name in ("steps", "published plans"):
-        click.echo(
-            f"{name}: " + ", ".join(f"{key} {value:.4g}" for key, value in figures[name].items())
-        )
+    for name, row in figures.items():
+        if name != "planning":
+            click.echo(f"{name}: {', '.join(f'{key} {value:.4g}' for key, value in row.items())}")
 
 
 if __name__ == "__main__":

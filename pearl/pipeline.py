@@ -143,8 +143,9 @@ class Pearl:
         self.library = load_library(self.domain.library if library is None else library)
         planner = self.clients["planner"]
         self.material = PlannerMaterial(
-            self.library, chosen.examples or self.domain.examples, chosen.nearest
-        )
+            self.library, chosen.examples or self.domain.examples, chosen.nearest,
+            partial(load_library, self.domain.library),
+        )  # fmt: skip
         self.actions = self.material.actions
         if chosen.as_of is None and self.domain.is_dated:
             # One date for all questions: a resumed run keeps its own.
@@ -156,7 +157,7 @@ class Pearl:
         }
         is_routed = self.domain.is_routed if chosen.route is None else chosen.route
         planning = PlannerSettings(**values_for(PlannerSettings, chosen), is_routed=is_routed)
-        self.planner = Planner(planner, self.material, planning)
+        self.planner = Planner(planner, self.material, planning, self.searcher.embedder)
         self.fallback = chosen.fallback
         self.limits = ContextLimits(
             self.client.counter,

@@ -186,7 +186,8 @@ class Deciding:
         _MODEL, "drafting",
     )] = "auto"
     nearest: Annotated[int | None, Setting(
-        "Show the N examples most similar to the question and two dissimilar ones [default: 3].",
+        "Shorten the planning prompt to the N examples and the actions nearest to the question, by meaning with "
+        "--embeddings [default: as much as fits the window].",
         _PLAN, "planning", metavar="N", least=1,
     )] = None
     max_steps: Annotated[int, Setting(

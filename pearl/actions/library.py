@@ -72,7 +72,27 @@ def read_library(text: str, name: str, *, path: Path | None = None) -> ActionLib
             path=path or name,
             help="one a line: NAME(CTX, X) : definition",
         )
-    return ActionLibrary(name, actions)
+    return ActionLibrary(name, actions, _stand_ins(text))
+
+
+_STANDS_FOR = "# stands for:"
+
+
+def _stand_ins(text: str) -> dict[str, str]:
+    """Names of drafts → the action that stands for them, by the comments of `pearl refine actions`."""
+    found: dict[str, str] = {}
+    drafts = ""
+    for line in text.splitlines() if _STANDS_FOR in text else ():
+        row = line.strip()
+        if row.startswith(_STANDS_FOR):
+            drafts = row.removeprefix(_STANDS_FOR)
+        elif drafts and row.startswith("#"):
+            drafts += row.removeprefix("#")
+        elif drafts:
+            names = (each.split() for each in drafts.split(","))
+            found |= dict.fromkeys((name for name, *_ in names), row.partition("(")[0])
+            drafts = ""
+    return found
 
 
 def library_text(library: ActionLibrary) -> str:

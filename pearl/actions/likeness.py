@@ -42,6 +42,21 @@ def shape(action: Action) -> tuple[object, ...]:
     return tuple(parameter.type for parameter in action.parameters), action.is_variadic
 
 
+def meaning(action: Action) -> tuple[object, ...]:
+    """Comparison key of what an action does: its shape and definition, whatever names and case.
+
+    Example:
+        >>> from pearl.dsl.signatures import Parameter
+        >>> one = Action("FIND", (Parameter("X"),), "Look for X.")
+        >>> meaning(one) == meaning(Action("SEEK", (Parameter("Y"),), "look for Y"))
+        True
+    """
+    definition = action.definition
+    for i, parameter in enumerate(action.parameters):
+        definition = re.sub(rf"\b{re.escape(parameter.name)}\b", f"\0{i}", definition)
+    return shape(action), " ".join(definition.casefold().rstrip(".").split())
+
+
 def name_words(action: Action) -> tuple[str, ...]:
     """The stemmed words of a name, in order.
 

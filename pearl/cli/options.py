@@ -281,6 +281,8 @@ async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterat
         try:
             yield pearl
         finally:
+            for line in pearl.planner.notes:
+                notice(line)
             counter = pearl.client.counter
             if pearl.client.reads_prompts and counter.has_counted:
                 click.echo(f"tokens were counted by {counter.method}", err=True)

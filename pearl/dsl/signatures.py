@@ -155,10 +155,16 @@ class Action:
 
 
 class ActionLibrary(Mapping[str, Action]):
-    """An immutable set of actions with a name. Plans extend a copy, never the library itself."""
+    """An immutable set of actions with a name. Plans extend a copy, never the library itself.
 
-    def __init__(self, name: str, actions: Iterable[Action]) -> None:
+    Its action `stands_for[NAME]` has the meaning of NAME, which it lacks.
+    """
+
+    def __init__(
+        self, name: str, actions: Iterable[Action], stands_for: Mapping[str, str] | None = None
+    ) -> None:
         self.name = name
+        self.stands_for = stands_for or {}
         self._actions = {action.name: action for action in actions}
 
     def __getitem__(self, name: str) -> Action:

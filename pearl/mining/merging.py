@@ -5,7 +5,6 @@ Merging is not transitive: an entry joins the best entry that it is similar to i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -16,6 +15,7 @@ from pearl.actions.likeness import (
     by_words,
     have_same_name,
     may_merge,
+    meaning,
     name_words,
     shape,
 )
@@ -155,10 +155,7 @@ def _grouped(
 
 def _plain(action: Action) -> tuple[object, ...]:
     """Comparison key of an action, ignoring blanks, case and parameter names."""
-    definition = action.definition
-    for i, parameter in enumerate(action.parameters):
-        definition = re.sub(rf"\b{re.escape(parameter.name)}\b", f"\0{i}", definition)
-    return action.name, shape(action), " ".join(definition.casefold().rstrip(".").split())
+    return action.name, *meaning(action)
 
 
 def _name_key(entry: LibraryEntry) -> tuple[object, ...]:

@@ -32,6 +32,7 @@ from pearl.llm.messages import constrained
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, load_examples
+from pearl.planner.material import Shown
 from pearl.planner.prompt import material
 from pearl.plugins.version import __version__
 from pearl.runs.executors import RecordUnit
@@ -116,7 +117,7 @@ def mine_messages(
 ) -> tuple[Message, ...]:
     """Request new actions; everything before the question is a common prefix."""
     parts = [
-        *material("Actions that are there", library, _RULES, examples),
+        *material("Actions that are there", Shown(library, tuple(examples)), _RULES),
         f"Sketch the plan for this question and declare its new actions.\n\nQuestion: {question}",
     ]
     return Message("system", _MINER), Message("user", "\n\n".join(parts))

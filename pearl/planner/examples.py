@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from pearl.documents.passages import terms
 from pearl.dsl.checker import check
 from pearl.dsl.nodes import Plan
 from pearl.dsl.parser import parse
-from pearl.dsl.signatures import ActionLibrary
+from pearl.dsl.signatures import EACH, ActionLibrary
 from pearl.errors import DataError, PlanCheckError, PlanSyntaxError
 from pearl.plugins.files import find_data
 from pearl.retrieval.weighting import TermRanker
@@ -86,10 +86,30 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
     return tuple(examples)
 
 
+def renamed(example: Example, names: Mapping[str, str], library: ActionLibrary) -> Example:
+    """The example with other actions in place of those that a library lacks."""
+    own = {action.name for action in example.plan.new_actions}
+
+    def name_of(name: str) -> str:
+        each = EACH if name.startswith(EACH) else ""
+        bare = name.removeprefix(each)
+        known = name in library or bare in library or bare in own
+        return name if known else each + names.get(bare, bare)
+
+    steps = tuple(replace(step, action=name_of(step.action)) for step in example.plan.steps)
+    return replace(example, plan=replace(example.plan, steps=steps))
+
+
 def select(
-    examples: Sequence[Example], question: str, n_nearest: int, n_unlike: int = 2
+    examples: Sequence[Example],
+    question: str,
+    n_nearest: int,
+    n_unlike: int = 2,
+    scores: Sequence[float] | None = None,
 ) -> tuple[Example, ...]:
     """Select the examples most similar to a question, and a few deliberately dissimilar ones.
+
+    Similarity is that of `scores`, one for each example, or else BM25.
 
     Example:
         >>> from pearl.dsl.parser import parse
@@ -101,7 +121,8 @@ def select(
     Source:
         Adaptive prompting: relevant examples beside random, unrelated ones.
     """
-    scores = _likeness(question, [example.question for example in examples])
+    if scores is None:
+        scores = _likeness(question, [example.question for example in examples])
     order = sorted(range(len(examples)), key=lambda i: (-scores[i], i))
     nearest, rest = order[:n_nearest], order[n_nearest:]
     seen = [question, *(examples[i].question for i in nearest)]

@@ -1,8 +1,10 @@
-"""The material of a planning prompt: actions and examples."""
+"""The material of a planning prompt: actions and examples, whole or nearest to the question."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -12,7 +14,8 @@ from pearl.documents.document import DocumentKind
 from pearl.documents.passages import terms
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action, ActionLibrary
-from pearl.planner.examples import Example, callable_with, load_examples, select
+from pearl.errors import DataError
+from pearl.planner.examples import Example, callable_with, read_bank, renamed, select, spread
 from pearl.retrieval.weighting import TermRanker
 
 
@@ -23,18 +26,45 @@ def free_output(name: str, steps: Iterable[Step]) -> str:
     return next(each for each in names if each not in taken)
 
 
-def nearest_first(question: str, actions: Sequence[Action], first: Iterable[str]) -> list[Action]:
-    """Actions in the order of some names, then by the words that they share with a question."""
-    texts = [f"{action.name.replace('_', ' ')} {action.definition}" for action in actions]
-    scores = TermRanker(list(map(terms, texts))).scores(terms(question))
-    ranked = sorted(range(len(actions)), key=lambda i: (-scores[i], i))
-    by_name = {action.name: action for action in actions}
-    order = dict.fromkeys([*first, *(actions[i].name for i in ranked)])
-    return [by_name[name] for name in order if name in by_name]
+N_EXAMPLES = 11
+"""Examples in a whole prompt, as in the paper."""
+
+_SHORTER = (7, 5, 3, 2, 1, 0)
+"""Numbers of examples to try where the whole prompt does not fit the window."""
+
+_PER_EXAMPLE = 5
+"""Nearest actions that a shortened prompt explains for each of its nearest examples."""
+
+_MAX_NAMED = 5
+"""Missing actions that a notice names."""
 
 
-N_EXAMPLES = 3
-"""Examples nearest to the question in a prompt, unless the settings say otherwise."""
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a planning prompt shows of the actions that plans may call."""
+
+    library: ActionLibrary
+    examples: tuple[Example, ...] = ()
+    explained: frozenset[str] | None = None
+    """The actions with a definition, None for all; others are named, and those on rows left out."""
+    n_nearest: int | None = None
+    """Examples that were chosen for the question; None for the whole prompt."""
+    notes: tuple[str, ...] = ()
+    """What was left out, for people."""
+
+
+def is_on_rows(action: Action) -> bool:
+    """Whether the action belongs to those on rows, passages and tables, a part of its own of the prompt."""
+    return any(each.reads in ("rows", "passages", "table") for each in action.parameters)
+
+
+def by_words(question: str, texts: Sequence[str]) -> list[float]:
+    """Likeness by BM25, question words included: they indicate the kind of plan."""
+    return TermRanker(list(map(terms, texts))).scores(terms(question))
+
+
+Likeness = Callable[[str, Sequence[str]], Sequence[float]]
+"""Question, texts → a number for each, higher for those that are nearer."""
 
 
 class PlannerMaterial:
@@ -45,16 +75,61 @@ class PlannerMaterial:
         library: ActionLibrary,
         bank: str | Path,
         nearest: int | None = None,
+        home: Callable[[], ActionLibrary] | None = None,
     ) -> None:
+        """`home` returns the library that the bank was written for."""
         self.library = library
         self.actions = with_operators(library)
         self.bank = bank
         self.nearest = nearest
+        self._home = home
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
-        """The whole bank; read when it is first needed."""
-        return load_examples(self.bank, self.actions)
+        """The examples whose actions the library has; read when they are first needed."""
+        return self._usable
+
+    @cached_property
+    def _usable(self) -> tuple[Example, ...]:
+        return callable_with(self._translated, self.actions)
+
+    @cached_property
+    def _translated(self) -> tuple[Example, ...]:
+        """The whole bank; missing actions are replaced by those that stand for them."""
+        bank = read_bank(self.bank)
+        if not bank:
+            raise DataError(
+                f"the bank '{self.bank}' contains no plan", help="pass a folder with .plan files"
+            )
+        if len(callable_with(bank, self.actions)) == len(bank):
+            return bank
+        from pearl.actions.likeness import meaning  # most libraries have every action
+
+        meant = {meaning(action): action.name for action in self.library.values()}
+        home = self._home() if self._home else {}
+        same = {name: meant[key] for name, a in home.items() if (key := meaning(a)) in meant}
+        return tuple(
+            renamed(each, {**same, **self.library.stands_for}, self.actions) for each in bank
+        )
+
+    @cached_property
+    def lacks(self) -> str:
+        """What the library lacks for examples of the bank; "" if nothing."""
+        left = [each for each in self._translated if each not in self._usable]
+        if not left:
+            return ""
+        missing = Counter(
+            name
+            for plan in (each.plan for each in left)
+            for name in {step.action for step in plan.steps} - {a.name for a in plan.new_actions}
+            if name not in self.actions
+        )
+        names = ", ".join(name for name, _ in missing.most_common(_MAX_NAMED))
+        more = ", ..." if len(missing) > _MAX_NAMED else ""
+        return (
+            f"{len(left)} of {len(self._translated)} examples call actions that this library lacks"
+            f"{f': {names}{more}' if names else ' in this form'}"
+        )
 
     @cached_property
     def _of_one(self) -> ActionLibrary:
@@ -68,8 +143,88 @@ class PlannerMaterial:
         """The actions in the prompt; actions that search are for a corpus only."""
         return without_extraction(self.actions if kind == "corpus" else self._of_one)
 
-    def examples_for(self, question: str, kind: DocumentKind = "document") -> tuple[Example, ...]:
-        """The examples in the prompt of a question."""
-        n = N_EXAMPLES if self.nearest is None else self.nearest
+    def shown(
+        self,
+        question: str,
+        kind: DocumentKind = "document",
+        fits: Callable[[Shown], bool] = lambda shown: True,
+        likeness: Likeness = by_words,
+    ) -> Shown:
+        """What the prompt of a question shows: all, the same for every question, or what is near to it.
+
+        Args:
+            question: The question.
+            kind: Kind of the document.
+            fits: Whether a prompt fits the window of the model.
+            likeness: How near a text is to the question, where the prompt is shortened.
+        """
+        library = self.actions_for(kind)
         bank = self.examples if kind == "corpus" else self._examples_of_one
-        return bank if n >= len(bank) else select(bank, question, n)
+        notes = (self.lacks,) if self.lacks else ()
+        whole = Shown(library, tuple(spread(bank, N_EXAMPLES)), notes=notes)
+        if self.nearest is None and fits(whole):
+            return whole
+        shown = whole
+        most = len(bank) if self.nearest is None else self.nearest
+        for n in dict.fromkeys((*([self.nearest] if self.nearest else []), *_SHORTER)):
+            if n > most:
+                continue
+            shown = self._shortened(whole, bank, question, n, kind, likeness)
+            if fits(shown):
+                break
+        if shown.n_nearest == self.nearest:  # by choice
+            return shown
+        told = (
+            "the planning prompt was shortened to fit the window of the model: it shows "
+            f"{len(shown.examples)} of {len(bank)} examples and explains {len(shown.explained or ())} of "
+            f"{len(library)} actions"
+        )
+        return replace(shown, notes=(*notes, told))
+
+    def _shortened(
+        self, whole: Shown, bank: Sequence[Example], question: str, n: int, kind: DocumentKind,
+        likeness: Likeness,
+    ) -> Shown:  # fmt: skip
+        """The `n` nearest examples with two others, what they call, and the nearest actions."""
+        library = whole.library
+        on_rows = {action.name for action in library.values() if is_on_rows(action)}
+
+        def called(examples: Iterable[Example]) -> set[str]:
+            return {step.action for example in examples for step in example.plan.steps}
+
+        scores = likeness(question, [example.question for example in bank])
+        near = select(bank, question, n, 0, scores)
+        if kind == "document" and on_rows.isdisjoint(called(near) | self.library.keys()):
+            kept = [i for i, each in enumerate(bank) if on_rows.isdisjoint(called([each]))]
+            bank, scores, on_rows = [bank[i] for i in kept], [scores[i] for i in kept], set()
+        examples = select(bank, question, n, 2 if n else 0, scores)
+        others = [action for action in library.values() if not is_on_rows(action)]
+        likely = likeness(question, list(map(text_of, others)))
+        ranked = sorted(range(len(others)), key=lambda i: (-likely[i], i))[: _PER_EXAMPLE * n]
+        names = self._plain | called(examples) | {others[i].name for i in ranked}
+        explained = on_rows | {action.name for action in others if action.name in names}
+        return replace(whole, examples=examples, explained=frozenset(explained), n_nearest=n)
+
+    @cached_property
+    def _plain(self) -> frozenset[str]:
+        """Actions in every prompt: those that many others refine by name, that two examples call, or that compose.
+
+        `FIND` is refined by `FIND_REASON`, `FIND_PLACE` and others.
+        """
+        heads = {
+            name for name in self.library if any(n.startswith(f"{name}_") for n in self.library)
+        }
+        called = Counter(name for e in self.examples for name in {s.action for s in e.plan.steps})
+        composing = {action.name for action in self.actions.values() if action.composes}
+        return frozenset(heads | composing | {name for name, n in called.items() if n > 1})
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """All texts that are compared with questions."""
+        questions = [example.question for example in self.examples]
+        return list(dict.fromkeys([*questions, *map(text_of, self.actions.values())]))
+
+
+def text_of(action: Action) -> str:
+    """The words of an action."""
+    return f"{action.name.replace('_', ' ')} {action.definition}"

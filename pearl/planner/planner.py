@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pearl.actions.native import split
 from pearl.data.samples import Turn
@@ -18,15 +18,21 @@ from pearl.documents.rows import Row, Rows, document_rows
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan
 from pearl.errors import UsageError, suggest
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm import Model
+from pearl.llm import Model, PlanTask
 from pearl.llm.client import Client
 from pearl.llm.concurrency import SingleFlight
-from pearl.planner.material import PlannerMaterial
+from pearl.llm.reply_limits import reply_limit
+from pearl.planner.material import Likeness, PlannerMaterial, Shown, by_words
 from pearl.planner.periods import Calendar
-from pearl.planner.prompt import Rejected
+from pearl.planner.prompt import Rejected, plan_messages, rejection_messages
 from pearl.planner.understanding import Understood, understand
 from pearl.planner.writer import MAX_REPAIRS, RepairLoop, composing, one_line
+from pearl.retrieval import Embedder
 from pearl.trace import Trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Shape = Literal["none", "counts", "fields"]
 
@@ -130,11 +136,19 @@ class Planner:
     """Plans questions, without the document."""
 
     def __init__(
-        self, client: Client, material: PlannerMaterial, settings: PlannerSettings
+        self,
+        client: Client,
+        material: PlannerMaterial,
+        settings: PlannerSettings,
+        embedder: Embedder | None = None,
     ) -> None:
         self.client = client
         self.material = material
         self.settings = settings
+        self.embedder = embedder
+        self.notes: dict[str, None] = {}
+        """What prompts left out, each once."""
+        self._vectors: NDArray[np.float32] | None = None
         self._plans: dict[Hashable, CheckedPlan] = {}
         self._writing: SingleFlight[CheckedPlan] = SingleFlight()
 
@@ -148,6 +162,41 @@ class Planner:
                 history=history, calendar=self.settings.calendar,
                 max_output_tokens=self.settings.max_output_tokens, trace=trace,
             )  # fmt: skip
+
+    def shown(
+        self,
+        question: str,
+        *,
+        card: str = "",
+        kind: DocumentKind = "document",
+        advice: str = "",
+        rejected: Sequence[Rejected] = (),
+        likeness: Likeness = by_words,
+    ) -> Shown:
+        """What the prompt of a question shows: what fits the window of the model, without its reply."""
+        client, settings = self.client, self.settings
+
+        def fits(shown: Shown) -> bool:
+            if client.window is None:
+                return True
+            room = client.window - reply_limit(
+                PlanTask(question, shown.library), client.window, settings.max_output_tokens,
+                max_steps=settings.max_steps,
+            )  # fmt: skip
+            messages = plan_messages(question, shown, card, advice, kind)
+            text = "\n\n".join(m.content for m in (*messages, *rejection_messages(rejected)))
+            # No token is shorter than a byte.
+            return len(text.encode()) <= room or client.counter.count(text) <= room
+
+        return self.material.shown(question, kind, fits, likeness)
+
+    async def _by_meaning(self, embedder: Embedder, question: str) -> Likeness:
+        texts = self.material.texts
+        if self._vectors is None:
+            self._vectors = await embedder.embed(texts, "passage")
+        asked = (await embedder.embed([question], "query"))[0]
+        known = dict(zip(texts, (self._vectors @ asked).tolist(), strict=True))
+        return lambda _, texts: [known[text] for text in texts]
 
     async def write(
         self,
@@ -174,9 +223,15 @@ class Planner:
                 )  # fmt: skip
                 plan, advice = routed.plan, routed.advice
             if plan is None:
+                show = partial(
+                    self.shown, question, card=card, kind=kind, advice=advice, rejected=rejected
+                )
+                shown = show()
+                if shown.n_nearest is not None and self.embedder is not None:
+                    shown = show(likeness=await self._by_meaning(self.embedder, question))
+                self.notes |= dict.fromkeys(shown.notes)
                 plan = await RepairLoop(
-                    question=question, library=actions, model=model,
-                    examples=self.material.examples_for(question, kind),
+                    question=question, shown=shown, model=model,
                     max_repairs=settings.max_repairs, max_steps=settings.max_steps,
                     max_output_tokens=settings.max_output_tokens, rejected=rejected, card=card,
                     advice=advice, kind=kind, fallback=self.client.plan_fallback,

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pearl.actions.native import is_operator
 from pearl.documents.document import DocumentKind
 from pearl.dsl.nodes import print_action, print_plan
-from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.dsl.signatures import Action
 from pearl.errors import Diagnostic, render_diagnostics
 from pearl.llm import Message
-from pearl.planner.examples import Example
-from pearl.planner.material import nearest_first
+from pearl.planner.material import Shown, is_on_rows
 from pearl.planner.understanding import PLACEHOLDER
 
 _PLANNER = """\
@@ -67,12 +65,6 @@ what stands in a row. Give it the question as it was asked; its own model sees t
 
 _EARLIER = "ANSWER_1 and the like stand for answers to earlier questions: copy them into strings as they are."
 
-_N_EXPLAINED = 15
-"""Actions that are explained in a full prompt.
-
-Of the actions that the published plans of 28 questions call, 81 % are among the 15 nearest of 81 (`experiments/prompts.py`).
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
@@ -83,34 +75,19 @@ class Rejected:
     step: str = ""
 
 
-def material(
-    heading: str,
-    library: ActionLibrary,
-    rules: str,
-    examples: Sequence[Example],
-    question: str = "",
-) -> list[str]:
-    """The shared part of planning prompts: rules, actions under a heading, examples."""
-    on_rows = [a for a in library.values() if is_operator(a) and not a.composes]
-    searches = any(action.searches for action in on_rows)
-    others = [action for action in library.values() if action not in on_rows]
-    named: list[Action] = []
-    if question:
-        called = [step.action for example in examples for step in example.plan.steps]
-        near = nearest_first(question, others, called)
-        others, named = near[:_N_EXPLAINED], near[_N_EXPLAINED:]
-    plans = "\n\n".join(print_plan(example.plan) for example in examples)
+def material(heading: str, shown: Shown, rules: str) -> list[str]:
+    """The shared part of planning prompts: rules, actions under a heading, those on rows, examples."""
+    actions = shown.library.values()
+    explained = [a for a in actions if shown.explained is None or a.name in shown.explained]
+    on_rows = [action for action in explained if is_on_rows(action)]
+    named = [a.signature for a in actions if a not in explained and not is_on_rows(a)]
+    plans = "\n\n".join(print_plan(example.plan) for example in shown.examples)
     return [
         rules,
-        *([_ROW_RULES] if on_rows else []),
-        *([_CORPUS_RULES] if searches else []),
-        *([_listed("Actions on rows", on_rows)] if on_rows else []),
-        _listed(heading, others),
-        *(
-            [f"{heading}, each as its name says: {'; '.join(action.signature for action in named)}"]
-            if named
-            else []
-        ),
+        _listed(heading, (action for action in explained if action not in on_rows)),
+        *([f"{heading}, each as its name says: {'; '.join(named)}"] if named else []),
+        *([_ROW_RULES, _listed("Actions on rows", on_rows)] if on_rows else []),
+        *([_CORPUS_RULES] if any(action.searches for action in on_rows) else []),
         *([f"Examples:\n\n{plans}"] if plans else []),
     ]
 
@@ -120,23 +97,15 @@ def _listed(heading: str, actions: Iterable[Action]) -> str:
 
 
 def plan_messages(
-    question: str,
-    library: ActionLibrary,
-    examples: Sequence[Example] = (),
-    card: str = "",
-    advice: str = "",
-    kind: DocumentKind = "document",
+    question: str, shown: Shown, card: str = "", advice: str = "", kind: DocumentKind = "document"
 ) -> tuple[Message, ...]:
-    """Request a plan; rules and actions on rows come first, as a common prefix of all questions."""
-    composing = _COMPOSING if any(action.composes for action in library.values()) else ""
-    rules = _RULES.format(composing=composing)
+    """Request a plan; what precedes the question is the same for all questions, unless it is shortened."""
+    actions = shown.library.values()
+    composing = _COMPOSING if any(action.composes for action in actions) else ""
+    asks_table = kind == "table" and any(action.asks_table for action in actions)
     parts = [
-        *material("Actions", library, rules, examples, question),
-        *(
-            [_TABLE_RULES]
-            if kind == "table" and any(a.asks_table for a in library.values())
-            else []
-        ),
+        *material("Actions", shown, _RULES.format(composing=composing)),
+        *([_TABLE_RULES] if asks_table else []),
         "Write the plan for this question.",
         *([f"What CTX consists of: {card}"] if card else []),
         f"Question: {question}",

@@ -1,4 +1,4 @@
-"""Question + library + examples → `CheckedPlan`, without the document."""
+"""Question + actions + examples → `CheckedPlan`, without the document."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pearl.dsl.nodes import (
     print_header,
 )
 from pearl.dsl.parser import read
-from pearl.dsl.signatures import CTX, ActionLibrary
+from pearl.dsl.signatures import CTX
 from pearl.dsl.tolerance import QUESTION, Line, rows
 from pearl.errors import (
     Diagnostic,
@@ -45,8 +45,8 @@ from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.messages import constrained
 from pearl.llm.reply_limits import reply_limit
-from pearl.planner.examples import Example, wording
-from pearl.planner.material import free_output
+from pearl.planner.examples import wording
+from pearl.planner.material import Shown, free_output
 from pearl.planner.prompt import (
     Rejected,
     plan_messages,
@@ -229,10 +229,9 @@ class RepairLoop:
     """Writes, repairs and checks the plan of a question, under the strictest constraint that the model supports."""
 
     question: str
-    library: ActionLibrary
+    shown: Shown
     model: Model
     _: KW_ONLY
-    examples: Sequence[Example] = ()
     max_repairs: int = MAX_REPAIRS
     max_steps: int = MAX_STEPS
     max_output_tokens: int | None = None
@@ -247,13 +246,12 @@ class RepairLoop:
         self._fallback = self.fallback or ConstraintFallback(self.model.constrains)
         self._n_constrained = min(self.max_steps, MAX_WRITTEN_STEPS)
         self._n_calls = self._n_cached = 0
+        self.library = self.shown.library
 
     async def write(self) -> CheckedPlan:
         """Request a plan, then repairs while it has flaws."""
         messages = first = (
-            *plan_messages(
-                self.question, self.library, self.examples, self.card, self.advice, self.kind
-            ),
+            *plan_messages(self.question, self.shown, self.card, self.advice, self.kind),
             *rejection_messages(self.rejected),
         )
         attempts: list[Attempt] = []
@@ -296,6 +294,7 @@ class RepairLoop:
             self._tell(
                 round=round, model=completion.model, reply=completion.text,
                 notes=(
+                    *(self.shown.notes if round == 0 else ()),
                     *(render_diagnostics([d], reading.original, "reply")
                       for d in notes if d.severity == "note"),
                     *(f"fixed: {d.message} [{d.code}]" for d in notes if d.severity != "note"),

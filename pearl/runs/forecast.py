@@ -386,8 +386,9 @@ class Forecaster:
         pearl = self._pearl
         asked = one_line(question)
         shown = pearl.material.actions_for(kind)
-        examples = pearl.material.examples_for(asked, kind)
-        messages = plan_messages(asked, shown, examples, card, "", kind)
+        messages = plan_messages(
+            asked, pearl.planner.shown(asked, card=card, kind=kind), card, "", kind
+        )
         self._n_unplanned += 1
         if not self._is_new(digest(["question", question, card, kind])):
             return

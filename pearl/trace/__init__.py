@@ -84,7 +84,7 @@ class PlanAttempted(AskingEvent):
     model: str
     reply: str
     notes: tuple[str, ...] = ()
-    """The fixes that were applied, rendered."""
+    """The fixes that were applied, rendered; before the first plan, what its prompt leaves out."""
     diagnostics: tuple[str, ...] = ()
     """The remaining errors, rendered; empty for the accepted plan."""
     constraint: ConstraintLevelName = "none"

@@ -19,6 +19,7 @@ from pearl.llm.reply_limits import reply_limit
 from pearl.mining.miner import Miner, Question
 from pearl.mining.refining import RefineSettings, read_drafts, refine_actions
 from pearl.pipeline import Pearl
+from pearl.planner.material import Shown
 from pearl.planner.writer import RepairLoop
 from tests.models import RandomWriter
 from tests.server import Canned, Server, error
@@ -87,7 +88,7 @@ def test_every_kind_of_request_has_a_limit(window: int | None, limit: int | None
 @pytest.mark.parametrize("by", ["grammar", "json"])
 def test_a_plan_under_a_constraint_has_a_limit(by: str) -> None:
     model = RandomWriter([by])  # type: ignore[list-item]
-    asyncio.run(RepairLoop("Where?", SEED, model, max_repairs=20).write())
+    asyncio.run(RepairLoop("Where?", Shown(SEED), model, max_repairs=20).write())
     assert model.requests
     for request in model.requests:
         assert request.constraint is not None
@@ -97,7 +98,7 @@ def test_a_plan_under_a_constraint_has_a_limit(by: str) -> None:
 def test_a_longer_plan_may_have_a_longer_reply() -> None:
     model = Asked(None)
     for max_steps in (1, MAX_STEPS, 4 * MAX_STEPS):
-        asyncio.run(RepairLoop("Where?", SEED, model, max_steps=max_steps).write())
+        asyncio.run(RepairLoop("Where?", Shown(SEED), model, max_steps=max_steps).write())
     limits = [request.max_output_tokens or 0 for request in model.requests]
     assert limits == sorted(set(limits))
     assert limits[0] > 4_096, "a model that reasons needs room for what it does not show"
@@ -111,7 +112,7 @@ def asked_of(server: Server, n: int = 1) -> list[int]:
         try:
             for i in range(n):
                 await RepairLoop(
-                    f"Where is boat {i}?", SEED, model, max_output_tokens=4_000
+                    f"Where is boat {i}?", Shown(SEED), model, max_output_tokens=4_000
                 ).write()
         finally:
             await model.aclose()

@@ -15,6 +15,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.llm.fallback import ConstraintFallback, Mode
 from pearl.mining.miner import Miner, Question
 from pearl.pipeline import Pearl
+from pearl.planner.material import Shown
 from pearl.planner.writer import RepairLoop
 from pearl.trace import ConstraintRefused, PlanAttempted, Trace
 from tests.examples import times
@@ -31,7 +32,7 @@ def attempt(
 ) -> tuple[CheckedPlan | PlanningError, Trace]:
     """The plan that a model writes, or the error, with its trace."""
     trace, question = Trace(), "Why did Ada sell the boat?"
-    loop = RepairLoop(question, library, model, fallback=fallback, trace=trace, max_repairs=max_repairs)  # fmt: skip
+    loop = RepairLoop(question, Shown(library), model, fallback=fallback, trace=trace, max_repairs=max_repairs)  # fmt: skip
     try:
         return asyncio.run(loop.write()), trace
     except PlanningError as error:
@@ -150,7 +151,7 @@ def test_concurrent_tasks_step_down_once() -> None:
 
     async def several() -> None:
         writes = (
-            RepairLoop(f"Why {i}?", LIBRARY, model, fallback=fallback, max_repairs=0).write()
+            RepairLoop(f"Why {i}?", Shown(LIBRARY), model, fallback=fallback, max_repairs=0).write()
             for i in range(5)
         )
         for result in await asyncio.gather(*writes, return_exceptions=True):

@@ -16,6 +16,7 @@ from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
+from pearl.planner.material import Shown
 from pearl.planner.writer import Rejected, RepairLoop
 from pearl.trace import PlanAttempted, Trace
 from tests.server import Canned, Server, completion
@@ -34,7 +35,9 @@ def plan(
 ) -> tuple[CheckedPlan, Scripted, Trace]:
     rounds = iter(replies)
     model, trace = Scripted(lambda request: next(rounds)), Trace()
-    checked = asyncio.run(RepairLoop(question, library, model, trace=trace, **settings).write())  # type: ignore[arg-type]
+    checked = asyncio.run(
+        RepairLoop(question, Shown(library), model, trace=trace, **settings).write()
+    )  # type: ignore[arg-type]
     return checked, model, trace
 
 

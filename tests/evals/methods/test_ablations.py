@@ -43,5 +43,5 @@ def test_unrefined_examples_are_what_the_model_drafted_once_for_the_questions_of
     assert len(tried) == len(bank) - 1  # for both samples together
     own = [one for one in plans if one not in drafts]
     assert not any(bank[1].question in one.prompt for one in tried[1:])
-    n_shown = len(pearl.material.examples_for(asked[0].question))
+    n_shown = len(pearl.material.shown(asked[0].question).examples)
     assert all(one.prompt.count("drafted without an example") == n_shown for one in own)
