@@ -14,8 +14,15 @@ from pearl.documents.document import DocumentKind
 from pearl.documents.passages import terms
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action, ActionLibrary
-from pearl.errors import DataError
-from pearl.planner.examples import Example, callable_with, read_bank, renamed, select, spread
+from pearl.planner.examples import (
+    Example,
+    callable_with,
+    load_examples,
+    read_bank,
+    renamed,
+    select,
+    spread,
+)
 from pearl.retrieval.weighting import TermRanker
 
 
@@ -83,53 +90,41 @@ class PlannerMaterial:
         self.bank = bank
         self.nearest = nearest
         self._home = home
+        self._whole: dict[DocumentKind, Shown] = {}
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
         """The examples whose actions the library has; read when they are first needed."""
-        return self._usable
+        return callable_with(self._bank, self.actions)
 
     @cached_property
-    def _usable(self) -> tuple[Example, ...]:
-        return callable_with(self._translated, self.actions)
-
-    @cached_property
-    def _translated(self) -> tuple[Example, ...]:
-        """The whole bank; missing actions are replaced by those that stand for them."""
-        bank = read_bank(self.bank)
-        if not bank:
-            raise DataError(
-                f"the bank '{self.bank}' contains no plan", help="pass a folder with .plan files"
-            )
-        if len(callable_with(bank, self.actions)) == len(bank):
+    def _bank(self) -> tuple[Example, ...]:
+        """All examples; what stands for a missing action is in its place."""
+        usable, bank = load_examples(self.bank, self.actions), read_bank(self.bank)
+        if len(usable) == len(bank):
             return bank
         from pearl.actions.likeness import meaning  # most libraries have every action
 
-        meant = {meaning(action): action.name for action in self.library.values()}
-        home = self._home() if self._home else {}
-        same = {name: meant[key] for name, a in home.items() if (key := meaning(a)) in meant}
-        return tuple(
-            renamed(each, {**same, **self.library.stands_for}, self.actions) for each in bank
-        )
+        home, own = self._home() if self._home else {}, self.library
+        meant = {meaning(action): action.name for action in own.values()}
+        names = {name: meant[key] for name, each in home.items() if (key := meaning(each)) in meant}
+        return tuple(renamed(each, {**names, **own.stands_for}, self.actions) for each in bank)
 
     @cached_property
     def lacks(self) -> str:
         """What the library lacks for examples of the bank; "" if nothing."""
-        left = [each for each in self._translated if each not in self._usable]
-        if not left:
-            return ""
+        usable = callable_with(self._bank, self.actions)
+        plans = [each.plan for each in self._bank if each not in usable]
         missing = Counter(
             name
-            for plan in (each.plan for each in left)
+            for plan in plans
             for name in {step.action for step in plan.steps} - {a.name for a in plan.new_actions}
             if name not in self.actions
         )
-        names = ", ".join(name for name, _ in missing.most_common(_MAX_NAMED))
-        more = ", ..." if len(missing) > _MAX_NAMED else ""
-        return (
-            f"{len(left)} of {len(self._translated)} examples call actions that this library lacks"
-            f"{f': {names}{more}' if names else ' in this form'}"
-        )
+        names = [name for name, _ in missing.most_common(_MAX_NAMED)]
+        names += ["..."] if len(missing) > _MAX_NAMED else []
+        said = f"{len(plans)} of {len(self._bank)} examples call actions that this library lacks"
+        return f"{said}: {', '.join(names)}" if plans else ""
 
     @cached_property
     def _of_one(self) -> ActionLibrary:
@@ -158,18 +153,17 @@ class PlannerMaterial:
             fits: Whether a prompt fits the window of the model.
             likeness: How near a text is to the question, where the prompt is shortened.
         """
-        library = self.actions_for(kind)
         bank = self.examples if kind == "corpus" else self._examples_of_one
-        notes = (self.lacks,) if self.lacks else ()
-        whole = Shown(library, tuple(spread(bank, N_EXAMPLES)), notes=notes)
-        if self.nearest is None and fits(whole):
-            return whole
-        shown = whole
-        most = len(bank) if self.nearest is None else self.nearest
-        for n in dict.fromkeys((*([self.nearest] if self.nearest else []), *_SHORTER)):
-            if n > most:
-                continue
-            shown = self._shortened(whole, bank, question, n, kind, likeness)
+        shown = self._whole.get(kind) or Shown(
+            self.actions_for(kind), tuple(spread(bank, N_EXAMPLES)),
+            notes=(self.lacks,) if self.lacks else (),
+        )  # fmt: skip
+        self._whole[kind] = shown
+        if self.nearest is None and fits(shown):
+            return shown
+        least = N_EXAMPLES if self.nearest is None else self.nearest
+        for n in (*([self.nearest] if self.nearest else []), *(n for n in _SHORTER if n < least)):
+            shown = self._shortened(shown, bank, question, n, kind, likeness)
             if fits(shown):
                 break
         if shown.n_nearest == self.nearest:  # by choice
@@ -177,9 +171,9 @@ class PlannerMaterial:
         told = (
             "the planning prompt was shortened to fit the window of the model: it shows "
             f"{len(shown.examples)} of {len(bank)} examples and explains {len(shown.explained or ())} of "
-            f"{len(library)} actions"
+            f"{len(shown.library)} actions"
         )
-        return replace(shown, notes=(*notes, told))
+        return replace(shown, notes=(*shown.notes, told))
 
     def _shortened(
         self, whole: Shown, bank: Sequence[Example], question: str, n: int, kind: DocumentKind,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -139,14 +140,14 @@ MINED = """\
 #   LIST_ALL (seed)
 EXPLAIN(CTX, WHAT) : Explain why WHAT
 
-SEEK(CTX, Y) : say who or what Y is in CTX and return the name with the details that single it out
-
 CONCAT(S1, S2, ...) : Join S1 and S2
 """
 
 
 def test_examples_call_what_stands_for_an_action_that_the_library_lacks(tmp_path: Path) -> None:
-    (tmp_path / "mine.actions").write_text(MINED, encoding="utf-8")
+    said = re.sub(r"\bX\b", "WHO", load_library("seed")["IDENTIFY"].definition)
+    text = f"{MINED}\nSEEK(CTX, WHO) : {said[0].lower() + said[1:]}\n"
+    (tmp_path / "mine.actions").write_text(text, encoding="utf-8")
     seek = PLAN.replace("FIND(", "SEEK(")
     pearl = Pearl(Scripted(lambda _: seek), library=tmp_path / "mine.actions", domain="generic")
     bank = {example.question: example.plan for example in read_bank("generic")}
