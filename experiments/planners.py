@@ -9,7 +9,8 @@ actions. The questions are drawn by --seed. As examples a planner is shown the p
 questions, but none of the same article.
 
 Ways to plan, for each model: `whole` and `short` have no constraint and the whole prompt or that of --nearest 2;
-`grammar` and `schema` are constrained, with the whole prompt. Without --way the model plans as `pearl plan` does.
+`grammar` and `schema` are constrained, with the whole prompt. Without --way each model plans in all of these that it supports;
+`usual` is what `pearl plan` does.
 
 Points of a plan, 0 to 2; where several plans were written for a question, the nearest counts:
 
@@ -56,9 +57,9 @@ from pearl.planner.examples import read_bank
 from pearl.trace import Trace
 
 WAYS: dict[str, dict[str, Any]] = {
-    "usual": {}, "whole": {"constrain": "off"}, "short": {"constrain": "off", "nearest": 2},
+    "whole": {"constrain": "off"}, "short": {"constrain": "off", "nearest": 2},
     "grammar": {"constrain": "grammar"}, "schema": {"constrain": "json"},
-    "short, grammar": {"constrain": "grammar", "nearest": 2},
+    "short, grammar": {"constrain": "grammar", "nearest": 2}, "usual": {},
 }  # fmt: skip
 """Settings of the ways to plan."""
 
@@ -246,14 +247,21 @@ def _cell(key: str, value: object) -> str:
     return str(value)
 
 
+def ways_of(model: str) -> list[str]:
+    """The ways that a model supports; one that takes no constraint plans as usual."""
+    by = Client(ClientSettings(model)).constrains.by
+    needs = {"whole": by, "short": by, "grammar": {"grammar"}, "schema": {"json"}}
+    return [way for way, kinds in needs.items() if kinds & by] or ["usual"]
+
+
 async def run(
     items: Sequence[Planned], everything: Sequence[Planned], models: Sequence[str],
-    library: ActionLibrary, ways: Sequence[str] = ("usual",), **settings: Any,
+    library: ActionLibrary, ways: Sequence[str] = (), **settings: Any,
 ) -> dict[str, list[Rating]]:  # fmt: skip
     """The ratings of every model, and of the plans that were published again."""
     found: dict[str, list[Rating]] = {}
     for model in models:
-        for way in ways:
+        for way in ways or ways_of(model):
             name = model if way == "usual" else f"{Path(model).name}, {way}"
             nearest = WAYS[way].get("nearest")
             chosen = {key: value for key, value in WAYS[way].items() if key != "nearest"}
@@ -280,8 +288,8 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     help="As for pearl --model.",
 )  # fmt: skip
 @click.option(
-    "--way", "ways", multiple=True, type=click.Choice(list(WAYS)), default=["usual"], show_default=True,
-    help="How each model plans.",
+    "--way", "ways", multiple=True, type=click.Choice(list(WAYS)),
+    help="How each model plans [default: in every way that it supports].",
 )  # fmt: skip
 @click.option("--window", type=click.IntRange(min=1), help="As for pearl --window.")
 @click.option("--n", type=click.IntRange(min=1), default=25, show_default=True)
