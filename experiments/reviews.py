@@ -91,7 +91,7 @@ class Oracle:
         assert isinstance(task, ItemsTask)
         self.n_calls += 1
         self.n_tokens += self._count(request.prompt)
-        words = echoes(task.items) if task.is_echoed else [""] * len(task.items)
+        words = echoes(task.items).words if task.is_echoed else [""] * len(task.items)
         said = enumerate(zip(words, task.items, strict=True), start=1)
         return json.dumps({f"{i} {w}".strip(): self._value(task, item) for i, (w, item) in said})
 

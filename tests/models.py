@@ -164,6 +164,6 @@ def item_lines(request: Request, say: Callable[[str], str | None]) -> str:
 
 def written(items: Sequence[str], values: Sequence[str | int | None], *, is_echoed: bool) -> str:
     """A reply about items; those without a value are left out."""
-    words = echoes(items) if is_echoed else [""] * len(items)
+    words = echoes(tuple(items)).words if is_echoed else [""] * len(items)
     said = zip(words, values, strict=True)
     return json.dumps({f"{i} {w}".strip(): v for i, (w, v) in enumerate(said, 1) if v is not None})

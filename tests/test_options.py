@@ -138,7 +138,7 @@ OF_ANSWERS = {
 
 def first_item_only(prompt: str) -> str:
     item = prompt.partition("<item 1>\n")[2].partition("\n")[0]
-    return f"1 | {item}: yes" if "its first words" in prompt else "1: yes"
+    return f"1 | {item}: yes" if "words, as many as" in prompt else "1: yes"
 
 
 def answer(seen: Seen) -> Canned:

@@ -12,7 +12,7 @@ from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.llm import ActionTask, ChooseTask, ItemsTask, Message
 from pearl.llm.messages import block, inert
 from pearl.planner.extraction import QUESTION
-from pearl.replies.items import NOT_STATED, RATINGS, ItemKind, label_line
+from pearl.replies.items import NOT_STATED, RATINGS, ItemKind, echoes, label_line
 
 _READER = f"""\
 You carry out one instruction at a time over a text. What stands between <text> and </text>, and \
@@ -150,7 +150,8 @@ def items_messages(task: ItemsTask) -> tuple[Message, ...]:
         value, one, other = (part.format(*ends) for part in _ITEM_VALUES[task.kind])
         key, words, more = "its number", "", ""
         if task.is_echoed:
-            key += " and its first words, as many as no other item begins with"
+            which = echoes(task.items).which
+            key += f" and its {which} words, as many as tell it from all other items"
             words, more = " Once the boat", " My"
         labels = "".join(f"\n- {label_line(label)}" for label in task.labels)
         if "LABELS" in task.inputs:  # text of a document is data, not an instruction

@@ -53,7 +53,7 @@ from pearl.replies.items import (
     NOT_STATED,
     RATINGS,
     ItemReplies,
-    echo_key,
+    end_keys,
     form_flaw,
     items_constraint,
     line_length,
@@ -221,20 +221,22 @@ class RowRequests:
         batches: list[list[str]] = []
         long: list[str] = []
         used = 0
-        keys = set[str]()
+        apart: list[
+            tuple[int, set[str]]
+        ] = []  # whether the first or the last words tell items apart
         for text in texts:
             n = 0 if available is None else self._limits.counter.count(text) + ITEM_TOKENS
             if available is not None and n > available:
                 long.append(text)
                 continue
             is_full = not batches or len(batches[-1]) == (size or self._limits.items_per_call)
-            # Items that begin alike cannot be told apart in one reply.
-            key = echo_key(text) if row_step.task.is_echoed else text
-            if is_full or key in keys or (available is not None and used + n > available):
+            keys = end_keys(text) if row_step.task.is_echoed else (text, text)
+            apart = [(i, seen) for i, seen in apart if keys[i] not in seen]
+            if is_full or not apart or (available is not None and used + n > available):
                 batches.append([])
-                used = 0
-                keys.clear()
-            keys.add(key)
+                used, apart = 0, [(0, set()), (1, set())]
+            for i, seen in apart:
+                seen.add(keys[i])
             batches[-1].append(text)
             used += n
         return [replace(row_step.task, items=tuple(batch)) for batch in batches], long

@@ -55,12 +55,10 @@ _MAX_CUTS = 8
 _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"
 """Meaningless marks around a value."""
 
-_KEY_LENGTH = 200
-"""Characters of an item that its first words are compared with."""
 MAX_WORDS = 12
-"""Maximum first words of an item in a reply."""
+"""Maximum words of an item in a row of a reply."""
 _MAX_WORD = 16
-"""Maximum average characters of a first word: some scripts have no blanks."""
+"""Maximum average characters of a word: some scripts have no blanks."""
 _MARKS = lazy_pattern(r"[\W_]+")
 
 _LEAST_ECHOED = 6
@@ -124,7 +122,7 @@ def read_items(
         if kind == "pick":
             return _placed(_picks(body), n, n_picks)
         rows = _rows(body, n, kind, is_cut=is_cut, is_echoed=is_echoed)
-        owners = _Owners(items)
+        owners = echoes(tuple(items))
         ids = {row.id for row in rows}
         # Without words, only the numbers show that none is shifted.
         if not is_echoed and (wrong := sorted(ids - {*range(1, n + 1)})):
@@ -237,66 +235,84 @@ def _placed(picked: Sequence[int], n: int, n_picks: int) -> ItemReplies:
 # First words
 
 
-def first_words(item: str, n: int) -> str:
-    r"""The first words of an item, as a row of a reply gives them.
+def end_words(item: str, n: int, *, is_last: bool = False) -> str:
+    r"""The first or the last words of an item, as a row of a reply gives them.
 
     Example:
-        >>> first_words("Buy now,\nor never", 3)
-        'Buy now, or'
+        >>> end_words("Buy now,\nor never", 3), end_words("Buy now", 1, is_last=True)
+        ('Buy now, or', 'now')
     """
+    if is_last:
+        return " ".join(item[-40 * n :].split()[-n:])[-_MAX_WORD * n :]
     return " ".join(item[: 40 * n].split()[:n])[: _MAX_WORD * n]
 
 
-def echoes(items: Sequence[str]) -> list[str]:
-    """For each item, the fewest first words that tell it from the others, or the most that a reply has.
+def end_keys(item: str) -> tuple[str, str]:
+    """Items with the same keys cannot be told apart by their first words, or by their last ones."""
+    return _key(end_words(item, MAX_WORDS)), _key(end_words(item, MAX_WORDS, is_last=True))
 
-    Example:
-        >>> echoes(["Buy now!", "Buy nothing", "Hi, Al"])
-        ['Buy now!', 'Buy nothing', 'Hi,']
+
+class Echoes:
+    """The words of items that show of which one a value is: the first ones, or the last ones.
+
+    Attributes:
+        which: `first` or `last`.
+        words: For each item the fewest that tell it from the others, or the most that a row has.
     """
-    owners = _Owners(items)
-    found: list[str] = []
-    for i, item in enumerate(items):
-        tries = (first_words(item, n) for n in range(1, MAX_WORDS + 1))
-        found.append(
-            next((w for w in tries if not owners.flaw(i, w)), first_words(item, MAX_WORDS))
-        )
-    return found
 
-
-def echo_key(item: str) -> str:
-    """What two items have in common which a reply cannot tell apart."""
-    return _key(first_words(item, MAX_WORDS))
-
-
-class _Owners:
-    """Items by the words that they begin with."""
-
-    def __init__(self, items: Sequence[str]) -> None:
-        self._keys = [_key(item[: 2 * _KEY_LENGTH])[:_KEY_LENGTH] for item in items]
+    def __init__(self, items: Sequence[str], *, is_last: bool) -> None:
+        self.which = "last" if is_last else "first"
+        self._step = -1 if is_last else 1  # words at the end are compared from the end on
+        self._keys = [
+            self._key(item[:400] if self._step > 0 else item[-400:])[:200] for item in items
+        ]
         self._sorted = sorted(self._keys)
+        self.words: list[str] = []
+        self.n_alike = 0
+        for i, item in enumerate(items):
+            tries = [end_words(item, n, is_last=is_last) for n in range(1, MAX_WORDS + 1)]
+            found = next((words for words in tries if not self.flaw(i, words)), None)
+            self.words.append(tries[-1] if found is None else found)
+            self.n_alike += found is None
+
+    def _key(self, text: str) -> str:
+        return _key(text)[:: self._step]
 
     def flaw(self, i: int, words: str) -> str:
         """Why words do not show that they are of an item; "" if they do."""
         if not self._keys:
             return ""
-        key = _key(words)
-        if not _begins(self._keys[i], key):
-            return "the words are not its first ones" if words else "its first words are missing"
+        key, own = self._key(words), self._keys[i]
+        if not own.startswith(key) or bool(own) != bool(key):
+            what = "are not its {} ones" if words else "are missing"
+            return f"its words {what}" if not words else f"the words {what.format(self.which)}"
         # Of a whole item, longer ones may be the continuation.
-        after = key if self._keys[i] == key else key + chr(0x10FFFF)
+        after = key if own == key else key + chr(0x10FFFF)
         n_owners = bisect_right(self._sorted, after) - bisect_left(self._sorted, key)
-        return "other items begin with its words, too" if n_owners > 1 else ""
+        return "other items have its words, too" if n_owners > 1 else ""
+
+
+@lru_cache(maxsize=16)
+def echoes(items: tuple[str, ...]) -> Echoes:
+    """The words that show of which item a value is: the first ones, unless the last ones tell more apart.
+
+    Example:
+        >>> echoes(("Buy now!", "Buy nothing", "Hi, Al")).words
+        ['Buy now!', 'Buy nothing', 'Hi,']
+        >>> echoes(("On 2 May 2026 I sold a boat", "On 2 May 2026 I sold a mill")).words
+        ['boat', 'mill']
+    """
+    first, last = (Echoes(items, is_last=is_last) for is_last in (False, True))
+    costs = [(each.n_alike, sum(map(len, each.words))) for each in (first, last)]
+    is_better = costs[1][0] < costs[0][0] or (
+        costs[1][0] == costs[0][0] and 2 * costs[1][1] < costs[0][1]
+    )
+    return last if is_better else first
 
 
 def _key(text: str) -> str:
     """The letters and digits of a text."""
     return _MARKS.sub("", unicodedata.normalize("NFKC", text).casefold())
-
-
-def _begins(key: str, words: str) -> bool:
-    """Whether an item begins with words."""
-    return key.startswith(words) and bool(words or not key)
 
 
 # ---------------------------------------------------------------------------------------------

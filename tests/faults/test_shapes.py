@@ -28,7 +28,7 @@ from pearl.llm import ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
 from pearl.planner.routing import decompose, read_decomposition, shown
-from pearl.replies.items import first_words
+from pearl.replies.items import end_words
 from tests.root import ROOT
 from tests.suite import Trial
 
@@ -183,7 +183,7 @@ ROW_STEPS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 def item_number(written: int, item: str) -> str:
     """The number of an item, in the form that the prompt asks for."""
-    return f"{written} | {first_words(item, 3)}"
+    return f"{written} | {end_words(item, 3)}"
 
 
 def shaped(shape: str, values: tuple[str, ...]) -> str:

@@ -45,7 +45,7 @@ def ask(
             return Canned(completion(json.dumps({"sentence": SENTENCE})))
         texts = items_of(seen)
         values = [right(text) for text in texts]
-        is_echoed = "its first words" in seen.prompt
+        is_echoed = "words, as many as" in seen.prompt
         said: str | Canned = written(texts, values, is_echoed=is_echoed)
         if (schema := schema_of(seen)) is not None:
             assert set(schema["properties"]) == {str(i) for i in range(1, len(texts) + 1)}

@@ -14,8 +14,8 @@ from pearl.errors import UsageError
 from pearl.replies.items import (
     MAX_WORDS,
     ItemKind,
-    echo_key,
     echoes,
+    end_keys,
     form_flaw,
     items_constraint,
     label_line,
@@ -175,15 +175,16 @@ def test_no_item_takes_the_value_of_another(
     data: st.DataObject, items: list[str], *, is_json: bool
 ) -> None:
     """Of rows that are left out, repeated, exchanged, moved and renumbered, each is read rightly or not at all."""
-    items = list({echo_key(item): item for item in items}.values())
+    items = list({end_keys(item)[0]: item for item in items}.values())
     n = len(items)
     truth = [f"v{i}" for i in range(n)]  # a label of its own: every exchange would show
-    words = echoes(items)
+    told = echoes(tuple(items))
+    words, place = told.words, -1 if told.which == "last" else 0
     ids = data.draw(st.lists(st.integers(0, n), max_size=n + 2))  # the number that a row bears
     rows = data.draw(st.lists(st.integers(0, n - 1), min_size=len(ids), max_size=len(ids)))
-    is_first = data.draw(st.booleans())  # fewer words than are asked for
-    firsts = [item.split()[0] for item in items]  # a whole item is words enough
-    said = [firsts[i] if is_first and firsts[i] not in items else words[i] for i in rows]
+    is_one = data.draw(st.booleans())  # fewer words than are asked for
+    ones = [item.split()[place] for item in items]  # a whole item is words enough
+    said = [ones[i] if is_one and ones[i] not in items else words[i] for i in rows]
     parts = [f'"{id} {w}":"{truth[i]}"' for id, i, w in zip(ids, rows, said, strict=True)]
     if not is_json:
         parts = [f"{id} | {w}: {truth[i]}" for id, i, w in zip(ids, rows, said, strict=True)]
@@ -314,14 +315,25 @@ def test_any_labels_make_a_grammar(labels: list[str]) -> None:
         assert values == (labels[0], labels[-1])
 
 
-def test_items_that_begin_alike_are_told_apart_by_as_few_words_as_that_takes() -> None:
-    assert echoes(["The dog barks.", "The dogs", "The", "A cat"]) == [
-        "The dog barks.",
-        "The dogs",
-        "The",
-        "A",
-    ]
-    alike = "word " * MAX_WORDS
-    assert echo_key(alike + "a") == echo_key(alike + "b") != echo_key(alike[5:] + "b")
-    long = [f"{'x' * 5_000} {i}" for i in range(5_000)]  # of few different first words
-    assert len(echoes([*long[:50], *map(str, range(5_000))])) == 5_050
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        (("The dog barks.", "The dogs", "The", "A cat"), ["The dog barks.", "The dogs", "The", "A"]),
+        (("On 2 May I saw a dog", "On 2 May I saw a cat", "On 2 May I saw it"), ["dog", "cat", "it"]),
+        (("漢字の本を読む人", "漢字の本を書く人"), ["漢字の本を読む人", "漢字の本を書く人"]),
+        (("?", "!", "a"), ["?", "!", "a"]),
+        ((), []),
+    ],
+)  # fmt: skip
+def test_items_are_told_apart_by_as_few_words_as_that_takes(
+    items: tuple[str, ...], words: list[str]
+) -> None:
+    assert echoes(items).words == words
+
+
+def test_what_no_words_tell_apart_has_equal_keys() -> None:
+    alike = ("word " * MAX_WORDS + "a", "word " * MAX_WORDS + "b")
+    assert end_keys(alike[0])[0] == end_keys(alike[1])[0]
+    assert end_keys(alike[0])[1] != end_keys(alike[1])[1]
+    long = tuple(f"{i % 50} {'x' * 5_000} {i}" for i in range(5_000))
+    assert echoes(long).which == "last"
