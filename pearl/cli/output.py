@@ -33,9 +33,6 @@ GAP = 2
 
 UNSURE = ("failed", "undecided")
 
-MAX_OTHER = 200
-"""Maximum characters of another plan's answer."""
-
 
 def print_answer(
     answer: Answer,

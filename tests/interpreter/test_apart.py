@@ -22,7 +22,7 @@ REPORT = f"{PROSE}\n\nAda began in 1950.\n\n{TABLE}\n\n{PROSE}\n\nBees are well.
 SHORT = "Ada keeps bees.\n\nyear,jars\n1950,90\n1951,95\n\nShe sells honey.\n"
 PLAN = """\
 1. a = FIND_EVENT(CTX, "jars of 1950") : How many jars in 1950
-2. b = FIND_EVENT(CTX, "who began") : Who began"""
+2. b = FIND_EVENT(CTX, "bees of 1950") : How many bees in 1950"""
 HEAD = "| year | jars | price |\n| --- | --- | --- |\n"
 
 

@@ -4,7 +4,7 @@ A method has `DESCRIPTION` (one line), `NEEDS_OPTIONS` (whether it can only choo
 `predict(pearl, sample, document, effort, trace) -> Prediction`, which raises a `PearlError` if it fails: the runner
 records it, and a failure counts as wrong. A sample may follow others in a conversation: `standalone` gives its
 question in a form that is clear by itself. A method that shows the gold passages has `NEEDS_PASSAGES = True`, and is
-refused if no sample has any; a baseline that does not see the document has `READS_NOTHING = True`.
+refused if no sample has any.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ class _ShippedMethod:
     predict: Predict
     NEEDS_OPTIONS: bool = False
     NEEDS_PASSAGES: bool = False
-    READS_NOTHING: bool = False
 
 
 async def _closed(
@@ -179,7 +178,6 @@ PLUGINS = {
         "one call with the options and without the document: a baseline",
         _closed,
         NEEDS_OPTIONS=True,
-        READS_NOTHING=True,
     ),
     "cot": _ShippedMethod(
         "one call over the document with the options shown; reasons, then the letter",
