@@ -305,7 +305,7 @@ class Pearl:
 
         Raises:
             UsageError: The question is blank.
-            PlanningError: No valid plan was found, and there is no fallback.
+            PlanningError: No valid plan was found, and `fallback` is `none`.
             ModelError: The model gave no usable reply while planning.
             ExecutionError: A step failed.
         """
@@ -344,8 +344,10 @@ class Pearl:
                 kind=document.kind,
             )
         except PlanningError as error:
-            trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
-            if self.fallback is None:
+            is_direct = self.fallback == "direct"
+            n = len(error.attempts)
+            trace.append(PlanFailed(n_attempts=n, fallback="direct" if is_direct else None))
+            if not is_direct:
                 raise
             alone = understood.question
             return await self.answer(alone, document, token_budget=token_budget, trace=trace)

@@ -198,10 +198,10 @@ class Deciding:
         "Maximum repair attempts, in which the model is shown the errors of its plan.",
         _PLAN, "planning", metavar="N", least=0,
     )] = 4
-    fallback: Annotated[Literal["direct"] | None, Setting(
-        "Answer in one step if no valid plan is found.",
+    fallback: Annotated[Literal["direct", "none"], Setting(
+        "If the model writes no valid plan: ask the question itself in one step, and say so, or fail.",
         _PLAN, "answering",
-    )] = None
+    )] = "direct"
     shape: Annotated[Literal["none", "counts", "fields"], Setting(
         "What the planner is told about a document: counts, or also field names (trusted documents only).",
         _PLAN, "answering", set_by="trusted",

@@ -89,7 +89,7 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "max_output_tokens": ([], ["--max-output-tokens", "77"]),
     "max_repairs": (["--model", "openai:bad"], ["--model", "openai:bad", "--max-repairs", "0"]),
     "max_steps": ([], ["--max-steps", "1"]),
-    "fallback": (["--model", "openai:bad"], ["--model", "openai:bad", "--fallback", "direct"]),
+    "fallback": (["--model", "openai:bad"], ["--model", "openai:bad", "--fallback", "none"]),
     "constrain": ([], ["--constrain", "off"]),
     "server": ([], ["--server", "ollama"]),
     "prefix": ([], ["--prefix", "off"]),

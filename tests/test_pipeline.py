@@ -116,14 +116,16 @@ def test_a_plan_with_its_question_can_be_executed_again_and_again() -> None:
     assert "dog" in other
 
 
-def test_fallback_is_opt_in_and_recorded() -> None:
+def test_without_a_valid_plan_the_question_itself_is_asked_and_that_is_recorded() -> None:
     def stubborn(request: Request) -> str:
         return "no plan" if isinstance(request.task, PlanTask) else "> The ferry left at noon."
 
     with pytest.raises(PlanningError):
-        asyncio.run(Pearl(Scripted(stubborn), max_repairs=1).ask("When?", DOCUMENT))
+        asyncio.run(
+            Pearl(Scripted(stubborn), max_repairs=1, fallback="none").ask("When?", DOCUMENT)
+        )
     trace = Trace()
-    pearl = Pearl(Scripted(stubborn), max_repairs=1, fallback="direct")
+    pearl = Pearl(Scripted(stubborn), max_repairs=1)
     answer = asyncio.run(pearl.ask("When did the ferry leave?", DOCUMENT, trace=trace))
     assert answer.method == "direct"
     assert answer.evidence[0].text == "The ferry left at noon."

@@ -277,7 +277,7 @@ class RepairLoop:
                 raise PlanningError(
                     f"no valid plan after {counted(n_calls, 'call')}; {error.message}",
                     attempts=attempts,
-                    help=f"{error.help}; --fallback direct answers without a plan",
+                    help=f"{error.help}; `pearl ask` answers without a plan",
                 ) from error
             self._n_calls = max(1, self._n_calls)  # a truncated reply may count, too
             n_calls += self._n_calls
@@ -318,7 +318,7 @@ class RepairLoop:
             f"no valid plan after {counted(n_calls, 'call')}{cached}; last problem: {last.message} [{last.code}]",
             attempts=attempts,
             help=f"{'--fresh asks the model again; ' if n_cached else ''}--trace FILE keeps every attempt; "
-            "--fallback direct answers without a plan",
+            "`pearl ask` answers without a plan",
         )
 
     def _checked(self, text: str, reply: str) -> tuple[CheckedPlan | None, tuple[Diagnostic, ...]]:

@@ -276,7 +276,7 @@ BAD = {
     "unknown option": (["ask", "--modle", "x", "Who?", "story.txt"], 2, "--mod"),
     "broken plan": (["execute", "broken.plan", "story.txt"], 4, "2 more|1 more|unknown-action"),
     "plan that cannot be repaired": (
-        ["ask", "Who?", "story.txt", "--model", "scripted:rules.json"], 4, "no valid plan",
+        ["ask", "Who?", "story.txt", "--model", "scripted:rules.json", "--fallback", "none"], 4, "no valid plan",
     ),
     "missing plan": (["execute", "absent.plan", "story.txt"], 3, "absent.plan"),
     "missing tasks": (["execute", "--tasks", "absent.jsonl"], 3, "absent.jsonl"),

@@ -102,7 +102,7 @@ def test_attempts_to_plan_are_the_calls_that_were_made(
     pearl: Terminal, openai_server: Server
 ) -> None:
     openai_server.on("", "I would rather not.")
-    args = ["--model", "openai:test-model", "--base-url", openai_server.url]
+    args = ["--model", "openai:test-model", "--base-url", openai_server.url, "--fallback", "none"]
     pearl("ask", "Why did Nils sell the boat?", "story.txt", *args, code=4)
     n = len(openai_server.requests)
     assert f"no valid plan after {n} calls;" in pearl.talk

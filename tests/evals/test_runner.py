@@ -54,7 +54,7 @@ def test_an_error_of_one_sample_is_recorded_and_counted(tmp_path: Path) -> None:
         return gone(request) if "gone" in request.task.question else "It was rotten."
 
     model = acting(plan=plan, step=step)
-    records = run(Pearl(model, max_repairs=1), samples, "pearl", "direct", "mcq")
+    records = run(Pearl(model, max_repairs=1, fallback="none"), samples, "pearl", "direct", "mcq")
     assert len(records) == 12
     reasons = {key[:2]: record.error for key, record in records.items() if record.error}
     assert set(reasons) == {
@@ -73,7 +73,7 @@ def test_an_error_of_one_sample_is_recorded_and_counted(tmp_path: Path) -> None:
 
 def test_a_fallback_is_told_from_an_answer() -> None:
     model = acting(plan=BROKEN)
-    pearl = Pearl(model, max_repairs=0, fallback="direct")
+    pearl = Pearl(model, max_repairs=0)
     record = run(pearl, [sample()], "pearl")["q1", "pearl", 0]
     assert (record.status, record.score, record.plan, record.shape) == (
         "fell_back",

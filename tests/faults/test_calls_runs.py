@@ -247,7 +247,14 @@ def test_plans_that_stay_broken(trial: Trial, openai_server: Server, tmp_path: P
 
     openai_server.answer = answer
     questions = [Task(f"q{i}", partial(pearl.Document, "She left."), f"Why on day {i}x?") for i in range(n_questions)]  # fmt: skip
-    rows = rows_of(openai_server, tmp_path, questions, max_repairs=max_repairs, is_shared=False)
+    rows = rows_of(
+        openai_server,
+        tmp_path,
+        questions,
+        max_repairs=max_repairs,
+        is_shared=False,
+        fallback="none",
+    )
     plannings = Counter(m[1] for seen in openai_server.requests if "New actions" in seen.prompt and (m := re.search(r"day (\d+)x", seen.prompt)))  # fmt: skip
     trial.figure("questions", n_questions)
     most = 2 * (1 + max_repairs)  # what refuses to plan is asked once more

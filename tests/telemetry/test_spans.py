@@ -112,12 +112,12 @@ invoke_workflow pearl status=answered
 invoke_workflow pearl status=answered
   execute_tool FIND {FOUND} id=1
     chat test-model"""),
-    "no valid plan": ((), (task(ask="Why?"),), {"max_repairs": 1}, """\
+    "no valid plan": ((), (task(ask="Why?"),), {"max_repairs": 1, "fallback": "none"}, """\
 ! invoke_workflow pearl type=PlanningError status=failed
   ! plan pearl type=PlanningError cache=miss repairs=1
     chat test-model
     chat test-model"""),
-    "the fallback": ((), (task(ask="Why?"),), {"max_repairs": 0, "fallback": "direct"}, f"""\
+    "the fallback": ((), (task(ask="Why?"),), {"max_repairs": 0}, f"""\
 invoke_workflow pearl status=answered
   ! plan pearl type=PlanningError cache=miss repairs=0
     chat test-model
