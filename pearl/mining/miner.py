@@ -250,7 +250,8 @@ def seeds(name: str, own: str) -> ActionLibrary:
     library = load_library(name)
     if name != GENERAL:
         return library
-    fit = [action for action in library.values() if action.name in load_library(own)]
+    kept = library.keys() & load_library(own).keys()
+    fit = [action for action in library.values() if action.name in kept]
     return ActionLibrary(name, fit or library.values())
 
 
