@@ -270,10 +270,10 @@ class Echoes:
         self.words: list[str] = []
         self.n_alike = 0
         for i, item in enumerate(items):
-            tries = [end_words(item, n, is_last=is_last) for n in range(1, MAX_WORDS + 1)]
-            found = next((words for words in tries if not self.flaw(i, words)), None)
-            self.words.append(tries[-1] if found is None else found)
-            self.n_alike += found is None
+            tries = (end_words(item, n, is_last=is_last) for n in range(1, MAX_WORDS + 1))
+            words = next((words for words in tries if not self.flaw(i, words)), None)
+            self.n_alike += words is None
+            self.words.append(words or end_words(item, MAX_WORDS, is_last=is_last))
 
     def _key(self, text: str) -> str:
         return _key(text)[:: self._step]
@@ -302,12 +302,13 @@ def echoes(items: tuple[str, ...]) -> Echoes:
         >>> echoes(("On 2 May 2026 I sold a boat", "On 2 May 2026 I sold a mill")).words
         ['boat', 'mill']
     """
-    first, last = (Echoes(items, is_last=is_last) for is_last in (False, True))
-    costs = [(each.n_alike, sum(map(len, each.words))) for each in (first, last)]
-    is_better = costs[1][0] < costs[0][0] or (
-        costs[1][0] == costs[0][0] and 2 * costs[1][1] < costs[0][1]
-    )
-    return last if is_better else first
+    first = Echoes(items, is_last=False)
+    n_first = sum(map(len, first.words))
+    if not first.n_alike and n_first <= _MAX_WORD * len(items):
+        return first
+    last = Echoes(items, is_last=True)
+    is_shorter = 2 * sum(map(len, last.words)) < n_first
+    return min(first, last, key=lambda each: (each.n_alike, is_shorter == (each is first)))
 
 
 def _key(text: str) -> str:
