@@ -238,7 +238,8 @@ How to refine the drafts:
 - Fold a draft that is too specific, and one that negates another (FIND_NOT_..., FIND_LEAST_...), \
 into a general action that says with its parameters what is wanted.
 - Keep opposites apart: a cause is not an effect, the first is not the last.
-- Prefer the names and definitions that are there; write a new one only where none fits.
+- Prefer the names and definitions that are there; write a new one only where none fits: an instruction \
+that reads well with an argument in place of every parameter.
 - Drop a draft only if nobody could carry it out.
 
 How to write the reply:
