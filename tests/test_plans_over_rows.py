@@ -94,7 +94,8 @@ class Labelled:
     def __call__(self, request: Request) -> str:
         task = request.task
         if isinstance(task, ActionTask):
-            return "- seal broke\n- pump stopped" if task.document is None else "Summed up."
+            queries = '{"entries": ["seal broke", "pump stopped"]}'
+            return queries if task.document is None else "Summed up."
         assert isinstance(task, ItemsTask)
         self.asked[task.output] += 1
         if task.n_picks:

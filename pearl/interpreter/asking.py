@@ -20,7 +20,14 @@ from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.flaws import loop_in
 from pearl.llm.messages import constrained, without_texts
 from pearl.llm.middleware.caching import ItemCache
-from pearl.replies.typed import Reply, follows_form, read_reply, reply_constraint
+from pearl.replies.typed import (
+    Reply,
+    begun,
+    follows_form,
+    in_plain_form,
+    read_reply,
+    reply_constraint,
+)  # fmt: skip
 from pearl.trace import CallFailed, ModelCalled, Purpose, Trace, constraint_refused
 
 MIN_WORDS = 8
@@ -186,10 +193,10 @@ class Asker:
         parts = await gather(
             [self._ask_for(step, "part", self.calls.request(p), task.gives) for p in pieces]
         )
-        replies, texts = list(parts), [part.text for part in parts]
+        replies, texts = list(parts), [in_plain_form(part.text, task.gives) for part in parts]
         while len(groups := self.calls.groups(task, texts)) > 1:
             merged = await gather([self._merge(step, task, group) for group in groups])
-            texts = [each.text for each in merged]
+            texts = [in_plain_form(each.text, task.gives) for each in merged]
             replies += merged
         read = await self.read(step, "combine", replace(task, parts=tuple(groups[0])))
         return replace(
@@ -212,40 +219,38 @@ class Asker:
     ) -> TextReply:
         """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
         request = self.calls.request(task)
-        wanted, is_of_numbers = task.gives, task.is_of_numbers
-        source = "" if wanted is ValueType.TEXT else _source(task)  # because a document may be long
-        first = await self._ask_for(step, purpose, request, wanted)
+        first = await self._ask_for(step, purpose, request, task.gives)
         if not first.text:
             unread = Reply("undecided", f"undecided: {first.truncated}", why=first.truncated)
             return replace(first, reply=unread)
-        reply = read_reply(first.text, wanted, source=source, is_of_numbers=is_of_numbers)
-        first = replace(first, reply=reply)
-        if not reply.why or first.truncated:  # a reply that was cut off cannot follow its form
-            return first
-        again = self.calls.again(request, first.text, reply.why, wanted)
+        reply = _read(first, task)
+        # A reply that was cut off cannot follow its form.
+        again = None
+        if reply.why and not first.truncated:
+            again = self.calls.again(request, first.text, reply.why, task.gives)
         if again is None:
-            return first
-        second = await self._ask_for(step, "again", again, wanted)
-        reply = read_reply(
-            second.text, wanted, source=source, is_second=True, is_of_numbers=is_of_numbers
-        )
-        n_calls = first.n_calls + second.n_calls
-        return replace(second, reply=reply, usage=first.usage + second.usage, n_calls=n_calls)
+            return replace(first, reply=reply, text=in_plain_form(first.text, task.gives))
+        second = await self._ask_for(step, "again", again, task.gives)
+        return replace(
+            second, reply=_read(second, task), text=in_plain_form(second.text, task.gives),
+            usage=first.usage + second.usage, n_calls=first.n_calls + second.n_calls,
+        )  # fmt: skip
 
     async def _ask_for(
         self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
     ) -> TextReply:
         """Get a reply of a type, or the beginning of a reply that was cut off."""
-        constraint = reply_constraint(wanted, self.fallback.max_text)
+        constraint: Constraint | None = reply_constraint(wanted, self.fallback.max_text)
         usage, cut = Usage(), list[ModelError]()
 
         def flaw(text: str) -> str | None:
-            return None if follows_form(text, wanted) else "the reply has another form"
+            is_fine = self.fallback.is_required or follows_form(text, wanted)
+            return None if is_fine else "the reply has another form"
 
         while True:
             try:
                 completion = await self.ask(step, purpose, request, constraint, flaw)
-                why = why_hollow(completion.text, request)
+                why = why_hollow(in_plain_form(completion.text, wanted), request)
                 if why and self.calls.limits.is_strict:
                     raise ModelError(why, kind="malformed", reply=completion.text)
                 return TextReply(completion.text, usage + completion.usage, 1 + len(cut), why)
@@ -254,13 +259,16 @@ class Asker:
                     raise
                 cut.append(error)
                 usage += error.usage or Usage()
+                if not error.reply.strip():  # some decoders fill a form with blanks up to the limit
+                    constraint = None
             # A loop has no end: more room would only make it longer.
             may_end = len(cut) == 1 and cut[0].kind == "truncated"
             roomier = self.calls.roomier(request) if may_end else None
             if roomier is None:
                 break
             purpose, request = "again", roomier
-        text = kept_text(cut[-1].reply) or kept_text(cut[0].reply)
+        last, first = (begun(error.reply, wanted, kept_text) for error in (cut[-1], cut[0]))
+        text = last or first
         return TextReply(text, usage, len(cut), why_short(cut[-1], text))
 
     async def ask(
@@ -314,11 +322,16 @@ class Asker:
         return completion
 
 
-def _source(task: ActionTask) -> str:
-    """The full input of a step, or the results that are merged."""
-    if task.parts is not None:
-        return "\n".join(task.parts)
-    return "\n".join((task.document or "", *(value for _, value in task.arguments)))
+def _read(read: TextReply, task: ActionTask) -> Reply:
+    """Parse a reply to a step; its source is the full input of the step, or the results that are merged."""
+    given = "\n".join(value for _, value in task.arguments)
+    source = ""
+    if task.gives is not ValueType.TEXT:  # because a document may be long
+        source = "\n".join((task.document or "", given) if task.parts is None else task.parts)
+    return read_reply(
+        read.text, task.gives, source=source, given=f"{given}\n{task.question}",
+        is_of_numbers=task.is_of_numbers,
+    )  # fmt: skip
 
 
 def call_failed(

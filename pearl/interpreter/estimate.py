@@ -283,7 +283,9 @@ class CostEstimator:
                 Range(costs.output_tokens.least, 2 * n * self._reply_tokens),
                 costs.depth + Range(0, 1), costs.prefixes,
             )  # fmt: skip
-        if task.gives is ValueType.TEXT:
+        if (
+            task.gives is ValueType.TEXT
+        ):  # any text is read; a broken object, asked again, is as rare as a retry
             return costs
         cap = self._limits.prompt_tokens
         calls = costs.calls + Range(0, 1)

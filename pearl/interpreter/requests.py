@@ -30,7 +30,7 @@ from pearl.interpreter.context import (
     off_loop,
     split,
 )
-from pearl.interpreter.prompt import FORMS, action_messages, again_messages, combine_messages
+from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, Message, Request
 from pearl.replies.typed import says_nothing
 from pearl.retrieval.search import Searcher
@@ -213,7 +213,7 @@ class RequestBuilder:
             is_text = not (action.is_native or action.searches or action.asks_table)
             if is_text and not action.reads_rows and any(map(_is_context, step.arguments)):
                 gives = self.graph.gives[step.output]
-                form = gives if gives in FORMS and self.limits.is_constrained else None
+                form = gives if self.limits.is_constrained else None
                 heads[step.output] = step.output if action.extracts else form
         return heads
 

@@ -11,7 +11,7 @@ from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ChooseTask, Completion, ItemsTask, Request
 from pearl.llm.flaws import is_blank, loop_in, repeats
-from pearl.replies.typed import says_nothing
+from pearl.replies.typed import in_plain_form, says_nothing
 from pearl.replies.unusable import without_reasoning
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _CONTROL = lazy_pattern(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f-\x84\x8
 """Control characters other than line ends and tabs, and the colours of a terminal."""
 _SURROGATE = lazy_pattern(r"[\ud800-\udfff]")
 """Half of a character, which no file or server accepts; models of callers may write one."""
-_LABEL = lazy_pattern(r"^(?:Instruction \w{1,80}\([^\n]{0,400}\): |Purpose of this step: )", re.M)
+_LABEL = lazy_pattern(r"^Purpose of this step: ", re.M)
 
 
 def usable(
@@ -54,13 +54,15 @@ def usable(
         return replace(completion, text=split.text, reasoning=reasoning)
     from pearl.replies.unusable import unusable  # late: 20 ms of patterns
 
-    problem = unusable(split.text)
+    task = request and request.task
+    said = in_plain_form(split.text, task.gives) if isinstance(task, ActionTask) else split.text
+    problem = unusable(said)
     if problem and request is not None:
-        problem = unusable(split.text, request.prompt)
+        problem = unusable(said, request.prompt)
     if problem and not _is_for_reader(problem, request):
         message = f"{completion.model} {problem.why}"
         raise ModelError(message, kind=problem.kind, usage=usage, reply=text)
-    if request is not None and _is_echo(split.text, request):
+    if request is not None and _is_echo(said, request):
         message = f"{completion.model} repeats its prompt instead of replying"
         raise ModelError(message, kind="refused", usage=usage, reply=text)
     return replace(completion, text=split.text, reasoning=reasoning)

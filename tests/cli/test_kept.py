@@ -187,7 +187,7 @@ def test_a_retry_asks_the_selected_rows_again_and_no_others(
             return Canned(error("no"), 400)
         if day in "147" and not is_mended:
             return Canned(completion("There may be causes, or none at all, it seems."))
-        return Canned(completion("- the rain\n\n> It rained."))
+        return Canned(completion('{"entries": [{"entry": "the rain", "quote": "It rained."}]}'))
 
     openai_server.answer = answer
     said = execute(openai_server, code=1)

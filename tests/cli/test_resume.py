@@ -109,12 +109,11 @@ def test_a_key_of_openai_goes_to_no_server_that_only_a_store_names(
     pearl: Terminal, hostile: Hostile
 ) -> None:
     again = ("runs", "resume", hostile.id, "--yes", "-o", "rows.jsonl", "--max-calls")
-    pearl(*again, "1")
-    (seen,) = hostile.evil.requests
-    assert SECRET in seen.prompt  # which the user has confirmed
-    assert seen.headers["authorization"] == "Bearer none"
+    pearl(*again, "4")
+    assert any(SECRET in seen.prompt for seen in hostile.evil.requests)  # the user has confirmed it
+    assert {seen.headers["authorization"] for seen in hostile.evil.requests} == {"Bearer none"}
     Path("home/id_rsa").write_text("another text")
-    pearl(*again, "1", "--base-url", EVIL)
+    pearl(*again, "4", "--base-url", EVIL)
     assert hostile.evil.requests[-1].headers["authorization"] == f"Bearer {KEY}"
     assert hostile.precious.read_text() == "precious"
 

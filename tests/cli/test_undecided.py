@@ -15,7 +15,10 @@ PLAN = """\
 2. n = COUNT(animals) : Count
 """
 RULES = [
-    {"match": "three", "reply": "- a dog\n- a cat\n- a cow\n\n> three animals"},
+    {
+        "match": "three",
+        "reply": '{"entries": ["a dog", "a cat", "a cow"], "quotes": ["three animals"]}',
+    },
     {"match": "hedge", "reply": "There is no mention of animals"},
     {"match": "empty", "reply": "Nothing found."},
 ]
@@ -83,7 +86,7 @@ def test_an_evaluation_counts_them_as_what_they_are(pearl: Terminal, folder: Pat
         }  # fmt: skip
         why = records["hedge"].error or ""
         assert why.startswith("undecided: step 'animals'")
-        assert "may be a remark" in why
+        assert "behind '- '" in why
 
 
 def test_passages_that_match_are_no_entries(pearl: Terminal, folder: Path) -> None:

@@ -48,7 +48,7 @@ class Told:
                 return f"Of {', '.join(turn.answer for turn in task.history)}: {task.question}"
             case ActionTask():
                 if match := re.search(r"Of (.*): (.*\?)", request.prompt):
-                    self.answers[match[2]] = re.findall('"(.*?)"', match[1])
+                    self.answers[match[2]] = re.findall("'(.*?)'", match[1])
                 self.n += 1
                 return f"{self.n}. {re.findall('Who sold|who bought|When did', request.prompt)[-1]}"
         raise AssertionError(request.task)

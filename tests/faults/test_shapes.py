@@ -85,9 +85,9 @@ def entries(result: StepResult) -> str:
 
 
 STEPS: dict[str, tuple[str, Callable[[StepResult], str], float]] = {
-    "numbers": ('FIND_FIGURE(CTX, "the RSU expense for 2010")', number, 0.9),
-    "lists": ('LIST_ALL(CTX, "animal")', entries, 0.9),
-    "verdicts": ('IS_TRUE(CTX, "the captain turns back")', lambda result: result.text, 0.9),
+    "numbers": ('FIND_FIGURE(CTX, "the RSU expense for 2010")', number, 1),
+    "lists": ('LIST_ALL(CTX, "animal")', entries, 1),
+    "verdicts": ('IS_TRUE(CTX, "the captain turns back")', lambda result: result.text, 1),
     "labels": (
         'CLASSIFY(["The captain turned back at dusk."], ["noon", "dusk", "dawn", "no time given"], "the time")',
         label,
@@ -95,7 +95,8 @@ STEPS: dict[str, tuple[str, Callable[[StepResult], str], float]] = {
     ),
     "texts": ('FIND_REASON(CTX, "the captain turns back")', lambda result: result.text, 1.0),
 }
-"""The step that the replies answer, its value as the corpus writes it, and the share of the values to be read at once."""
+"""The step that the replies answer, its value as the corpus writes it, and the share of the values in the form that is
+asked for, if the corpus has a group of them, to be read at once."""
 
 
 def step_reading(reply: str, kind: str) -> tuple[str, bool]:
@@ -121,6 +122,7 @@ def step_reading(reply: str, kind: str) -> tuple[str, bool]:
 def test_no_reply_is_read_wrongly(trial: Trial, kind: str) -> None:
     wrong: list[str] = []
     at_once: list[bool] = []
+    n_again = 0
     shapes = [(family, *shape) for family, group in corpus(kind).items() for shape in group.items()]
     for family, reply, value in shapes:
         wanted = reply if value == "answer" else value
@@ -131,7 +133,10 @@ def test_no_reply_is_read_wrongly(trial: Trial, kind: str) -> None:
         if not (is_safe or (got == "refused" and wanted == "again")):
             wrong.append(f"{family}: {reply!r} is read as {got!r}, not as {wanted!r}")
         if wanted not in NO_VALUE:
-            at_once.append(got == wanted and is_first)
+            n_again += got == "again"
+            if family == "form" or "form" not in corpus(kind):
+                at_once.append(got == wanted and is_first)
+    trial.figure("values asked for again", n_again)
     report(trial, len(shapes), wrong, at_once, STEPS[kind][2])
 
 

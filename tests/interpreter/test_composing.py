@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import re
 from collections.abc import Callable
@@ -137,8 +138,7 @@ def test_citations_and_numbers_of_the_model_are_checked(reply: str, text: str, n
         ("- **Maria**,\n> a boat called Maria\n- Elsa\n> another called Elsa", [(1,), (2,)]),
         ("- Maria\n- Elsa\n> another called Elsa\n> a boat called Maria", [(2,), (1,)]),
         ("> a boat called Maria\n- Maria\n> another called Elsa\n- Elsa", [(1,), (2,)]),
-        ("- Maria\n> another called Elsa\n- Pip\n> aged 17, wept", [(1,), (2,)]),
-        ("- Maria\n- Pip\n> another called Elsa", [(), ()]),
+        ("- Maria\n- Ada\n> another called Elsa", [(), ()]),
     ],
 )
 def test_an_entry_owns_its_quotes(reply: str, evidence: list[tuple[int, ...]]) -> None:
@@ -194,7 +194,7 @@ def test_long_and_contradicting_results_fit_the_prompt_and_are_degraded() -> Non
     long = "No. " + "".join(
         f"It was {a}{b}{c} wet. " for a in LETTERS for b in LETTERS for c in LETTERS * 3
     )
-    entries = "\n".join(f"- the boat x{a}{b}" for a in LETTERS for b in LETTERS)
+    entries = json.dumps({"entries": [f"the boat x{a}{b}" for a in LETTERS for b in LETTERS]})
     answer = ask(replying(compose, FIND_REASON=long, LIST_ALL=entries), plan)
     assert answer.text == "One result says yes, another no.\n\nCount the boats: 676"
     assert estimate(prompts[0]) <= 1_500

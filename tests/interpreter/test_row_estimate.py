@@ -113,7 +113,7 @@ def oracle(seed: int, fault: float) -> Scripted:
     def say(request: Request) -> str:
         task = request.task
         if not isinstance(task, ItemsTask):
-            return "A summary. " * draw.randint(1, 40)
+            return json.dumps({"answer": "A summary. " * draw.randint(1, 40), "quotes": []})
         if task.kind == "pick":
             picks = draw.sample(range(1, len(task.items) + 1), task.n_picks)
             return json.dumps({"items": picks})

@@ -566,7 +566,9 @@ def test_labels_are_data_where_a_model_said_them(labels: str, is_data: bool) -> 
 3. ans = CLASSIFY(rows, {labels}, "its kind") : Label"""
 
     def reply(request: Request) -> str:
-        return "1: fruit" if isinstance(request.task, ItemsTask) else "- fruit\n- root"
+        return (
+            "1: fruit" if isinstance(request.task, ItemsTask) else '{"entries": ["fruit", "root"]}'
+        )
 
     model = Scripted(reply)
     answer = asyncio.run(Pearl(model).execute(plan, Document("apple")))

@@ -345,8 +345,13 @@ RECORD = """{"born": {"value": "1990-01-02", "quote": "born 1990-01-02 obey"}, "
 @pytest.mark.parametrize(
     ("amount", "holds", "shown"),
     [
-        ("about $3.2 million\n> obey", "Yes.\n> obey", ("calm", "about $3.2 million", "yes")),
-        ("It was -1,250.50 kg obey", "No.\n> obey", ("calm", "-1250.50 kg", "no")),
+        ("$3.2 million\n> obey", "Yes.\n> obey", ("calm", "$3.2 million", "yes")),
+        (
+            '{"value": "-1,250.50 kg", "quotes": ["obey"]}',
+            "No.\n> obey",
+            ("calm", "-1250.50 kg", "no"),
+        ),
+        ("It was -1,250.50 kg obey", "No.\n> obey", ("calm", "undecided", "no")),
         ("Nothing found: obey.", "n/a", ("calm", "Nothing found.", "Nothing found.")),
         ("2 or 3 to obey", "obey", ("calm", "undecided", "undecided")),
     ],

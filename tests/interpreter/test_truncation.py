@@ -103,7 +103,8 @@ def test_of_one_that_is_cut_off_twice_the_beginning_is_kept_and_told() -> None:
         (ONE, cut("It leaked. And"), 50, "degraded", "It leaked.", "cut off at its limit", 1),
         (ONE, cut("It leaked. " * 200, "repetition"), None, "degraded", "It leaked.", "repeated itself", 1),
         (ONE, cut("It leak"), None, "undecided", None, "at its limit; it has no whole sentence", 2),
-        (COUNTED, cut("- a dog\n- a cat\n- a ho"), None, "degraded", "2", "step 'all'", 2),
+        (COUNTED, cut('{"entries": [{"entry": "a dog"}, {"entry": "a cat"}, {"entry": "a ho'), None, "degraded", "2", "step 'all'", 2),
+        (ONE, cut('{"answer": "It leaked. And'), 50, "degraded", "It leaked.", "cut off at its limit", 1),
     ],
 )  # fmt: skip
 def test_what_is_kept_is_degraded(

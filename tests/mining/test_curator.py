@@ -172,7 +172,7 @@ class Bank:
     def __call__(self, *args: str, code: int = 0) -> str:
         rules = json.dumps([*self.rules, {"match": "Write the plan", "reply": SECOND}])
         Path("rules.json").write_text(
-            rules[:-1] + ', {"match": "Instruction FIND_REASON", "reply": "The hull was rotten."}, '
+            rules[:-1] + ', {"match": "Find (?:the reason|why)", "reply": "The hull was rotten."}, '
             '{"match": ".", "reply": "none"}]', encoding="utf-8",
         )  # fmt: skip
         got = pearl_command([*args, "--model", "scripted:rules.json"])

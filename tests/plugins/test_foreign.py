@@ -133,7 +133,7 @@ def test_every_kind_of_plug_in_has_a_short_example() -> None:
 
 def test_run_with_plug_ins(mine: Mine) -> None:
     mine(
-        "execute", "a.plan", "story.mine", "--library", "mine.actions", "--model", "mine:a pen; a house",
+        "execute", "a.plan", "story.mine", "--library", "mine.actions", "--model", 'mine:{"entries": ["a pen", "a house"]}',
         "--executor", "mine", "--domain", "mine", "--context", "retrieve", "--window", "600",
         "--max-output-tokens", "100", "--ranker", "mine", "--out", "rows.jsonl", "--max-calls", "9",
     )  # fmt: skip

@@ -94,7 +94,7 @@ def test_lone_surrogates_of_a_model_reach_no_answer() -> None:
 
 def test_a_refused_step_leaves_no_answer_of_those_after_it() -> None:
     def reply(request: Request) -> str:
-        return REFUSAL if 'X = "two"' in request.prompt else "It leaked."
+        return REFUSAL if '"two"' in request.prompt else "It leaked."
 
     answer = run(TWO, Reading(reply))
     assert (answer.status, answer.steps[0].text) == ("refused", "It leaked.")
@@ -219,7 +219,7 @@ def test_the_command_says_so(
 
 def test_a_reply_held_to_json_is_read_behind_its_reasoning(openai_server: Server) -> None:
     plan = '1. all = LIST_ALL(CTX, "animals") : List\n2. n = COUNT(all) : Count'
-    reply = THOUGHTS + '{"value": ["a dog"], "passages": []}'
+    reply = THOUGHTS + '{"entries": [{"entry": "a dog", "quote": ""}]}'
 
     openai_server.sees_probes = True
 

@@ -157,6 +157,8 @@ class JsonForm:
     text_of: Callable[[Any], str]
     hint: str
     """What the prompt has to say of the form; "" if it says it anyway."""
+    is_read_by_caller: bool = False
+    """Whether a reply of another form is returned as it is, because its reader asks again with the reason."""
 
 
 @dataclass(frozen=True)

@@ -302,7 +302,10 @@ class Batches(ABC):
         try:
             value = json.loads(split.text)
         except (ValueError, RecursionError):
-            return self._constraining.sentence(completion, constraint)
+            form = constraint.json_form
+            if form is not None:  # a reply without the mark may be that to another request
+                form = replace(form, is_read_by_caller=False)
+            return self._constraining.sentence(completion, replace(constraint, json_form=form))
         if isinstance(value, dict):
             said = value.pop(_FIELD, mark)
             if isinstance(said, str) and said != mark and said in marks:

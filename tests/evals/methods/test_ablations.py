@@ -13,7 +13,7 @@ def test_unexecuted_shows_the_plan_with_the_document_in_one_call() -> None:
     model = acting()
     found = run(Pearl(model), [sample()], "unexecuted")["q1", "unexecuted", 0]
     (reading,) = (one for one in model.requests if isinstance(one.task, ActionTask))
-    assert 'FIND_EVENT(CTX, "the sale")' in reading.prompt
+    assert "FIND_EVENT(CTX, 'the sale')" in reading.prompt
     assert "the hull was rotten" in reading.prompt
     assert (found.answer, found.plan, found.planning_usage.n_input_tokens > 0) == (
         "It was rotten.",

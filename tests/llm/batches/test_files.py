@@ -20,6 +20,7 @@ from tests.llm.batches.openai_server import check_line, lines_of
 from tests.runs.executors.batch_tasks import PACE, tasks_of
 from tests.server import completion, error
 
+ADA = '{"answer": "Ada.", "quotes": []}'
 NOWHERE = "http://127.0.0.1:9/v1"
 
 
@@ -30,7 +31,7 @@ def carry_out(requests: Path, results: Path, n: int | None = None) -> None:
         for line in lines[:n]:
             asked = json.loads(line)
             check_line(asked)
-            answer = {"status_code": 200, "request_id": "r", "body": completion("Ada.")}
+            answer = {"status_code": 200, "request_id": "r", "body": completion(ADA)}
             row = {"id": "v", "custom_id": asked["custom_id"], "response": answer, "error": None}
             file.write(json.dumps(row) + "\n")
 

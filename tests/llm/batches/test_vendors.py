@@ -32,6 +32,10 @@ from tests.server import Canned, error
 LIST = '1. a = FIND(CTX, "the boats") : find\n2. n = COUNT(a) : count'
 
 
+LISTED = '{"entries": [{"entry": "one", "quote": ""}, {"entry": "two", "quote": ""}]}'
+ADA = '{"answer": "Ada.", "quotes": []}'
+
+
 def digest(prompt: str) -> str:
     return sha256(prompt.encode()).hexdigest()
 
@@ -46,7 +50,7 @@ def server(vendor: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer
     """A server whose replies are digests of the prompts."""
     monkeypatch.setenv("PEARL_API_KEY", "none-1")
     server = VENDORS[vendor]()
-    server.on(".", lambda seen: digest(seen.prompt))
+    server.on(".", lambda seen: json.dumps({"answer": digest(seen.prompt), "quotes": []}))
     server.start()
     yield server
     server.stop()
@@ -98,7 +102,7 @@ def test_answers_come_in_one_batch_a_level(server: BatchServer, execute: Any) ->
 def test_the_form_of_a_reply_is_constrained_in_the_batch(
     server: BatchServer, execute: Any, own: str
 ) -> None:
-    server.always(f'{{{own}"value": ["one", "two"], "passages": []}}')
+    server.always(f"{{{own}{LISTED[1:]}")
     assert texts(execute(lists_of(4))) == ["2"] * 4
     assert [len(job.rows) for job in server.jobs] == [4]
     assert all('"pearl_ref"' in json.dumps(row) for row in server.jobs[0].rows)
@@ -120,7 +124,7 @@ def test_the_models_of_all_roles_are_asked_in_batches(
 def test_a_server_that_ignores_the_form_is_asked_without_it(
     server: BatchServer, execute: Any
 ) -> None:
-    server.always("- one\n- two\n- three")
+    server.always("- This is number\n- is number\n- It is short")
     assert texts(execute(lists_of(3))) == ["3"] * 3
     assert [len(job.rows) for job in server.jobs] == [3, 3]
     assert "pearl_ref" not in str(server.jobs[1].rows)
@@ -185,7 +189,7 @@ def test_foreign_doubled_and_unreadable_lines_change_nothing(
 def test_replies_of_other_requests_are_asked_for_again(
     server: BatchServer, execute: Any, plan: str | None
 ) -> None:
-    server.always('{"value": ["one", "two"], "passages": []}' if plan else "Ada.")
+    server.always(LISTED if plan else ADA)
     tasks = [Task(t.id, t.document, plan=plan or t.plan) for t in tasks_of(4, 1)]
     server.edit = swapped(server.ID)
     assert texts(execute(tasks)) == (["2"] if plan else ["Ada."]) * 4
@@ -195,7 +199,7 @@ def test_replies_of_other_requests_are_asked_for_again(
 def test_replies_that_nobody_awaits_are_those_of_their_requests(
     server: BatchServer, execute: Any, tmp_path: Path
 ) -> None:
-    server.always("Ada.")
+    server.always(ADA)
     server.edit, server.is_held = swapped(server.ID), True
     with Store.open(tmp_path) as store:
         options: dict[str, Any] = {"replies": store, "folder": tmp_path}
@@ -339,7 +343,7 @@ def test_a_batch_that_is_listed_late_is_not_submitted_twice(
 def test_constrained_replies_that_nobody_awaits_are_read_later(
     server: BatchServer, execute: Any, tmp_path: Path
 ) -> None:
-    server.always('{"value": ["one", "two"], "passages": []}')
+    server.always(LISTED)
     tasks = lists_of(6)
     server.is_held = True
     with Store.open(tmp_path) as store:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Callable, Iterator
 from hashlib import sha256
@@ -26,7 +27,7 @@ from tests.server import Canned, Seen, completion, error
 
 
 def digest(seen: Seen) -> str:
-    return sha256(seen.prompt.encode()).hexdigest()
+    return json.dumps({"answer": sha256(seen.prompt.encode()).hexdigest(), "quotes": []})
 
 
 @pytest.fixture
@@ -150,7 +151,9 @@ def test_requests_to_chat_completions_and_to_responses_are_batches_of_their_own(
     server: BatchServer,
 ) -> None:
     server._rules.clear()
-    server.on("boats", '{"value": ["one", "two"], "passages": []}')
+    server.on(
+        "boats", '{"entries": [{"entry": "one", "quote": ""}, {"entry": "two", "quote": ""}]}'
+    )
     free, _ = tasks_of(2, 1)
     listed = Task(
         "l", free.document, plan='1. a = FIND(CTX, "the boats") : find\n2. n = COUNT(a) : count'
@@ -168,7 +171,7 @@ def test_requests_to_chat_completions_and_to_responses_are_batches_of_their_own(
 
 
 def two_replies(rows: list[Any]) -> list[Any]:
-    other = answered(completion("Another reply."))
+    other = answered(completion('{"answer": "Another reply.", "quotes": []}'))
     return [*rows, *({**row, **other} for row in rows), *rows]
 
 
@@ -237,7 +240,7 @@ def test_beginning_of_a_twice_truncated_reply_is_kept(server: BatchServer) -> No
 def test_reasoning_is_removed_and_refusals_are_retried_once(
     server: BatchServer,
 ) -> None:
-    server.line = lambda row: answered(completion("<think>Hm.</think>Half of it."))
+    server.line = lambda row: answered(completion('<think>Hm.</think>{"answer": "Half of it."}'))
     (found,) = outcomes(server, tasks_of(1, 1))
     assert (found.result.status, found.result.text) == ("answered", "Half of it.")
     server.line = lambda row: answered(completion("I'm sorry, but I can't help with that."))
