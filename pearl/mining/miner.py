@@ -337,8 +337,8 @@ def read_proposal(
         is_read = not reading.errors
         calls = tuple(dict.fromkeys(step.action for step in reading.plan.steps))
         known = with_operators(library)
-        callable_now = {*callable_actions(reading.plan, known)}
-        missing = dict.fromkeys(n.removeprefix(EACH) for n in calls if n not in callable_now)
+        unknown = [n for n in calls if n not in callable_actions(reading.plan, known)]
+        missing = dict.fromkeys(name.removeprefix(EACH) for name in unknown)
         drafted = [declared[name] for name in missing if name in declared]
         actions += drafted
         undeclared = tuple(name for name in missing if name not in declared)

@@ -146,8 +146,7 @@ class Refinement(Frozen):
         }
         lost = {"by the model": count("dropped", "model"), "no room": count("dropped", "room")}
         most = f" of {self.max_tokens:,} at most" if self.max_tokens else ""
-        n_kept = count("kept")
-        n_new = len(self.actions) - n_kept  # none of their drafts is kept as it was
+        n_new = len(self.actions) - count("kept")  # none of their drafts is kept as it was
         new = f", {n_new:,} of them worded by the model" if n_new else ""
         return [
             ("drafts", len(self.drafts), _noted(draft_notes)),
@@ -158,7 +157,7 @@ class Refinement(Frozen):
             ("merged by the model", count("merged", "model"), _noted(call_notes)),
             ("merged to make room", count("merged", "room"), ""),
             ("dropped", sum(lost.values()), _noted(lost)),
-            ("kept", n_kept, ""),
+            ("kept", count("kept"), ""),
             ("actions", len(self.actions), f"of {self.max_actions} at most{new}"),
             ("tokens", self.n_tokens, f"{self.token_count}{most}"),
             *([(f"also in {theirs.library}", len(theirs.in_both), "")] if theirs else []),
