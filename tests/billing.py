@@ -18,6 +18,7 @@ import pytest
 
 from pearl import Document, Pearl
 from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.messages import PLAN_ASKED
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
 from pearl.runs.executors import Task
@@ -148,7 +149,7 @@ class BillingServer(Server):
                 "completion_tokens": 1,
                 "prompt_tokens_details": details,
             }
-            reply = completion("ok")
+            reply = completion(_said(seen.body))
         await send(Canned({**reply, "usage": usage}), writer)
 
     def usd_without_control(self) -> float:
@@ -208,7 +209,10 @@ def _said(body: dict[str, Any]) -> str:
     """A reply of the form that a request asks for."""
     form = body.get("output_config", {}).get("format", {})
     if not form:
-        n_items = "".join(text for text, _ in _blocks(body)).count("\n<item ")
+        asked = "".join(text for text, _ in _blocks(body))
+        if PLAN_ASKED in asked:
+            return plan(1)
+        n_items = asked.count("\n<item ")
         return "\n".join(f"{i}: yes" for i in range(1, n_items + 1)) or "ok"
     return json.dumps({
         name: [] if kind.get("type") == "array" else kind.get("enum", ["ok"])[0]
@@ -235,7 +239,7 @@ def billed(
     vendor: Vendor, reads: Iterable[tuple[Document, str]], *, delay_s: float = 20.0,
     concurrency: int = 8, port: int = 0, **settings: Any,
 ) -> tuple[BillingServer, Budget]:  # fmt: skip
-    """Run a plan over each document against a server on a computed clock."""
+    """Run a plan, or ask a question, over each document against a server on a computed clock."""
     budget = Budget(price=vendor.price)
 
     def same(document: Document) -> Document:
@@ -253,7 +257,8 @@ def billed(
                 library="seed", compose="off", **settings,
             )  # fmt: skip
             tasks = [
-                Task(str(i), partial(same, doc), plan=text) for i, (doc, text) in enumerate(reads)
+                Task(str(i), partial(same, doc), *((None, text) if "1. " in text else (text,)))
+                for i, (doc, text) in enumerate(reads)
             ]
             failed = [outcome.error async for outcome in run(pearl, tasks) if outcome.error]
             await pearl.aclose()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, partial
@@ -149,6 +150,7 @@ class Planner:
         self.notes: dict[str, None] = {}
         """What prompts left out, each once."""
         self._vectors: NDArray[np.float32] | None = None
+        self._n_writing = 0
         self._plans: dict[Hashable, CheckedPlan] = {}
         self._writing: SingleFlight[CheckedPlan] = SingleFlight()
 
@@ -190,6 +192,15 @@ class Planner:
 
         return self.material.shown(question, kind, fits, likeness)
 
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Count a question while it is planned."""
+        self._n_writing += 1
+        try:
+            yield
+        finally:
+            self._n_writing -= 1
+
     async def _by_meaning(self, embedder: Embedder, question: str) -> Likeness:
         texts = self.material.texts
         if self._vectors is None:
@@ -212,7 +223,7 @@ class Planner:
         settings = self.settings
         actions = self.material.actions_for(kind)
         plan, advice = None, ""
-        with self.client.breaker.running():
+        with self.client.breaker.running(), self._counted():
             if settings.is_routed and not rejected:
                 from pearl.planner.routing import route  # late: `pearl execute` plans nothing
 
@@ -235,7 +246,7 @@ class Planner:
                     max_repairs=settings.max_repairs, max_steps=settings.max_steps,
                     max_output_tokens=settings.max_output_tokens, rejected=rejected, card=card,
                     advice=advice, kind=kind, fallback=self.client.plan_fallback,
-                    trace=trace,
+                    trace=trace, n_later=lambda: self._n_writing - 1,
                 ).write()  # fmt: skip
         return composing(plan, question, settings.max_steps) if model.reads_prompts else plan
 

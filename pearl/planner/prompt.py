@@ -11,6 +11,7 @@ from pearl.dsl.nodes import print_action, print_plan
 from pearl.dsl.signatures import Action
 from pearl.errors import Diagnostic, render_diagnostics
 from pearl.llm import Message
+from pearl.llm.messages import PLAN_ASKED
 from pearl.planner.material import Shown, is_on_rows
 from pearl.planner.understanding import PLACEHOLDER
 
@@ -106,7 +107,7 @@ def plan_messages(
     parts = [
         *material("Actions", shown, _RULES.format(composing=composing)),
         *([_TABLE_RULES] if asks_table else []),
-        "Write the plan for this question.",
+        PLAN_ASKED,
         *([f"What CTX consists of: {card}"] if card else []),
         f"Question: {question}",
         *([_EARLIER] if PLACEHOLDER.search(question) else []),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
@@ -241,6 +241,8 @@ class RepairLoop:
     kind: DocumentKind = "document"
     fallback: ConstraintFallback | None = None
     trace: Trace | None = None
+    n_later: Callable[[], int] = int
+    """Counts the plans that are expected after this one."""
 
     def __post_init__(self) -> None:
         self._fallback = self.fallback or ConstraintFallback(self.model.constrains)
@@ -380,7 +382,8 @@ class RepairLoop:
         limit = reply_limit(
             task, self.model.window, self.max_output_tokens, max_steps=self.max_steps
         )
-        request = constrained(Request(messages, task, limit), constraint, level.by)
+        request = Request(messages, task, limit, n_later=self.n_later)
+        request = constrained(request, constraint, level.by)
         completion = await self.model.complete(request)
         self._n_calls += 1
         self._n_cached += completion.is_remembered

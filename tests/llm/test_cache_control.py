@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pearl.llm.messages import PLAN_ASKED
 from tests.billing import VENDORS, BillingServer, billed, document, plan
 from tests.models import MemoryReplies
 
@@ -46,6 +47,20 @@ def test_each_part_of_a_long_document_is_written_once() -> None:
     server, _ = billed(VENDORS["Anthropic"], [(BOATS[0], plan(3))], window=6_000)
     assert len(marks(server)) > 9
     assert server.cache.usd <= 1.02 * server.least_usd()
+
+
+@pytest.mark.parametrize("name", VENDORS)
+def test_what_all_planning_prompts_share_is_read_from_the_cache(name: str) -> None:
+    note = document("Ada", 50)
+    server, _ = billed(VENDORS[name], [(note, f"Why was boat {i} sold?") for i in range(24)])
+    sizes = [(len(c.text) // 4, c.n_cached) for c in server.calls if PLAN_ASKED in c.text]
+    assert len(sizes) == 24
+    total, cached = map(sum, zip(*sizes, strict=True))
+    if VENDORS[name].rules == "none":
+        assert cached == 0
+        return
+    assert cached > 0.75 * total
+    assert server.cache.usd < 0.35 * server.usd_without_control() or name.endswith("free")
 
 
 def test_an_hour_is_paid_for_where_calls_take_longer_than_five_minutes() -> None:
