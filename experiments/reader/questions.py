@@ -13,15 +13,24 @@ HALVES = ("dev", "final")
 KINDS = (
     "fact", "reason", "number", "list", "yesno", "not stated", "two-part", "rows", "fields"
 )  # fmt: skip
+CASES = ("composition", "extraction", "rows", "tables")
 
 Question = Mapping[str, Any]
 
 
-def read_questions(half: str | None = None, file: str = "questions.jsonl") -> list[Question]:
+def read_questions(half: str | None = None) -> list[Question]:
     """The questions of one half, or of both."""
-    lines = (FOLDER / file).read_text("utf-8").splitlines()
-    asked = [json.loads(line) for line in lines]
-    return [question for question in asked if half in (None, question["half"])]
+    return [each for each in _read("questions") if half in (None, each["half"])]
+
+
+def read_cases(kind: str) -> list[Question]:
+    """The forty cases of one kind; those of rows, tables and fields have a document of their own."""
+    return _read(f"cases_{kind}")
+
+
+def _read(name: str) -> list[Question]:
+    lines = (FOLDER / f"{name}.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
 
 
 @cache

@@ -2,7 +2,11 @@
 
     python -m experiments.reader.run bare|execute|ask --model MODEL [--half dev] [--out FILE]
         [--limit N] [--questions ID,ID]
+    python -m experiments.reader.run cases --kind rows --model MODEL [--out FILE] [--limit N]
     python -m experiments.reader.run compare FIRST SECOND
+
+`cases` are forty each of what else a model is asked: to choose and label rows, to query a table, to take
+fields, and to compose an answer from given results (the steps before are answered by the case itself).
 
 A file of results is continued: questions in it are not asked again. Intervals are Wilson's, of 95 %; the
 test of two files is McNemar's exact one, over the questions in both.
@@ -14,20 +18,30 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from experiments.reader.questions import HALVES, KINDS, Question, read_questions, text_of
-from experiments.reader.rules import outcome
+from experiments.reader.questions import (
+    CASES,
+    HALVES,
+    KINDS,
+    Question,
+    read_cases,
+    read_questions,
+    text_of,
+)
+from experiments.reader.rules import has, normal, outcome
 from pearl import Answer, Document, Pearl, PearlError
 from pearl.actions.values import wilson
+from pearl.dsl.signatures import NOTHING
 from pearl.evals.stats import mcnemar
-from pearl.llm import ChooseTask, Message, Model, Request
+from pearl.llm import ChooseTask, Completion, Message, Model, Request
 from pearl.llm.client import Client, ClientSettings
+from pearl.llm.middleware.wrappers import Wrapper
 
 OUTCOMES = ("right", "wrong", "not found", "undecided", "failed")
 
@@ -59,15 +73,45 @@ async def ask(client: Client, question: Question) -> Result:
 MODES: dict[str, Mode] = {"bare": bare, "execute": execute, "ask": ask}
 
 
+async def case(client: Client, question: Question) -> Result:
+    """The plan of a case, with what its rows and fields became."""
+    answer = await Pearl(client).execute(question["plan"], _document(question))
+    rows = {row.text: row.fields.get("label") for row in answer.rows if row.is_decided}
+    fields = {name: [each.state, each.value] for name, each in answer.fields.items()}
+    told = {**_told(answer), "rows": rows, "fields": fields}
+    if question["kind"] == "composition" and not answer.composed:
+        told["status"] = "undecided"  # the results are shown one below the other
+    return told
+
+
+class Given(Wrapper):
+    """A model for which the results of the steps of a case are given; the rest it is asked."""
+
+    results: Sequence[Mapping[str, Any]] = ()
+
+    async def complete(self, request: Request) -> Completion:
+        """Reply with the result of the step that is asked for, or ask the model."""
+        name, _, number = str(getattr(request.task, "output", "")).partition("_")
+        if name != "part" or not self.results:
+            return await self._model.complete(request)
+        result = self.results[int(number) - 1]
+        if result["reply"] is None:
+            return Completion(NOTHING, self.name)
+        return Completion(f"{result['reply']}\n> {result['quote']}", self.name)
+
+
 def _document(question: Question) -> Document:
-    return Document(text_of(question["text"]), f"{question['text']}.txt")
+    name = question.get("text", "case")
+    is_table = question["kind"] == "tables"
+    text = question["document"] if "document" in question else text_of(name)
+    return Document(text, f"{name}.{'md' if is_table else 'txt'}")
 
 
 def _told(answer: Answer) -> Result:
     return {
         "answer": None if answer.status == "nothing_found" else answer.unlabelled,
         "status": answer.status,
-        "quotes": len(answer.evidence),
+        "quotes": len(answer.evidence) + len(answer.rows),
         "untrue": [each.text for each in answer.unverified],
         "plan": answer.plan,
         **_tokens(answer.usage),
@@ -98,11 +142,14 @@ async def ask_all(
 ) -> list[Result]:
     """The results of the questions; they are appended to the file."""
     done = []
-    client = Client(ClientSettings(model))
+    settings = ClientSettings(model)
+    given = Given(settings.create_model())
+    client = Client(settings, model=given)
     for question in asked:
+        given.results = question.get("results", ())
         began, began_cpu = time.perf_counter(), processor_seconds()
         try:
-            result = await MODES[mode](client, question)
+            result = await (MODES.get(mode) or case)(client, question)
         except PearlError as error:
             result = {"answer": None, "error": str(error)}
         result |= {
@@ -130,7 +177,37 @@ def judged(result: Result, question: Question) -> str:
         return "failed"
     if result.get("status") in ("undecided", "refused"):
         return "undecided"
+    if has_parts(question):
+        right, n = parts_right(result, question)
+        return "right" if right == n else "wrong"
     return outcome(result["answer"], question)
+
+
+def has_parts(question: Question) -> bool:
+    """Whether rows or fields are judged one by one."""
+    return bool(question["rule"].keys() & {"chosen", "labels", "fields"})
+
+
+def parts_right(result: Result, question: Question) -> tuple[int, int]:
+    """How many rows or fields of a case are right, and how many there are."""
+    rule = question["rule"]
+    if "fields" in rule:
+        wanted = rule["fields"]
+        found = result.get("fields", {})
+        return sum(_is_field(found.get(name), words) for name, words in wanted.items()), len(wanted)
+    items, rows = question["document"].splitlines(), result.get("rows", {})
+    if "labels" in rule:
+        return sum(rows.get(item) == label for item, label in rule["labels"].items()), len(items)
+    if "error" in result or result.get("status") == "undecided":
+        return 0, len(items)
+    return sum((item in rows) == (item in rule["chosen"]) for item in items), len(items)
+
+
+def _is_field(found: Sequence[Any] | None, words: Sequence[str] | None) -> bool:
+    state, value = found or ("", None)
+    if words is None:
+        return state == "not_stated"
+    return state == "found" and any(has(normal(str(value)), word) for word in words)
 
 
 def report(results: Sequence[Result], asked: Sequence[Question]) -> list[str]:
@@ -139,7 +216,7 @@ def report(results: Sequence[Result], asked: Sequence[Question]) -> list[str]:
     rows = [(each, judged(each, by_id[each["id"]])) for each in results if each["id"] in by_id]
     names = ("right", "", "wrong", "not found", "undecided", "failed", "quotes true")
     lines = [f"{'':12}{'n':>4}" + "".join(f"{name:>12}" for name in names)]
-    for kind in (*KINDS, "all"):
+    for kind in (*KINDS, *(kind for kind in CASES if kind not in KINDS), "all"):
         own = [(each, found) for each, found in rows if kind in (each["kind"], "all")]
         if not own:
             continue
@@ -150,6 +227,10 @@ def report(results: Sequence[Result], asked: Sequence[Question]) -> list[str]:
         true = sum(each["quotes"] > 0 and not each["untrue"] for each in answers)
         cells = (k[0], f"{low:.0%}-{high:.0%}", *k[1:], f"{true}/{len(answers)}")
         lines.append(f"{kind:12}{len(own):4}" + "".join(f"{cell:>12}" for cell in cells))
+        asked_for = [(each, by_id[each["id"]]) for each, _ in own]
+        if parts := [parts_right(*pair) for pair in asked_for if has_parts(pair[1])]:
+            right, n = (sum(each) for each in zip(*parts, strict=True))
+            lines[-1] += f"   {right} of {n} parts right"
     means = (
         sum(each.get(key, 0) for each, _ in rows) / max(len(rows), 1)
         for key in ("n_input_tokens", "n_output_tokens", "seconds", "cpu_seconds")
@@ -164,37 +245,56 @@ def main() -> None:
     """Ask the 200 questions."""
 
 
+MODEL = click.option(
+    "--model", required=True, help="As of `pearl ask`: llamacpp:FILE, openai:NAME, ..."
+)
+OUT = click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="To be continued."
+)
+LIMIT = click.option("--limit", type=click.IntRange(min=1), help="The first N questions only.")
+
+
+def _run(mode: str, model: str, asked: Sequence[Question], out: Path | None) -> None:
+    done = read_results(out) if out is not None and out.exists() else []
+    known = {each["id"] for each in done}
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        new = [question for question in asked if question["id"] not in known]
+        done += asyncio.run(ask_all(mode, model, new, out))
+    except PearlError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo("\n".join(report(done, asked)))
+
+
 def _mode(name: str) -> None:
     @main.command(name, help=MODES[name].__doc__)
-    @click.option(
-        "--model", required=True, help="As of `pearl ask`: llamacpp:FILE, openai:NAME, ..."
-    )
+    @MODEL
     @click.option("--half", type=click.Choice([*HALVES, "both"]), default="dev", show_default=True)
-    @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="To be continued.")
-    @click.option("--limit", type=click.IntRange(min=1), help="The first N questions only.")
+    @OUT
+    @LIMIT
     @click.option("--questions", help="Their ids, with commas.")
     def command(
         model: str, half: str, out: Path | None, limit: int | None, questions: str | None
     ) -> None:
         asked = read_questions(None if half == "both" else half)
-        if questions:
-            wanted = questions.split(",")
-            asked = [question for question in asked if question["id"] in wanted]
-        asked = asked[:limit]
-        done = read_results(out) if out is not None and out.exists() else []
-        known = {each["id"] for each in done}
-        if out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            new = [question for question in asked if question["id"] not in known]
-            done += asyncio.run(ask_all(name, model, new, out))
-        except PearlError as error:
-            raise click.ClickException(str(error)) from error
-        click.echo("\n".join(report(done, asked)))
+        wanted = questions.split(",") if questions else [each["id"] for each in asked]
+        _run(name, model, [each for each in asked if each["id"] in wanted][:limit], out)
 
 
 for _name in MODES:
     _mode(_name)
+
+
+@main.command()
+@click.option("--kind", type=click.Choice(CASES), required=True)
+@MODEL
+@OUT
+@LIMIT
+def cases(kind: str, model: str, out: Path | None, limit: int | None) -> None:
+    """Forty cases of one other kind of request."""
+    _run("case", model, read_cases(kind)[:limit], out)
+
 
 RESULTS = click.Path(exists=True, dir_okay=False, path_type=Path)
 

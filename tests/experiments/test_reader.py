@@ -13,6 +13,7 @@ from experiments.reader.questions import HALVES, KINDS, read_questions, text_of
 from experiments.reader.rules import is_silent, normal, outcome
 from pearl import Pearl
 from pearl.dsl.checker import compile_plan
+from pearl.llm.backends.scripted import Scripted
 
 QUESTIONS = read_questions()
 BY_ID = {question["id"]: question for question in QUESTIONS}
@@ -194,6 +195,40 @@ def test_a_run_is_judged_and_continued_and_two_are_compared(
     told = invoked(run.main, "compare", str(out), str(wrong))
     assert "1 questions in both: one.jsonl 1 right, two.jsonl 0; only the first 1" in told
     assert "only one.jsonl: ferryman-01" in told
+
+
+ROWS = [
+    {"match": "<item 1>", "reply": json.dumps({
+        "1 The heating": "yes", "2 Thank": "no", "3 Could": "no", "4 I was": "yes",
+        "5 The lift": "yes", "6 Your": "no", "7 Is": "no", "8 The invoice": "yes"})},
+    {"match": "Fields of the text", "reply": json.dumps({
+        "sender": {"value": "Varga & Sons", "quote": "The parcel from Varga & Sons"},
+        "weight": {"value": "12.4 kg", "quote": "weighed 12.4 kg"},
+        "came_on": {"value": "2023-04-03", "quote": "came on 3 April 2024"}})},
+    {"match": "Which hive", "reply": '{"select": ["Hive"], "sort": [{"by": "Honey kg", "descending": true}], "limit": 1}'},
+    {"match": ".*", "reply": "He feared for the mules, since a pony had kicked the rail. [1] She tied flour sacks over their eyes. [2]"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "figures"),
+    [
+        ("rows", "8 of 8 parts right"),
+        ("tables", "1/1"),
+        ("extraction", "2 of 3 parts right"),
+        ("composition", "1/1"),
+    ],
+)
+def test_cases_are_asked_with_the_prompts_of_pearl(
+    kind: str, figures: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scripted, "reads_prompts", True)
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps(ROWS), encoding="utf-8")
+    asked = ["cases", "--kind", kind, "--model", f"scripted:{rules}", "--limit", "1"]
+    row = next(line for line in invoked(run.main, *asked).splitlines() if line.startswith("all"))
+    assert row.split()[2] == ("0" if kind == "extraction" else "1")
+    assert row.endswith(figures)
 
 
 def test_an_undecided_or_failed_answer_is_not_right() -> None:
