@@ -38,11 +38,9 @@ MAX_ITEM_TOKENS = 64
 RATINGS = (0, 10)
 """The smallest and the largest rating, unless a step names others."""
 _CHARACTERS_A_TOKEN = 4
-
 NOT_STATED = "not stated"
 """The third verdict on a condition: the item does not decide it."""
 
-_YES_NO = ("yes", "no", NOT_STATED)
 _FENCE = lazy_pattern(r"\s*```")
 _OBJECT = lazy_pattern(r'\{\s*"')
 _START = lazy_pattern(r'^[ \t]*[0-9]{1,7}[ \t]*[:|]|\{\s*"', re.M)
@@ -54,15 +52,11 @@ _MAX_CUTS = 8
 """Maximum members at the end of an object that breaks off which are tried as its last one."""
 _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"
 """Meaningless marks around a value."""
-
 MAX_WORDS = 12
 """Maximum words of an item in a row of a reply."""
 _MAX_WORD = 16
 """Maximum average characters of a word: some scripts have no blanks."""
 _MARKS = lazy_pattern(r"[\W_]+")
-
-_LEAST_ECHOED = 6
-"""Minimum words of an item for which a repetition of the item is not a value."""
 _ODD = "<>{}[]|…\ufffd"
 """Marks of placeholders, tags, errors and lost characters, unless the item has them."""
 _NO_VALUE = lazy_pattern(
@@ -120,7 +114,7 @@ def read_items(
     body = "\n".join(line for line in text.splitlines() if line.strip() and not _FENCE.match(line))
     try:
         if kind == "pick":
-            return _placed(_picks(body), n, n_picks)
+            return _picked(body, n, n_picks)
         rows = _rows(body, n, kind, is_cut=is_cut, is_echoed=is_echoed)
         owners = echoes(tuple(items))
         ids = {row.id for row in rows}
@@ -170,8 +164,10 @@ def _rows(body: str, n: int, kind: ItemKind, *, is_cut: bool, is_echoed: bool) -
     body = body[start.start() :]
     if body.startswith("{"):
         # Words prove each row by itself, also in a reply that breaks off without notice.
-        members = _members(body, is_cut=is_cut or is_echoed)
-        return [_Row(*_numbered(key), value) for key, value in members]
+        said = [(_KEY.fullmatch(k), v) for k, v in _members(body, is_cut=is_cut or is_echoed)]
+        if not all(key for key, _ in said):
+            raise _OutOfFormError("it has a key without a number")
+        return [_Row(int(key[1]), key[2] or None, value) for key, value in said if key]
     rows: list[_Row] = []
     for line in body.split("\n"):
         match = _LINE.fullmatch(line)
@@ -200,34 +196,19 @@ def _members(body: str, *, is_cut: bool) -> list[tuple[str, Any]]:
     raise _OutOfFormError("its JSON is broken")
 
 
-def _numbered(key: str) -> tuple[int, str | None]:
-    """The number and the words of a key."""
-    match = _KEY.fullmatch(key)
-    if match is None:
-        raise _OutOfFormError("it has a key without a number")
-    return int(match[1]), match[2] or None
-
-
-def _picks(body: str) -> list[int]:
-    """The numbers of chosen items, in order."""
-    start = _OBJECT.search(body)
-    if start is None:
-        lines = [line for line in body.split("\n") if any(c.isdecimal() for c in line)]
-        if not _PICKS.fullmatch("\n".join(lines).strip()):
-            raise _OutOfFormError("it is not the numbers of items")
-        return [int(id) for line in lines for id in re.findall("[0-9]+", line)]
-    values = [value for _, value in _members(body[start.start() :], is_cut=False)]
-    ids = values[0] if len(values) == 1 else None
-    if not isinstance(ids, list) or any(type(id) is not int for id in ids):
-        raise _OutOfFormError("it has no list of numbers")
-    return ids
-
-
-def _placed(picked: Sequence[int], n: int, n_picks: int) -> ItemReplies:
+def _picked(body: str, n: int, n_picks: int) -> ItemReplies:
     """The places of the chosen items; all or none, because only their order ranks them."""
-    if not len(picked) == len(set(picked)) == n_picks or not all(1 <= id <= n for id in picked):
-        raise _OutOfFormError(f"it does not name {n_picks} different items")
-    places = {id: str(place) for place, id in enumerate(picked, start=1)}
+    if start := _OBJECT.search(body):
+        values = [value for _, value in _members(body[start.start() :], is_cut=False)]
+        ids = values[0] if len(values) == 1 and isinstance(values[0], list) else []
+    else:  # lines without numbers introduce them
+        lines = [line for line in body.split("\n") if any(c.isdecimal() for c in line)]
+        text = "\n".join(lines).strip()
+        ids = [int(id) for id in re.findall("[0-9]+", text)] if _PICKS.fullmatch(text) else []
+    is_known = all(type(id) is int and 1 <= id <= n for id in ids)
+    if not is_known or not len(ids) == len(set(ids)) == n_picks:
+        raise _OutOfFormError(f"it is not the numbers of {n_picks} different items")
+    places = {id: str(place) for place, id in enumerate(ids, start=1)}
     return ItemReplies(tuple(places.get(i, "") for i in range(1, n + 1)))
 
 
@@ -284,8 +265,7 @@ class Echoes:
             return ""
         key, own = self._key(words), self._keys[i]
         if not own.startswith(key) or bool(own) != bool(key):
-            what = "are not its {} ones" if words else "are missing"
-            return f"its words {what}" if not words else f"the words {what.format(self.which)}"
+            return f"the words are not its {self.which} ones" if words else "its words are missing"
         # Of a whole item, longer ones may be the continuation.
         after = key if own == key else key + chr(0x10FFFF)
         n_owners = bisect_right(self._sorted, after) - bisect_left(self._sorted, key)
@@ -365,7 +345,8 @@ def _line(text: str, item: str) -> str | None:
     if says_nothing(text) or _bare(text) == NOT_STATED:
         return NOTHING
     is_odd = any(mark in text and mark not in item for mark in (*_ODD, "..."))
-    is_copy = len(text.split()) >= _LEAST_ECHOED and _key(text) == _key(item[: 2 * len(text)])
+    # A short item may be the value.
+    is_copy = len(text.split()) > 5 and _key(text) == _key(item[: 2 * len(text)])
     bare = text.strip(_EDGES.replace(".", ""))
     if not _bare(text) or is_odd or is_copy or _NO_VALUE.fullmatch(bare):
         return None
@@ -441,5 +422,5 @@ def _allowed(n: int, kind: ItemKind, labels: Sequence[str]) -> tuple[str, ...]:
     if kind == "rating" and not labels:
         return tuple(map(str, range(RATINGS[0], RATINGS[1] + 1)))
     numbers = map(str, range(1, n + 1))
-    own = {"yes_no": _YES_NO, "pick": tuple(numbers), "line": ()}
+    own = {"yes_no": ("yes", "no", NOT_STATED), "pick": tuple(numbers), "line": ()}
     return own.get(kind) or tuple(dict.fromkeys(map(label_line, labels)))
