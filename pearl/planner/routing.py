@@ -18,12 +18,9 @@ from pearl.dsl.decoding.constraint import (
     Constraint,
     JsonForm,
     closed_object,
-    either_rule,
-    list_rule,
-    literal_rule,
-    object_rule,
     ordered_json,
     require,
+    schema_grammar,
 )
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String, print_plan
 from pearl.dsl.signatures import CTX, ActionLibrary
@@ -441,7 +438,7 @@ def decomposition_constraint() -> Constraint:
         require(value, schema)
         return ordered_json(value, _ORDER)
 
-    return Constraint("parts", _grammar(), JsonForm(schema, text_of, _HINT))
+    return Constraint("parts", schema_grammar(schema), JsonForm(schema, text_of, _HINT))
 
 
 def _schema() -> dict[str, Any]:
@@ -466,26 +463,6 @@ def _schema() -> dict[str, Any]:
     ]  # fmt: skip
     levels = {"enum": [1, 2, 3, 4, 5]}
     return closed_object({"parts": several({"anyOf": parts}, MAX_PARTS), "level": levels})
-
-
-def _grammar() -> str:
-    rules = {
-        "start": object_rule(parts="parts", level="LEVEL"),
-        "parts": list_rule("part", least=1),
-        "part": " | ".join(_FIELDS),
-        **{
-            kind: object_rule(id="ID", kind=either_rule([kind]), **fields)
-            for kind, fields in _FIELDS.items()
-        },
-        "operands": list_rule("OPERAND", least=1),
-        "ID": '/"p[1-9][0-9]?"/',
-        "OPERAND": f'/"{_OPERAND}"/',
-        "OPERATION": either_rule(CALCULATORS),
-        "GIVES": either_rule(GIVES),
-        "LEVEL": " | ".join(literal_rule(str(n)) for n in range(1, 6)),
-        "TEXT": r'/"(?:[^"\\\u0000-\u001f\u007f]|\\["\\]){0,300}"/',
-    }
-    return "".join(f"{name}: {body}\n" for name, body in rules.items())
 
 
 N_PASSAGES = 10

@@ -20,10 +20,7 @@ from pearl.dsl.decoding.constraint import (
     Constraint,
     JsonForm,
     closed_object,
-    either_rule,
-    list_rule,
-    literal_rule,
-    object_rule,
+    schema_grammar,
 )
 from pearl.dsl.fields import Field, parse_fields
 from pearl.errors.patterns import lazy_pattern
@@ -308,21 +305,10 @@ def _entry(fields: Sequence[Field], said: Mapping[str, Any]) -> Mapping[str, Cla
 # ---------------------------------------------------------------------------------------------
 # The constraint for decoders
 
-_STRING = r'/"(?:[^"\\\u0000-\u001f]|\\["\\\/bfnrtu])*"/'
-
 
 @lru_cache(maxsize=32)
 def extraction_constraint(fields: tuple[Field, ...], max_text: int | None = None) -> Constraint:
     """The language of the replies that `read_extracted` reads in full."""
-    rules: dict[str, str] = {}
-    start = _object_rule(fields, rules, "f")
-    rules = {
-        "start": start, **rules,
-        "NULL": literal_rule("null"), "BOOL": f"{literal_rule('true')} | {literal_rule('false')}",
-        "NUMBER": r"/-?[0-9]{1,15}(?:\.[0-9]{1,6})?/",
-        "STRING": _STRING if max_text is None else _STRING.replace(")*", f"){{0,{max_text}}}"),
-    }  # fmt: skip
-    grammar = "".join(f"{name}: {body}\n" for name, body in rules.items())
     schema = _schema(fields, max_text)
 
     def text_of(said: Any) -> str:
@@ -331,35 +317,10 @@ def extraction_constraint(fields: tuple[Field, ...], max_text: int | None = None
         return json.dumps(said, ensure_ascii=False)
 
     return Constraint(
-        "extraction", grammar, JsonForm(schema, text_of, "the object described above")
+        "extraction",
+        schema_grammar(schema),
+        JsonForm(schema, text_of, "the object described above"),
     )
-
-
-def _object_rule(fields: Sequence[Field], rules: dict[str, str], name: str) -> str:
-    parts = [literal_rule("{")]
-    for i, field in enumerate(fields):
-        key = json.dumps(field.name, ensure_ascii=False)
-        parts += [literal_rule(f"{', ' if i else ''}{key}: "), f"{name}_{i}"]
-        if field.is_list:
-            entry = f"{name}_{i}_entry"
-            inner = field.inner
-            rules[f"{name}_{i}"] = list_rule(entry)
-            rules[entry] = (
-                _object_rule(inner, rules, f"{name}_{i}") if field.fields
-                else object_rule(value=_value_rule(field, rules, entry), quote="STRING")
-            )  # fmt: skip
-            continue
-        one = f"{name}_{i}_one"
-        rules[f"{name}_{i}"] = f"NULL | {one} | {list_rule(one, least=1)}"
-        rules[one] = object_rule(value=_value_rule(field, rules, one), quote="STRING")
-    return " ".join([*parts, literal_rule("}")])
-
-
-def _value_rule(field: Field, rules: dict[str, str], name: str) -> str:
-    if field.type == "label":
-        rules[f"{name}_label"] = either_rule(field.labels)
-        return f"{name}_label"
-    return {"int": "NUMBER", "number": "NUMBER", "bool": "BOOL"}.get(field.type, "STRING")
 
 
 def _schema(fields: Sequence[Field], max_text: int | None) -> dict[str, Any]:

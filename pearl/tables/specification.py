@@ -23,12 +23,9 @@ from pearl.dsl.decoding.constraint import (
     Constraint,
     JsonForm,
     closed_object,
-    either_rule,
-    list_rule,
-    literal_rule,
-    object_rule,
     ordered_json,
     require,
+    schema_grammar,
 )
 from pearl.errors.patterns import lazy_pattern
 
@@ -394,7 +391,7 @@ def query_constraint(columns: Sequence[str]) -> Constraint:
         require(value, schema)
         return ordered_json(value, _ORDER)
 
-    return Constraint("query", _grammar(columns), JsonForm(schema, text_of, _HINT))
+    return Constraint("query", schema_grammar(schema), JsonForm(schema, text_of, _HINT))
 
 
 _ORDER = (
@@ -461,40 +458,3 @@ _NUMBER = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}
 def _limits() -> list[int]:
     """The allowed values of `limit`, listed because decoders share no keyword for numeric ranges."""
     return [*range(1, 21), 25, 30, 40, 50, 100, 200, 500, 1_000]
-
-
-def _grammar(columns: Sequence[str]) -> str:
-    rules = {
-        "start": object_rule(cannot="text_or_null", select="columns", where="where_or_null", group="groups",
-                         aggregate="figures", sort="orders", limit="limit"),
-        "text_or_null": f"TEXT | {literal_rule('null')}",
-        "where_or_null": f"where | {literal_rule('null')}",
-        "where": "condition | all | any | not",
-        "condition": object_rule(column="column", op="OP", value="texts"),
-        "all": object_rule(all="wheres"),
-        "any": object_rule(any="wheres"),
-        "not": object_rule(no="where"),
-        "wheres": list_rule("where", least=1),
-        "columns": list_rule("column"),
-        "groups": list_rule("COLUMN"),
-        "column": "COLUMN | arithmetic",
-        "arithmetic": " | ".join(object_rule(**{name: "operands"}) for name in SIGNS),
-        "operands": list_rule("operand", least=2),
-        "operand": "column | NUMBER",
-        "texts": list_rule("TEXT"),
-        "figures": list_rule("figure"),
-        "figure": object_rule(function="FUNCTION", column="column_or_null"),
-        "column_or_null": f"column | {literal_rule('null')}",
-        "orders": list_rule("order"),
-        "order": object_rule(by="by", descending="BOOL"),
-        "by": "TEXT | arithmetic",
-        "limit": f"LIMIT | {literal_rule('null')}",
-        "COLUMN": either_rule(columns),
-        "OP": either_rule(OPERATORS),
-        "FUNCTION": either_rule(get_args(Function)),
-        "NUMBER": r"/-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,3})?/",
-        "BOOL": f"{literal_rule('true')} | {literal_rule('false')}",
-        "LIMIT": " | ".join(literal_rule(str(n)) for n in _limits()),
-        "TEXT": r'/"(?:[^"\\\u0000-\u001f\u007f]|\\["\\]){0,200}"/',
-    }  # fmt: skip
-    return "".join(f"{name}: {body}\n" for name, body in rules.items())

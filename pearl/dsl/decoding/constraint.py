@@ -121,7 +121,10 @@ def object_rule(**rules: str) -> str:
     """An object with these fields in this order, each with the rule of its value."""
     parts: list[str] = []
     for i, (name, rule) in enumerate(rules.items()):
-        parts += [literal_rule(f'{"{" if i == 0 else ", "}"{name}": '), rule]
+        parts += [
+            literal_rule(f"{', ' if i else '{'}{json.dumps(name, ensure_ascii=False)}: "),
+            rule,
+        ]
     return " ".join([*parts, literal_rule("}")])
 
 
@@ -130,6 +133,66 @@ def list_rule(rule: str, least: int = 0) -> str:
     next_one = f"{literal_rule(', ')} {rule}"
     inner = " ".join([rule, *[next_one] * (least - 1), f"({next_one})*"])
     return f"{literal_rule('[')} {inner if least else f'[{inner}]'} {literal_rule(']')}"
+
+
+_TERMINALS = {
+    "null": literal_rule("null"), "boolean": f"{literal_rule('true')} | {literal_rule('false')}",
+    "integer": "/-?(?:0|[1-9][0-9]{0,15})/",
+    "number": r"/-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,3})?/",
+}  # fmt: skip
+_BOUNDED = lazy_pattern(r"\^\[\^(.+)\](\{\d+,\d+\})\$")
+"""A pattern of any characters but some, and how many: `^[^\\u0000-\\u001f]{0,200}$`."""
+
+
+def schema_grammar(schema: Schema) -> str:
+    r"""The Lark grammar of the JSON of a schema, with the fields of every object in their order.
+
+    Example:
+        >>> print(schema_grammar(closed_object({"ids": {"type": "array", "items": {"enum": [1, 2]}}})))
+        start: "{\"ids\": " list_1 "}"
+        enum_0: "1" | "2"
+        list_1: "[" [enum_0 (", " enum_0)*] "]"
+        <BLANKLINE>
+    """
+    names: dict[str, str] = {}  # body → name
+
+    def named(kind: str, body: str) -> str:
+        return names.setdefault(body, f"{kind}_{len(names)}")
+
+    def rule(one: Schema) -> str:
+        if "$ref" in one:
+            return f"def_{one['$ref'].removeprefix('#/$defs/')}"
+        if "anyOf" in one:
+            return named("either", " | ".join(map(rule, one["anyOf"])))
+        if "enum" in one:
+            texts = (json.dumps(value, ensure_ascii=False) for value in one["enum"])
+            return named("enum", " | ".join(map(literal_rule, texts)))
+        match one["type"]:
+            case "object":
+                return named("object", object_of(one))
+            case "array":
+                return named("list", list_rule(rule(one["items"]), one.get("minItems", 0)))
+            case "string":
+                return named("TEXT", _text_rule(one))
+            case kind:
+                return named(kind.upper(), _TERMINALS[kind])
+
+    def object_of(one: Schema) -> str:
+        return object_rule(**{name: rule(each) for name, each in one["properties"].items()})
+
+    rules = {"start": object_of(schema)}
+    rules |= {f"def_{name}": rule(each) for name, each in schema.get("$defs", {}).items()}
+    rules |= {name: body for body, name in names.items()}
+    return "".join(f"{name}: {body}\n" for name, body in rules.items())
+
+
+def _text_rule(schema: Schema) -> str:
+    pattern = schema.get("pattern", "")
+    if bounded := _BOUNDED.fullmatch(pattern):
+        return rf'/"(?:[^"\\{bounded[1]}]|\\["\\]){bounded[2]}"/'
+    most = f"{{0,{schema['maxLength']}}}" if "maxLength" in schema else "*"
+    any_text = rf'/"(?:[^"\\\u0000-\u001f]|\\["\\\/bfnrt]){most}"/'
+    return f'/"{pattern.strip("^$")}"/' if pattern else any_text
 
 
 def ordered_json(value: Any, order: Sequence[str]) -> str:
