@@ -38,9 +38,7 @@ from pearl.dsl.decoding.constraint import (
     Constraint,
     JsonForm,
     closed_object,
-    list_rule,
-    literal_rule,
-    object_rule,
+    schema_grammar,
 )
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
@@ -478,41 +476,24 @@ _READERS: dict[ValueType, Callable[[Any, str | None, str, bool], Value]] = {
 # ---------------------------------------------------------------------------------------------
 # Constraints for decoders
 
-_STRING = r'/"(?:[^"\\\u0000-\u001f]|\\["\\\/bfnrtu])*"/'
-
 
 @cache
 def reply_constraint(wanted: ValueType, max_text: int | None = None) -> Constraint:
     """The constraint on a reply."""
-    text: dict[str, Any] = {"type": "string"}
-    string = _STRING
-    if max_text is not None:
-        text["maxLength"] = max_text
-        string = _STRING.replace(")*", f"){{0,{max_text}}}")
+    text = {"type": "string", **({} if max_text is None else {"maxLength": max_text})}
     quotes = {"type": "array", "items": text, "maxItems": MAX_QUOTES}
-    null = {"anyOf": [text, {"type": "null"}]}
-    rules, more = {}, ""
     match wanted:
         case ValueType.LIST:
             entry = closed_object({"entry": text, "quote": text})
             schema = closed_object({
                 "entries": {"type": "array", "items": entry, "maxItems": MAX_ENTRIES}
             })  # fmt: skip
-            rules = {"entries": list_rule("entry")}
-            more = f"entry: {object_rule(entry='STRING', quote='STRING')}\n"
         case ValueType.BOOL:
-            verdicts = ["yes", "no", _NOT_STATED]
-            schema = closed_object(
-                {"verdict": {"type": "string", "enum": verdicts}, "quotes": quotes}
-            )
-            rules = {"verdict": "verdict", "quotes": list_rule("STRING")}
-            more = f"verdict: {' | '.join(literal_rule(json.dumps(v)) for v in verdicts)}\n"
+            verdict = {"type": "string", "enum": ["yes", "no", _NOT_STATED]}
+            schema = closed_object({"verdict": verdict, "quotes": quotes})
         case _:
-            key = _form(wanted).key
-            schema = closed_object({key: null, "quotes": quotes})
-            rules = {key: "value", "quotes": list_rule("STRING")}
-            more = f"value: STRING | {literal_rule('null')}\n"
-    grammar = f"start: {object_rule(**rules)}\n{more}STRING: {string}\n"
+            null = {"anyOf": [text, {"type": "null"}]}
+            schema = closed_object({_form(wanted).key: null, "quotes": quotes})
 
     def text_of(said: Any) -> str:
         reply = json.dumps(said, ensure_ascii=False)
@@ -521,7 +502,9 @@ def reply_constraint(wanted: ValueType, max_text: int | None = None) -> Constrai
         return reply
 
     return Constraint(
-        f"reply-{wanted.lower()}", grammar, JsonForm(schema, text_of, "", is_read_by_caller=True)
+        f"reply-{wanted.lower()}",
+        schema_grammar(schema),
+        JsonForm(schema, text_of, "", is_read_by_caller=True),
     )
 
 
