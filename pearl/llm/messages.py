@@ -15,7 +15,7 @@ from dataclasses import replace
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm import ConstrainBy, ItemsTask, Message, PlanTask, Request
+from pearl.llm import ConstrainBy, ItemsTask, Message, MineTask, PlanTask, Request
 
 # Blanks, and characters without ink: a model reads a tag or a word as if they were not there.
 _GAP = r"[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]*+"
@@ -31,7 +31,9 @@ _MARK = lazy_pattern(rf"[<＜﹤](?={_MARKED})|\[(?=/?{_BRACKETED})", re.I)
 _INERT = lazy_pattern(rf"&lt;(?={_MARKED})|&#91;(?=/?{_BRACKETED})", re.I)
 _BEGIN, _END, _FIRST_ITEM = "<text>\n", "\n</text>", "\n\n<item 1>\n"
 PLAN_ASKED = "Write the plan for this question."
-"""What a planning prompt says before the question; all prompts have the same before it."""
+MINE_ASKED = "Sketch the plan for this question and declare its new actions."
+_SHARED_UNTIL = {ItemsTask: _FIRST_ITEM, PlanTask: PLAN_ASKED, MineTask: MINE_ASKED}
+"""Kind of task → where that ends in the second message which other prompts share."""
 _TEXT = lazy_pattern(r"<(text|item \d++)>\n")  # the beginning of a block of the document
 
 
@@ -60,8 +62,8 @@ def prefix_end(request: Request) -> int | None:
     if len(request.messages) < 2:
         return None
     content = request.messages[1].content
-    if isinstance(request.task, ItemsTask | PlanTask):
-        end = content.find(_FIRST_ITEM if isinstance(request.task, ItemsTask) else PLAN_ASKED)
+    if mark := _SHARED_UNTIL.get(type(request.task)):
+        end = content.find(mark)
         return end if end > 0 else None
     document = request.document
     if not document or not content.startswith(_BEGIN):

@@ -28,7 +28,7 @@ from pearl.errors import Diagnostic, ModelError, render_diagnostics
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.llm import Completion, Message, MineTask, Model, Request, Usage, messages_digest
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, ConstraintLevelName, Mode
-from pearl.llm.messages import constrained
+from pearl.llm.messages import MINE_ASKED, constrained
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, load_examples
@@ -118,7 +118,7 @@ def mine_messages(
     """Request new actions; everything before the question is a common prefix."""
     parts = [
         *material("Actions that are there", Shown(library, tuple(examples)), _RULES),
-        f"Sketch the plan for this question and declare its new actions.\n\nQuestion: {question}",
+        f"{MINE_ASKED}\n\nQuestion: {question}",
     ]
     return Message("system", _MINER), Message("user", "\n\n".join(parts))
 
@@ -155,6 +155,7 @@ class Miner:
             model.constrains, constrain, ("static", "json-static", "none")
         )
         self._library = library
+        self._n_asked = 0
         self._examples = [
             _declaring(example, library, full_library or library) for example in examples
         ]
@@ -218,13 +219,17 @@ class Miner:
     ) -> Completion:
         task = MineTask(question.text, self._library)
         limit = reply_limit(task, self._model.window, self._max_output_tokens)
-        request = Request(messages, task, limit)
+        request = Request(messages, task, limit, n_later=lambda: self._n_asked - 1)
         if level.by is not None:
             constraint = plan_constraint(
                 self._library, requires_new=True, max_text=self._fallback.max_text
             )
             request = constrained(request, constraint, level.by)
-        return await model.complete(request)
+        self._n_asked += 1
+        try:
+            return await model.complete(request)
+        finally:
+            self._n_asked -= 1
 
 
 def miner_of(pearl: Pearl, seed_library: str) -> Miner:

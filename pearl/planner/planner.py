@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,9 @@ SHAPES: Mapping[Shape, str] = {
     "none": "", "counts": "field types and counts", "fields": "field names, types and counts",
 }  # fmt: skip
 """What the planner is told of a document."""
+
+_LARGE = 65_536
+"""Tokens of a window that a planning prompt fits by its length in bytes."""
 
 _MAX_FIELDS = 8
 _MIN_SHARE = 0.9
@@ -237,7 +241,9 @@ class Planner:
                 show = partial(
                     self.shown, question, card=card, kind=kind, advice=advice, rejected=rejected
                 )
-                shown = show()
+                # In a thread, because a small window has tokens counted, perhaps by a server.
+                is_small = (self.client.window or _LARGE) < _LARGE
+                shown = await asyncio.to_thread(show) if is_small else show()
                 if shown.n_nearest is not None and self.embedder is not None:
                     shown = show(likeness=await self._by_meaning(self.embedder, question))
                 self.notes |= dict.fromkeys(shown.notes)
