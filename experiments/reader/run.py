@@ -32,6 +32,7 @@ from experiments.reader.questions import (
     Question,
     read_cases,
     read_questions,
+    shared_questions,
     text_of,
 )
 from experiments.reader.rules import has, normal, outcome
@@ -274,10 +275,21 @@ def _mode(name: str) -> None:
     @OUT
     @LIMIT
     @click.option("--questions", help="Their ids, with commas.")
+    @click.option("--shared", is_flag=True, help="The questions about shared data instead.")
     def command(
-        model: str, half: str, out: Path | None, limit: int | None, questions: str | None
+        model: str,
+        half: str,
+        out: Path | None,
+        limit: int | None,
+        questions: str | None,
+        shared: bool,
     ) -> None:
-        asked = read_questions(None if half == "both" else half)
+        of_half = None if half == "both" else half
+        asked, n_missing = shared_questions(of_half) if shared else (read_questions(of_half), 0)
+        if n_missing:
+            click.echo(
+                f"{n_missing} questions are left out: their shared data is not here", err=True
+            )
         wanted = questions.split(",") if questions else [each["id"] for each in asked]
         _run(name, model, [each for each in asked if each["id"] in wanted][:limit], out)
 
@@ -304,7 +316,7 @@ RESULTS = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.argument("second", type=RESULTS)
 def compare(first: Path, second: Path) -> None:
     """Compare two files of results, question by question."""
-    by_id = {question["id"]: question for question in read_questions()}
+    by_id = {question["id"]: question for question in read_questions() + shared_questions()[0]}
     right = [
         {each["id"]: judged(each, by_id[each["id"]]) == "right" for each in read_results(path)}
         for path in (first, second)

@@ -9,13 +9,21 @@ import pytest
 from click.testing import CliRunner
 
 from experiments.reader import prompts, run
-from experiments.reader.questions import HALVES, KINDS, read_questions, text_of
+from experiments.reader.questions import (
+    FOLDER,
+    HALVES,
+    KINDS,
+    read_questions,
+    shared_questions,
+    text_of,
+)
 from experiments.reader.rules import is_silent, normal, outcome
 from pearl import Pearl
 from pearl.dsl.checker import compile_plan
 from pearl.llm.backends.scripted import Scripted
 
 QUESTIONS = read_questions()
+SHARED = list(map(json.loads, (FOLDER / "questions_shared.jsonl").read_text("utf-8").splitlines()))
 BY_ID = {question["id"]: question for question in QUESTIONS}
 
 
@@ -34,7 +42,7 @@ def test_there_are_two_hundred_questions_in_two_halves_alike() -> None:
 @pytest.mark.parametrize("domain", sorted({each["domain"] for each in QUESTIONS}))
 def test_every_plan_is_valid_in_the_library_of_its_domain(domain: str) -> None:
     actions = Pearl(domain=domain).actions
-    for question in (each for each in QUESTIONS if each["domain"] == domain):
+    for question in (each for each in QUESTIONS + SHARED if each["domain"] == domain):
         plan = compile_plan(question["plan"], actions)
         assert plan.plan.question == question["question"]
         assert not plan.notes, question["id"]
@@ -50,6 +58,22 @@ def test_every_rule_accepts_its_own_answer_and_refuses_others(id: str) -> None:
     for none in (None, "", "Nothing found.", "The text does not say.", "null"):
         assert outcome(none, question) == silent
     assert outcome(text_of(question["text"]), question) == "wrong"
+
+
+def test_questions_about_shared_data_are_asked_where_it_is(
+    monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    for question in SHARED:
+        assert outcome(question["right"], question) == "right"
+        assert outcome(question["wrong"], question) == "wrong"
+    asked = ["bare", "--shared", "--half", "both", "--model", model, "--limit", "2"]
+    here, n_missing = shared_questions()
+    assert len(here) + n_missing == len(SHARED) == 24
+    for question in here:
+        assert outcome(text_of(question["text"]), question) == "wrong"
+        assert "\n" not in text_of(question["text"])[:20]
+    monkeypatch.setattr("experiments.reader.questions._shared", lambda name: None)
+    assert "24 questions are left out: their shared data is not here" in invoked(run.main, *asked)
 
 
 FACT = {
