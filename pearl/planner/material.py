@@ -21,7 +21,6 @@ from pearl.planner.examples import (
     read_bank,
     renamed,
     select,
-    spread,
 )
 from pearl.retrieval.weighting import TermRanker
 
@@ -155,7 +154,7 @@ class PlannerMaterial:
         """
         bank = self.examples if kind == "corpus" else self._examples_of_one
         shown = self._whole.get(kind) or Shown(
-            self.actions_for(kind), tuple(spread(bank, N_EXAMPLES)),
+            self.actions_for(kind), _varied(bank, N_EXAMPLES),
             notes=(self.lacks,) if self.lacks else (),
         )  # fmt: skip
         self._whole[kind] = shown
@@ -184,7 +183,7 @@ class PlannerMaterial:
         on_rows = {action.name for action in library.values() if is_on_rows(action)}
 
         def called(examples: Iterable[Example]) -> set[str]:
-            return {step.action for example in examples for step in example.plan.steps}
+            return set[str]().union(*map(_called, examples))
 
         scores = likeness(question, [example.question for example in bank])
         near = select(bank, question, n, 0, scores)
@@ -208,7 +207,7 @@ class PlannerMaterial:
         heads = {
             name for name in self.library if any(n.startswith(f"{name}_") for n in self.library)
         }
-        called = Counter(name for e in self.examples for name in {s.action for s in e.plan.steps})
+        called = Counter(name for each in self.examples for name in _called(each))
         composing = {action.name for action in self.actions.values() if action.composes}
         return frozenset(heads | composing | {name for name, n in called.items() if n > 1})
 
@@ -217,6 +216,21 @@ class PlannerMaterial:
         """All texts that are compared with questions."""
         questions = [example.question for example in self.examples]
         return list(dict.fromkeys([*questions, *map(text_of, self.actions.values())]))
+
+
+def _varied(bank: Sequence[Example], n: int) -> tuple[Example, ...]:
+    """Examples that show the most actions in the fewest steps, the shortest last: models follow the last ones most."""
+    left, chosen, seen = list(bank), list[Example](), set[str]()
+    while left and len(chosen) < n:
+        best = max(left, key=lambda each: len(_called(each) - seen) / len(each.plan.steps))
+        chosen.append(best)
+        left.remove(best)
+        seen |= _called(best)
+    return tuple(sorted(chosen, key=lambda each: -len(each.plan.steps)))
+
+
+def _called(example: Example) -> set[str]:
+    return {step.action for step in example.plan.steps}
 
 
 def text_of(action: Action) -> str:

@@ -22,9 +22,11 @@ carried out later by a reader who sees the document and the arguments, nothing e
 
 _RULES = """\
 How to write the plan:
-- Begin with a line "New actions:" and below it "- None", or one line "- NAME(CTX, X) : definition" \
-for every action you need that is not listed. Prefer the listed ones.
+- Begin with a line "New actions:" and below it "- None". Only where no listed action will do, put one line \
+"- NAME(CTX, X) : definition" there instead for each that you need.
 - Then a blank line, then the steps, numbered from 1: 1. output = ACTION(arguments) : what the step is for
+- Take as few steps as the question needs: one where a listed action finds what is asked, and more where a question \
+has several parts or one thing has to be found before another.
 - An argument is CTX, the output of an earlier step, a string in straight double quotes, a number, \
 or a list of those in square brackets. A string names no output and no step. Calls are not nested.
 - Give every action exactly the arguments of its signature, every step an output name of its own.

@@ -18,7 +18,7 @@ from pearl.documents.document import DocumentKind
 from pearl.dsl.nodes import print_action
 from pearl.llm import PlanTask
 from pearl.llm.backends.scripted import Scripted
-from pearl.planner.examples import read_bank
+from pearl.planner.examples import callable_with, read_bank
 from pearl.planner.material import N_EXAMPLES, PlannerMaterial, is_on_rows
 from pearl.planner.prompt import plan_messages
 from pearl.trace import PlanAttempted, Trace
@@ -29,6 +29,7 @@ QUESTIONS = [
     "How does Marcia feel about her husband at the end?",
 ]
 PLAN = 'New actions:\n- None\n\n1. ans = FIND(CTX, "it") : Find it'
+SEARCHING = {"RETRIEVE", "RERANK", "LOOKUP", "SPLIT"}
 ASKED = "Write the plan for this question."
 
 
@@ -62,7 +63,17 @@ def test_the_whole_library_is_explained_in_one_order_and_the_question_is_last(
     places = [shared.index(f"\n- {print_action(action)}\n") for action in ordered]
     assert places == sorted(places)
     shown = own.shown("", kind).examples
-    assert len(shown) == min(N_EXAMPLES, len(own.examples), len(shown) if kind != "corpus" else 99)
+    lengths = [len(example.plan.steps) for example in shown]
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[-1] == 1
+    usable = callable_with(own.examples, own.actions_for(kind))
+    assert len(shown) == min(N_EXAMPLES, len(usable))
+    calls = {
+        kind: {s.action for e in examples for s in e.plan.steps}
+        for kind, examples in (("shown", shown), ("all", usable))
+    }
+    assert len(calls["shown"]) >= 0.75 * len(calls["all"])
+    assert calls["shown"] & SEARCHING == calls["all"] & SEARCHING
     assert max(places) < shared.index(f"Examples:\n\nQuestion: {shown[0].question}")
 
 
