@@ -100,11 +100,7 @@ def action_messages(task: ActionTask) -> tuple[Message, ...]:
     parts.append(filled_in(task.action, task.arguments, task.inputs))
     if task.question and all(task.question not in value for _, value in task.arguments):
         question = block("input", shortened(one_line(task.question), MAX_QUESTION))
-        parts.append(
-            f"Carry out the instruction alone; this question tells what its words refer to:\n{question}"
-        )
-    if task.explanation:
-        parts.append(f"Purpose of this step: {task.explanation}")
+        parts.append(f"This is one step towards the answer to this question:\n{question}")
     form = form_text(task.gives)
     if task.is_of_numbers and task.gives is ValueType.LIST:
         form += " Every entry is one number in digits with its unit."

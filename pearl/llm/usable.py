@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,6 @@ _CONTROL = lazy_pattern(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f-\x84\x8
 """Control characters other than line ends and tabs, and the colours of a terminal."""
 _SURROGATE = lazy_pattern(r"[\ud800-\udfff]")
 """Half of a character, which no file or server accepts; models of callers may write one."""
-_LABEL = lazy_pattern(r"^Purpose of this step: ", re.M)
 
 
 def usable(
@@ -118,7 +116,7 @@ def _is_echo(text: str, request: Request) -> bool:
         instructions = "\n".join(m.content for m in request.messages if m.role != "assistant")
         for each in (*given, step.question):  # a part of a question may be an earlier answer
             instructions = instructions.replace(each, "\n|\n") if each else instructions
-        is_echo = _LABEL.search(text) is not None or _has(instructions, words)
+        is_echo = _has(instructions, words)
     return is_echo and not any(_has(each, words) for each in given)
 
 
