@@ -219,7 +219,7 @@ def test_from_questions_to_scores(
     args = ("eval", "--results", "results.jsonl", "-o", "scored.jsonl", "--json")
     scored = stage([results], *args, code=1) / "scored.jsonl"
     args = ("eval", "--data", "test.jsonl", "--methods", "pearl,direct,mcq", "-o", "log.jsonl")
-    run = stage([test, actions, bank], *args, *shown) / "log.jsonl"
+    run = stage([test, actions, bank], *args, *shown, "--fallback", "none", code=1) / "log.jsonl"
     by_results, log = read_log(scored), read_log(run)
     assert (log.header.n_samples, log.header.n_examples, log.header.model) == (4, 3, model)
     assert len(log.records) == 12
