@@ -158,7 +158,7 @@ class Pearl:
         is_routed = self.domain.is_routed if chosen.route is None else chosen.route
         planning = PlannerSettings(**values_for(PlannerSettings, chosen), is_routed=is_routed)
         self.planner = Planner(planner, self.material, planning, self.searcher.embedder)
-        self.fallback = chosen.fallback
+        self.fallback: Literal["direct"] | None = "direct" if chosen.fallback == "direct" else None
         self.limits = ContextLimits(
             self.client.counter,
             is_strict=chosen.strict,
@@ -344,10 +344,8 @@ class Pearl:
                 kind=document.kind,
             )
         except PlanningError as error:
-            is_direct = self.fallback == "direct"
-            n = len(error.attempts)
-            trace.append(PlanFailed(n_attempts=n, fallback="direct" if is_direct else None))
-            if not is_direct:
+            trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
+            if self.fallback is None:
                 raise
             alone = understood.question
             return await self.answer(alone, document, token_budget=token_budget, trace=trace)

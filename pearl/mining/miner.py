@@ -155,7 +155,6 @@ class Miner:
             model.constrains, constrain, ("static", "json-static", "none")
         )
         self._library = library
-        self._n_asked = 0
         self._examples = [
             _declaring(example, library, full_library or library) for example in examples
         ]
@@ -219,17 +218,13 @@ class Miner:
     ) -> Completion:
         task = MineTask(question.text, self._library)
         limit = reply_limit(task, self._model.window, self._max_output_tokens)
-        request = Request(messages, task, limit, n_later=lambda: self._n_asked - 1)
+        request = Request(messages, task, limit, n_later=lambda: 1)  # a question is one of many
         if level.by is not None:
             constraint = plan_constraint(
                 self._library, requires_new=True, max_text=self._fallback.max_text
             )
             request = constrained(request, constraint, level.by)
-        self._n_asked += 1
-        try:
-            return await model.complete(request)
-        finally:
-            self._n_asked -= 1
+        return await model.complete(request)
 
 
 def miner_of(pearl: Pearl, seed_library: str) -> Miner:
