@@ -69,7 +69,9 @@ def findings(entry: dict[str, Any]) -> Sequence[Diagnostic]:
     if reader == "planner":
         return unread(compile_plan(text, LIBRARY))
     if reader == "reply":
-        return not_meant(text, compile_plan(text, LIBRARY, tolerant=True), entry["question"])
+        return not_meant(
+            text, compile_plan(read(text, tolerant=True).text, LIBRARY), entry["question"]
+        )
     reading = read(text, tolerant=reader == "tolerant")
     found = diagnose(reading, LIBRARY, max_steps=entry.get("max_steps", MAX_STEPS))
     return [*reading.notes, *found]

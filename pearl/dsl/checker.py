@@ -23,6 +23,7 @@ from pearl.dsl.nodes import (
     print_plan,
 )
 from pearl.dsl.parser import Reading, parse, read
+from pearl.dsl.scanner import NamedCall
 from pearl.dsl.signatures import (
     CTX,
     EACH,
@@ -187,6 +188,10 @@ def string_references(
             and (parameter := action.parameter(index)).type is ValueType.TEXT
             and not parameter.reads and not parameter.choices
         )  # fmt: skip
+        joins = bool(
+            action and action.is_native and action.is_variadic
+            and all(p.type is ValueType.TEXT and not p.reads for p in action.parameters)
+        )  # fmt: skip
         for item in items_of(argument):
             if isinstance(item, String) and (
                 named := _reference(item.value, above, bare, question)
@@ -200,7 +205,7 @@ def string_references(
                 )
                 fixed = (
                     name if is_all and takes else beside if is_list or not beside else f"[{beside}]"
-                )
+                ) or ("" if is_list or not joins else _pieces(item.value, above, question))
                 yield Diagnostic(
                     CODE,
                     f"'{short(text)}' in a string is sent as plain text"
@@ -266,6 +271,24 @@ def _beside(value: str, above: Sequence[str], question: str) -> str:
     return ", ".join([print_argument(String(text)), *outputs])
 
 
+def _pieces(value: str, above: Sequence[str], question: str) -> str:
+    """The arguments of an action that joins texts: the outputs that a string marks, and the texts between them; "" for none."""
+    asked = " ".join(question.split()).casefold()
+    pieces: list[Argument] = []
+    at = 0
+    for match in _MARKED.finditer(value):
+        name = match["braced"] or match["dollar"] or match["marked"]
+        if match["tail"] or name not in above or match[0].casefold() in asked:
+            return ""
+        pieces += [String(value[at : match.start()].strip()), Reference(name)]
+        at = match.end()
+    pieces.append(String(value[at:].strip()))
+    texts = (piece.value for piece in pieces if isinstance(piece, String))
+    if any(_reference(text, above, (), question) for text in texts):
+        return ""
+    return ", ".join(print_argument(piece) for piece in pieces if piece != String(""))
+
+
 def _help(text: str, name: str, above: Sequence[str]) -> str:
     if name:
         help = f'pass the output itself, beside the text: ["...", {name}]'
@@ -289,11 +312,18 @@ def argument_problems(
         wanted = (
             f"at least {action.min_arity}" if action.is_variadic else str(len(action.parameters))
         )
+        # Nothing but the document is left out where a text alone is given.
+        is_clear = (
+            n + 1 == len(action.parameters) < 3 and not action.is_variadic
+            and action.parameters[0].type is ValueType.CONTEXT and not any(step.references())
+        )  # fmt: skip
+        at = step.action_span.end + 1
         yield Diagnostic(
             "wrong-arity",
             f"'{action.name}' takes {wanted} argument{'' if wanted.endswith(' 1') or wanted == '1' else 's'}, {n} given",
             step.action_span,
             help=f"write {action.signature}",
+            fix=Fix(Span(at, at), f"{CTX}, " if n else CTX) if is_clear else None,
         )
         return
     yield from _range(step, action)
@@ -308,7 +338,20 @@ def argument_problems(
                 f"not {_article(given)} ({short(print_argument(argument))})",
                 argument.span,
                 help=_advice(given, parameter),
+                fix=_meant(argument, parameter, assigned),
             )
+
+
+def _meant(
+    argument: Argument, parameter: Parameter, assigned: Mapping[str, ValueType]
+) -> Fix | None:
+    """The output or document whose name stands in quotes, or alone in a list."""
+    items = items_of(argument)
+    named = items[0] if len(items) == 1 else None
+    name = getattr(named, "value", getattr(named, "name", None))
+    type = ValueType.CONTEXT if name == CTX else assigned.get(str(name))
+    is_meant = type is not None and _fits(Reference(str(name)), type, parameter)
+    return Fix(argument.span, str(name)) if is_meant else None
 
 
 def _range(step: Step, action: Action) -> Iterator[Diagnostic]:
@@ -494,7 +537,7 @@ class CheckedPlan(ShownInNotebooks):
 
 def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> CheckedPlan:
     """Check a plan against a library."""
-    if any(found.severity == "error" for found in _diagnose(plan, library, max_steps)):
+    if any(found.severity == "error" for found in _diagnose(plan, "", library, max_steps)):
         text = print_plan(plan)
         # the positions of diagnostics refer to this text
         return _checked(parse(text), text, library, max_steps)
@@ -502,7 +545,7 @@ def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> 
 
 
 def _checked(plan: Plan, text: str, library: ActionLibrary, max_steps: int) -> CheckedPlan:
-    found = sorted(_diagnose(plan, library, max_steps), key=lambda d: d.span)
+    found = sorted(_diagnose(plan, text, library, max_steps), key=lambda d: d.span)
     if any(diagnostic.severity == "error" for diagnostic in found):
         raise PlanCheckError(text, found)
     consumed = {reference.name for step in plan.steps for reference in step.references()}
@@ -526,12 +569,11 @@ def compile_plan(
     text: str,
     library: ActionLibrary,
     *,
-    tolerant: bool = False,
     max_steps: int = MAX_STEPS,
     question: str | None = None,
 ) -> CheckedPlan:
     """Parse and check a plan."""
-    reading = read(text, tolerant=tolerant)
+    reading = read(text)
     if question and reading.plan is not None and not reading.plan.question:
         reading = replace(reading, plan=replace(reading.plan, question=question))
     if reading.errors or reading.plan is None:
@@ -543,27 +585,50 @@ def diagnose(
     reading: Reading, library: ActionLibrary, *, max_steps: int = MAX_STEPS
 ) -> list[Diagnostic]:
     """All syntax and semantic diagnostics of a text, sorted by position."""
-    found = list(reading.errors)
+    known = library.extended(reading.actions)
+    calls = {call.error: call for call in reading.calls}
+    found = [
+        _in_order(each, calls[each.span], reading.text, known) if each.span in calls else each
+        for each in reading.errors
+    ]
     if reading.plan is not None:
-        found += _diagnose(reading.plan, library, max_steps, reading.lost)
+        found += _diagnose(reading.plan, reading.text, library, max_steps, reading.lost)
         if not any(diagnostic.severity == "error" for diagnostic in found):
             found += unread_outputs(reading.plan, callable_actions(reading.plan, library))
     return sorted(found, key=lambda diagnostic: (diagnostic.span, diagnostic.code))
 
 
+def _in_order(error: Diagnostic, call: NamedCall, text: str, known: ActionLibrary) -> Diagnostic:
+    """The error of named arguments, with those in the order of the action's parameters."""
+    action = known.get(call.action)
+    if action is None:
+        return error
+    names = [parameter.name.casefold() for parameter in action.parameters]
+    keys = [key.casefold() for key, _ in call.arguments]
+    places = [names.index(key) if key in names else -1 for key in keys]
+    n = keys.count("")
+    places[:n] = range(n)
+    left = {*range(len(names))}.difference(places)
+    if len(left) == places.count(-1) == 1:  # any other name means the only parameter that is left
+        places[places.index(-1)] = left.pop()
+    is_clear = "" not in keys[n:] and sorted(places) == [*range(len(names))]
+    spans = [span for _, (_, span) in sorted(zip(places, call.arguments, strict=True))]
+    values = ", ".join(text[span.start : span.end] for span in spans)
+    return replace(
+        error,
+        help=f"write the values alone, in the order of {action.signature}",
+        fix=Fix(call.inside, values) if is_clear else None,
+    )
+
+
 def mend_plan(
-    text: str,
-    library: ActionLibrary,
-    *,
-    tolerant: bool = False,
-    max_steps: int = MAX_STEPS,
+    text: str, library: ActionLibrary, *, max_steps: int = MAX_STEPS
 ) -> tuple[str, list[Diagnostic]]:
     """Apply every machine-applicable fix repeatedly, until none is left."""
     applied: list[Diagnostic] = []
     for _ in range(_MAX_MEND_ROUNDS):
-        reading = read(text, tolerant=tolerant)
+        reading = read(text)
         text = reading.text
-        applied += reading.notes
         fixable = [d for d in diagnose(reading, library, max_steps=max_steps) if d.fix]
         if not fixable:
             break
@@ -572,8 +637,15 @@ def mend_plan(
     return text, applied
 
 
+_NUMBER = lazy_pattern(r"(?<!\d)(\d{1,6}+)\. \Z")
+
+
 def _diagnose(
-    plan: Plan, library: ActionLibrary, max_steps: int, lost: frozenset[str] = frozenset()
+    plan: Plan,
+    text: str,
+    library: ActionLibrary,
+    max_steps: int,
+    lost: frozenset[str] = frozenset(),
 ) -> Iterator[Diagnostic]:
     yield from _declarations(plan, library, lost)
     yield from _confusables(plan, library, max_steps)
@@ -583,16 +655,25 @@ def _diagnose(
         message = f"the plan has {len(plan.steps)} steps, {max_steps} are allowed"
         advice = "use fewer steps; --max-steps allows more"
         yield Diagnostic("too-many-steps", message, step.output_span, help=advice)
+    document = None if lost else _document(plan, actions)
+    numbered: dict[str, str | None] = {}
     assigned: dict[str, ValueType] = {}
     later = {step.output for step in plan.steps}
     for step in plan.steps[:max_steps]:  # bounded: each name is compared with all others
         known = actions.get(step.action)
         if known is None and step.action not in lost:
             yield _unknown_action(step, actions)
-        taken = {reference.name for reference in step.references()}
-        for reference in step.references():
-            if not (reference.is_context or reference.name in assigned or reference.name in lost):
-                yield _undefined(reference, step, assigned, later, taken)
+        fitting = fitting_names(step, known, assigned)
+        for argument, names in zip(step.arguments, fitting, strict=False):
+            for item in items_of(argument):
+                if (
+                    isinstance(item, Reference) and not item.is_context
+                    and item.name not in assigned and item.name not in lost
+                ):  # fmt: skip
+                    taken = names if isinstance(argument, Reference) else [*assigned]
+                    key = "" if lost else _bare(item.name)
+                    meant = CTX if item.name == document else numbered.get(key)
+                    yield _undefined(item, step, assigned, later, taken, meant)
         if known is not None:
             yield from argument_problems(step, known, assigned)
             if known.composes and step is not plan.steps[-1]:
@@ -602,7 +683,6 @@ def _diagnose(
                     step.action_span,
                     help=f"make '{step.output}' the last step, or use another action",
                 )
-        fitting = fitting_names(step, known, assigned)
         yield from string_references(step, known, fitting, list(assigned), plan.question or "")
         if step.output == CTX:
             message = "CTX is the document and cannot be assigned"
@@ -611,6 +691,10 @@ def _diagnose(
             message = f"'{step.output}' is assigned twice"
             yield Diagnostic("duplicate-name", message, step.output_span, help=_OWN_NAME)
         assigned.setdefault(step.output, known.returns if known else ValueType.TEXT)
+        number = _NUMBER.search(text, max(0, step.output_span.start - 9), step.output_span.start)
+        if number:
+            key = f"step{number[1]}"
+            numbered[key] = None if key in numbered else step.output
 
 
 def _declarations(plan: Plan, library: ActionLibrary, lost: frozenset[str]) -> Iterator[Diagnostic]:
@@ -672,16 +756,24 @@ def _names(plan: Plan, max_steps: int) -> Iterator[tuple[str, Span]]:
 
 
 def _unknown_action(step: Step, actions: ActionLibrary) -> Diagnostic:
-    close = did_you_mean(step.action, actions)
-    advice = "use an action of the library, or declare it under 'New actions:'"
     meant = _obvious(step.action, actions)
+    close = meant or did_you_mean(step.action, actions, cutoff=0.8)
     fits = meant is not None and actions[meant].accepts(len(step.arguments))
+    letters = (*"XYZ", *(f"X{i}" for i in range(4, len(step.arguments) + 1)))
+    taken = [CTX] * (Reference(CTX) in step.arguments[:1])
+    taken += letters[: len(step.arguments) - len(taken)]
+    advice = (
+        f"declare it under 'New actions:': - {step.action}({', '.join(taken)}) : what it returns"
+    )
+    if close:
+        shown = close if fits else actions[close].signature
+        advice = f"did you mean '{shown}'?" + ("" if fits else f" Else {advice}")
     return Diagnostic(
         "unknown-action",
         f"action '{step.action}' is not in library '{actions.name}'",
         step.action_span,
-        help=f"did you mean '{close}'?" if close else advice,
-        fix=Fix(step.action_span, meant) if meant and fits else None,
+        help=advice if close else f"use an action of the library, or {advice}",
+        fix=Fix(step.action_span, str(meant)) if fits else None,
     )
 
 
@@ -710,12 +802,29 @@ def _is_one_more(longer: str, shorter: str) -> bool:
     )
 
 
+def _document(plan: Plan, actions: Mapping[str, Action]) -> str | None:
+    """The name that a plan gives the document: it never says CTX, and passes this one undefined name for it."""
+    outputs = {step.output for step in plan.steps}
+    taken = {reference.name for step in plan.steps for reference in step.references()}
+    names = {
+        argument.name
+        for step in plan.steps
+        for argument, parameter in zip(
+            step.arguments, getattr(actions.get(step.action), "parameters", ()), strict=False
+        )
+        if parameter.type is ValueType.CONTEXT and isinstance(argument, Reference)
+    } - outputs
+    is_sure = len(names) == 1 and not any(_bare(name) == _bare(CTX) for name in taken)
+    return next((name for name in names if is_sure and not _obvious(name, outputs)), None)
+
+
 def _undefined(
     reference: Reference,
     step: Step,
     assigned: Mapping[str, ValueType],
     later: Collection[str],
-    taken: Collection[str],
+    fitting: Sequence[str],
+    sure: str | None,
 ) -> Diagnostic:
     if reference.name == step.output:
         return Diagnostic(
@@ -723,13 +832,17 @@ def _undefined(
             help="pass CTX, or the output of an earlier step",
         )  # fmt: skip
     close = did_you_mean(reference.name, [*assigned, CTX])
-    meant = _obvious(reference.name, [*assigned, CTX])
+    meant = sure or _obvious(reference.name, [*assigned, CTX])
+    taken = {each.name for each in step.references()}
+    fits = ["CTX" if name == CTX else f"'{name}'" for name in (*fitting[:1], *fitting[1:][-2:])]
     if reference.name in later:
         advice = "a later step assigns it: move that step up"
     elif close:
         advice = f"did you mean '{close}'?"
+    elif fits:
+        advice = f"pass {' or '.join(fits)}, or write the text itself in quotes"
     else:
-        advice = f'assign it in an earlier step, or quote it: "{reference.name}"'
+        advice = "assign it in an earlier step, or write the text itself in quotes"
     is_clear = reference.name not in later and meant not in taken
     return Diagnostic(
         "undefined-name",

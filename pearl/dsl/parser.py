@@ -6,11 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from pearl.dsl.literals import MAX_NAME, canonical_name, terminal, unescape
+from pearl.dsl.literals import GLUED, MAX_NAME, canonical_name, terminal, unescape
 from pearl.dsl.nodes import ListLiteral, Number, Plan, Reference, Step, String, print_plan
 from pearl.dsl.signatures import ROWS, Action, Parameter, ValueType
 from pearl.errors import Diagnostic, PlanSyntaxError, Span
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lark import Lark, Token
 
     from pearl.dsl import tolerance
+    from pearl.dsl.scanner import NamedCall
 
 NO_STEP = "this text has no step"
 
@@ -211,13 +212,7 @@ def _no_grammar(at: int) -> Diagnostic:
 
 
 def parse(text: str) -> Plan:
-    """Parse a plan strictly; a leading question is allowed.
-
-    Example:
-        >>> plan = parse('1. ans = FIND(CTX, "the key") : Find the key')
-        >>> plan.steps[0].arguments
-        (Reference(name='CTX'), String(value='the key'))
-    """
+    """Parse a plan strictly; a leading question is allowed."""
     reading = read(text)
     if reading.plan is None or reading.errors:
         raise PlanSyntaxError(reading.text, reading.errors)
@@ -246,6 +241,7 @@ class Reading:
     original: str = ""
     lost: frozenset[str] = frozenset()
     actions: tuple[Action, ...] = ()
+    calls: tuple[NamedCall, ...] = ()
 
 
 def read(text: str, *, tolerant: bool = False) -> Reading:
@@ -260,8 +256,8 @@ def read(text: str, *, tolerant: bool = False) -> Reading:
         plan = _whole(text)
     if plan is not None:
         return Reading(text, plan, notes=tuple(notes), original=original, actions=plan.new_actions)
-    plan, errors, lost, actions = _by_line(text, with_comments=not tolerant)
-    return Reading(text, plan, tuple(errors), tuple(notes), original, lost, actions)
+    reading = _by_line(text, with_comments=not tolerant)
+    return replace(reading, notes=tuple(notes), original=original)
 
 
 def formatted(reading: Reading) -> str:
@@ -291,12 +287,13 @@ def formatted(reading: Reading) -> str:
 
 def _whole(text: str) -> Plan | None:
     node = _node(text, "file", Span(0, len(text)))
-    return node if isinstance(node, Plan) else None
+    if not isinstance(node, Plan):
+        return None
+    # The grammar takes it for a part of the explanation.
+    return None if any(GLUED.search(step.explanation) for step in node.steps) else node
 
 
-def _by_line(
-    text: str, *, with_comments: bool
-) -> tuple[Plan | None, list[Diagnostic], frozenset[str], tuple[Action, ...]]:
+def _by_line(text: str, *, with_comments: bool) -> Reading:
     """Parse every line on its own and diagnose the broken ones."""
     from pearl.dsl import tolerance
 
@@ -320,10 +317,12 @@ def _by_line(
     if not any(line.role == "step" for line in lines):
         errors = _without_steps(text, lines)
     elif not errors and not any(line.role == "comment" for line in lines):
-        errors = [_node(text, "file", Span(0, len(text)))]
+        node = _node(text, "file", Span(0, len(text)))
+        errors = [node] if isinstance(node, Diagnostic) else []
     errors.sort(key=lambda diagnostic: diagnostic.span)
     plan = Plan(tuple(steps), tuple(actions), question) if steps else None
-    return plan, errors, frozenset(lost), tuple(actions)
+    calls = tuple(call for line in lines for call in line.calls)
+    return Reading(text, plan, tuple(errors), (), text, frozenset(lost), tuple(actions), calls)
 
 
 def _without_steps(text: str, lines: Sequence[tolerance.Line]) -> list[Diagnostic]:

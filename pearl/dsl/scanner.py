@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from pearl.dsl.literals import (
     MAX_NAME,
@@ -20,40 +21,74 @@ from pearl.dsl.literals import (
 from pearl.errors import Diagnostic, Fix, Span
 from pearl.errors.patterns import lazy_pattern
 
+_NAMED = r"[^\W\d]\w*+"
+_TYPE = r"(?i:text|string|str|list|number|int|float|bool|boolean|context|table|passages)\b(?:\[[\w, |]*+\])?+"
 HEAD = lazy_pattern(
-    r"[\s>#`*]*+(?:[-+•–][\s`*]++)?+"
-    r"(?P<number>(?:step\s*+)?+[(\[]?+(?P<digits>\d++)"
-    r"(?:[`*]*+\s*+[.):\]]++(?!\d)|(?=\s++[^\W\d]\w*+\s*+=))[\s`*]*+)?+",
+    r"[\s>#`*|]*+(?:<\w[^<>\n]*+>\s*+)?+(?:[-+•–][\s`*]++)?+"
+    r"(?P<number>(?:\d++[.)]\s*+(?=(?:step\s*+#?+)?+\d++[.):]))?+(?:(?:step\s*+#?+)?+[(\[]?+(?P<digits>\d++)"
+    rf"(?:[`*]*+\s*+[.):\]|．。、）：]++(?!\d)|\ufe0f?+\u20e3|(?=\s++{_NAMED}\s*+=))[\s`*]*+"
+    rf"|step\s*+#?+\d++\s*+[-–—]\s++|[a-z][.)]\s++(?={_NAMED}\s*+=)))?"
+    rf"(?:(?:let|const|var)\s++(?={_NAMED}\s*+[=:])|return\s++(?={_NAMED}\())?+[$@#]?+",
     re.I,
 )
 """The optional number, bullet and marks before the name of a step or an action."""
 
-ASSIGNS = lazy_pattern(r"[\s`*]*+=(?!=)[\s`*]*+")
-OPENS = lazy_pattern(r"[\s`*]*+\(")
+ASSIGNS = lazy_pattern(
+    rf"(?:\s*+:\s*+{_TYPE}|\s*+\(\s*+{_TYPE}\s*+\))?+"
+    rf"[\s`*]*+(?:=(?!=)|＝|:=|<-|←|\|(?=\s*+{_NAMED}\())[\s`*]*+(?:{_NAMED}\.(?={_NAMED}\())?+"
+)
+"""Between an output and its action: a type of the output and a module of the action say nothing."""
+_LIKE_ASSIGNS = lazy_pattern(rf"[\s`*]*+(?::|->|→|=>)[\s`*]*+(?={_NAMED}\()")
+GIVES_OUTPUT = lazy_pattern(
+    rf"[\s`*]*+(?:->|→|=>)[\s`*]*+(?!{_TYPE})(?P<output>{_NAMED})(?=[\s`*]*+(?:\Z|[:：#(—–-]))"
+)
+_GIVES_TYPE = lazy_pattern(rf"\s*+->\s*+{_TYPE}(?=\s*+(?:[:：#]|\Z))")
+CONTROL = lazy_pattern(
+    r"\s*+(?:\d++[.)]\s*+)?+(?:for\s++\w++\s++in\b|(?:el)?if\b.|while\b.|else\b|try\b).*:\s*+\Z"
+)
+"""A loop or a condition of a programming language."""
+OPENS = lazy_pattern(r"[\s`*]*+[(（]")
 _NUMBER_DOT = lazy_pattern(r"[1-9][0-9]{0,5}\. ")
-_BLANKS = lazy_pattern(r"\s*+")
-_COMMA = lazy_pattern(r"\s*+,\s*+")
+_GAP = r"(?:\s|#[^\n]*+\n)*+"  # with comments, in a call over several lines
+_BLANKS = lazy_pattern(_GAP)
+_COMMA = lazy_pattern(rf"{_GAP}[,，、;；]{_GAP}")
+_PLUS = lazy_pattern(rf"{_GAP}\+{_GAP}")
 _COLON = lazy_pattern(r" ?: ")
-_BARE_COLON = lazy_pattern(r"\s*+:")
+_BARE_COLON = lazy_pattern(r"\s*+[:：]")
 _HASH = lazy_pattern(r" ?# ?")
 _AFTER_TYPE = lazy_pattern(r"\s*+(?:[:#]|\Z)")
 _UNKNOWN_TYPE = lazy_pattern(r"\s*+->\s*+(\w++)\s*+(?:[:#]|\Z)")
 _ELLIPSIS = lazy_pattern(r"\.\.\.|…")
 _NUMBERISH = lazy_pattern(r"[-+]?\.?[0-9][\w.]*+")
+_KEY = lazy_pattern(
+    rf"({_NAMED})(?:\s*+=(?!=)\s*+(?=[^\s,)])|[:：]\s*+(?=[\"'“\[\d-]|{_NAMED}\s*+[,)]))"
+)
+_ESCAPED = lazy_pattern(r"(?:\\_\w*+)++")
+_PARAMETER_TYPE = lazy_pattern(r"\s*+:\s*+[A-Za-z][\w.]*+(?:\[[\w, |]*+\])?+(?=\s*+[,)])")
+_STRING_PREFIX = lazy_pattern(r"[fFrRuU](?=[\"'“])")
+_SIGNED = lazy_pattern(
+    rf"(?:\$?\{{{{?|[$@#]|<|`|\*\*?)\s*+(?P<name>{_NAMED}|(?<=#)\d{{1,3}}+)\s*+(?:\}}}}?|>|`|\*\*?)?+(?={_GAP}[,，、;；)）\]+])"
+)
+_WORDS = lazy_pattern(rf"{_NAMED}(?:[ -]\w++)++(?=\s*+=)")
 _QUOTED = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"')
 _QUOTING = lazy_pattern(  # a string with quotes in it, each pair around something
     r'"(?:[^"\\]|\\.|(?<=[ (])"[^"\\\s](?:[^"\\]*[^"\\\s])?"(?=[\s.,;:!?)]))*"(?=\s*[,)\]])'
 )
-_AFTER_VALUE = lazy_pattern(r"\s*+(?:[,)\]:]|\Z)")
+_AFTER_VALUE = lazy_pattern(r"\s*+(?:[,)\]:+，、;；）］：]|\Z)")
 _JUNK = UNTYPED.pattern[1:-1]
-_CLOSING_MARKS = lazy_pattern(r"[`*][`*\s]*+\Z")
-_SEPARATOR = lazy_pattern(rf"[\s`*{_JUNK}]*+(?:[:#→—–]|//|--?>?|=>)[\s`*:{_JUNK}]*+")
+_CLOSING_MARKS = lazy_pattern(r"[`*|][`*|\s]*+\Z|\s*+</\w{1,20}+>\s*+\Z")
+_SEPARATOR = lazy_pattern(rf"[\s`*{_JUNK}]*+(?:[:：;#→—–]|//|--?>?|=>)[\s`*:{_JUNK}]*+")
 _LEAD = lazy_pattern(rf"[ \xa0{_JUNK}]*+")
-_NO_TEXT = lazy_pattern(rf"[\s`*.;,:#{_JUNK}]*+\Z")
+_CELL = lazy_pattern(r"\s*+\|\s*+(?=\S)")
+_ANOTHER = lazy_pattern(rf"{_NAMED}\s*+=\s*+{_NAMED}\(")
+_NO_TEXT = lazy_pattern(rf"[\s`*.;,:#。；：{_JUNK}]*+\Z")
 _IN_PARENTHESES = lazy_pattern(r"[\s`*]*+\((?=.*\w)(.*)\)[\s.]*\Z")
-_SURPLUS = lazy_pattern(r"\s*+\)")
+_SURPLUS = lazy_pattern(r"\s*+[)）]")
 
-_CLOSERS = {"“": '”“"', "”": '”"', "„": '“”"', "«": "»", "‘": "’'", "’": "’'", "'": "'’", "‚": "‘’"}
+_CLOSERS = {
+    "「": "」", "『": "』", "＂": "＂", "`": "`",
+    "“": '”“"', "”": '”"', "„": '“”"', "«": "»", "‘": "’'", "’": "’'", "'": "'’", "‚": "‘’",
+}  # fmt: skip
 
 STEP_HELP = 'a step reads: 1. name = ACTION(CTX, "text") : what it is for'
 _ACTION_HELP = "an action reads: NAME(CTX, X) : what it does with X"
@@ -61,6 +96,23 @@ _TYPES_HELP = "what an action gives is Text, List, Number or Bool"
 _CLOSE_HELP = """a string ends with '"' right before a comma or a bracket"""
 _QUOTE_HELP = r"a quote inside a string reads \""
 _ESCAPES_HELP = r"escapes are \" \\ \n \t and \uXXXX"
+_NESTED_HELP = "move the inner call to its own step"
+_MAX_DEPTH = 20
+
+
+def _in_words(name: str) -> str:
+    return name.replace("_", " ").strip().capitalize() or name
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCall:
+    """A call whose arguments have names, which only a library can put in order."""
+
+    action: str
+    arguments: tuple[tuple[str, Span], ...]
+    inside: Span
+    """What is between its brackets."""
+    error: Span
 
 
 @dataclass(slots=True)
@@ -69,6 +121,17 @@ class Scan:
 
     found: list[Diagnostic] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    calls: list[NamedCall] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Scope:
+    """Every word of a plan, and the values of the names above a step that no call gives."""
+
+    words: Collection[str] = ()
+    values: dict[str, str] = field(default_factory=dict)
+    replaced: set[str] = field(default_factory=set)
+    """The names for values that were read as these."""
 
 
 def should_read(text: str, span: Span, wanted: str, why: str) -> Diagnostic:
@@ -83,9 +146,9 @@ class BrokenError(Exception):
     """The rest of the line cannot be scanned; the error has been reported."""
 
 
-def scan_step(text: str, span: Span, number: int) -> Scan:
-    """Scan a step."""
-    return _Line(text, span).scan(lambda line: line.step(number))
+def scan_step(text: str, span: Span, number: int, scope: Scope | None = None) -> Scan:
+    """Scan the step that is `number` in its plan."""
+    return _Line(text, span, scope).scan(lambda line: line.step(number), number)
 
 
 def scan_action(text: str, span: Span, *, in_library: bool = False) -> Scan:
@@ -96,14 +159,19 @@ def scan_action(text: str, span: Span, *, in_library: bool = False) -> Scan:
 class _Line:
     """Recursive-descent scanner of a line. A method named after a grammar rule consumes that rule."""
 
-    def __init__(self, text: str, span: Span) -> None:
+    def __init__(self, text: str, span: Span, scope: Scope | None = None) -> None:
         self.text, self.start, self.at, self.end = text, span.start, span.start, span.end
         self.result = Scan()
-        self.is_signature = False
+        self.is_signature = self.is_row = False
+        self.scope = scope or Scope()
+        self.arguments: list[tuple[str, Span]] = []
+        self.nested: list[tuple[Span, str]] = []
+        self.depth = 0
 
-    def scan(self, part: Callable[[_Line], None]) -> Scan:
+    def scan(self, part: Callable[[_Line], None], number: int = 0) -> Scan:
         with suppress(BrokenError):
             part(self)
+        self.unnest(number)
         advice = _ACTION_HELP if self.is_signature else STEP_HELP
         self.result.found = sorted(
             (
@@ -151,15 +219,19 @@ class _Line:
     def end_of_words(self) -> int:
         """Offset of the trailing blanks and marks of the line, in linear time."""
         at = self.end
-        while at > self.at and (self.text[at - 1] in "`*" or self.text[at - 1].isspace()):
+        while at > self.at and (self.text[at - 1] in "`*|" or self.text[at - 1].isspace()):
             at -= 1
-        return at
+        tag = self.text.rfind("</", self.at, at) if self.text[at - 1] == ">" else -1
+        return at if tag < 0 else tag
 
     def no_blanks(self) -> None:
         """Skip blanks and report them as errors."""
-        end = self.after_blanks()
-        if end > self.at:
-            self.mend("unexpected blank", self.at, end, "")
+        self.take("unexpected blank", self.after_blanks(), "")
+
+    def take(self, message: str, end: int, wanted: str) -> None:
+        """Read up to an offset what should read `wanted`."""
+        if self.text[self.at : end] != wanted:
+            self.mend(message, self.at, end, wanted)
         self.at = end
 
     def seen(self, at: int) -> str:
@@ -174,9 +246,13 @@ class _Line:
         )
 
     def step(self, number: int) -> None:
+        if self.match(CONTROL):
+            advice = "a step is always carried out; to read every entry, pass the whole list"
+            raise self.broken("a plan has no loops and no conditions", self.at, advice=advice)
         head = self.match(HEAD)
         assert head
-        marked = any(mark in head[0] for mark in "`*")
+        self.is_row = "|" in head[0]
+        marked = any(mark in head[0] for mark in "`*|<")
         self.at = head.end()
         if self.at >= self.end:
             raise self.broken("the step is empty", self.at, advice=STEP_HELP)
@@ -185,24 +261,44 @@ class _Line:
         if marked and (marks := _CLOSING_MARKS.search(self.text, self.end_of_words(), self.end)):
             self.mend("marks around the step", marks.start(), self.end, "")
             self.end = marks.start()
-        begin = self.at
+        begin, n_found = self.at, len(self.result.found)
         name = self.name("the name of the step's output", STEP_HELP)
-        if self.match(OPENS):
-            self.result.names.clear()
+        assigns = self.match(ASSIGNS) or self.match(_LIKE_ASSIGNS)
+        if not assigns:
+            if self.match(OPENS):
+                self.without_output(head, begin, number, n_found)
+                return
+            raise self.no_assignment(name, begin)
+        self.take("the equals sign needs a blank on each side", assigns.end(), " = ")
+        self.tail("explanation", self.call(self.argument, "the name of an action", STEP_HELP))
+
+    def no_assignment(self, name: str, begin: int) -> BrokenError:
+        at, advice = self.after_blanks(), STEP_HELP
+        if words := self.match(_WORDS, begin):
+            advice = f"write one word: {re.sub('[ -]', '_', words[0])} = ..."
+        elif self.text.startswith(",", at, self.end):
+            advice = "a step has one output: write a step for each"
+        return self.broken(
+            f"{self.seen(at)} after '{short(name)}', expected ' = '", at, advice=advice
+        )
+
+    def without_output(self, head: re.Match[str], begin: int, number: int, n_found: int) -> None:
+        """A call with its output behind it, or without one, which then gets a name that says its number."""
+        del self.result.found[n_found:]
+        self.at = begin
+        is_numbered = head["digits"] == str(number) or "return" in head[0]
+        if not (is_numbered or GIVES_OUTPUT.search(self.text, begin, self.end)):
             if head["number"] is None:
                 self.result.found.clear()  # report a missing part once
-            raise self.broken("the step has no output", begin, self.at, advice=STEP_HELP)
-        assigns = self.match(ASSIGNS)
-        if not assigns:
-            at = self.after_blanks()
-            raise self.broken(
-                f"{self.seen(at)} after '{short(name)}', expected ' = '", at, advice=STEP_HELP
-            )
-        if assigns[0] != " = ":
-            self.mend("the equals sign needs a blank on each side", self.at, assigns.end(), " = ")
-        self.at = assigns.end()
+            end = begin + len(self.result.names.pop())
+            raise self.broken("the step has no output", begin, end, advice=STEP_HELP)
+        self.result.names[:] = [f"step_{number}"]
         action = self.call(self.argument, "the name of an action", STEP_HELP)
+        if gives := self.match(GIVES_OUTPUT):
+            self.result.names[:] = [gives["output"]]
+            self.take("the output stands before its call", gives.end(), "")
         self.tail("explanation", action)
+        self.mend("the step has no output", begin, begin, f"{self.result.names[0]} = ")
 
     def number(self, head: re.Match[str], number: int) -> None:
         digits = head["digits"] or ""
@@ -219,29 +315,27 @@ class _Line:
     def action(self, in_library: bool) -> None:
         head = self.match(HEAD)
         assert head
-        self.at = head.end()
         self.is_signature = True
-        wanted = "" if in_library else "- "
-        if head[0] != wanted:
-            what = (
-                "an action stands at the beginning of its line"
-                if in_library
-                else "an action of a plan begins with '- '"
-            )
-            self.mend(what, self.start, self.at, wanted)
+        if in_library:
+            self.take("an action stands at the beginning of its line", head.end(), "")
+        else:
+            self.take("an action of a plan begins with '- '", head.end(), "- ")
         action = self.call(self.parameter, "the name of an action", _ACTION_HELP)
         if (gives := self.match(terminal("GIVES"))) and self.match(_AFTER_TYPE, gives.end()):
             self.at = gives.end()
-        elif in_library and (wrong := self.match(_UNKNOWN_TYPE)):
-            raise self.broken(
-                f"unknown type '{short(wrong[1])}'", *wrong.span(1), advice=_TYPES_HELP
-            )
+        elif wrong := self.match(_UNKNOWN_TYPE):
+            if in_library:
+                why = f"unknown type '{short(wrong[1])}'"
+                raise self.broken(why, *wrong.span(1), advice=_TYPES_HELP)
+            said = wrong[1].casefold()
+            type = {"int": "number", "float": "number", "boolean": "bool"}.get(said, said)
+            is_known = type in ("list", "number", "bool")
+            self.take(_TYPES_HELP, wrong.end(1), f" -> {type.capitalize()}" if is_known else "")
         if in_library and (self.at >= self.end or self.match(_HASH)):
             mark = self.match(_HASH)
             self.at = mark.end() if mark else self.end
-            if (lead := self.match(_LEAD)) and lead[0]:
-                self.mend("the definition begins after one blank", self.at, lead.end(), "")
-                self.at = lead.end()
+            if blanks := self.match(_LEAD):
+                self.take("the definition begins after one blank", blanks.end(), "")
             self.free_text("definition")
         else:
             self.tail("definition", action)
@@ -251,6 +345,9 @@ class _Line:
         if not found:
             raise self.broken(f"{self.seen(self.at)}, expected {what}", self.at, advice=advice)
         name, end = canonical_name(found[0]), found.end()
+        if escaped := self.match(_ESCAPED, end):
+            name, end = name + escaped[0].replace("\\", ""), escaped.end()
+            self.mend("an underscore needs no backslash", self.at, end, name)
         is_cut = end < self.end and (
             self.text[end] in "0123456789" or self.match(terminal("NAME"), end)
         )
@@ -266,45 +363,50 @@ class _Line:
         opens = self.match(OPENS)
         if not opens:
             raise self.broken(f"'(' is missing after '{short(name)}'", self.at, advice=advice)
-        if opens[0] != "(":
-            self.mend("unexpected blank", self.at, opens.end(), "(")
-        self.at = opens.end()
-        self.sequence(")", value)
+        self.take("'(' stands right after the name", opens.end(), "(")
+        begin = self.at
+        outer, self.arguments, n_found = self.arguments, [], len(self.result.found)
+        self.sequence(")）", value)
+        if first := next((each for each in self.arguments if each[0]), None):
+            inside = Span(begin, self.at - 1)
+            error = Span(self.text.rfind(first[0], begin, first[1].start), inside.end)
+            if len(self.result.found) == n_found:
+                self.result.calls.append(NamedCall(name, tuple(self.arguments), inside, error))
+            self.error("arguments have no names", error.start, error.end,
+                      advice="write the values alone, in the order of the action's parameters")  # fmt: skip
+        self.arguments = outer
         return name
+
+    def closes(self, closer: str, at: int) -> bool:
+        """Whether a closing bracket, ASCII or full-width, is at an offset."""
+        return at < self.end and self.text[at] in closer
 
     def sequence(self, closer: str, value: Callable[[bool], None]) -> None:
         """Values with commas between them, from after the opening mark to after the closing one."""
         self.no_blanks()
         is_first = True
-        while not self.text.startswith(closer, self.at, self.end) or not is_first:
+        while not self.closes(closer, self.at) or not is_first:
             if self.text.startswith(",", self.at, self.end):
                 raise self.broken("a value is missing before the comma", self.at)
             if self.at >= self.end:
-                raise self.broken(f"the line ends before '{closer}'", self.at)
+                raise self.broken(f"the line ends before '{closer[0]}'", self.at)
             begin = self.at
             value(is_first)
             is_first = False
             after = self.after_blanks()
             comma = self.match(_COMMA)
-            if comma and not self.text.startswith(closer, comma.end(), self.end):
-                if comma[0] not in (",", ", "):
-                    self.mend(
-                        "a comma stands right after a value, with one blank after it",
-                        self.at,
-                        comma.end(),
-                        ", ",
-                    )
-                self.at = comma.end()
+            if comma and not self.closes(closer, comma.end()):
+                why = "a comma stands right after a value, with one blank after it"
+                self.take(why, comma.end(), "," if comma[0] == "," else ", ")
             elif comma:
-                self.mend("one comma too many", self.at, comma.end(), "")
-                self.at = comma.end()
+                self.take("one comma too many", comma.end(), "")
                 break
-            elif self.text.startswith(closer, after, self.end):
+            elif self.closes(closer, after):
                 self.no_blanks()
                 break
-            elif not self.carries_on(closer, begin, after):
+            elif not self.carries_on(closer[0], begin, after):
                 return
-        self.at += 1
+        self.take(f"the bracket reads '{closer[0]}'", self.at + 1, closer[0])
 
     def carries_on(self, closer: str, begin: int, after: int) -> bool:
         """Recover from a value that is followed by neither a comma nor the closing bracket."""
@@ -317,8 +419,7 @@ class _Line:
         if is_over or (rest == ":" and after > here):
             raise self.broken(f"'{closer}' is missing", here)
         if ended_by != '"' and rest and rest in '"[' and after > here:
-            self.mend("',' is missing", here, after, ", ")
-            self.at = after
+            self.take("',' is missing", after, ", ")
             return True
         is_word = began_by not in '"[' and not began_by.isdigit() and began_by != "-"
         if is_word and not self.is_signature and (rest.isalnum() or rest in "_'’-"):
@@ -337,34 +438,68 @@ class _Line:
             raise self.broken(
                 "',' is missing", here, advice=_QUOTE_HELP if ended_by == '"' else None
             )
-        raise self.broken(f"{self.seen(after)}, expected ',' or '{closer}'", after)
+        name = self.text[begin:here]
+        advice = {"[": f"take an entry with a step of its own: one = FIRST({name})",
+                  ".": f"pass the output itself: {name}"}.get(rest) if is_word else None  # fmt: skip
+        raise self.broken(f"{self.seen(after)}, expected ',' or '{closer}'", after, advice=advice)
 
     def parameter(self, is_first: bool) -> None:
         dots = self.match(_ELLIPSIS)
         if not dots:
             self.name("the name of a parameter", _ACTION_HELP)
+            if type := self.match(_PARAMETER_TYPE):
+                self.take("parameters have no types", type.end(), "")
             return
         if is_first:
             raise self.broken("the dots need a parameter before them", self.at, dots.end())
-        if dots[0] != "...":
-            self.mend("the dots are written '...'", self.at, dots.end(), "...")
-        begin, self.at = self.at, dots.end()
+        begin = self.at
+        self.take("the dots are written '...'", dots.end(), "...")
         comma = self.match(_COMMA)
         if comma and not self.text.startswith(")", comma.end(), self.end):
             raise self.broken("the dots must be the last parameter", begin, dots.end())
 
     def argument(self, is_first: bool) -> None:
+        key = self.match(_KEY)
+        begin = self.at = key.end() if key else self.at
         if self.text[self.at] == "[":
             self.at += 1
-            self.sequence("]", self.item)
+            self.sequence("]］", self.item)
         else:
             self.item(is_first)
+        self.arguments.append((key[1] if key else "", Span(begin, self.at)))
 
     def item(self, is_first: bool) -> None:
+        """A value; texts and outputs that are added with '+' are one text."""
+        begin, n_found = self.at, len(self.result.found)
+        self.value()
+        pieces, plus = [self.text[begin : self.at]], self.match(_PLUS)
+        at = self.after_blanks()
+        while more := self.match(_PLUS):
+            self.at = start = more.end()
+            if start >= self.end:
+                raise self.broken("a value is missing after '+'", at)
+            self.value()
+            pieces.append(self.text[start : self.at])
+        if not plus:
+            return
+        texts = "".join(piece for piece in pieces if piece[0] == '"')
+        is_plain = texts and len(self.result.found) == n_found and not set("{}") & set(texts)
+        fix = None
+        if is_plain and all(piece[0] == '"' or piece.isidentifier() for piece in pieces):
+            whole = "".join(p[1:-1] if p[0] == '"' else f"{{{p}}}" for p in pieces)
+            fix = Fix(Span(begin, self.at), f'"{whole}"')
+        self.error("values are not added with '+'", at, at + 1,
+                   advice=f"pass a list: [{', '.join(pieces)}]", fix=fix)  # fmt: skip
+
+    def value(self) -> None:
+        if prefix := self.match(_STRING_PREFIX):
+            self.take("a string begins with its quote", prefix.end(), "")
         character = self.text[self.at]
-        if character == '"':
+        if character == '"' and not self.text.startswith('"""', self.at):
             self.string()
-        elif character in _CLOSERS:
+        elif signed := self.match(_SIGNED):
+            self.refer(signed["name"], signed.end())
+        elif character == '"' or character in _CLOSERS:
             self.foreign_string(character)
         elif character == "[":
             raise self.broken("a list is nested in a list", self.at, advice="lists do not nest")
@@ -379,14 +514,46 @@ class _Line:
             self.reference()
 
     def reference(self) -> None:
-        begin = self.at
-        self.name("CTX, an earlier output, a string, a number or a list")
+        begin, n_found = self.at, len(self.result.found)
+        name = self.name("CTX, an earlier output, a string, a number or a list")
+        end = self.at
         if self.match(OPENS):
-            raise self.broken("a call is nested in a call", begin, self.at,
-                      advice="move the inner call to its own step")  # fmt: skip
-        if self.match(ASSIGNS):
-            raise self.broken("arguments have no names", begin, self.at,
-                      advice="write the value alone, in the order of the action's parameters")  # fmt: skip
+            del self.result.found[n_found:]
+            self.inner_call(begin)
+        elif self.text[begin:end] == name:
+            self.at = begin
+            self.refer(name, end)
+
+    def refer(self, name: str, end: int) -> None:
+        """Read the name of an output, which may be the number of a step, or stand for a value."""
+        meant = self.scope.values.get(name, f"step{name}" if name.isdigit() else name)
+        self.scope.replaced.add(name)
+        self.take(f"the output reads '{meant}'", end, meant)
+
+    def inner_call(self, begin: int) -> None:
+        if self.depth == _MAX_DEPTH:
+            raise self.broken("a call is nested in a call", begin, self.at, advice=_NESTED_HELP)
+        n_nested, self.at = len(self.nested), begin
+        self.depth += 1
+        action = self.call(self.argument, "the name of an action", STEP_HELP)
+        self.depth -= 1
+        if len(self.nested) == n_nested:
+            self.nested.append((Span(begin, self.at), action))
+
+    def unnest(self, number: int) -> None:
+        """Move the first of the innermost calls to a step of its own, once the rest of the line is mended."""
+        is_mended = not self.result.found
+        for where, action in self.nested:
+            fix = None
+            if is_mended:
+                names = (f"{self.result.names[0]}_{i}" for i in count(1))
+                name = next(name for name in names if name not in self.scope.words)
+                call = self.text[where.start : where.end]
+                step = f"{number}. {name} = {call} : {_in_words(action)}\n"
+                above = self.text[self.start : where.start]
+                fix = Fix(Span(self.start, where.end), f"{step}{above}{name}")
+            is_mended = False
+            self.error("a call is nested in a call", where.start, where.end, _NESTED_HELP, fix)
 
     # Strings
 
@@ -409,12 +576,14 @@ class _Line:
 
     def foreign_string(self, quote: str) -> None:
         """A string in other quotes; it ends at a quote that can end an argument."""
-        closer = re.compile(rf"[{_CLOSERS[quote]}](?=\s*+[,)\]])").search(
-            self.text, self.at + 1, self.end
+        quotes = _CLOSERS.get(quote, '"')
+        n = 3 if quote == '"' else 1
+        closer = re.compile(rf"[{quotes}]{{{n}}}(?=\s*+[,)\]+，、;；）］])").search(
+            self.text, self.at + n, self.end
         )
         if not closer:
             raise self.broken("the string is not closed", self.at, advice=_CLOSE_HELP)
-        literal = requote(self.text[self.at + 1 : closer.start()])
+        literal = requote(self.text[self.at + n : closer.start()])
         kind = "single" if quote == "'" else "smart"
         self.error(f"{kind} quotes: strings need straight double quotes", self.at, closer.end(),
                    fix=Fix(Span(self.at, closer.end()), literal))  # fmt: skip
@@ -433,12 +602,13 @@ class _Line:
                 "one ')' too many", surplus.end() - 1, fix=Fix(Span(self.at, surplus.end()), "")
             )
             self.at = surplus.end()
-        separator = self.match(_SEPARATOR)
+        if type := self.match(_GIVES_TYPE):
+            self.take("a step has no type", type.end(), "")
+        separator = (self.match(_CELL) if self.is_row else None) or self.match(_SEPARATOR)
         if self.match(_NO_TEXT) or (separator and separator.end() >= self.end):
-            words = name.replace("_", " ").strip().capitalize() or name
             colon = self.match(_BARE_COLON)
             at = colon.end() if colon else self.after_blanks()
-            self.error(f"no {what}", at, fix=Fix(Span(self.at, self.end), f" : {words}"))
+            self.error(f"no {what}", at, fix=Fix(Span(self.at, self.end), f" : {_in_words(name)}"))
             return
         if aside := self.match(_IN_PARENTHESES):
             inside = UNTYPED.sub(" ", aside[1]).strip()
@@ -449,13 +619,13 @@ class _Line:
                 f" : {inside}",
             )
             return
-        if not separator:
+        if not separator or self.match(_ANOTHER, separator.end()):
             at = self.after_blanks()
-            raise self.broken(f"{self.seen(at)}, expected ' : ' and the {what}", at)
+            is_call = re.compile(rf"{_NAMED}\(").search(self.text, at, self.end)
+            advice = "a step has one call; write a step for each" if is_call else None
+            raise self.broken(f"{self.seen(at)}, expected ' : ' and the {what}", at, advice=advice)
         wanted = ": " if separator[0].startswith(":") else " : "
-        if separator[0] != wanted:
-            self.mend(f"' : ' stands before the {what}", self.at, separator.end(), wanted)
-        self.at = separator.end()
+        self.take(f"' : ' stands before the {what}", separator.end(), wanted)
         self.free_text(what)
 
     def free_text(self, what: str) -> None:

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import Literal
 
-from pearl.dsl.literals import UNTYPED, terminal
-from pearl.dsl.scanner import ASSIGNS, HEAD, OPENS, scan_action, scan_step, should_read
+from pearl.dsl.literals import GLUED, UNTYPED, requote, terminal
+from pearl.dsl.scanner import (
+    ASSIGNS,
+    CONTROL,
+    GIVES_OUTPUT,
+    HEAD,
+    OPENS,
+    NamedCall,
+    Scan,
+    Scope,
+    scan_action,
+    scan_step,
+    should_read,
+)
 from pearl.errors import Diagnostic, Fix, Span, apply_fixes
 from pearl.errors.patterns import lazy_pattern
 
@@ -37,6 +50,19 @@ _COMMENT = lazy_pattern(r"\s*+#(?!#+\s*+(?:new actions|question)\b)", re.I)
 _NONE = lazy_pattern(r"[\s`*>•-]*+\(?none(?:\s+(?:needed|required|necessary))?\)?[\s`*.]*+\Z", re.I)
 _BULLET = lazy_pattern(r"[\s`*>]*+[-+*•–]\s")
 _CALL = lazy_pattern(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")
+_HAS_OUTPUT = lazy_pattern(rf"[)）](?:{GIVES_OUTPUT.pattern})")
+_BELOW = lazy_pattern(r"\s*+[:：]\s*+(?!\d++[.)])\S")
+"""The beginning of a purpose on a line of its own."""
+_BRACKETS = lazy_pattern(
+    r""""(?:[^"\\\n]|\\.)*+"|[“„][^“”"\n]*+[”“"]|(?<=[(\[,=\s])'(?:[^'\n]|'(?!\s*+[,)\]]))*+'"""
+    r"""|(?<=[\s,(\[])#.*+|(?P<open>[(\[（［])|(?P<close>[)\]）］])|(?P<quote>["“”])"""
+)
+_MAX_LINES = 40
+"""Maximum lines of a call."""
+_VALUE = lazy_pattern(
+    r"""(?P<value>"(?:[^"\\]|\\["\\nt])*+"|'(?P<single>[^'"\\]*+)'|\[[\w\s,.-]*+\]|[^\W\d]\w*+)(?:\s*+;)?+(?:\s++[:#].*+|\s*+)\Z"""
+)
+"""What a name stands for that no call gives."""
 
 
 @dataclass(slots=True)
@@ -44,7 +70,9 @@ class Line:
     """A line: its form, the role derived from its neighbours, and its errors."""
 
     span: Span
-    form: Literal["blank", "comment", "fence", "heading", "none", "question", "turn", "text"]
+    form: Literal[
+        "blank", "comment", "fence", "heading", "none", "question", "turn", "control", "text"
+    ]
     number: int | None = None
     is_bullet: bool = False
     is_call: bool = False
@@ -54,7 +82,10 @@ class Line:
     is_misplaced: bool = False
     found: list[Diagnostic] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    calls: list[NamedCall] = field(default_factory=list)
     is_readable: bool = True
+    output: str = ""
+    value: str = ""
 
     @property
     def body(self) -> Span:
@@ -66,20 +97,66 @@ class Line:
 def rows(text: str, *, with_comments: bool = False) -> list[Line]:
     r"""Every line of a text, with its role; lines end in `\n`. Only files have comments."""
     found: list[Line] = []
-    at = 0
-    for source in text.removesuffix("\n").split("\n"):
-        span = Span(at, at + len(source))
+    for span in _spans(text.removesuffix("\n")):
+        source = text[span.start : span.end]
         is_comment = with_comments and _COMMENT.match(source)
         found.append(Line(span, "comment", role="comment") if is_comment else _row(source, span))
-        at += len(source) + 1
     for line, below in pairwise(found):
         for comment, blank in ((line, below), (below, line)):
             if comment.form == "comment" and blank.form == "blank":
                 blank.role = "blank"
     others = [line for line in found if line.form != "comment"]
     begin, end = _region(others)
+    if not any(line.is_step for line in others[end:]):
+        headings = (i for i, line in enumerate(others[end:], end) if line.form == "heading")
+        end = len(others) if any(_is_declaration(others[i + 1 : i + 4]) for i in headings) else end
     _give_roles(text, others[begin:end])
     return found
+
+
+def _spans(text: str) -> Iterator[Span]:
+    """The lines of a text; a call over several lines is one, and two steps on one line are two."""
+    sources = text.split("\n")
+    at = i = 0
+    while i < len(sources):
+        n = _n_lines(sources[i : i + _MAX_LINES])
+        end = at + sum(map(len, sources[i : i + n])) + n - 1
+        start = at
+        for glue in GLUED.finditer(text, at, end):
+            above = Span(start, glue.start())
+            is_closed = text.count('"', above.start, above.end) % 2 == 0
+            if is_closed and _row(text[above.start : above.end], above).is_step:
+                yield above
+                start = glue.end()
+        yield Span(start, end)
+        at, i = end + 1, i + n
+
+
+def _n_lines(sources: Sequence[str]) -> int:
+    """How many lines the call in the first line takes; 1 if it is not closed in any of them."""
+    depth = _depth(sources[0])
+    if depth < 0 or len(sources) == 1 or (depth == 0 and not _BELOW.match(sources[1])):
+        return 1
+    first, *others = (_row(source, Span(0, 0)) for source in sources)
+    if depth == 0 or not (first.is_step or first.is_call):
+        return 1 + (depth == 0 and first.is_step)
+    for n, row in enumerate(others, start=2):
+        if row.form != "text" or row.is_step or (row.is_like_step and row.number is not None):
+            break
+        depth += (more := _depth(sources[n - 1]))
+        if depth == 0 and more < 0:
+            return n
+    return 1
+
+
+def _depth(source: str) -> int:
+    """The brackets that a line leaves open; many fewer than none if a quote is left open, too."""
+    depth = 0
+    for found in _BRACKETS.finditer(source):
+        if found["quote"]:
+            return -(10**9)
+        depth += bool(found["open"]) - bool(found["close"])
+    return depth
 
 
 def _row(source: str, span: Span) -> Line:
@@ -95,7 +172,10 @@ def _row(source: str, span: Span) -> Line:
         return Line(span, "turn")
     if _NONE.match(source):
         return Line(span, "none")
+    if CONTROL.match(source):
+        return Line(span, "control", is_like_step=True)
     row = Line(span, "text", is_bullet=bool(_BULLET.match(source)))
+    source = source.replace("\\_", "__")  # an escape of Markdown
     head = HEAD.match(source)
     assert head  # it matches the empty string, too
     if head["digits"]:
@@ -105,9 +185,15 @@ def _row(source: str, span: Span) -> Line:
         action = terminal("NAME").match(source, assigns.end())
         is_call = bool(action and OPENS.match(source, action.end()))
         row.is_step, row.is_like_step = is_call or row.number is not None, True
+        row.output = name[0]
+        if not is_call and (value := _VALUE.match(source, assigns.end())):
+            row.value = value["value"] if value["single"] is None else requote(value["single"])
     elif name and OPENS.match(source, name.end()):
         row.is_call = row.is_bullet or (len(name[0]) > 1 and name[0] == name[0].upper())
         row.is_like_step = row.is_call or row.number is not None
+        row.is_step = bool(
+            (row.number is not None or '"' in source) and _HAS_OUTPUT.search(source, name.end())
+        )
     elif row.number is not None:
         row.is_like_step = bool(_CALL.search(source))
     return row
@@ -175,18 +261,24 @@ def _give_roles(text: str, region: Sequence[Line]) -> None:
         region[heading].role = "heading"
     is_declaring = False
     for i, row in enumerate(region[first:], start=first):
-        if row.form == "heading" and _is_declaration(region[i + 1 : i + 3]):
+        if row.form == "heading" and _is_declaration(region[i + 1 : i + 4]):
             row.role, row.is_misplaced, is_declaring = "heading", True, True
         elif is_declaring and row.is_call and row.number is None:
-            row.role = "action"
-        elif row.is_like_step or row.number is not None:
+            row.role, row.is_misplaced = "action", True
+        elif row.is_like_step or (row.number is not None and not _is_title(region[i + 1 : i + 4])):
             row.role, is_declaring = "step", False
 
 
 def _is_declaration(below: Sequence[Line]) -> bool:
-    """Whether an action follows, maybe after one blank line."""
-    row = next((row for row in below if row.form != "blank"), None)
+    """Whether an action follows, maybe after a blank line and a fence."""
+    row = next((row for row in below if row.form not in ("blank", "fence")), None)
     return row is not None and row.is_call and row.number is None
+
+
+def _is_title(below: Sequence[Line]) -> bool:
+    """Whether a step without a number follows, to which the number above belongs."""
+    row = next((row for row in below if row.form not in ("blank", "fence")), None)
+    return row is not None and row.is_step and row.number is None
 
 
 def _first_step(region: Sequence[Line], heading: int) -> int:
@@ -207,7 +299,8 @@ def _leads_to(above: Line, row: Line, is_below_heading: bool) -> bool:
     """Whether a line right above a step is a broken step rather than prose or a declaration."""
     if above.number is not None:
         return row.number is not None and above.number < row.number
-    return above.is_like_step and not above.is_bullet and not is_below_heading
+    is_code = bool(above.value) or above.form == "control"
+    return above.is_like_step and not above.is_bullet and (is_code or not is_below_heading)
 
 
 def _bare_declarations(text: str, region: Sequence[Line], first: int) -> int:
@@ -229,15 +322,7 @@ def _is_declared(text: str, row: Line) -> bool:
 
 
 def mend(text: str) -> tuple[str, list[Diagnostic]]:
-    r"""Apply every fix; returns the text and the fixes as notes, with positions in the given text.
-
-    Example:
-        >>> mended, notes = mend("Sure!\n1) ans = FIND(CTX, 'x') : Find x")
-        >>> mended
-        '1. ans = FIND(CTX, "x") : Find x'
-        >>> len(notes)
-        3
-    """
+    """Apply every fix; returns the text and the fixes as notes, with positions in the given text."""
     found = [found for line in lines(text) for found in line.found]
     notes = [replace(d, code="leniency", severity="note") for d in found if d.fix]
     return apply_fixes(text, [note.fix for note in notes if note.fix]), notes
@@ -246,20 +331,48 @@ def mend(text: str) -> tuple[str, list[Diagnostic]]:
 def lines(text: str, *, with_comments: bool = False) -> list[Line]:
     """Every line with its role and its errors."""
     found = rows(text, with_comments=with_comments)
+    steps = [line for line in found if line.role == "step"]
+    outputs = Counter(line.output for line in steps)
+    words = Counter(re.findall(r"\w+", text)) if steps else Counter[str]()
+    scope = Scope(words)
     _check_layout(text, found)
     n_steps = 0
-    for line in found:
-        if line.role == "step":
-            n_steps += 1
-            scan = scan_step(text, line.span, n_steps)
-        elif line.role == "action":
-            scan = scan_action(text, line.span)
-        else:
+    for above, line in zip([None, *found], found, strict=False):
+        if line.role == "action":
+            _take(line, scan_action(text, line.span))
+        if line.role != "step":
             continue
-        line.found += scan.found
-        line.is_readable = not scan.found
-        line.names += scan.names
+        gap = Span(above.span.end if above else line.span.start, line.span.start)
+        if text[gap.start : gap.end] not in ("", "\n"):
+            why = "two steps on one line"
+            line.found.append(Diagnostic("syntax", why, gap, fix=Fix(gap, "\n")))
+        n_steps += not line.value
+        is_whole = text[line.span.end : line.span.end + 1] in ("", "\n")
+        if line.value and is_whole and outputs[line.output] == 1:
+            scope.values[line.output] = line.value
+            continue
+        _take(line, scan_step(text, line.span, n_steps, scope))
+    for line in steps:
+        if not line.value or scope.values.get(line.output) != line.value:
+            continue
+        is_answer = line is steps[-1] and words[line.value] == 2 and outputs[line.value] == 1
+        if line.output in scope.replaced or is_answer:
+            whole = Span(line.span.start, min(line.span.end + 1, len(text)))
+            why = "a value needs no name"
+            line.found.append(Diagnostic("syntax", why, line.span, fix=Fix(whole, "")))
+            line.names, line.is_readable = [line.output], False
+        else:
+            _take(line, scan_step(text, line.span, n_steps, scope))
+    _move_up(text, found)
+    _remove_surplus(text, found)
     return found
+
+
+def _take(line: Line, scan: Scan) -> None:
+    line.found += scan.found
+    line.names += scan.names
+    line.calls += scan.calls
+    line.is_readable = not scan.found
 
 
 def _check_layout(text: str, found: Sequence[Line]) -> None:
@@ -276,7 +389,7 @@ def _check_layout(text: str, found: Sequence[Line]) -> None:
             continue
         if line.role == "none" and (has_action or above == "none"):
             line.role = "surplus"
-        if line.role == "surplus":
+        if line.role == "surplus" or line.is_misplaced:
             continue
         if heading is not None:
             above = _follow_heading(text, heading, line.role)
@@ -287,14 +400,7 @@ def _check_layout(text: str, found: Sequence[Line]) -> None:
             else:
                 blank.role = "blank"
                 _should_read(text, blank, "", "blanks in a blank line")
-        if line.is_misplaced:
-            line.found.append(
-                Diagnostic(
-                    "syntax", "new actions must precede the steps", line.span,
-                    help="move 'New actions:' and its lines above the first step",
-                )
-            )  # fmt: skip
-        elif line.role == "heading":
+        if line.role == "heading":
             heading = line
         elif line.role == "none":
             _should_read(text, line, "- None", "'none' reads '- None'")
@@ -303,7 +409,36 @@ def _check_layout(text: str, found: Sequence[Line]) -> None:
         elif line.role == "action" and above in (None, "question"):
             _insert(line, line.span.start, "New actions:\n", "no heading 'New actions:'")
         above, blank = line.role, None
-    _remove_surplus(text, found)
+
+
+def _move_up(text: str, found: Sequence[Line]) -> None:
+    """Move new actions below the steps above these, once they are mended."""
+    below = [i for i, line in enumerate(found) if line.is_misplaced]
+    if not below:
+        return
+    block = found[below[0] : below[-1] + 1]
+    actions = [line for line in block if line.role == "action"]
+    head = [line for line in found[: below[0]] if line.role in ("heading", "none", "action")]
+    why = "new actions must precede the steps"
+    advice = "move 'New actions:' and its lines above the first step"
+    fix = None
+    if not any(line.found for line in (*actions, *head)) and all(
+        line.is_misplaced or line.form in ("blank", "fence") for line in block
+    ):
+        for line in block:
+            line.role = line.role if line.is_misplaced else "blank"
+        declared = "\n".join(text[line.span.start : line.span.end] for line in actions)
+        first = head[-1] if head else next(line for line in found if line.role == "step")
+        at, end = first.span.start, first.span.end
+        put = {
+            "none": Fix(first.span, declared),
+            "action": Fix(Span(end, end), f"\n{declared}"),
+        }.get(first.role, Fix(Span(at, at), f"New actions:\n{declared}\n\n"))
+        # Behind the insertion of a blank line, before that of a number.
+        n = sum(each.fix == Fix(Span(at, at), "\n") for each in first.found)
+        first.found.insert(n, Diagnostic("syntax", why, put.span, fix=put))
+        fix = Fix(Span(block[0].span.start, min(block[-1].span.end + 1, len(text))), "")
+    block[0].found.append(Diagnostic("syntax", why, block[0].span, help=advice, fix=fix))
 
 
 def _insert(line: Line, at: int, wanted: str, why: str) -> None:
@@ -354,7 +489,7 @@ def _remove_surplus(text: str, found: Sequence[Line]) -> None:
     """Report each fence, and each run of surplus lines once."""
     run: list[Line] = []
     for line in found:
-        is_fence = line.form == "fence"
+        is_fence = line.form == "fence" and line.role == "surplus"
         if run and (is_fence or line.role != "surplus"):
             _remove(text, run)
             run = []

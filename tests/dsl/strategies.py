@@ -186,7 +186,9 @@ _LINES = st.sampled_from((
     "", "  ", "```", "```text", "New actions:", "**New actions:** None", "- None", "none",
     "Question: Who?", "- COUNT_X(CTX, X) : Count", "- COUNT_X(CTX)", "Sure, here is the plan:",
     "1. First, I read the question.", "ans = FIND(CTX, 'x')", "- ans = FIND(CTX, “x”) # find",
-    "2) b = FIND(CTX, x) (find)", "FIND(CTX)", "> quoted",
+    "2) b = FIND(CTX, x) (find)", "FIND(CTX)", "> quoted", "c = FIND(CTX,", "  'x',  # what", ") : Find", "   : Find it",
+    "1. FIND(CTX, 'x') -> y", "2. FIND(b)", "for x in y:", "topic = 'x'", "d = topic", "2. e = F(G(H(CTX), 'x'), topic)",
+    "| 1 | f | F(CTX) | Find |", '1. g = F(X="z" + b, Y=$c, CTX=`ctx`)', "h = F(CTX) : x 3. i = F(step1)", "- J(X: str) -> int : J",
 ))  # fmt: skip
 
 _PIECES = st.text(st.sampled_from(AWKWARD), max_size=2)

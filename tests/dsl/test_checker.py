@@ -44,10 +44,10 @@ def test_a_valid_plan_passes_and_defines_every_name_it_uses(
     assert checked.outputs  # there is always an answer
 
 
-@given(broken_texts(), st.booleans())
-def test_mending_ends_and_its_result_reads_the_same_again(text: str, tolerant: bool) -> None:
-    mended, applied = mend_plan(text, LIBRARY, tolerant=tolerant)
-    assert mend_plan(mended, LIBRARY, tolerant=tolerant)[0] == mended
+@given(broken_texts())
+def test_mending_ends_and_its_result_reads_the_same_again(text: str) -> None:
+    mended, applied = mend_plan(text, LIBRARY)
+    assert mend_plan(mended, LIBRARY)[0] == mended
     if mended != read(text).text:
         assert applied
     else:
@@ -109,7 +109,6 @@ def test_compile_reports_broken_lines_and_broken_meaning_together() -> None:
     assert [d.code for d in caught.value.diagnostics] == ["syntax", "wrong-arity"]
     with pytest.raises(PlanCheckError):
         compile_plan("1. b = FIND(CTX) : z", LIBRARY)
-    assert compile_plan("b = SUMMARIZE(CTX)", LIBRARY, tolerant=True).outputs == ("b",)
 
 
 def test_new_actions_live_with_their_plan_only() -> None:
@@ -257,6 +256,7 @@ def test_words_of_the_question_are_text(text: str) -> None:
         ('FIND(CTX, ["why", "$key or `key`?"])', 'FIND(CTX, ["why", "key or key?", "key:", key])'),
         ('FIND(CTX, "use of the key from step 1")', 'FIND(CTX, ["use of the key", "key:", key])'),
         ('FIND(CTX, "why {key}{key} fits")', 'FIND(CTX, ["why key key fits", "key:", key])'),
+        ('CONCAT("The key is {key}.", "{key}")', 'CONCAT("The key is", key, ".", key)'),
         ('FIND(CTX, "${key}: its use")', 'FIND(CTX, ["key: its use", "key:", key])'),
     ],
 )
@@ -270,7 +270,7 @@ def test_an_output_that_a_string_marks_becomes_an_argument(call: str, mended: st
     [
         'FIND(CTX, "who has {nobody}")', 'FIND(CTX, "{key} and {nobody}")',
         'FIND(CTX, "the lock from step 1")', 'FIND(CTX, "the key from step 0 and step 1")', 'FIND(CTX, "{key} and step 1")', 'FIND(CTX, "{key.owner} has it")', 'FIND(CTX, "what {CTX} says")',
-        'CONCAT("The key is {key}.")', 'FIND(CTX, "{key} says", 3)',
+        'CONCAT("The {key} is {nobody}.")', 'CONCAT(["{key}?"])', 'FIND(CTX, "{key} says", 3)',
     ],
 )  # fmt: skip
 def test_a_reference_that_may_mean_something_else_is_not_mended(call: str) -> None:

@@ -62,4 +62,4 @@ def test_actions_on_rows() -> None:
 def test_action_files() -> None:
     (text,) = blocks("actions")
     actions, found = read_actions(text)
-    assert (len(actions), found) == (4, [])
+    assert (len(actions), found) == (5, [])

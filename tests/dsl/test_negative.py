@@ -104,7 +104,8 @@ def test_the_corpus_covers_every_code() -> None:
 
 @pytest.mark.parametrize("path", sorted(REPLIES.glob("*.reply")), ids=lambda path: path.stem)
 def test_whole_replies_of_models(path: Path) -> None:
-    mended, _ = mend_plan(path.read_text(encoding="utf-8"), load_library("quality"), tolerant=True)
+    reading = read(path.read_text(encoding="utf-8"), tolerant=True)
+    mended, _ = mend_plan(reading.text, load_library("quality"))
     found = diagnose(read(mended), load_library("quality"))
     errors = [f"error: {d.message} [{d.code}]" for d in found if d.severity == "error"]
     shown = "\n".join([mended.rstrip(), *errors])

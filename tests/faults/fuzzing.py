@@ -255,7 +255,8 @@ def libraries() -> Sequence[Any]:
 
 def read_plan(plan: str, *, tolerant: bool, library_number: int = 0) -> None:
     try:
-        checked = checker.compile_plan(plan, libraries()[library_number], tolerant=tolerant)
+        plan = parser.read(plan, tolerant=True).text if tolerant else plan
+        checked = checker.compile_plan(plan, libraries()[library_number])
     except PlanError as error:
         if not re.match(r"plan:[1-9]\d*:[1-9]\d*: \S", str(error)):
             raise AssertionError(f"no place: {error}") from error
@@ -273,12 +274,12 @@ def plans(data: bytes) -> None:
 
 @target(plan_texts, PlanError)
 def mended_plans(data: bytes) -> None:
-    mended, _ = checker.mend_plan(text(data), libraries()[0], tolerant=len(data) % 2 == 1)
     reading = parser.read(text(data), tolerant=True)
+    mended, _ = checker.mend_plan(reading.text if len(data) % 2 else text(data), libraries()[0])
     if reading.plan is not None and not reading.errors:
         layout = parser.formatted(reading)
         assert parser.formatted(parser.read(layout, tolerant=True)) == layout
-    checker.compile_plan(mended, libraries()[0], tolerant=True)
+    checker.compile_plan(parser.read(mended, tolerant=True).text, libraries()[0])
 
 
 @target(

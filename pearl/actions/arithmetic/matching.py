@@ -9,12 +9,8 @@ from typing import Literal
 from pearl.documents.numbers import Quantity, find_quantity
 from pearl.documents.table.quantities import read_quantity
 from pearl.documents.words import words
-from pearl.errors.patterns import lazy_pattern
 
 _ANY = Decimal("0.01")  # difference that `Rule.ONE_PERCENT` allows, relative to the reference
-
-_FIRST_DIGIT = lazy_pattern(r"\W*(?:US)?\W*[0-9]")
-_MAX_UNIT_WORDS = 2  # words that may follow a number, as in `3 million dollars`
 MAX_POWER = 100  # numbers beyond 10 to this power are equal only if they are written alike
 
 
@@ -52,36 +48,6 @@ def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | No
         rules = (_compared(Quantity(value), right) for value in (answered.amount, answered.value))
     rule = next(filter(None, rules), None)
     return Rule.PERCENT if rule in (Rule.EXACT, Rule.ROUNDED) else rule
-
-
-def are_same_number(one: str, other: str) -> bool | None:
-    """Whether two answers are the same number to the digits of the shorter one.
-
-    A share equals its percentage: 0.095 is 9.5%; 9.5 is not.
-
-    Example:
-        >>> are_same_number("9.5%", "9.47368%"), are_same_number("0.0947", "It grew by 9.5%.")
-        (True, True)
-        >>> are_same_number("9.5", "9.5%"), are_same_number("$5", "5 mg")
-        (False, False)
-        >>> are_same_number("in 2008", "sold in 2008") is None
-        True
-    """
-    first, second = _read(one), _read(other)
-    if first is None or second is None or not (_is_alone(one) or _is_alone(other)):
-        return None
-    if (first.unit == "%") != (second.unit == "%"):
-        share, percentage = (other, one) if first.unit == "%" else (one, other)
-        return match(share, percentage, form="share") is Rule.PERCENT
-    return any(
-        rule in (Rule.EXACT, Rule.ROUNDED) for rule in (match(one, other), match(other, one))
-    )
-
-
-def _is_alone(text: str) -> bool:
-    """Whether a text is a number with its unit, and nothing else: not `in 2008`."""
-    n_words = sum(word.isalpha() for word in words(text))
-    return _FIRST_DIGIT.match(text) is not None and n_words <= _MAX_UNIT_WORDS
 
 
 def _compared(said: Quantity, right: Quantity) -> Rule | None:
