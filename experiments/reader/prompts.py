@@ -29,6 +29,7 @@ from pearl import load_library
 from pearl.actions.values import wilson
 from pearl.data.domains import load_domain
 from pearl.documents.evidence.verifying import Verifier
+from pearl.documents.passages import sentences
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from pearl.llm import ChooseTask, Message, Model, Request
 from pearl.llm.client import Client, ClientSettings
@@ -214,6 +215,8 @@ class Variant:
     way_out: bool = True
     example: bool = False
     old_system: bool = False
+    choosing: bool = False
+    """Whether a quote can only be a whole sentence of the text: the schema lists them."""
     held: bool = True
     """Whether the schema goes with the request."""
 
@@ -269,6 +272,16 @@ VARIANTS: Mapping[str, Variant | str] = {
     ),
     "question alone, one quote": replace(BASE, instruction="question", form="answer quote"),
     "question alone, purpose": replace(BASE, instruction="question", purpose=True),
+    "choosing": replace(BASE, choosing=True),
+    "question alone, choosing": replace(BASE, instruction="question", choosing=True),
+    "question alone, quotes first, choosing": replace(
+        BASE, instruction="question", form="quotes answer", choosing=True,
+        typed={"list": "quote entry", "number": "quotes value", "verdict": "quotes verdict"},
+    ),
+    "question alone, one quote, first, choosing": replace(
+        BASE, instruction="question", form="quote answer", choosing=True,
+        typed={"list": "quote entry", "number": "quotes value", "verdict": "quotes verdict"},
+    ),
     "question alone, example": replace(BASE, instruction="question", example=True),
 }  # fmt: skip
 
@@ -344,6 +357,8 @@ def request(name: str, question: Question) -> dict[str, Any]:
     else:
         messages = _messages(variant, question)
         schema = form_of(variant, question).schema if variant.held else None
+        if schema and variant.choosing:
+            schema = _choosing(schema, text_of(question["text"]))
     return {
         "id": f"{name}/{question['id']}",
         "group": name,
@@ -351,6 +366,23 @@ def request(name: str, question: Question) -> dict[str, Any]:
         "schema": schema,
         "max_tokens": MAX_TOKENS,
     }
+
+
+def _choosing(schema: Any, text: str) -> Any:
+    """The schema with the sentences of the text in place of free quotes."""
+    cut = dict.fromkeys(text[span.start : span.end].strip() for span in sentences(text))
+    one = {"enum": list(cut)}
+
+    def replaced(key: str, value: Any) -> Any:
+        if key == "quote":
+            return one
+        if key in ("quotes", "evidence"):
+            return {**value, "items": one}
+        if isinstance(value, dict):
+            return {name: replaced(name, each) for name, each in value.items()}
+        return value
+
+    return replaced("", schema)
 
 
 def _old(question: Question, *, has_way_out: bool) -> list[tuple[str, str]]:
@@ -515,7 +547,7 @@ def shown(scores: Mapping[str, Score]) -> list[str]:
 
 
 def _requests(variants: str | None, half: str) -> list[dict[str, Any]]:
-    names = variants.split(",") if variants else list(VARIANTS)
+    names = re.split(r",(?! )", variants) if variants else list(VARIANTS)
     if unknown := [name for name in names if name not in VARIANTS]:
         raise click.BadParameter(f"no variant {unknown[0]!r}; there are: {', '.join(VARIANTS)}")
     return [request(name, question) for name in names for question in single_steps(half)]
@@ -543,7 +575,9 @@ async def ask_all(model: str | Model, requests: Iterable[Mapping[str, Any]], out
     await client.aclose()
 
 
-VARIANT = click.option("--variants", help="Their names, with commas; all without it.")
+VARIANT = click.option(
+    "--variants", help="Their names, with commas and no blanks between; all without it."
+)
 HALF = click.option("--half", type=click.Choice(HALVES), default="dev", show_default=True)
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from click.testing import CliRunner
 
@@ -19,6 +20,7 @@ from experiments.reader.questions import (
 )
 from experiments.reader.rules import is_silent, normal, outcome
 from pearl import Pearl
+from pearl.documents.passages import sentences
 from pearl.dsl.checker import compile_plan
 from pearl.llm.backends.scripted import Scripted
 
@@ -270,13 +272,16 @@ def test_every_variant_asks_and_reads_its_own_form(name: str) -> None:
         told = "\n".join(each["content"] for each in request["messages"])
         assert text_of(question["text"]) in told
         assert request["id"] == f"{name}/{question['id']}"
-        quote = text_of(question["text"]).splitlines()[-1]
+        text = text_of(question["text"])
+        quote = text[sentences(text)[-1].start :].strip()
         if request["schema"] is None:
             reply = question["right"] if name == "bare" else f"{question['right']}\n> {quote}"
             if "json" in name:
                 continue
         else:
-            reply = json.dumps(_filled(request["schema"]["properties"], question["right"], quote))
+            filled = _filled(request["schema"]["properties"], question["right"], quote)
+            jsonschema.validate(filled, request["schema"])
+            reply = json.dumps(filled)
         answer, quotes = prompts.read(name, question, reply)
         assert outcome(answer, question) == "right"
         assert name == "bare" or prompts.are_true(quotes, text_of(question["text"]))
@@ -286,6 +291,8 @@ def _filled(properties: dict[str, Any], right: str, quote: str) -> dict[str, Any
     made: dict[str, Any] = {}
     for key, kind in properties.items():
         one = quote if key.startswith(("quote", "evidence")) else right
+        if key == "verdict":
+            one = normal(right).split()[0]
         inner = kind.get("items", {}).get("properties")
         value = _filled(inner, right, quote) if inner else one
         made[key] = [value] if kind.get("type") == "array" else value
@@ -293,7 +300,9 @@ def _filled(properties: dict[str, Any], right: str, quote: str) -> dict[str, Any
 
 
 def test_requests_are_asked_and_scored(model: str, tmp_path: Path) -> None:
-    lines = invoked(prompts.main, "requests", "--variants", "bare,base").splitlines()
+    lines = invoked(
+        prompts.main, "requests", "--variants", "bare,question alone, choosing"
+    ).splitlines()
     assert len(lines) == 2 * len(prompts.single_steps("dev"))
     out = tmp_path / "replies.jsonl"
     asked = ["ask", "--model", model, "--out", str(out), "--variants", "bare", "--limit", "1"]
