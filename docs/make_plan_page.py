@@ -13,7 +13,7 @@ from pearl.actions.operators import with_operators
 from pearl.dsl.checker import MAX_STEPS, compile_plan, diagnose
 from pearl.dsl.parser import read
 from pearl.errors import Diagnostic, render_diagnostics
-from pearl.planner.writer import not_meant, unread
+from pearl.planner.writer import not_meant, repeated, unread
 from pearl.plugins.files import find_data
 
 PAGE = Path(__file__).with_name("plan_reference.md")
@@ -67,7 +67,8 @@ def findings(entry: dict[str, Any]) -> Sequence[Diagnostic]:
     if reader == "actions":
         return read_actions(text)[1]
     if reader == "planner":
-        return unread(compile_plan(text, LIBRARY))
+        checked = compile_plan(text, LIBRARY)
+        return unread(checked) + repeated(checked)
     if reader == "reply":
         return not_meant(
             text, compile_plan(read(text, tolerant=True).text, LIBRARY), entry["question"]

@@ -224,6 +224,17 @@ def unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
     return (Diagnostic("unread-document", "no step reads the document", at, help=advice),)
 
 
+def repeated(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
+    """An error for a valid plan with a call that it makes twice, as models do that cannot plan."""
+    first: dict[tuple[str, tuple[Argument, ...]], int] = {}
+    for i, step in enumerate(checked.plan.steps, start=1):
+        if (n := first.setdefault((step.action, step.arguments), i)) != i:
+            advice = "write each step once; a later step may use its output again"
+            why = f"step {i} is the same call as step {n}"
+            return (Diagnostic("repeated-step", why, step.action_span, help=advice),)
+    return ()
+
+
 @dataclass
 class RepairLoop:
     """Writes, repairs and checks the plan of a question, under the strictest constraint that the model supports."""
@@ -330,7 +341,9 @@ class RepairLoop:
             )
         except PlanError as error:
             return None, error.diagnostics
-        return checked, unread(checked) + not_meant(reply, checked, self.question)
+        return checked, unread(checked) + repeated(checked) + not_meant(
+            reply, checked, self.question
+        )
 
     def _tell(self, **event: Any) -> None:
         if self.trace is not None:

@@ -122,6 +122,16 @@ def test_a_plan_that_reads_no_document_goes_back() -> None:
         plan(blind, max_repairs=0)
 
 
+def test_a_plan_that_makes_a_call_twice_goes_back() -> None:
+    """Seen of a model of 1.5 billion parameters: the same two steps until the limit of steps."""
+    looping = GOOD + "".join(f'\n{i}. v{i} = FIND(CTX, "a lock") : Find it' for i in range(2, 5))
+    checked, model, _ = plan(looping, GOOD)
+    assert checked.outputs == ("ans",)
+    assert "step 3 is the same call as step 2 [repeated-step]" in model.requests[1].prompt
+    with pytest.raises(PlanningError, match=r"after 2 calls; .*repeated-step"):
+        plan(looping, looping, max_repairs=4)  # once more would repeat the request
+
+
 COUNTED = 'New actions:\n- None\n\n1. v = RETRIEVE(CTX, "x", 9) : Find\n2. n = COUNT(v) : Count'
 
 

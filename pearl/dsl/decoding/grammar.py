@@ -124,6 +124,12 @@ class Shape:
     more: Slot | None
     kind: str = ""
 
+    @property
+    def can_begin(self) -> bool:
+        """Whether a first step may call it: what takes entries needs a document or a step that gives some."""
+        types = {slot.type for slot in self.needed}
+        return ValueType.CONTEXT in types or ValueType.LIST not in types
+
 
 def by_shape(
     actions: Iterable[Action], kind: Callable[[Action], str] = lambda action: ""
@@ -165,6 +171,7 @@ class States:
         self.max_counted = MAX_COUNTED[n_kinds - 1] if 1 <= n_kinds <= len(MAX_COUNTED) else 1
         self._known: dict[Counts, list[int]] = {}
         self.groups = by_shape(actions, lambda action: self._kinds[action.returns])
+        self._begins = any(shape.can_begin for shape in self.groups)
         self.start: Counts = (0,) * len(self._letters)
 
     def reachable(self) -> Iterator[Counts]:
@@ -192,6 +199,7 @@ class States:
             shape
             for shape in self.groups
             if shape.kind == letter
+            and (shape.can_begin or any(counts) or not self._begins)
             and all(
                 slot.type in _WRITTEN or self.fitting(counts, slot.type) for slot in shape.needed
             )
@@ -285,11 +293,13 @@ class _CallRules:
             for i, actions in enumerate(groups.values())
         ]
 
-    def rules(self, argument: Callable[[Slot], str | None], kind: str = "") -> list[str]:
-        """The possible calls with one kind of output, each the right side of a rule."""
+    def rules(
+        self, argument: Callable[[Slot], str | None], shapes: Collection[Shape] | None = None
+    ) -> list[str]:
+        """The possible calls of some shapes, or of all, each the right side of a rule."""
         found = []
         for i, shape in enumerate(self._shapes):
-            if shape.kind != kind:
+            if shapes is not None and shape not in shapes:
                 continue
             passed = [rule for rule in map(argument, shape.needed) if rule is not None]
             if len(passed) < len(shape.needed):
@@ -457,7 +467,12 @@ class _Indexed:
 
     def _step(self, counts: Counts, step: NextStep) -> str:
         call = self._name(f"c{step.letter}", counts)
-        self._rule(call, self._calls.rules(lambda slot: self._argument(counts, slot), step.letter))
+        self._rule(
+            call,
+            self._calls.rules(
+                lambda slot: self._argument(counts, slot), self._states.shapes(counts, step.letter)
+            ),
+        )
         more = f' ["\\n" {self._name("s", step.after)}]' if step.after else ""
         return f'"{sum(counts) + 1}. {step.output} = " {call} end{more}'
 

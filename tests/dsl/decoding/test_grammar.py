@@ -72,7 +72,8 @@ PARITY = [
     ("New actions:\n- NEW(CTX)\n\n", "nnnn"),
     ('1. v1 = FIND(CTX, "x") : a\n2. v2 = FIND(v1, [v1, 2, "z", CTX]) : b', "ynyn"),
     ('1. v1 = FIND(CTX, "x") : a\n2. v2 = FIND(v2, 3) : b', "ynnn"),
-    ("1. n1 = COUNT([1, 2]) : a\n2. v1 = FIND(CTX, n1) : b", "ynyn"),
+    ("1. n1 = COUNT([1, 2]) : a\n2. v1 = FIND(CTX, n1) : b", "ynnn"),  # nothing is there to count
+    ("1. v1 = NOW() : a\n2. n1 = COUNT([1, 2]) : a\n3. v2 = FIND(CTX, n1) : b", "ynyn"),
     ("1. n1 = COUNT([1, 2]) : a\n2. v1 = FIND(n1, CTX) : b", "ynnn"),
     ("1. v1 = FIND_ALL(CTX) : a\n2. n1 = COUNT(v1) : b\n3. n2 = DOUBLE(n1) : c", "ynyn"),
     ("1. v1 = COUNT([]) : a", "ynnn"),
@@ -298,7 +299,8 @@ def test_libraries_that_leave_nothing_to_call(library: ActionLibrary) -> None:
 def test_only_so_many_steps_and_outputs_of_a_kind() -> None:
     grammar = indexed_grammar(SMALL)
     lines = [f"{i}. v{i} = NOW() : a" for i in range(1, MAX_WRITTEN_STEPS + 2)]
-    numbers = [f"{i}. n{i} = COUNT([]) : a" for i in range(1, MAX_COUNTED[0] + 2)]
+    counts = [f"{i + 1}. n{i} = COUNT([]) : a" for i in range(1, MAX_COUNTED[0] + 2)]
+    numbers = [lines[0], *counts]
     longest, too_long = "\n".join(lines[:-1]), "\n".join(lines)
     assert admits_each(grammar, [longest, too_long]) == [True, False]
     assert admits_each(grammar, ["\n".join(numbers[:-1]), "\n".join(numbers)]) == [True, False]
