@@ -664,16 +664,17 @@ def _diagnose(
         if known is None and step.action not in lost:
             yield _unknown_action(step, actions)
         fitting = fitting_names(step, known, assigned)
+        taken = {reference.name for reference in step.references()}
         for argument, names in zip(step.arguments, fitting, strict=False):
             for item in items_of(argument):
                 if (
                     isinstance(item, Reference) and not item.is_context
                     and item.name not in assigned and item.name not in lost
                 ):  # fmt: skip
-                    taken = names if isinstance(argument, Reference) else [*assigned]
+                    fits = names if isinstance(argument, Reference) else assigned
                     key = "" if lost else _bare(item.name)
                     meant = CTX if item.name == document else numbered.get(key)
-                    yield _undefined(item, step, assigned, later, taken, meant)
+                    yield _undefined(item, step, assigned, later, taken, [*fits], meant)
         if known is not None:
             yield from argument_problems(step, known, assigned)
             if known.composes and step is not plan.steps[-1]:
@@ -823,6 +824,7 @@ def _undefined(
     step: Step,
     assigned: Mapping[str, ValueType],
     later: Collection[str],
+    taken: Collection[str],
     fitting: Sequence[str],
     sure: str | None,
 ) -> Diagnostic:
@@ -833,7 +835,6 @@ def _undefined(
         )  # fmt: skip
     close = did_you_mean(reference.name, [*assigned, CTX])
     meant = sure or _obvious(reference.name, [*assigned, CTX])
-    taken = {each.name for each in step.references()}
     fits = ["CTX" if name == CTX else f"'{name}'" for name in (*fitting[:1], *fitting[1:][-2:])]
     if reference.name in later:
         advice = "a later step assigns it: move that step up"

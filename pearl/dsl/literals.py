@@ -19,7 +19,9 @@ SPECIAL = lazy_pattern(
 """Escapes, quotes and forbidden characters inside a string literal."""
 
 _ASSIGNED = rf"[^\W\d]\w*+[ {UNTYPED.pattern[1:-1]}]*+=[ {UNTYPED.pattern[1:-1]}]*+[^\W\d]\w*+\("
-GLUED = lazy_pattern(rf"(?:\\n|[ \t])++(?=\d++[.)] *+{_ASSIGNED})|[ \t]*+;[ \t]*+(?={_ASSIGNED})")
+GLUED = lazy_pattern(
+    rf"(?<![ \t])(?<!\\n)(?:\\n|[ \t])++(?=\d++[.)] *+{_ASSIGNED})|(?<![ \t])[ \t]*+;[ \t]*+(?={_ASSIGNED})"
+)
 """Between two steps on one line."""
 
 _MEANING = {r"\n": "\n", r"\t": "\t", r"\"": '"', r"\\": "\\"}

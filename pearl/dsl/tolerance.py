@@ -54,10 +54,10 @@ _HAS_OUTPUT = lazy_pattern(rf"[)）](?:{GIVES_OUTPUT.pattern})")
 _BELOW = lazy_pattern(r"\s*+[:：]\s*+(?!\d++[.)])\S")
 """The beginning of a purpose on a line of its own."""
 _BRACKETS = lazy_pattern(
-    r""""(?:[^"\\\n]|\\.)*+"|[“„][^“”"\n]*+[”“"]|(?<=[(\[,=\s])'(?:[^'\n]|'(?!\s*+[,)\]]))*+'"""
+    r""""(?:[^"\\\n]|\\.)*+"|[“„][^“”"\n]*+[”“"]|(?<=[(\[,=\s])'[^'\n]*+'"""
     r"""|(?<=[\s,(\[])#.*+|(?P<open>[(\[（［])|(?P<close>[)\]）］])|(?P<quote>["“”])"""
 )
-_MAX_LINES = 40
+_MAX_LINES = 20
 """Maximum lines of a call."""
 _VALUE = lazy_pattern(
     r"""(?P<value>"(?:[^"\\]|\\["\\nt])*+"|'(?P<single>[^'"\\]*+)'|\[[\w\s,.-]*+\]|[^\W\d]\w*+)(?:\s*+;)?+(?:\s++[:#].*+|\s*+)\Z"""
@@ -137,7 +137,8 @@ def _n_lines(sources: Sequence[str]) -> int:
     depth = _depth(sources[0])
     if depth < 0 or len(sources) == 1 or (depth == 0 and not _BELOW.match(sources[1])):
         return 1
-    first, *others = (_row(source, Span(0, 0)) for source in sources)
+    others = (_row(source, Span(0, 0)) for source in sources)
+    first = next(others)
     if depth == 0 or not (first.is_step or first.is_call):
         return 1 + (depth == 0 and first.is_step)
     for n, row in enumerate(others, start=2):

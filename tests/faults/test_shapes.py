@@ -20,7 +20,8 @@ from pearl.actions.values import items_of, number_of
 from pearl.documents.document import Document
 from pearl.documents.numbers import quantity
 from pearl.documents.rows import Rows
-from pearl.dsl.nodes import Plan
+from pearl.dsl import nodes
+from pearl.dsl.nodes import Plan, Reference
 from pearl.dsl.parser import parse
 from pearl.errors import ExecutionError, ModelError, PlanningError
 from pearl.interpreter.results import StepResult
@@ -272,7 +273,16 @@ LOOKUP = (
 
 
 def calls(plan: Plan) -> object:
-    return [(step.output, step.action, step.arguments) for step in plan.steps]
+    """What a plan computes, whatever its outputs are called."""
+    made: dict[str, object] = {}
+    for step in plan.steps:
+        arguments = [
+            [made[i.name] if isinstance(i, Reference) and i.name in made else i for i in items]
+            for items in map(nodes.items_of, step.arguments)
+        ]
+        made[step.output] = (step.action, arguments)
+    read = {reference.name for step in plan.steps for reference in step.references()}
+    return [call for output, call in made.items() if output not in read]
 
 
 def plan(model: Scripted) -> object:
