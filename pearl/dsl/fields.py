@@ -56,12 +56,7 @@ class Field:
 
 
 def print_fields(fields: Iterable[Field]) -> str:
-    """The short form of fields; those of nested objects have dots in their names.
-
-    Example:
-        >>> print_fields(parse_fields("address: {city, 'zip code': int?}, smoker: yes|no (today)"))
-        "address.city: str, address.'zip code': int?, smoker: yes|no (today)"
-    """
+    """The short form of fields; those of nested objects have dots in their names."""
     return ", ".join(map(_print_field, fields))
 
 
@@ -126,10 +121,6 @@ def labels_flaw(labels: Iterable[str]) -> str:
 
 def parse_fields(text: str) -> tuple[Field, ...]:
     """Read the short form of fields.
-
-    Example:
-        >>> [field.name for field in parse_fields("patient, drugs: [{name: str, dose_mg: number?}]")]
-        ['patient', 'drugs']
 
     Raises:
         PlanError: With one diagnostic, at the place of the first error.

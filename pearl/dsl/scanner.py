@@ -80,6 +80,7 @@ _CLOSING_MARKS = lazy_pattern(r"[`*|][`*|\s]*+\Z|\s*+</\w{1,20}+>\s*+\Z")
 _SEPARATOR = lazy_pattern(rf"[\s`*{_JUNK}]*+(?:[:：;#→—–]|//|--?>?|=>)[\s`*:{_JUNK}]*+")
 _LEAD = lazy_pattern(rf"[ \xa0{_JUNK}]*+")
 _CELL = lazy_pattern(r"\s*+\|\s*+(?=\S)")
+_BARE_NUMBER = lazy_pattern(r"[(,\[]\s*+\d{1,3}+\s*+[,)\]]")
 _ANOTHER = lazy_pattern(rf"{_NAMED}\s*+=\s*+{_NAMED}\(")
 _NO_TEXT = lazy_pattern(rf"[\s`*.;,:#。；：{_JUNK}]*+\Z")
 _IN_PARENTHESES = lazy_pattern(r"[\s`*]*+\((?=.*\w)(.*)\)[\s.]*\Z")
@@ -297,6 +298,11 @@ class _Line:
         if gives := self.match(GIVES_OUTPUT):
             self.result.names[:] = [gives["output"]]
             self.take("the output stands before its call", gives.end(), "")
+        elif _BARE_NUMBER.search(self.text, begin, self.at):
+            advice = (
+                "name the output of every step, and pass outputs by their names, not by numbers"
+            )
+            raise self.broken("the step has no output", begin, self.at, advice=advice)
         self.tail("explanation", action)
         self.mend("the step has no output", begin, begin, f"{self.result.names[0]} = ")
 
@@ -427,9 +433,8 @@ class _Line:
             if closer == "]" and word and word[0] == "for":
                 raise self.broken("a list cannot contain a loop", after, word.end(),
                           advice="loops do not exist: name every item, or pass a list from an earlier step")  # fmt: skip
-            raise self.broken(
-                "words must be in double quotes", begin, here, advice='write "..." around a text'
-            )
+            quoting = 'write "..." around a text; an output is passed by its name alone'
+            raise self.broken("words must be in double quotes", begin, here, advice=quoting)
         if ended_by == '"' and after == here and (rest.isalnum() or rest in "\"_'"):
             raise self.broken(
                 f"the string ends before {self.text[here]!r}", here - 1, here, advice=_QUOTE_HELP

@@ -207,9 +207,7 @@ class Attempt:
 
     reply: str
     text: str
-    notes: tuple[Diagnostic, ...]
     diagnostics: tuple[Diagnostic, ...]
-    usage: Usage
 
 
 def unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
@@ -217,10 +215,8 @@ def unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
     references = [reference for step in checked.plan.steps for reference in step.references()]
     if any(reference.is_context for reference in references):
         return ()
-    at, advice = (
-        checked.plan.steps[0].action_span,
-        "pass CTX to the step that finds the input of the others",
-    )
+    at = checked.plan.steps[0].action_span
+    advice = "pass CTX to the step that finds the input of the others"
     return (Diagnostic("unread-document", "no step reads the document", at, help=advice),)
 
 
@@ -303,7 +299,7 @@ class RepairLoop:
                 problems = tuple(note for note in checked.notes if note.code == COUNTS_BEST)
                 doubted = checked if problems else None
             notes = (*reading.notes, *fixed)
-            attempts.append(Attempt(completion.text, text, notes, problems, completion.usage))
+            attempts.append(Attempt(completion.text, text, problems))
             self._tell(
                 round=round, model=completion.model, reply=completion.text,
                 notes=(
@@ -360,9 +356,7 @@ class RepairLoop:
         try:
             if level.name in ("library", "json"):
                 return await self._in_two_phases(messages, task, level)
-        except (
-            LibraryError
-        ) as error:  # for example, every action of the library needs an output of another one
+        except LibraryError as error:  # for example, every action needs an output of another one
             raise ModelError(error.message, kind="unconstrained", is_sent=False) from error
         constraint: Constraint | None = None
         if level.by is not None:

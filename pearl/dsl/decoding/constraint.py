@@ -313,13 +313,7 @@ def validate(grammar: str) -> None:
 
 
 def to_gbnf(grammar: str) -> str:
-    r"""The grammar in the notation of llama.cpp, whose rules are read character by character.
-
-    Example:
-        >>> print(to_gbnf('start: [b] "\\n"\nb: /[a-c]{1,2}\\./'), end="")
-        root ::= ( b )? "\n"
-        b ::= ( [a-c]{1,2} "." )
-    """
+    """The grammar in the notation of llama.cpp, whose rules are read character by character."""
     names: dict[str, str] = {}
     parts: list[str] = []
     for kind, text in _tokens(grammar):

@@ -24,12 +24,7 @@ def names_except(
     rest: str = "0-9A-Za-z_",
     most: int = MAX_NEW_NAME,
 ) -> str:
-    """A regular expression of every name except those taken, without lookahead.
-
-    Example:
-        >>> names_except(["ab"], first="a-c", rest="a-c", most=3)
-        '[b-c][a-c]{0,2}|a(?:[ac][a-c]{0,1}|b[a-c]{1,1})?'
-    """
+    """A regular expression of every name except those taken, without lookahead."""
     root: dict[str, Any] = {}
     for name in taken:
         node = root
