@@ -141,8 +141,8 @@ def steps_messages(messages: tuple[Message, ...], header: str) -> tuple[Message,
         Message("assistant", header),
         Message(
             "user",
-            "Now write the steps of this plan and nothing else, numbered from 1. Name their outputs "
-            "v1, v2, v3, ...; only outputs that are numbers are named n1, n2, ... instead.",
+            "Now write the steps of this plan and nothing else, numbered from 1, and end after the step that finds "
+            "what is asked. Outputs are named v1 and so on, those that are numbers n1 and so on.",
         ),
     )
 
