@@ -20,7 +20,8 @@ SPECIAL = lazy_pattern(
 
 _ASSIGNED = rf"[^\W\d]\w*+[ {UNTYPED.pattern[1:-1]}]*+=[ {UNTYPED.pattern[1:-1]}]*+[^\W\d]\w*+\("
 GLUED = lazy_pattern(
-    rf"(?<![ \t])(?<!\\n)(?:\\n|[ \t])++(?=\d++[.)] *+{_ASSIGNED})|(?<![ \t])[ \t]*+;[ \t]*+(?={_ASSIGNED})"
+    rf"(?:(?<![ \t])(?<!\\n)(?:\\n|[ \t])++|(?<=[^\w\s\\]))(?=\d++[.)] *+{_ASSIGNED})"
+    rf"|(?<![ \t])[ \t]*+;[ \t]*+(?={_ASSIGNED})"
 )
 """Between two steps on one line."""
 

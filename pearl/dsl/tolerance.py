@@ -125,7 +125,7 @@ def _spans(text: str) -> Iterator[Span]:
         for glue in GLUED.finditer(text, at, end):
             above = Span(start, glue.start())
             is_closed = text.count('"', above.start, above.end) % 2 == 0
-            if is_closed and _row(text[above.start : above.end], above).is_step:
+            if is_closed and _row(text[above.start : above.end], above).is_like_step:
                 yield above
                 start = glue.end()
         yield Span(start, end)
@@ -344,7 +344,7 @@ def lines(text: str, *, with_comments: bool = False) -> list[Line]:
         if line.role != "step":
             continue
         gap = Span(above.span.end if above else line.span.start, line.span.start)
-        if text[gap.start : gap.end] not in ("", "\n"):
+        if above and text[gap.start : gap.end] != "\n":
             why = "two steps on one line"
             line.found.append(Diagnostic("syntax", why, gap, fix=Fix(gap, "\n")))
         n_steps += not line.value
