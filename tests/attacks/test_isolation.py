@@ -90,7 +90,7 @@ def test_documents_of_a_run_are_apart(trial: Trial, tmp_path: Path) -> None:
             written = f"{outcome.to_dict()} {outcome.trace.to_jsonl()}"
             owners = {owner[each] for each in CANARY.findall(written)}
             n_mixed += not owners <= {outcome.unit.id}
-            n_dumped += "You carry out one instruction" in written
+            n_dumped += "You carry out one task" in written
         await pearl.aclose()
 
     asyncio.run(main())
@@ -131,7 +131,7 @@ def connections(log: Path) -> list[str]:
 @pytest.mark.skipif(which("strace") is None, reason=NO_STRACE)
 def test_no_other_server_is_reached(trial: Trial, tmp_path: Path, openai_server: Server) -> None:
     openai_server.answer = lambda seen: Canned(
-        completion(f"Ada\n> Ada keeps it.\n{BAIT}" if "Instruction" in seen.prompt else PLAN)
+        completion(PLAN if "Write the plan" in seen.prompt else f"Ada\n> Ada keeps it.\n{BAIT}")
     )
     (tmp_path / "story.md").write_text(f"# Depot\n\nAda keeps it.\n\n{BAIT}\n")
     (tmp_path / "page.html").write_text(

@@ -87,7 +87,7 @@ def test_a_server_chooses_no_file_and_no_call(
         command = "execute why.plan story.txt --out rows.jsonl --force --fresh"
         cli.run([*command.split(), *model])
         for seen in openai_server.requests:
-            is_planned = "who keeps it" in seen.prompt or "X =\n<input>" in seen.prompt
+            is_planned = "who keeps it" in seen.prompt or "X:\n<input>" in seen.prompt
             n_more += not is_planned or seen.body["model"] != "m" or "tools" in seen.body
             n_more += seen.path != "/v1/chat/completions"
     trial.figure("replies", len(bodies))

@@ -234,16 +234,20 @@ def prepare(folder: Path, n_documents: int) -> Path:
 
 def reply(seen: Seen) -> str:
     """What a language model would reply: always the same to the same prompt."""
-    if "Reply with the lines" in seen.prompt:
+    if "<item 1>" in seen.prompt:
         items = re.findall(r"<item (\d+)>\n(Line (\d+) is)", seen.prompt)
-        return "\n".join(
-            f"{n} | {words}: {'good' if int(i) % 3 else 'bad'}" for n, words, i in items
-        )
+        is_echoed = "its first words" in seen.prompt
+        said = {
+            f"{n} {words}" if is_echoed else n: "good" if int(i) % 3 else "bad"
+            for n, words, i in items
+        }
+        return json.dumps(said)
     if "Write the plan" in seen.prompt:
         return 'New actions:\n- None\n\n1. ans = FIND(CTX, "the boat") : Find it\n'
     if "letter" in seen.prompt:
         return "Answer: A"
-    return f"It was day {zlib.crc32(seen.prompt.encode())}."
+    said = f"It was day {zlib.crc32(seen.prompt.encode())}."
+    return json.dumps({"answer": said, "quotes": []}) if '{"answer"' in seen.prompt else said
 
 
 OF_THE_RUN = {
