@@ -22,7 +22,7 @@ from functools import cache
 from textwrap import dedent
 from typing import Any, Literal, NamedTuple
 
-from pearl.documents.evidence import normalise, quoted_line
+from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import (
     FOREIGN_SCALES,
     IN_BRACKETS,
@@ -405,7 +405,7 @@ def _entries(value: Any, shown: str | None, given: str, is_plain: bool) -> Value
     """The entries of a list, none of them twice, as only amounts may be."""
     names = set()
     for entry in value:
-        name = normalise(entry).casefold()
+        name = one_line(entry).casefold()
         if name in names and not re.match(r"\W*(?:[A-Z]{3}\W*)?\d", entry):
             raise _UnclearError(f"{_short(entry)} is named twice")
         names.add(name)
@@ -419,10 +419,11 @@ def _entries(value: Any, shown: str | None, given: str, is_plain: bool) -> Value
 
 
 def _words(text: str) -> str:
-    return f" {' '.join(_WORD.findall(normalise(text).casefold()))} "
+    return f" {' '.join(_WORD.findall(text.casefold().translate(_QUOTATION_MARKS)))} "
 
 
 _WORD = lazy_pattern(r"\w+|[^\w\s]")
+_QUOTATION_MARKS = str.maketrans("‘’“”–—−", "''\"\"---")
 
 
 def _amount(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
