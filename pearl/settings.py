@@ -186,8 +186,7 @@ class Deciding:
         _MODEL, "drafting",
     )] = "auto"
     nearest: Annotated[int | None, Setting(
-        "Shorten the planning prompt to the N examples and the actions nearest to the question, by meaning with "
-        "--embeddings [default: as much as fits the window].",
+        "Shorten the planning prompt to what is nearest to the question (--embeddings: by meaning) [default: what fits].",
         _PLAN, "planning", metavar="N", least=1,
     )] = None
     max_steps: Annotated[int, Setting(

@@ -52,11 +52,9 @@ State = Literal["found", "nothing", "undecided", "refused"]
 
 MAX_AMOUNT = 200
 """Maximum characters of a number with its unit; bounds the time of patterns."""
-MAX_QUOTED = 79
-MAX_QUOTED_WORDS = 7
+MAX_QUOTED, MAX_QUOTED_WORDS = 79, 7
 """Maximum characters and words of a reply that a reason quotes: a whole sentence would look like an echo."""
-MAX_ENTRIES = 1_000
-MAX_QUOTES = 100
+MAX_ENTRIES, MAX_QUOTES = 1_000, 100
 """Maximum entries and quotes of a reply that a decoder holds to its schema."""
 
 

@@ -386,9 +386,8 @@ class Forecaster:
         pearl = self._pearl
         asked = one_line(question)
         shown = pearl.material.actions_for(kind)
-        messages = plan_messages(
-            asked, pearl.planner.shown(asked, card=card, kind=kind), card, "", kind
-        )
+        material = pearl.planner.shown(asked, card=card, kind=kind)
+        messages = plan_messages(asked, material, card, "", kind)
         self._n_unplanned += 1
         if not self._is_new(digest(["question", question, card, kind])):
             return

@@ -97,7 +97,9 @@ RAISING = ["raise ZeroDivisionError('by 7')", "raise KeyError", "raise Recursion
 def test_exception_of_a_plug_in(trial: Trial, lab: Lab, raising: str) -> None:
     plan = 'New actions:\n- None\n\n1. things = LIST_ALL(CTX, "days") : List\n2. ans = LONGEST(things) : Longest\n'
     actions = "LIST_ALL(CTX, X) : List all X\nLONGEST(ITEMS) : Return the longest of ITEMS\n"
-    rules = json.dumps([{"match": "day (\\d+)", "reply": '{"entries": ["day \\1", "another day"]}'}])
+    rules = json.dumps(
+        [{"match": "day (\\d+)", "reply": '{"entries": ["day \\1", "another day"]}'}]
+    )
     folder = lab.folder_of(
         {"d.jsonl": documents(10), "a.plan": plan, "a.actions": actions, "rules.json": rules}
     )

@@ -141,8 +141,8 @@ def _report(
     }
     if is_json:
         table = [{"action": action, "questions": n} for action, n in common]
-        called = [{"action": name, "questions": n} for name, n in undeclared.most_common(N_COMMON)]
-        click.echo(json.dumps({**summary, "commonest": table, "undeclared": called}, indent=2))
+        rest = [{"action": name, "questions": n} for name, n in undeclared.most_common(N_COMMON)]
+        click.echo(json.dumps({**summary, "commonest": table, "undeclared": rest}, indent=2))
         return
     for name, value in summary.items():
         shown = "not known (--price)" if value is None else f"{value:,}"
