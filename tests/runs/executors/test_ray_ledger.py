@@ -65,7 +65,7 @@ class Lab:
         command = [
             sys.executable, "-m", "pearl", "execute", "--tasks", "tasks.jsonl", "--out", "rows.jsonl", "--store", "kept",
             "--model", "openai:m", "--base-url", self.server.url, "--executor", "ray", "--concurrency", f"{AT_ONCE}",
-            "--prefix", "off", "--max-output-tokens", "300", *options,
+            "--prefix", "off", "--max-output-tokens", "300", "--constrain", "off", *options,
         ]  # fmt: skip
         pipe = subprocess.PIPE
         return subprocess.Popen(command, cwd=self.folder, env=self._environment, stderr=pipe, text=True)  # fmt: skip
