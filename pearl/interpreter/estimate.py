@@ -487,6 +487,7 @@ class CostEstimator:
     ) -> StepCosts:
         batches, long = self._row_requests.batches(row_step, texts)
         n = len(batches)
+        batches = [replace(b, is_echoed=b.is_echoed and len(b.items) > 1) for b in batches]
         prompts = sum(self._counter.count(self._row_requests.request(b).prompt) for b in batches)
         replies = sum(items_limit(b, self._counter, self._limits.max_item_tokens) for b in batches)
         rounds = self._rounds

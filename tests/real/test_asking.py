@@ -28,8 +28,8 @@ New actions:
 
 SHORT = '1. ans = FIND(CTX, "the smith") : What is said about him'
 
-SHARE_CACHED = 0.8
-"""Of the prompt of a second step: what comes before the task."""
+SHARE_CACHED = 0.7
+"""Of the prompt of a second step: what comes before the task and the form of its reply."""
 
 
 def test_a_second_step_reads_little_but_its_task(smollm2: Watched) -> None:

@@ -166,6 +166,8 @@ def test_the_limit_holds_for_all_calls_together(folder: Path, openai_server: Ser
 
     with_client(
         folder,
+        "--constrain",
+        "off",
         "--model",
         "openai:m",
         "--base-url",
