@@ -520,6 +520,10 @@ class CostEstimator:
             any_number = Range(0, None)
             return StepCosts(any_number, any_number, any_number, any_number)
         calls = ceil(n / self._limits.items_per_call)
+        if (
+            not self._limits.is_constrained
+        ):  # texts that begin and end alike are in calls of their own
+            calls = min(n, 2 * calls)
         cap, frame = self._limits.prompt_tokens, self._row_requests.frame_tokens(task)
         if cap is not None:
             calls = min(n, 2 * calls + 2 * ceil(given.tokens / max(1, cap - frame)))

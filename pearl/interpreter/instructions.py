@@ -30,13 +30,6 @@ def filled_in(
         'Find the reason for "the sale of the boat" in the text.'
         >>> filled_in(find, [("X", "Why did she leave?")])
         'Answer the question "Why did she leave?" from the text.'
-        >>> print(filled_in(find, [("X", "Ada left")], {"X"}))
-        Find the reason for X (below) in the text.
-        <BLANKLINE>
-        X:
-        <input>
-        Ada left
-        </input>
     """
     given = dict(arguments)
     below = {name for name, value in arguments if name in inputs or "\n" in value}
