@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from pearl.dsl.fields import BAD_FIELDS, parse_fields
 from pearl.dsl.literals import quote, short
@@ -23,7 +24,6 @@ from pearl.dsl.nodes import (
     print_plan,
 )
 from pearl.dsl.parser import Reading, parse, read
-from pearl.dsl.scanner import NamedCall
 from pearl.dsl.signatures import (
     CTX,
     EACH,
@@ -48,6 +48,9 @@ from pearl.errors import (
 from pearl.errors.diagnostics import MAX_SUGGESTED_LENGTH
 from pearl.errors.patterns import lazy_pattern
 from pearl.notebooks import ShownInNotebooks
+
+if TYPE_CHECKING:
+    from pearl.dsl.scanner import NamedCall
 
 _ALIKE = {
     "A": "ΑА", "B": "ΒВꞴ", "C": "С", "E": "ΕЕ", "F": "ϜꞘ", "G": "Ԍ", "H": "ΗН", "J": "ͿЈꞲ",

@@ -28,8 +28,6 @@ def filled_in(
         >>> find = Action("FIND_REASON", tuple(map(Parameter.named, ("CTX", "X"))), "Find the reason for X in CTX")
         >>> filled_in(find, [("X", "the sale of the boat")])
         'Find the reason for "the sale of the boat" in the text.'
-        >>> filled_in(find, [("X", "Why did she leave?")])
-        'Answer the question "Why did she leave?" from the text.'
     """
     given = dict(arguments)
     below = {name for name, value in arguments if name in inputs or "\n" in value}

@@ -138,8 +138,6 @@ def read_reply(
         ['a dog']
         >>> read_reply("- a dog\n- a cat\n\n> The dog saw the cat.", ValueType.LIST).value
         ['a dog', 'a cat']
-        >>> read_reply("Nothing found.", ValueType.LIST).value
-        []
         >>> read_reply("There is no mention of animals", ValueType.LIST).state
         'undecided'
         >>> read_reply("She was late.\n> She came at nine.", ValueType.TEXT).value
