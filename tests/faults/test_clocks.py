@@ -6,6 +6,7 @@ import json
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -84,7 +85,9 @@ def durations(value: object) -> Iterator[float]:
 def test_clock_that_jumps(trial: Trial, lab: Lab, clock: Path, jump: int | None) -> None:
     """None: to the end of summer time in Berlin, where an hour of the clock comes twice."""
     wrong_by = str(AUTUMN_S - time.time() if jump is None else jump)
+    # What was found out about a server counts for a day: on another day it is asked first, and told to wait.
     work = WORKS["documents"]
+    work = replace(work, args=(*work.args, "--constrain", "off"))
     lab.n_documents = 8
     set_to(clock, "0")
     expected, folder = lab.expected(work), lab.folder(work)
