@@ -223,18 +223,16 @@ class Asker:
         if not first.text:
             unread = Reply("undecided", f"undecided: {first.truncated}", why=first.truncated)
             return replace(first, reply=unread)
-        reply = _read(first, task)
+        read = _parsed(first, task)
         # A reply that was cut off cannot follow its form.
         again = None
-        if reply.why and not first.truncated:
-            again = self.calls.again(request, first.text, reply.why, task.gives)
+        if read.reply.why and not first.truncated:
+            again = self.calls.again(request, first.text, read.reply.why, task.gives)
         if again is None:
-            return replace(first, reply=reply, text=in_plain_form(first.text, task.gives))
-        second = await self._ask_for(step, "again", again, task.gives)
-        return replace(
-            second, reply=_read(second, task), text=in_plain_form(second.text, task.gives),
-            usage=first.usage + second.usage, n_calls=first.n_calls + second.n_calls,
-        )  # fmt: skip
+            return read
+        second = _parsed(await self._ask_for(step, "again", again, task.gives), task)
+        n_calls = first.n_calls + second.n_calls
+        return replace(second, usage=first.usage + second.usage, n_calls=n_calls)
 
     async def _ask_for(
         self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
@@ -322,16 +320,17 @@ class Asker:
         return completion
 
 
-def _read(read: TextReply, task: ActionTask) -> Reply:
-    """Parse a reply to a step; its source is the full input of the step, or the results that are merged."""
+def _parsed(read: TextReply, task: ActionTask) -> TextReply:
+    """A reply to a step with its value, in plain form; its source is the input of the step, or what is merged."""
     given = "\n".join(value for _, value in task.arguments)
     source = ""
     if task.gives is not ValueType.TEXT:  # because a document may be long
         source = "\n".join((task.document or "", given) if task.parts is None else task.parts)
-    return read_reply(
+    reply = read_reply(
         read.text, task.gives, source=source, given=f"{given}\n{task.question}",
         is_of_numbers=task.is_of_numbers,
     )  # fmt: skip
+    return replace(read, reply=reply, text=in_plain_form(read.text, task.gives))
 
 
 def call_failed(

@@ -283,9 +283,8 @@ class CostEstimator:
                 Range(costs.output_tokens.least, 2 * n * self._reply_tokens),
                 costs.depth + Range(0, 1), costs.prefixes,
             )  # fmt: skip
-        if (
-            task.gives is ValueType.TEXT
-        ):  # any text is read; a broken object, asked again, is as rare as a retry
+        # Any text is read; a broken object, which is asked again, is as rare as a retry.
+        if task.gives is ValueType.TEXT:
             return costs
         cap = self._limits.prompt_tokens
         calls = costs.calls + Range(0, 1)
@@ -487,7 +486,6 @@ class CostEstimator:
     ) -> StepCosts:
         batches, long = self._row_requests.batches(row_step, texts)
         n = len(batches)
-        batches = [replace(b, is_echoed=b.is_echoed and len(b.items) > 1) for b in batches]
         prompts = sum(self._counter.count(self._row_requests.request(b).prompt) for b in batches)
         replies = sum(items_limit(b, self._counter, self._limits.max_item_tokens) for b in batches)
         rounds = self._rounds
@@ -520,9 +518,8 @@ class CostEstimator:
             any_number = Range(0, None)
             return StepCosts(any_number, any_number, any_number, any_number)
         calls = ceil(n / self._limits.items_per_call)
-        if (
-            not self._limits.is_constrained
-        ):  # texts that begin and end alike are in calls of their own
+        # Without a constraint, texts that begin and end alike are in calls of their own.
+        if not self._limits.is_constrained:
             calls = min(n, 2 * calls)
         cap, frame = self._limits.prompt_tokens, self._row_requests.frame_tokens(task)
         if cap is not None:

@@ -221,9 +221,7 @@ class RowRequests:
         batches: list[list[str]] = []
         long: list[str] = []
         used = 0
-        apart: list[
-            tuple[int, set[str]]
-        ] = []  # whether the first or the last words tell items apart
+        apart: list[tuple[int, set[str]]] = []  # the ends, first or last, that tell items apart
         for text in texts:
             n = 0 if available is None else self._limits.counter.count(text) + ITEM_TOKENS
             if available is not None and n > available:
@@ -239,7 +237,11 @@ class RowRequests:
                 seen.add(keys[i])
             batches[-1].append(text)
             used += n
-        return [replace(row_step.task, items=tuple(batch)) for batch in batches], long
+        task = row_step.task  # a single item has no words to tell it from others
+        return [
+            replace(task, items=tuple(batch), is_echoed=task.is_echoed and len(batch) > 1)
+            for batch in batches
+        ], long
 
     def request(self, task: ItemsTask) -> Request:
         """The request of a batch."""
@@ -586,8 +588,7 @@ class RowReader:
         n, kind, labels = len(task.items), task.kind, task.labels
         fallback = self._asker.fallback
         max_text = fallback.max_text
-        # Only this request may show whether the server accepts a constraint; a single item has no words to
-        # tell it from others.
+        # Only this request may show whether the server accepts a constraint.
         held = replace(task, is_echoed=False)
         unheld = replace(task, is_echoed=kind != "pick" and n > 1)
         constraint = items_constraint(

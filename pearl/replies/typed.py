@@ -309,7 +309,9 @@ def begun(text: str, wanted: ValueType, kept: Callable[[str], str]) -> str:
     return json.dumps({_form(wanted).key: said}, ensure_ascii=False) if said else ""
 
 
-_OPEN = lazy_pattern(r'\s*(?:```\w*\s*)?\{\s*"(?:answer|value|verdict|entries)"\s*:\s*(?:"|\[)')
+_OPEN = lazy_pattern(
+    rf'\s*(?:```\w*\s*)?\{{\s*"(?:{"|".join(form.key for form in _FORMS.values())})"\s*:\s*(?:"|\[)'
+)
 _INNER = lazy_pattern(r'(?:[^"\\]|\\(?:u[0-9a-fA-F]{4}|[^u]))*')
 
 
