@@ -30,7 +30,7 @@ from pearl.actions.values import wilson
 from pearl.data.domains import load_domain
 from pearl.documents.evidence.verifying import Verifier
 from pearl.documents.passages import sentences
-from pearl.dsl.decoding.constraint import Constraint, JsonForm
+from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object
 from pearl.llm import ChooseTask, Message, Model, Request
 from pearl.llm.client import Client, ClientSettings
 
@@ -62,17 +62,8 @@ _QUOTE = "copied word for word from the text"
 
 
 def _pair(first: str, second: str) -> dict[str, Any]:
-    entry = _object({first: _STRING, second: _STRING})
+    entry = closed_object({first: _STRING, second: _STRING})
     return {"type": "array", "items": entry, "maxItems": 30}
-
-
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 @dataclass(frozen=True)
@@ -87,7 +78,7 @@ class Form:
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON schema of a reply."""
-        return _object(self.properties)
+        return closed_object(self.properties)
 
 
 _TELLS = "If the text does not tell, the {} is null."

@@ -28,7 +28,7 @@ from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING
 from pearl.errors.patterns import lazy_pattern
 from pearl.replies.json_objects import unique_json
-from pearl.replies.typed import says_nothing
+from pearl.replies.typed import FENCE, says_nothing
 
 ItemKind = Literal["yes_no", "label", "line", "rating", "pick"]
 """The question about every item; `pick` chooses among them."""
@@ -41,7 +41,6 @@ _CHARACTERS_A_TOKEN = 4
 NOT_STATED = "not stated"
 """The third verdict on a condition: the item does not decide it."""
 
-_FENCE = lazy_pattern(r"\s*```")
 _OBJECT = lazy_pattern(r'\{\s*"')
 _START = lazy_pattern(r'^[ \t]*[0-9]{1,7}[ \t]*[:|]|\{\s*"', re.M)
 """The beginning of the first row of a reply; what is before it introduces it."""
@@ -111,7 +110,7 @@ def read_items(
         >>> read_items('{"items":[4,2]}', 4, "pick", n_picks=2).values
         ('', '2', '', '1')
     """
-    body = "\n".join(line for line in text.splitlines() if line.strip() and not _FENCE.match(line))
+    body = "\n".join(line for line in text.splitlines() if line.strip() and not FENCE.match(line))
     try:
         if kind == "pick":
             return _picked(body, n, n_picks)

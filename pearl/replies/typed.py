@@ -321,7 +321,7 @@ _INNER = lazy_pattern(r'(?:[^"\\]|\\(?:u[0-9a-fA-F]{4}|[^u]))*')
 
 def _of_text(text: str, wanted: ValueType) -> tuple[str | list[str] | None, tuple[str, ...]]:
     """The value and the quotes of a reply in plain text."""
-    lines = [(line, quoted_line(line)) for line in text.splitlines() if not _FENCE.match(line)]
+    lines = [(line, quoted_line(line)) for line in text.splitlines() if not FENCE.match(line)]
     quotes = tuple(quote.strip() for _, quote in lines if quote and quote.strip())
     said = dedent("\n".join(line for line, quote in lines if quote is None)).strip()
     if wanted not in _READERS:
@@ -339,7 +339,7 @@ def _of_text(text: str, wanted: ValueType) -> tuple[str | list[str] | None, tupl
     return said, quotes
 
 
-_FENCE = lazy_pattern(r"\s*```")
+FENCE = lazy_pattern(r"\s*```")
 _WRAPPED = lazy_pattern(r"\s*<(text|input|answer)>\s*([^<>]+?)\s*</\1>\s*")
 """The marks of a prompt around a whole reply: `<text>October 2024</text>`."""
 _EDGES = " \t*_`\"'“”.:!()[]{}-•–"
