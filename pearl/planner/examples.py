@@ -122,7 +122,7 @@ def select(
         Adaptive prompting: relevant examples beside random, unrelated ones.
     """
     if scores is None:
-        scores = _likeness(question, [example.question for example in examples])
+        scores = by_words(question, [example.question for example in examples])
     order = sorted(range(len(examples)), key=lambda i: (-scores[i], i))
     nearest, rest = order[:n_nearest], order[n_nearest:]
     seen = [question, *(examples[i].question for i in nearest)]
@@ -147,14 +147,14 @@ def _least_like(seen: Sequence[str], examples: Sequence[Example], n: int) -> lis
     latest = list(seen)
     while len(chosen) < min(n, len(examples)):
         for text in latest:
-            like = [max(pair) for pair in zip(like, _likeness(text, texts), strict=True)]
+            like = [max(pair) for pair in zip(like, by_words(text, texts), strict=True)]
         best = min((k for k in range(len(texts)) if k not in chosen), key=lambda k: (like[k], k))
         chosen[best] = None
         latest = [texts[best]]
     return [examples[k] for k in chosen]
 
 
-def _likeness(question: str, others: Sequence[str]) -> list[float]:
+def by_words(question: str, others: Sequence[str]) -> list[float]:
     """BM25 that includes question words: they are stop words elsewhere, but here indicate the kind of plan."""
     return TermRanker([terms(other) for other in others]).scores(terms(question))
 

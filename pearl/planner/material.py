@@ -11,18 +11,17 @@ from pathlib import Path
 
 from pearl.actions.operators import with_operators, without_extraction, without_search
 from pearl.documents.document import DocumentKind
-from pearl.documents.passages import terms
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.planner.examples import (
     Example,
+    by_words,
     callable_with,
     load_examples,
     read_bank,
     renamed,
     select,
 )
-from pearl.retrieval.weighting import TermRanker
 
 
 def free_output(name: str, steps: Iterable[Step]) -> str:
@@ -62,11 +61,6 @@ class Shown:
 def is_on_rows(action: Action) -> bool:
     """Whether the action belongs to those on rows, passages and tables, a part of its own of the prompt."""
     return any(each.reads in ("rows", "passages", "table") for each in action.parameters)
-
-
-def by_words(question: str, texts: Sequence[str]) -> list[float]:
-    """Likeness by BM25, question words included: they indicate the kind of plan."""
-    return TermRanker(list(map(terms, texts))).scores(terms(question))
 
 
 Likeness = Callable[[str, Sequence[str]], Sequence[float]]

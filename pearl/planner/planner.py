@@ -24,7 +24,8 @@ from pearl.llm import Model, PlanTask
 from pearl.llm.client import Client
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.reply_limits import reply_limit
-from pearl.planner.material import Likeness, PlannerMaterial, Shown, by_words
+from pearl.planner.examples import by_words
+from pearl.planner.material import Likeness, PlannerMaterial, Shown
 from pearl.planner.periods import Calendar
 from pearl.planner.prompt import Rejected, plan_messages, rejection_messages
 from pearl.planner.understanding import Understood, understand
