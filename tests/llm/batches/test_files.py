@@ -113,7 +113,7 @@ def test_several_files_are_carried_out_by_one_line(
 ) -> None:
     monkeypatch.setattr(FileBatches, "max_requests", 2)
     # A busy machine may load the last document later than after the usual pause.
-    _, told = execute(tasks_of(5, 1), tmp_path, pace=replace(PACE, quiet_s=1.0))
+    _, told = execute(tasks_of(5, 1), tmp_path, pace=replace(PACE, quiet_s=3.0))
     names = sorted(path.name.partition(".")[0] for path in tmp_path.iterdir())
     assert len(names) == 3
     assert f"(cd {tmp_path} && for f in {' '.join(names)}; do vllm run-batch -i $f.requests" in told
