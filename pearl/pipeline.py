@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 CLIENT_SETTINGS = {field.name for field in fields(ClientSettings)} - {"model"}
 _OF_CLIENT = {"model", *CLIENT_SETTINGS} - {"embeddings"}
-_ROLES: tuple[Role, ...] = ("planner", "rows", "escalate")
+_ROLES: tuple[Role, ...] = ("planner", "rows", "escalate", "checker")
 
 
 class Pearl:
@@ -169,6 +169,7 @@ class Pearl:
                 **values_for(ContextLimits, chosen),
                 "strategy": chosen.context,
                 "compose": chosen.compose if self.client.reads_prompts else "off",
+                "check": chosen.check if self.clients["checker"].reads_prompts else "off",
                 "window": self.client.window,
             },
         )

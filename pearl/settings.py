@@ -173,6 +173,10 @@ class Deciding:
         "Model for rows and fields that stay undecided, and for no others [default: none].",
         _MODEL, "reading", metavar="BACKEND:NAME", completes="pearl.llm.backends", set_by="trusted",
     )] = None
+    checker_model: Annotated[Text | None, Setting(
+        "Model that checks whether quotes say what an answer says [default: --model].",
+        _MODEL, "reading", metavar="BACKEND:NAME", completes="pearl.llm.backends", set_by="trusted",
+    )] = None
     window: Annotated[int | None, Setting(
         "Context window of the model [default: the server's, a known model's, else 128000].",
         _MODEL, "calling", metavar="TOKENS", least=1,
@@ -249,6 +253,11 @@ class Deciding:
     compose: Annotated[Literal["auto", "off"], Setting(
         "Let the model write one answer from several results, with their quotes (auto), or show the "
         "results, each with its label (off).",
+        _PLAN, "reading",
+    )] = "auto"
+    check: Annotated[Literal["auto", "all", "off"], Setting(
+        "Let a model check whether quotes say what an answer says: what is not certain anyway (auto), "
+        "all of it, or nothing (off).",
         _PLAN, "reading",
     )] = "auto"
     items_per_call: Annotated[int, Setting(

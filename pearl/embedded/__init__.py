@@ -16,6 +16,7 @@ from pearl.embedded.reading import carry_out, choose_option, combine
 from pearl.embedded.sentences import SentenceRanker
 from pearl.llm import (
     ActionTask,
+    CheckTask,
     ChooseTask,
     Completion,
     Constrains,
@@ -117,6 +118,8 @@ class ExtractiveModel:
                 text = await carry_out(task, self._ranker)
             case ItemsTask():
                 text = "{}"  # decides about no item
+            case CheckTask():
+                text = '{"verdicts": []}'  # it checks no claim
             case LookupTask() as task:
                 # imported on use: few questions query a table
                 from pearl.embedded.tables import write_query

@@ -146,7 +146,7 @@ class Reader:
 
 
 class Asker:
-    """Asks a model of a run for the results of its steps; `escalation` asks for what stays undecided."""
+    """Asks a model of a run for the results of its steps; `escalation` asks for what stays undecided, `checker` checks claims."""
 
     def __init__(
         self,
@@ -162,6 +162,7 @@ class Asker:
         self.trace = trace
         self.items = items
         self.escalation: Asker | None = None
+        self.checker: Asker | None = None
         self.outputs: set[str] = set()
         """The steps that have replies of this model, cached ones included."""
         self.cut_prompts: dict[str, str] = {}

@@ -322,6 +322,7 @@ class ContextLimits:
     is_constrained: bool = False
     is_apart: bool = False
     compose: Literal["auto", "off"] = "auto"
+    check: Literal["auto", "all", "off"] = "auto"
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:

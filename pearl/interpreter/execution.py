@@ -79,6 +79,7 @@ async def run(
     row_asker, escalation = others.get("rows", asker), others.get("escalate")
     for each in (asker, row_asker):
         each.escalation = escalation if escalation and escalation.name != each.name else None
+        each.checker = None if limits.check == "off" else others.get("checker", asker)
     return await _Interpreter(calls, asker, row_asker).run()
 
 
@@ -145,7 +146,8 @@ class _Interpreter:
         self._calls.finished(step)
         if result.fetched is not None:
             self._trace.append(retrieved(step.output, result.fetched))
-        askers = (self._asker, self._row_asker, self._asker.escalation, self._row_asker.escalation)
+        asker, row_asker = self._asker, self._row_asker
+        askers = (asker, row_asker, asker.escalation, row_asker.escalation, asker.checker)
         models = dict.fromkeys(a.name for a in askers if a and step.output in a.outputs)
         cut = result.truncated or self._asker.cut_prompts.get(step.output, "")
         result = replace(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ActionTask",
+    "CheckTask",
     "ChooseTask",
     "Completion",
     "ConstrainBy",
@@ -186,6 +187,15 @@ class ChooseTask:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckTask:
+    """Say of each claim whether its passage says the same; the claims answer a question, or ""."""
+
+    output: str
+    claims: tuple[tuple[str, str], ...]
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class MineTask:
     """Propose actions that a question needs and a library lacks."""
 
@@ -203,7 +213,7 @@ class RefineTask:
 
 Task = (
     PlanTask | StandaloneTask | DecomposeTask | ActionTask | ItemsTask | LookupTask | ChooseTask
-    | MineTask | RefineTask
+    | CheckTask | MineTask | RefineTask
 )  # fmt: skip
 
 

@@ -41,8 +41,8 @@ from pearl.llm.middleware.wrappers import (
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-Role = Literal["planner", "main", "rows", "escalate"]
-"""What a model of a run is asked for: plans; steps; each row; rows and fields that stay undecided."""
+Role = Literal["planner", "main", "rows", "escalate", "checker"]
+"""What a model of a run is asked for: plans; steps; each row; rows and fields that stay undecided; claims."""
 
 Layer = Callable[[Model], Model]
 """Wraps the model that it is given."""

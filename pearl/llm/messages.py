@@ -19,7 +19,7 @@ from pearl.llm import ConstrainBy, ItemsTask, Message, MineTask, PlanTask, Reque
 
 # Blanks, and characters without ink: a model reads a tag or a word as if they were not there.
 _GAP = r"[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]*+"
-_TAGS = "|".join(map(_GAP.join, ("text", "input", "part", "answer", "item")))
+_TAGS = "|".join(map(_GAP.join, ("text", "input", "part", "answer", "item", "claim", "passage")))
 # Many servers read the marks of a chat's turns in any text as the turns themselves.
 _TURNS = (
     r"[|｜]\s*+[\w▁/-]++\s*+[|｜>]|[\w▁/-]++[|｜]>|<SYS>>|(?:seed:)?(?:s|bos|eos|pad|unk|sop|eop|think|tool_call"
@@ -34,7 +34,9 @@ PLAN_ASKED = "Write the plan for this question."
 MINE_ASKED = "Sketch the plan for this question and declare its new actions."
 _SHARED_UNTIL = {ItemsTask: _FIRST_ITEM, PlanTask: PLAN_ASKED, MineTask: MINE_ASKED}
 """Kind of task → where that ends in the second message which other prompts share."""
-_TEXT = lazy_pattern(r"<(text|item \d++)>\n")  # the beginning of a block of the document
+_TEXT = lazy_pattern(
+    r"<(text|item \d++|passage \d++)>\n"
+)  # the beginning of a block of the document
 
 
 def block(tag: str, text: str) -> str:

@@ -12,6 +12,7 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.checker import MAX_STEPS
 from pearl.llm import (
     ActionTask,
+    CheckTask,
     ChooseTask,
     DecomposeTask,
     ItemsTask,
@@ -34,6 +35,7 @@ ID_TOKENS = (
     8  # For the number of an item, the marks around it and its value, and blanks between them
 )
 PICKS_TOKENS = 12  # For the marks around the numbers of chosen items
+VERDICT_TOKENS = 24  # For the number of a claim, its verdict, and the marks around them
 ECHO_TOKENS = 24  # For the first words of an item
 
 
@@ -58,6 +60,8 @@ def reply_limit(
             shown = FRAME_TOKENS + LINE_TOKENS * max_steps
         case RefineTask():
             shown = FRAME_TOKENS + DRAFT_TOKENS * len(task.drafts)
+        case CheckTask():
+            shown = FRAME_TOKENS + VERDICT_TOKENS * len(task.claims)
         case ItemsTask():
             shown = FRAME_TOKENS + items_limit(task, Counter(), max_item_tokens)
         case ActionTask() | LookupTask() | ChooseTask() | StandaloneTask() | DecomposeTask():

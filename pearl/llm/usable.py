@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm import ActionTask, ChooseTask, Completion, ItemsTask, Request
+from pearl.llm import ActionTask, CheckTask, ChooseTask, Completion, ItemsTask, Request
 from pearl.llm.flaws import is_blank, loop_in, repeats
 from pearl.replies.typed import in_plain_form, says_nothing
 from pearl.replies.unusable import without_reasoning
@@ -76,7 +76,7 @@ def trimmed(error: ModelError, model: str) -> ModelError:
 def _is_record(text: str, request: Request | None) -> bool:
     """Whether a reply to an extraction or about items is JSON: it may have only nulls, or fields like those of a tool call."""
     task = request and request.task
-    is_asked = isinstance(task, ItemsTask) or (
+    is_asked = isinstance(task, ItemsTask | CheckTask) or (
         isinstance(task, ActionTask) and task.action.extracts
     )
     return is_asked and text.lstrip()[:1] in ("{", "[", "`")
@@ -88,7 +88,7 @@ def _is_for_reader(problem: Unusable, request: Request | None) -> bool:
         return False
     task = request.task
     if problem.kind == "refused":  # a refusal to plan is sent back with the reason
-        return not isinstance(task, ActionTask | ItemsTask | ChooseTask)
+        return not isinstance(task, ActionTask | ItemsTask | ChooseTask | CheckTask)
     # `null`, `[]` and "-" are valid as an empty list, number or verdict.
     is_typed = isinstance(task, ActionTask) and task.gives is not ValueType.TEXT
     return problem.kind == "empty" and is_typed

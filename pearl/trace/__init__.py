@@ -21,6 +21,7 @@ from pearl.errors import DataError, ModelError, ModelErrorKind
 from pearl.errors.escaping import json_bytes
 from pearl.llm import (
     ActionTask,
+    CheckTask,
     ChooseTask,
     DecomposeTask,
     ItemsTask,
@@ -45,9 +46,9 @@ AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided", "re
 MAX_PASSAGES = 20
 """Maximum passages in an event."""
 
-Purpose = Literal["step", "part", "combine", "again", "items", "choose"]
+Purpose = Literal["step", "part", "combine", "again", "items", "choose", "check"]
 """Why the model is called: for the result of a step, for one part of the document, to merge such results,
-again because the reply could not be parsed, about a batch of rows, or to choose an option."""
+again because the reply could not be parsed, about a batch of rows, to choose an option, or to check claims."""
 
 
 class EventBase(BaseModel):
@@ -594,7 +595,7 @@ def _purpose(task: Task) -> dict[str, Any]:
             return {"purpose": "question"}
         case ActionTask(parts=[*_]):
             return {"purpose": "combine", "step": task.output}
-        case ActionTask() | ItemsTask() | LookupTask():
+        case ActionTask() | ItemsTask() | LookupTask() | CheckTask():
             return {"purpose": "step", "step": task.output}
         case ChooseTask():
             return {"purpose": "choose"}

@@ -1,0 +1,252 @@
+"""Claims with their passages → verdicts of a model on whether each passage says what its claim says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, get_args
+
+from pearl.documents.document import Document
+from pearl.documents.evidence import Evidence
+from pearl.documents.passages import sentences
+from pearl.dsl.decoding.constraint import (
+    Constraint,
+    JsonForm,
+    closed_object,
+    require,
+    schema_grammar,
+)
+from pearl.dsl.nodes import Step
+from pearl.errors import UNUSABLE_KINDS, ModelError, Span
+from pearl.interpreter.asking import Asker
+from pearl.interpreter.prompt import check_messages
+from pearl.interpreter.requests import PROMPT_MARGIN
+from pearl.llm import CheckTask, Request, Usage
+from pearl.llm.concurrency import gather
+from pearl.llm.reply_limits import reply_limit
+from pearl.replies.items import form_flaw
+from pearl.replies.json_objects import json_objects
+from pearl.trace import Purpose
+
+Verdict = Literal["supported", "contradicted", "not stated", "not checked"]
+"""What a passage says of a claim; *not checked* if no model has said it."""
+
+_OF_MODELS: Mapping[str, Verdict] = {each: each for each in get_args(Verdict)[:3]}
+
+MAX_CLAIMS = 40
+"""Maximum claims of a request."""
+
+MAX_QUOTE, MAX_AROUND = 2_000, 240
+"""Maximum characters of a quote in a passage, and of the text shown on each side of it."""
+
+OFF = "meaning was not checked"
+
+
+class Claim(NamedTuple):
+    """A sentence, and the passage of the document that is to say the same, with its quotes marked."""
+
+    text: str
+    passage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The verdicts on claims, in their order, by a model; `why` says why some are *not checked*."""
+
+    verdicts: list[Verdict]
+    by: str = ""
+    n_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    why: str = ""
+
+
+def passage_of(document: Document, evidence: Sequence[Evidence]) -> str:
+    """Quotes, marked as `[[...]]`, with the sentence before and after each; "" for none."""
+    shown: list[tuple[Span, list[Span]]] = []
+    for quote in sorted(dict.fromkeys(each.span for each in evidence), key=lambda s: s.start):
+        around = _around(document, quote)
+        if shown and around.start <= shown[-1][0].end:
+            last, quotes = shown.pop()
+            inside = [] if quote.start < quotes[-1].end else [quote]
+            shown.append((Span(last.start, max(last.end, around.end)), [*quotes, *inside]))
+        else:
+            shown.append((around, [quote]))
+    return "\n...\n".join(_marked(document.text, around, quotes) for around, quotes in shown)
+
+
+def _marked(text: str, around: Span, quotes: Sequence[Span]) -> str:
+    pieces, at = [], around.start
+    for quote in quotes:
+        end = min(quote.end, quote.start + MAX_QUOTE)
+        more = " ..." if end < quote.end else ""
+        pieces += [text[at : quote.start], f"[[{text[quote.start : end]}{more}]]"]
+        at = quote.end
+    return "".join([*pieces, text[at : around.end]]).strip()
+
+
+def _around(document: Document, quote: Span) -> Span:
+    """The span of a quote with the sentences that it stands in and their neighbours, of the same source."""
+    low = max(0, quote.start - 2 * MAX_AROUND)
+    window = document.text[low : quote.end + 2 * MAX_AROUND]
+    spans = [Span(low + s.start, low + s.end) for s in sentences(window)]
+    inside = [i for i, s in enumerate(spans) if s.start < quote.end and s.end > quote.start]
+    first, last = (inside[0], inside[-1]) if inside else (0, -1)
+    near = spans[max(0, first - 1) : last + 2]
+    source, at = document.locate(quote.start)
+    own = [s for s in near if document.locate(s.start) == (source, at + s.start - quote.start)]
+    start = min((s.start for s in own), default=quote.start)
+    end = max((s.end for s in own), default=quote.end)
+    return Span(
+        max(min(start, quote.start), quote.start - MAX_AROUND),
+        min(max(end, quote.end), quote.end + MAX_AROUND),
+    )
+
+
+async def check_claims(
+    asker: Asker,
+    claims: Sequence[Claim],
+    *,
+    step: Step,
+    question: str = "",
+    n_spent: int = 0,
+) -> Checked:
+    """Ask the checker of a run about claims; equal ones are asked once, those without a passage never.
+
+    `question` is what the claims answer, `n_spent` the tokens of other prompts of the step, which share its budget.
+    """
+    blank = {claim for claim in claims if not claim.passage.strip()}
+    wanted = [claim for claim in dict.fromkeys(claims) if claim not in blank]
+    found: dict[Claim, Verdict] = dict.fromkeys(blank, "not stated")
+    checker = asker.checker
+    if checker is None or not wanted:
+        verdicts = [found.get(claim, "not checked") for claim in claims]
+        return Checked(verdicts, why=OFF if wanted else "")
+    limits, count = checker.calls.limits, checker.calls.limits.counter.count
+    frame = count(_request(checker, step, [], question).prompt) + PROMPT_MARGIN
+    batches: list[list[Claim]] = []
+    left, why = 0, ""
+    for claim in wanted:
+        n = count("\n".join(claim)) + CLAIM_TOKENS
+        if limits.prompt_tokens is not None and frame + n > limits.prompt_tokens:
+            why = "a passage does not fit the model's window"
+            continue
+        if not batches or len(batches[-1]) == MAX_CLAIMS or n > left:
+            if (
+                limits.max_prompt_tokens is not None
+                and n_spent + frame + n > limits.max_prompt_tokens
+            ):
+                why = "the token budget leaves no room for it"
+                break
+            batches.append([])
+            n_spent += frame
+            left = (limits.prompt_tokens or 1 << 40) - frame
+        batches[-1].append(claim)
+        left, n_spent = left - n, n_spent + n
+        if limits.max_prompt_tokens is not None:
+            left = min(left, limits.max_prompt_tokens - n_spent)
+    asked = await gather([_ask(step, batch, question, asker, checker) for batch in batches])
+    for batch, reply in zip(batches, asked, strict=True):
+        found |= zip(batch, reply.verdicts, strict=True)
+    return Checked(
+        [found.get(claim, "not checked") for claim in claims], checker.name,
+        sum(reply.n_calls for reply in asked), sum((reply.usage for reply in asked), Usage()),
+        next((reply.why for reply in asked if reply.why), why),
+    )  # fmt: skip
+
+
+CLAIM_TOKENS = 32
+"""Tokens reserved for the tags around a claim and its passage."""
+
+
+def _request(checker: Asker, step: Step, claims: Sequence[Claim], question: str) -> Request:
+    task = CheckTask(step.output, tuple(claims), question)
+    limits = checker.calls.limits
+    most = reply_limit(task, limits.window, limits.max_output_tokens)
+    return Request(check_messages(task), task, max_output_tokens=most)
+
+
+async def _ask(
+    step: Step, claims: Sequence[Claim], question: str, asker: Asker, checker: Asker
+) -> Checked:
+    """The verdicts of one request, which is repeated once if its reply leaves a claim open."""
+    request: Request | None = _request(checker, step, claims, question)
+    constraint = check_constraint(len(claims))
+    found: dict[int, Verdict] = {}
+    n_calls, usage, why = 0, Usage(), ""
+    purposes: tuple[Purpose, ...] = ("check", "again")
+    for purpose in purposes:
+        if request is None:  # the reply and what is wrong with it do not fit
+            break
+        n_calls += 1
+        try:
+            completion = await checker.ask(
+                step, purpose, request, constraint, lambda text: form_flaw(text, constraint)
+            )
+        except ModelError as error:
+            # The run goes on without another model; without its own, other calls would fail, too.
+            if error.kind not in UNUSABLE_KINDS and checker is asker:
+                raise
+            usage, why = usage + (error.usage or Usage()), error.message
+            break
+        usage += completion.usage
+        found, why = read_verdicts(completion.text, len(claims))
+        if not why:
+            break
+        request = checker.calls.again(request, completion.text, why, None)
+    verdicts = [found.get(number, "not checked") for number in range(1, len(claims) + 1)]
+    return Checked(verdicts, checker.name, n_calls, usage, why)
+
+
+def read_verdicts(text: str, n: int) -> tuple[dict[int, Verdict], str]:
+    """The verdict on each of `n` claims by its number, and what is wrong with the reply; "" for nothing.
+
+    A reply that names a claim twice, or one that does not exist, may have all of its numbers wrong.
+
+    Example:
+        >>> read_verdicts('{"verdicts": [{"id": 1, "verdict": "supported"}]}', 2)
+        ({1: 'supported'}, 'it has no verdict on claim 2')
+        >>> read_verdicts('{"verdicts": [{"id": 3, "verdict": "supported"}]}', 2)
+        ({}, 'it has a verdict on claim 3, which does not exist')
+    """
+    try:
+        objects = [each for each in json_objects(text) if "verdicts" in each]
+    except (ValueError, RecursionError) as error:
+        return {}, f"its JSON is broken: {error}"
+    if len(objects) != 1 or not isinstance(objects[0]["verdicts"], list):
+        return {}, "it is not one JSON object with a list 'verdicts'"
+    found: dict[int, Verdict] = {}
+    numbers = {str(number): number for number in range(1, n + 1)}
+    for entry in objects[0]["verdicts"]:
+        if not isinstance(entry, dict):
+            return {}, "an entry of 'verdicts' is no object"
+        said = str(entry.get("id"))
+        verdict = " ".join(str(entry.get("verdict")).replace("_", " ").split()).casefold()
+        if said not in numbers:
+            return {}, f"it has a verdict on claim {said[:20]}, which does not exist"
+        if numbers[said] in found:
+            return {}, f"it has two verdicts on claim {said}"
+        if verdict not in _OF_MODELS:
+            return {}, f"'{verdict[:20]}' is no verdict"
+        found[numbers[said]] = _OF_MODELS[verdict]
+    missing = [said for said, number in numbers.items() if number not in found]
+    return found, f"it has no verdict on claim {missing[0]}" if missing else ""
+
+
+@lru_cache(maxsize=MAX_CLAIMS)
+def check_constraint(n: int) -> Constraint:
+    """The language of the replies about `n` claims."""
+    entry = closed_object({
+        "id": {"type": "integer", "enum": list(range(1, n + 1))},
+        "verdict": {"type": "string", "enum": list(_OF_MODELS)},
+    })  # fmt: skip
+    schema = closed_object({"verdicts": {"type": "array", "items": entry, "maxItems": n}})
+
+    def text_of(said: Any) -> str:
+        require(said, schema)
+        return json.dumps(said)
+
+    return Constraint(
+        "verdicts", schema_grammar(schema), JsonForm(schema, text_of, "", is_read_by_caller=True)
+    )
