@@ -1,8 +1,8 @@
 """Documents with true claims and lies about them; what is true is known from how they are made.
 
 A sentence of a document is drawn from `sentences.toml` or `fields.toml` with the claims that follow from
-it and those that do not. `HARD` lies disagree with their quote in a number, unit, scale, date, quotation
-or cut token, which needs no understanding; the others say something else in the same words.
+it and those that do not. `HARD` lies disagree with their quote in a number, unit, scale, sign, date,
+quotation or cut token, which needs no understanding; the others say something else in the same words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from pearl.dsl.fields import Field, parse_fields
 
-HARD = frozenset({"number", "unit", "scale", "date", "quote", "cut"})
+HARD = frozenset({"number", "unit", "scale", "sign", "date", "quote", "cut"})
 LANGUAGES = ("en", "de", "fr", "zh")
 
 _FOLDER = Path(__file__).parent
@@ -74,6 +74,12 @@ class _Date(NamedTuple):
         return self.day.isoformat()
 
     @property
+    def written(self) -> str:
+        """The date in another form."""
+        form = {"en": "%B %d, %Y", "de": "%d.%m.%Y", "fr": "%d/%m/%Y", "zh": "%Y-%m-%d"}
+        return self.day.strftime(form[self.language])
+
+    @property
     def moved(self) -> _Date:
         """The same day of another month, which no other date of a document has."""
         return _Date(self.day.replace(month=(self.day.month + 5) % 12 + 1), self.language)
@@ -105,8 +111,9 @@ def slots(language: str, draw: random.Random) -> dict[str, Any]:
     filled |= zip("nm", draw.sample(range(31, 90), 2), strict=True)
     filled |= zip("YZ", draw.sample(range(1991, 2025), 2), strict=True)
     days, months = draw.sample(range(2, 29), 3), draw.sample(range(1, 7), 3)
-    for name, day, month in zip("DEF", days, months, strict=True):
-        filled[name] = _Date(date(draw.randint(1950, 1989), month, day), language)
+    year = draw.randint(1950, 1979)  # D is before E, which is before F
+    for i, name in enumerate("DEF"):
+        filled[name] = _Date(date(year + i, months[i], days[i]), language)
     number = (draw.randint(1, 29) * 1_000 + draw.randint(101, 999)) * 1_000 + draw.randint(101, 999)
     filled["K"] = _Large(number, language)
     return filled
@@ -159,6 +166,11 @@ class Composition:
     document: str
     facts: tuple[str, ...]
     sentences: tuple[Sentence, ...]
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether one of them has a number, date or quotation that the document does not have."""
+        return any(each.kind in HARD for each in self.sentences)
 
 
 def lies(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -216,11 +228,9 @@ def _composition(
     for at, i in enumerate(order):
         kind, text = lie_of.get(i) or ("", draw.choice(rows[i]["true"]))
         sentences.append(Sentence(fill(text, filled), kind, at, facts[at]))
-    if len(lie_of) == 1 and not HARD & {each.kind for each in sentences}:
-        # one more: a true sentence that cites another one, far from its own
-        at = draw.choice(
-            [i for i, each in enumerate(sentences) if each.is_true and not _has_digit(each.text)]
-        )
+    plain = [i for i, each in enumerate(sentences) if each.is_true and not _has_digit(each.text)]
+    if plain and len(lie_of) == 1 and not HARD & {each.kind for each in sentences}:
+        at = draw.choice(plain)  # a true sentence that cites another one, far from its own
         elsewhere = draw.choice([i for i in range(len(facts)) if abs(i - at) > 1])
         sentences[at] = sentences[at]._replace(kind="citation", cites=elsewhere)
     draw.shuffle(sentences)
