@@ -6,18 +6,19 @@ import json
 import re
 from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 
 import pytest
 
 import pearl
 from pearl import Document, Pearl
-from pearl.errors import UsageError
+from pearl.errors import ExecutionError, UsageError
 from pearl.llm.prices import Price, Prices
 from pearl.runs.executors import Task
 from pearl.runs.session import Session
 from pearl.trace import StepFinished
 from tests.models import written
-from tests.server import Canned, Seen, Server, completion, serving
+from tests.server import Canned, Seen, Server, completion, error, serving
 
 FRUITS = """\
 1. lines = SPLIT(CTX, "line") : One row for each line
@@ -185,6 +186,83 @@ def test_each_model_has_its_own_price(openai_server: Server, max_cost: float, st
     assert models.asked("small")
     assert bool(models.asked("big")) == (status == "done")
     assert session.spec(tasks).key != Session(models.pearl()).spec(tasks).key
+
+
+COMPOSED = """\
+1. why = FIND_REASON(CTX, "the sale") : Find why
+2. what = FIND_EVENT(CTX, "the sale") : Find what
+3. answer = ANSWER("Why was it sold?", why, what) : Answer"""
+BOAT = "The boat was sold because it leaked."
+
+
+def composing(seen: Seen) -> str:
+    if "End every sentence" in seen.prompt:
+        return "The boat leaked [1]. It was not sold [2]."
+    return json.dumps({"answer": "It leaked.", "quotes": [BOAT]})
+
+
+def judging(seen: Seen) -> str:
+    claims = re.findall(r"<claim (\d+)>\n(.*?)\n</claim", seen.prompt)
+    verdicts = [(int(i), "contradicted" if " not " in text else "supported") for i, text in claims]
+    return json.dumps({"verdicts": [{"id": i, "verdict": verdict} for i, verdict in verdicts]})
+
+
+def test_a_model_of_its_own_checks_what_an_answer_says(
+    openai_server: Server, tmp_path: Path
+) -> None:
+    models = Models(openai_server, main=composing, small=judging)
+    document = Document(f"It rained. {BOAT} It was in May.")
+    tasks = [Task("a", lambda: document, plan=COMPOSED)]
+    asker = models.pearl(checker="small")
+    table = Prices(date.today(), {"main": FREE, "small": DEAR})
+    session = Session(asker, store=tmp_path / "kept", prices=table)
+    found = {step.name: step for step in session.forecast(tasks).steps}
+    row = found["answer = ANSWER, checked"]
+    assert (row.model, row.calls.least, row.calls.most) == ("openai:small", 0, 2)
+    run = pearl.run(session.run(tasks))
+    (result,) = session.rows(run.id)
+    assert (result["answer"], result["status"]) == ("The boat leaked.", "answered")
+    assert result["model"] == "openai:main (checker: openai:small)"
+    step = result["steps"][-1]
+    assert step["models"] == ["openai:main", "openai:small"]
+    assert step["checks"]["by"] == "openai:small"
+    assert [each["verdict"] for each in step["checks"]["sentences"]] == [
+        "supported",
+        "contradicted",
+    ]
+    (seen,) = models.asked("small")
+    assert "<passage 1>\nIt rained. [[" + BOAT + "]] It was in May.\n</passage 1>" in seen.prompt
+    assert session.budget is not None
+    assert session.budget.cost_usd == pytest.approx(0.1)  # of the checker alone
+    assert session.budget.cost_usd <= row.cost_usd(DEAR).upper
+    openai_server.forget()
+    other = Session(models.pearl(checker="small", rows="main"), store=tmp_path / "kept")
+    assert next(iter(other.rows(pearl.run(other.run(tasks)).id)))["answer"] == "The boat leaked."
+    assert not openai_server.requests  # the replies are kept, those of the checker, too
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_an_answer_whose_checker_is_down_says_so(openai_server: Server, is_own: bool) -> None:
+    def answer(seen: Seen) -> Canned:
+        is_check = "Compare each claim" in seen.prompt
+        return (
+            Canned(error("out of order"), 500) if is_check else Canned(completion(composing(seen)))
+        )
+
+    openai_server.answer = answer
+    checker = {"checker_model": "openai:small"} if is_own else {}
+    asker = Pearl("openai:main", base_url=openai_server.url, api_key_env="", attempts=1, **checker)
+    plan, document = COMPOSED, Document(BOAT)
+    if not is_own:  # other calls would fail, too: the run ends, and can be resumed
+        with pytest.raises(ExecutionError, match="out of order"):
+            pearl.run(asker.execute(plan, document))
+        return
+    found = pearl.run(asker.execute(plan, document))
+    assert found.text == "The boat leaked. It was not sold."
+    assert found.status == "degraded"
+    assert "meaning was not checked" in found.why
+    assert "out of order" in found.why
+    assert [v for _, v in found.steps[-1].checks.verdicts] == ["not checked"] * 2
 
 
 def test_a_cost_limit_names_all_models_without_a_price(openai_server: Server) -> None:

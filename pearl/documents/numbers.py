@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
-from pearl.documents.english import NUMBER_WORD, SCALES, UNITS
+from pearl.documents.english import NUMBER_WORD, SCALES, SMALL_NUMBERS, UNITS
 from pearl.errors.patterns import lazy_pattern
 
 CURRENCIES = "$€£¥₹₩₽₪₺₫₴₦₱฿"
@@ -242,6 +242,52 @@ def find_figures(line: str) -> Iterator[tuple[int, int]]:
     for figure in _FIGURE.finditer(line):
         word = _NEGATIVE.search(line, max(figure.start() - 10, 0), figure.start())
         yield (word or figure).start(), figure.end()
+
+
+def quantities(text: str) -> Iterator[tuple[str, Quantity | None]]:
+    """The numbers of a running text as written, in digits or in small English words; None for an unclear one.
+
+    Example:
+        >>> [(shown, read and read.unit) for shown, read in quantities("Two paid $3.2 million, or 1,5 % each.")]
+        [('2', ''), ('$3.2 million', '$'), ('1,5', None)]
+    """
+    line = _SMALL.sub(lambda word: str(SMALL_NUMBERS[word[0].casefold()]), plain(text))
+    end = 0
+    for figure in _FIGURE.finditer(line):
+        if figure.start() < end:  # within an unclear one
+            continue
+        word = _NEGATIVE.search(line, max(figure.start() - 10, 0), figure.start())
+        begin = (word or figure).start()
+        currency = unit_named(figure["currency"] or "")
+        try:
+            if run := _RUN.match(line, figure.end()):
+                raise UnclearNumberError(run[0])
+            is_ordinal = _ORDINAL.match(line, figure.end())
+            scale, end = (
+                (0, figure.end()) if is_ordinal
+                else _scale(line, figure, line, is_money=bool(currency))
+            )  # fmt: skip
+            value = _value(figure, line)
+        except UnclearNumberError:
+            run = _RUN.match(line, figure.end()) or _OTHER_NUMBER.match(line, figure.end())
+            end = run.end() if run else figure.end()
+            yield line[begin:end], None
+            continue
+        is_negative = bool(word or figure["late"] or figure["sign"] in _MINUSES)
+        unit = currency or unit_of(line, end, end)
+        if not scale and unit not in SHARES and _MAY_BE_GROUPED.fullmatch(figure["digits"] or ""):
+            yield line[begin:end], None
+        else:
+            yield line[begin:end], Quantity(-value if is_negative else value, unit, scale)
+
+
+_SMALL = lazy_pattern(
+    rf"\b(?:{'|'.join(sorted(SMALL_NUMBERS.keys() - {'one'}, key=len, reverse=True))})\b", re.I
+)
+"""Without "one", which is seldom a number."""
+_ORDINAL = lazy_pattern(r"(?:st|nd|rd|th)\b")
+_RUN = lazy_pattern(r"[.,][0-9][0-9.,]*+")
+"""What makes digits a number of other marks, as in `1,5` and `1.234,56`."""
 
 
 def read_number(text: str) -> int | float:

@@ -41,7 +41,6 @@ from pearl.interpreter.results import Cited, StepResult
 from pearl.llm import Usage
 from pearl.notebooks import ShownInNotebooks
 from pearl.planner.understanding import Understood
-from pearl.replies.composed import NUMBER_WORD
 from pearl.trace import AnswerStatus, Trace
 
 if TYPE_CHECKING:
@@ -217,6 +216,15 @@ _NO_NUMBER = lazy_pattern(
     r"|\b(?:in|since|from|until|by|before|after|during|[a-z]{1,5}(?:ber|uary)|march|april|may|june|july|august),? (?:1[5-9]|20)\d\d\b",
     re.I,
 )
+_NUMBER_WORD = lazy_pattern(
+    r"\b(?:zero|none|no|nobody|neither|never|nothing|once|twice|thrice|one|two|three|four|five|six|seven|eight|"
+    r"nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty\b[\w-]*|hundreds?|thousands?|millions?|billions?|dozens?|couple|pair|half|nil|single|only|both|"
+    r"keine?r?|null|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\w+zehn|\w+zig|hundert|tausend|"
+    r"aucune?|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|cent|mille|ning[uú]n\w*|uno|dos|tres|cuatro|cinco|seis|siete|ocho|"
+    r"nueve|diez|nessun\w*|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|dois|duas|oito|dez)\b",
+    re.I,
+)
+"""Words for numbers, in several languages."""
 _ARTICLE = r"\b(?:an?|eine?[rsn]?|une?|una?|uma?)"
 
 
@@ -453,7 +461,7 @@ def _says_number(text: str, counted: str) -> bool:
         (True, False)
     """
     stated = _NO_NUMBER.sub("", text)
-    if re.search(r"\d|[一二三四五六七八九十百零两]", stated) or NUMBER_WORD.search(stated):
+    if re.search(r"\d|[一二三四五六七八九十百零两]", stated) or _NUMBER_WORD.search(stated):
         return True
     nouns = "|".join(re.escape(word[:3]) for word in re.findall(r"[^\W\d_]{3,}", counted)[:3])
     return bool(nouns) and bool(re.search(rf"{_ARTICLE} (?:\w+ ){{0,2}}(?:{nouns})", text, re.I))

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
 from pearl.documents.document import Document
-from pearl.documents.evidence import Evidence
+from pearl.documents.evidence import Evidence, normalise
 from pearl.documents.passages import sentences
 from pearl.dsl.decoding.constraint import (
     Constraint,
@@ -40,8 +40,6 @@ MAX_CLAIMS = 40
 
 MAX_QUOTE, MAX_AROUND = 2_000, 240
 """Maximum characters of a quote in a passage, and of the text shown on each side of it."""
-
-OFF = "meaning was not checked"
 
 
 class Claim(NamedTuple):
@@ -86,11 +84,34 @@ def _marked(text: str, around: Span, quotes: Sequence[Span]) -> str:
     return "".join([*pieces, text[at : around.end]]).strip()
 
 
-def _around(document: Document, quote: Span) -> Span:
-    """The span of a quote with the sentences that it stands in and their neighbours, of the same source."""
+def _near(document: Document, quote: Span) -> list[Span]:
+    """The sentences in and around a quote; the first and the last one may be cut."""
     low = max(0, quote.start - 2 * MAX_AROUND)
     window = document.text[low : quote.end + 2 * MAX_AROUND]
-    spans = [Span(low + s.start, low + s.end) for s in sentences(window)]
+    return [Span(low + s.start, low + s.end) for s in sentences(window)]
+
+
+def is_copy(text: str, document: Document, evidence: Sequence[Evidence]) -> bool:
+    """Whether every sentence of a text is a whole sentence of the document that a quote stands in.
+
+    A part of a sentence may say something else: "She left" in "Nobody believed that she left".
+    """
+    own = {
+        _bare(document.text[s.start : s.end])
+        for each in evidence
+        for s in _near(document, each.span)
+        if s.start < each.span.end and s.end > each.span.start
+    }
+    return own.issuperset(_bare(text[s.start : s.end]) for s in sentences(text))
+
+
+def _bare(sentence: str) -> str:
+    return normalise(sentence).strip(" .。")
+
+
+def _around(document: Document, quote: Span) -> Span:
+    """The span of a quote with the sentences that it stands in and their neighbours, of the same source."""
+    spans = _near(document, quote)
     inside = [i for i, s in enumerate(spans) if s.start < quote.end and s.end > quote.start]
     first, last = (inside[0], inside[-1]) if inside else (0, -1)
     near = spans[max(0, first - 1) : last + 2]
@@ -122,7 +143,7 @@ async def check_claims(
     checker = asker.checker
     if checker is None or not wanted:
         verdicts = [found.get(claim, "not checked") for claim in claims]
-        return Checked(verdicts, why=OFF if wanted else "")
+        return Checked(verdicts, why="no model checks it" if wanted else "")
     limits, count = checker.calls.limits, checker.calls.limits.counter.count
     frame = count(_request(checker, step, [], question).prompt) + PROMPT_MARGIN
     batches: list[list[Claim]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Counts
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import NamedTuple
@@ -17,11 +17,27 @@ from pearl.errors import UNUSABLE_KINDS, ModelError
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.asking import Asker
+from pearl.interpreter.checking import (
+    Checked,
+    Claim,
+    check_claims,
+    is_copy,
+    passage_of,
+)
+from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.parts import AnswerPart, labelled_text
-from pearl.interpreter.results import StepResult
-from pearl.llm import ActionTask, Message, Request, Usage
+from pearl.interpreter.prompt import check_messages
+from pearl.interpreter.results import COPIED, DROPPED, Checks, StepResult
+from pearl.llm import ActionTask, CheckTask, Message, Request, Usage
 from pearl.llm.messages import block
-from pearl.replies.composed import Composed, read_composed
+from pearl.llm.reply_limits import reply_limit
+from pearl.replies.composed import (
+    MAX_SENTENCES,
+    Composed,
+    Sentence,
+    read_composed,
+    with_introductions,
+)
 
 MAX_TOKENS = 900
 """Maximum tokens of the results in a prompt; with the question and the instruction it has at most 1,500."""
@@ -49,10 +65,14 @@ other, say what each of them says. Do not speak of results that are missing."""
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """What a number in a composed answer cites: a quote, or a result without quotes."""
+    """What a number in a composed answer cites: a quote, or a result without quotes.
+
+    `support` has the numbers that a sentence may have, `computed` a result that no quote has to say.
+    """
 
     support: str
     evidence: Evidence | None = None
+    computed: str = ""
 
 
 def composed_result(
@@ -71,12 +91,13 @@ def composed_result(
 
 async def compose_answer(
     step: Step, action: Action, question: str, parts: Sequence[AnswerPart], rows: Mapping[str, Rows],
-    evidence: Sequence[Evidence], asker: Asker,
+    evidence: Sequence[Evidence], asker: Asker, computed: Collection[str] = (),
 ) -> StepResult:  # fmt: skip
     """The result of the last step: sentences of a model, or the labelled parts if these are of no use.
 
-    `rows` are the values of parts that are rows. An answer is degraded if it is made of cut results, or if the
-    parts, which may leave some of the question open, stand in for it.
+    `rows` are the values of parts that are rows, `computed` the parts that no model wrote. An answer is degraded
+    if it is made of cut results, if its sentences could not be checked, or if the parts, which may leave some of
+    the question open, stand in for it.
     """
     decided = [part for part in parts if part.is_decided]
     if len(decided) < 2:
@@ -85,7 +106,7 @@ async def compose_answer(
         note = f"no composed answer: the plan has {len(decided)} results, at most {MAX_PARTS} are composed"
         return composed_result(step, action, parts, note)
     limits = asker.calls.limits
-    blocks, items, values, cuts = _shown(decided, rows, evidence, limits.counter)
+    blocks, items, values, cuts = _shown(decided, rows, evidence, limits.counter, computed)
     task = ActionTask(
         step.output, action, tuple((part.output, part.text) for part in decided), None,
         step.explanation, question,
@@ -108,28 +129,106 @@ async def compose_answer(
         )  # fmt: skip
     supports = [item.support for item in items]
     composed = read_composed(completion.text, supports, values, question)
-    notes = tuple(_notes(composed))
-    result = composed_result(step, action, parts)
-    flaw = notes[0] if composed.why else ""
+    checks, checked = Checks(), Checked([])
+    n_said = sum(limits.counter.count(each.said) for each in composed.sentences)
+    if n_said > CHECK_TOKENS // 2:
+        composed = Composed(why="it is too long to be checked")
     if composed.sentences:
-        pieces = tuple(
-            (
-                sentence.text,
-                tuple(e for n in sentence.cites if (e := items[n].evidence) is not None),
-            )
-            for sentence in composed.sentences
-        )
+        n_spent = limits.counter.count(request.prompt)
+        checks, checked = await _check(step, question, composed, items, asker, n_spent)
+        composed = _as_checked(composed, checks)
+    notes = [*_notes(composed), *checks.notes]
+    result = composed_result(step, action, parts)
+    flaw = notes[0] if composed.why else checks.failure
+    if composed.sentences:
         gaps = (part.line for part in parts if not part.is_decided)
-        pieces = (*pieces, *((f"\n\n{line}", ()) for line in gaps))
+        pieces = (*_pieces(composed.sentences, items), *((f"\n\n{line}", ()) for line in gaps))
         text = "".join(text for text, _ in pieces)
         result = replace(result, value=text, composed=pieces, reply=text)
         if cuts:
             flaw = f"it is composed without all of the results: {'; '.join(cuts)}"
-            notes = (*notes, f"composed without all of the results: {'; '.join(cuts)}")
+            notes.append(f"composed without all of the results: {'; '.join(cuts)}")
     return replace(
-        result, is_native=False, n_calls=1, usage=completion.usage, composed_notes=notes,
-        truncated=flaw,
+        result, is_native=False, n_calls=1 + checked.n_calls, usage=completion.usage + checked.usage,
+        composed_notes=tuple(notes), truncated=flaw, checks=checks,
     )  # fmt: skip
+
+
+def _pieces(
+    found: Sequence[Sentence], items: Sequence[_Item]
+) -> Iterator[tuple[str, tuple[Evidence, ...]]]:
+    """The sentences with the quotes that they cite, and the blanks and line breaks between them."""
+    last = found[0].place
+    for i, sentence in enumerate(found):
+        if i:
+            paragraph, line = sentence.place
+            yield "\n\n" if paragraph > last[0] else "\n" if line > last[1] else " ", ()
+        last = sentence.place
+        yield sentence.text, tuple(e for n in sentence.cites if (e := items[n].evidence))
+
+
+# ---------------------------------------------------------------------------------------------
+# The checker
+
+
+CHECK_TOKENS = 3_000
+"""Maximum tokens of the sentences of an answer and their passages in the request that checks them."""
+
+
+def check_costs(question: str, limits: ContextLimits) -> tuple[int, int]:
+    """Maximum tokens of the prompt that checks the answer to a question, and of its reply."""
+    task = CheckTask("", ((" ", " "),) * MAX_SENTENCES, question)
+    frame = "\n\n".join(each.content for each in check_messages(task))
+    most = limits.counter.most(CHECK_TOKENS + MAX_SENTENCES * _NOTE_TOKENS)
+    return limits.counter.count(frame) + most, reply_limit(
+        task, limits.window, limits.max_output_tokens
+    )
+
+
+async def _check(
+    step: Step, question: str, composed: Composed, items: Sequence[_Item], asker: Asker, n_spent: int
+) -> tuple[Checks, Checked]:  # fmt: skip
+    """The verdicts on the sentences of an answer; a sentence that is a whole sentence of its quotes needs none."""
+    limits, document = asker.calls.limits, asker.calls.document
+    cited = [[items[n] for n in sentence.rests_on] for sentence in composed.sentences]
+    quotes = [[e for item in each if (e := item.evidence)] for each in cited]
+    said = [sentence.said for sentence in composed.sentences]
+    is_certain = [
+        limits.check == "auto" and bool(own) and is_copy(text, document, own)
+        for text, own in zip(said, quotes, strict=True)
+    ]
+    passages = [
+        "" if sure else "\n\n".join(
+            filter(None, [*dict.fromkeys(item.computed for item in each), passage_of(document, own)])
+        )
+        for each, own, sure in zip(cited, quotes, is_certain, strict=True)
+    ]  # fmt: skip
+    count = limits.counter.count
+    needs = list(map(count, passages))
+    shares = _shares(needs, CHECK_TOKENS - sum(map(count, said)))
+    claims = [
+        Claim(text, passage if n <= share else _clipped(passage, share, limits.counter))
+        for text, passage, n, share in zip(said, passages, needs, shares, strict=True)
+    ]
+    asked = [claim for claim, sure in zip(claims, is_certain, strict=True) if not sure]
+    checked = await check_claims(asker, asked, step=step, question=question, n_spent=n_spent)
+    verdicts = iter(checked.verdicts)
+    return Checks(
+        checked.by, tuple((text, COPIED if sure else next(verdicts)) for text, sure in zip(said, is_certain, strict=True)),
+        checked.why, is_off=asker.checker is None,
+    ), checked  # fmt: skip
+
+
+def _as_checked(composed: Composed, checks: Checks) -> Composed:
+    """The answer without sentences that their quotes do not say; without any if more than half of them fall."""
+    pairs = zip(composed.sentences, checks.verdicts, strict=True)
+    kept = [sentence for sentence, (_, verdict) in pairs if verdict not in DROPPED]
+    n, n_dropped = len(composed.sentences), len(composed.sentences) - len(kept)
+    left = with_introductions(kept)
+    if 2 * n_dropped > n or not left:
+        why = f"its quotes do not say {n_dropped} of its {counted(n, 'sentence')}"
+        return replace(composed, sentences=(), why=why)
+    return replace(composed, sentences=left)
 
 
 def _notes(composed: Composed) -> list[str]:
@@ -165,6 +264,7 @@ def _shown(
     rows: Mapping[str, Rows],
     evidence: Sequence[Evidence],
     counter: Counter,
+    computed: Collection[str],
 ) -> tuple[list[str], list[_Item], dict[str, tuple[int, str]], list[str]]:
     """The results as blocks of a prompt, the items that can be cited, the named values, and what is cut."""
     blocks: list[str] = []
@@ -203,11 +303,13 @@ def _shown(
         quotes = [evidence[number - 1] for number in part.evidence[: n_quotes[i]]]
         lines = [labels[i], value, *marks[i]]
         support = _NOTE.sub("", value)  # what is not shown supports no sentence
+        is_computed = part.output in computed or not quotes
+        result = f"{labels[i]}: {part.text if is_named[i] else value}" if is_computed else ""
         for quote in quotes:
-            items.append(_Item(f"{quote.text}\n{support}", quote))
+            items.append(_Item(f"{quote.text}\n{support}", quote, result))
             lines.append(f'[{len(items)}] "{_clipped(quote.marked, MAX_QUOTE_TOKENS, counter)}"')
         if not quotes:
-            items.append(_Item(f"{part.label}\n{support}"))
+            items.append(_Item(f"{part.label}\n{support}", None, result))
             lines.append(f"[{len(items)}] this result")
         if is_named[i]:
             values[part.output] = (len(items) - 1, part.text)

@@ -140,10 +140,12 @@ class CostEstimator:
 
     def __init__(
         self, calls: RequestBuilder, rows: ContextLimits | None = None,
-        escalate: ContextLimits | None = None, *, is_rated: bool = False,
+        escalate: ContextLimits | None = None, *, checker: ContextLimits | None = None,
+        is_rated: bool = False,
     ) -> None:  # fmt: skip
         self.scored = StepCosts()  # of the last step, by the model for rows
         self.escalated = StepCosts()  # of the last step
+        self.checked = StepCosts()  # of the last step
         self._calls = calls
         self._limits = calls.limits
         self._counter = calls.limits.counter
@@ -160,12 +162,13 @@ class CostEstimator:
         if rows and is_rated:  # the scorer of a cascade reads each row alone
             self._scoring = self._within(replace(rows, items_per_call=1))
         self._escalation = self._within(escalate) if escalate else None
+        self._checker = checker or calls.limits
 
     def step(self, step: Step) -> StepCosts:
         """Estimate the next step."""
         action = self._calls.graph.checked.action(step)
         check_numbers(step, action)
-        self.escalated = self.scored = StepCosts()
+        self.escalated = self.scored = self.checked = StepCosts()
         by = self._by_rows if action.reads_rows else self
         try:
             if self._escalation and (action.reads_rows or action.extracts):
@@ -178,12 +181,15 @@ class CostEstimator:
                     self.scored = once.beside(once)
                 by = self
             costs = by._of_step(step, action)
+            if action.composes and costs != StepCosts():
+                self.checked = self._of_checker(step)
         except (ValueError, ExecutionError) as error:
             fail_step(step, error)
         before = NONE
         for reference in step.references():
             before = longer(before, self._depths.get(reference.name, NONE))
-        self._depths[step.output] = before + costs.depth + self.escalated.depth + self.scored.depth
+        beside = (self.escalated, self.scored, self.checked)
+        self._depths[step.output] = sum((each.depth for each in beside), before + costs.depth)
         self.path = longer(self.path, self._depths[step.output])
         return costs
 
@@ -231,14 +237,24 @@ class CostEstimator:
             return StepCosts()
         from pearl.interpreter.composing import max_prompt_tokens
 
-        question = step.arguments[0]
-        asked = question.value if isinstance(question, String) else ""
-        most = max_prompt_tokens(asked, self._counter)
+        most = max_prompt_tokens(_question(step), self._counter)
         cap = self._limits.prompt_tokens
         return StepCosts(
             Range(0, 1), Range(0, most if cap is None else min(most, cap)),
             Range(0, self._reply_tokens), Range(0, 1),
         )  # fmt: skip
+
+    def _of_checker(self, step: Step) -> StepCosts:
+        """Costs of checking a composed answer: no call if nothing is left to be checked."""
+        from pearl.interpreter.composing import check_costs
+
+        if self._checker.check == "off":
+            return StepCosts()
+        most, reply = check_costs(_question(step), self._checker)
+        cap = self._checker.prompt_tokens or inf
+        again = most + self._checker.counter.most(reply) + AGAIN_TOKENS
+        tokens = min(most, cap) + min(again, cap) + 2 * HELD_TOKENS
+        return StepCosts(Range(0, 2), Range(0, tokens), Range(0, 2 * reply), Range(0, 2))
 
     def _of_table(self, step: Step, action: Action) -> StepCosts:
         """Costs of a question about a table: one query, and its repetitions if it cannot be used."""
@@ -759,3 +775,9 @@ def _most_merges(n: int, frame: float, text: float, cap: int | None) -> int:
         total += groups
         left = groups
     return min(total, n - 1)
+
+
+def _question(step: Step) -> str:
+    """The question that a composed answer answers; "" if an earlier step writes it."""
+    question = step.arguments[0]
+    return question.value if isinstance(question, String) else ""

@@ -280,7 +280,10 @@ class _Interpreter:
         )
         values = ((name, before[name].value) for name in names)
         rows = {name: value for name, value in values if isinstance(value, Rows)}
-        composed = await compose_answer(step, action, asked, parts, rows, evidence, self._asker)
+        computed = {name for name, result in before.items() if result.is_native}
+        composed = await compose_answer(
+            step, action, asked, parts, rows, evidence, self._asker, computed
+        )
         return replace(composed, sources=quoted)
 
     def _of_its_company(

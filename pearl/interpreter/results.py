@@ -38,6 +38,48 @@ MAX_LINE = 120
 """Maximum displayed characters of a row."""
 
 
+COPIED = "copied"
+"""The verdict on a sentence that stands in the document as it is."""
+
+DROPPED = frozenset({"contradicted", "not stated"})
+"""The verdicts on sentences that are left out of an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """The sentences of a composed answer, each with the verdict of the checker `by`, or `COPIED`."""
+
+    by: str = ""
+    verdicts: tuple[tuple[str, str], ...] = ()
+    why: str = ""
+    is_off: bool = False
+
+    @property
+    def failure(self) -> str:
+        """Why sentences are not checked, although they were to be; else ""."""
+        return f"meaning was not checked: {self.why}" if self.why and not self.is_off else ""
+
+    @property
+    def notes(self) -> list[str]:
+        """What the checker has left out, and that it has not checked all."""
+        left = [
+            f"left out, because its quotes say {'otherwise' if verdict == 'contradicted' else 'nothing of it'}: {shortened(text)!r}"
+            for text, verdict in self.verdicts
+            if verdict in DROPPED
+        ]
+        if self.why:
+            left.append("meaning was not checked" if self.is_off else self.failure)
+        return left
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdicts as JSON data."""
+        return {
+            **({"by": self.by} if self.by else {}),
+            **({"why": self.why} if self.why else {}),
+            "sentences": [{"text": text, "verdict": verdict} for text, verdict in self.verdicts],
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class StepResult:
     """The result of a step; one computed from rows has a value even if some of the rows are undecided."""
@@ -62,6 +104,7 @@ class StepResult:
     verdicts: Mapping[str, int] = field(default_factory=dict, repr=False)
     composed: tuple[tuple[str, tuple[Evidence, ...]], ...] = field(default=(), repr=False)
     composed_notes: tuple[str, ...] = ()
+    checks: Checks = field(default=Checks(), repr=False)
     record: Record | None = field(default=None, repr=False)
     sources: Sources | None = field(default=None, repr=False)
     provenance: Provenance | None = field(default=None, repr=False)
@@ -108,6 +151,7 @@ class StepResult:
             **({"truncated": self.truncated} if self.truncated else {}),
             **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
             **({} if self.cascade is None else {"cascade": self.cascade.to_dict()}),
+            **({"checks": self.checks.to_dict()} if self.checks.verdicts else {}),
             **({} if self.record is None else {"record": self.record.to_dict()}),
             **({} if self.provenance is None else {"provenance": self.provenance}),
             "quotes": list(self.quotes),

@@ -1,91 +1,25 @@
-"""The reply of a composer → sentences with their citations; numbers and citations are checked.
+"""The reply of a composer → sentences with their citations; numbers, quotations and citations are checked.
 
-A composed answer is used only if every number of a sentence is one of the results that the sentence
-cites. Named values (`{count}`) are inserted here, so the model does not write them.
+A composed answer is used only if every number and every quotation of a sentence is one of the results that
+the sentence cites. Named values (`{count}`) are inserted here, so the model does not write them. Whether a
+sentence says what its quotes say is for the checker (`pearl.interpreter.checking`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
-from pearl.documents.english import ONES, TENS, UNITS
 from pearl.documents.evidence import normalise
-from pearl.documents.numbers import (
-    CURRENCIES,
-    CURRENCY_CODES,
-    FOREIGN_SCALES,
-    SCALE_WORDS,
-    plain_character,
-)  # fmt: skip
-from pearl.documents.passages import sentences, terms
+from pearl.documents.numbers import CURRENCY_UNITS, SHARES, Quantity, quantities
+from pearl.documents.passages import sentences
 from pearl.errors.patterns import lazy_pattern
 
-MAX_LENGTH = 6_000
-"""Maximum characters of a composed answer."""
+MAX_LENGTH, MAX_SENTENCES = 6_000, 40
+"""Maximum characters and sentences of a composed answer."""
 
-NUMBER_WORD = lazy_pattern(
-    r"\b(?:zero|none|no|nobody|neither|never|nothing|once|twice|thrice|one|two|three|four|five|six|seven|eight|"
-    r"nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty\b[\w-]*|hundreds?|thousands?|millions?|billions?|dozens?|couple|pair|half|nil|single|only|both|"
-    r"keine?r?|null|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\w+zehn|\w+zig|hundert|tausend|"
-    r"aucune?|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|cent|mille|ning[uú]n\w*|uno|dos|tres|cuatro|cinco|seis|siete|ocho|"
-    r"nueve|diez|nessun\w*|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|dois|duas|oito|dez)\b",
-    re.I,
-)
-"""Words for numbers, in several languages."""
-_MORE_WORDS = lazy_pattern(
-    r"\b(?:treize|quatorze|quinze|seize|vingts?(?:-\w+)?|trente|quarante|cinquante|soixante|once|doce|trece|catorce|quince|"
-    r"veint(?:e|i\w+)|treinta|cuarenta|cincuenta|cien(?:t[oa]s?)?|mil|undici|dodici|"
-    r"venti(?:uno|due|tr[eé]|quattro|cinque|sei|sette|otto|nove)?|trenta|vijf|zeven|acht|negen|dwa|trzy|"
-    r"восемь|семь|шесть|пять|три|два|åtta|sju)\b",
-    re.I,
-)
-"""More of them, which a composed answer has only if its support has them."""
-
-_VALUES = {
-    **{word: str(i) for i, word in enumerate(ONES)},
-    **{word: str(10 * i) for i, word in enumerate(TENS, start=2)},
-    **{f"{ten}-{ONES[i]}": str(10 * n + i) for n, ten in enumerate(TENS, start=2) for i in range(1, 10)},
-    "once": "1", "twice": "2", "thrice": "3", "dozen": "12",
-}  # fmt: skip
-_CODES = [code for code in map(str.casefold, CURRENCY_CODES) if code in UNITS]
-"""Codes that are no words: figures are compared in any case."""
-_MONEY = {
-    **{code: UNITS[code] for code in _CODES}, **{sign: sign for sign in CURRENCIES},
-    "dollar": "$", "euro": "€", "pound": "£", "yen": "¥", "cent": "cent", "franc": "chf",
-}  # fmt: skip
-_SCALES = {
-    **{word: f"e{power}" for word, power in {**SCALE_WORDS, **FOREIGN_SCALES, "hundred": 2, "k": 3, "m": 6}.items()},
-    **dict.fromkeys(("%", "percent", "per cent", "percentage point", "percentage points"), "%"),
-    **{word: word for word in ("‰", "lakh", "crore", "cr", "dozen", "thousandth", "millionth", "hundredth")},
-    **{word: word for word in "万億亿兆千百만억천백"},
-}  # fmt: skip
-_WORDS = "|".join(sorted(map(re.escape, {*_MONEY, *_SCALES}), key=len, reverse=True))
-_DIGIT = "[0-9½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞⁰¹²³⁴⁵⁶⁷⁸⁹]"
-_WORD_FIGURE = "|".join(sorted(_VALUES.keys() - {"one", "once"}, key=len, reverse=True))
-_FIGURE = lazy_pattern(
-    rf"""
-      (?P<sign>(?<![\w.)])[-−–](?=[\d$€£¥])|\b(?:minus|negative|moins|menos|meno)\s|\((?=\W?[\d.,]+[^()\d]*\)))?
-      (?P<money>US\$|[{CURRENCIES}]|\b(?:{"|".join(_CODES)})\s?)?\s?
-      (?P<digits>{_DIGIT}(?:[.,’':/–-]?{_DIGIT})*|\b(?:{_WORD_FIGURE}|(?<=only\s)one|(?<=just\s)one|(?<=exactly\s)one)\b)
-      (?P<after>(?:[\s-]{{0,2}}(?:{_WORDS})s?(?![^\W\d_])\.?)*)
-    """,
-    re.I | re.X,
-)
-_DECIMALS = lazy_pattern(r"\d+\.(?!\d{3}$)\d+")
-"""A number with decimals: "1.200" may be one thousand two hundred."""
-_AFTER = lazy_pattern(rf"(?:{_WORDS})", re.I)
-_LITERAL = lazy_pattern(
-    r"\b(?:third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|quarter|double|triple|half|[IVXLCDM]{2,})\b"
-    r"|[一二三四五六七八九十百千零两]"
-)
-"""Numbers in other words, which the support has to have as they are."""
-_EITHER = frozenset({
-    "none", "no", "nobody", "neither", "never", "nothing", "one", "once", "single", "only", "both", "pair", "null", "due",
-    "keine", "keiner", "kein", "aucun", "aucune",
-})  # fmt: skip
-"""Words that sentences use without a figure."""
 _QUOTED = lazy_pattern(r"[\"“„«「『]([^\"“”„«»「」『』]{3,})[\"”“»」』]|^\s*>\s*(.+)$", re.M)
 _MARKS = lazy_pattern(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
 _MARKS_AFTER = lazy_pattern(
@@ -98,14 +32,27 @@ _STEP = lazy_pattern(r"^\W{0,4}(?:\d+\.\s*)?\w+\s*:?=\s*[A-Z][A-Z_]+\(", re.M)
 _TAG = lazy_pattern(r"</?input\b|^\s*\|", re.I | re.M)
 
 
-class Sentence(NamedTuple):
-    """A piece of a composed answer, and the items that it cites, from 0."""
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a composed answer.
+
+    Attributes:
+        text: The sentence with the blanks and the mark of a list before it.
+        said: The sentence alone.
+        cites: The items that it cites, from 0; none for an introduction.
+        rests_on: The same; of an introduction, what the sentences after it cite.
+        place: The numbers of its paragraph and of its line.
+    """
 
     text: str
+    said: str
     cites: tuple[int, ...]
+    rests_on: tuple[int, ...]
+    place: tuple[int, int]
 
 
-class Composed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Composed:
     """A composed answer; without sentences, `why` is the reason why the reply is not used."""
 
     sentences: tuple[Sentence, ...] = ()
@@ -137,10 +84,13 @@ def read_composed(
         return Composed(why="it repeats the plan or the results, or is a table")
     if _MARK_FIRST.search(text):
         return Composed(why="its citations stand before the sentences")
-    kept: list[Sentence] = []
+    found: list[Sentence] = []
     n_bad = n_uncited = 0
     n_listed = 0  # the last number of a numbered list
-    for line in _MARKS_AFTER.sub(r"\g<marks>\g<end> ", text).splitlines():
+    lines = _MARKS_AFTER.sub(r"\g<marks>\g<end> ", text).splitlines()
+    paragraph = 0
+    for number, line in enumerate(lines):
+        paragraph += not line.strip()
         for at, piece in enumerate(_sentences(line)):
             numbers = [
                 int(n) - 1 for marks in _MARKS.findall(piece) for n in re.split(r"\D+", marks)
@@ -152,41 +102,47 @@ def read_composed(
             if unknown := [name for name in names if name not in values]:
                 return Composed(why=f"it names '{{{unknown[0]}}}', which is no result")
             cites = tuple(dict.fromkeys([*good, *(values[name][0] for name in names)]))
-            # An introduction speaks of the sentences that follow it.
-            is_intro = bare.endswith(":") and not numbers and _says_known(bare, [question, *items])
-            if not bare or (not cites and not is_intro):
+            if not bare or not (cites or (bare.endswith(":") and not numbers)):
                 n_uncited += bool(bare)
                 continue
-            support = "\n".join([question, *(items if is_intro else (items[n] for n in cites))])
             shown = _NAME.sub(lambda name: values[name[1]][1], bare)
-            body = shown
+            said = shown
             if at == 0 and (listed := _LISTED.match(shown)) is not None:
                 n_listed += bool(listed[1])
                 if not listed[1] or int(listed[1]) == n_listed:
-                    body = shown[listed.end() :]
-            stranger = _stranger(body, support)
-            if stranger:
+                    said = shown[listed.end() :]
+            # An introduction speaks of the sentences that follow it.
+            support = [question, *(items[n] for n in cites or range(len(items)))]
+            if stranger := _stranger(said, "\n".join(support)):
                 return Composed(
                     why=f"it says '{stranger}', which the results that it cites do not have"
                 )
-            indent = piece[: len(piece) - len(piece.lstrip())] if at == 0 else " "
-            kept.append(Sentence(indent + shown, cites))
-        if kept:
-            kept.append(Sentence("\n", ()))
-    while kept and not kept[-1].cites:  # line breaks, and an introduction that nothing follows
-        kept.pop()
+            indent = piece[: len(piece) - len(piece.lstrip())] if at == 0 else ""
+            found.append(Sentence(indent + shown, said, cites, cites, (paragraph, number)))
+    kept = with_introductions(found)
+    n_uncited += len(found) - len(kept)
+    if len(kept) > MAX_SENTENCES:
+        return Composed(why=f"it has {len(kept)} sentences")
     if not kept:
         return Composed(why="no sentence cites a result", n_bad_cites=n_bad, n_uncited=n_uncited)
-    return Composed(tuple(kept), "", n_bad, n_uncited)
+    return Composed(kept, "", n_bad, n_uncited)
+
+
+def with_introductions(found: Sequence[Sentence]) -> tuple[Sentence, ...]:
+    """The sentences, each introduction with what those after it cite; without one that nothing follows."""
+    kept: list[Sentence] = []
+    for i, sentence in enumerate(found):
+        if not sentence.cites:
+            after = takewhile(lambda each: each.cites, found[i + 1 :])
+            rests_on = tuple(dict.fromkeys(n for each in after for n in each.cites))
+            if not rests_on:
+                continue
+            sentence = replace(sentence, rests_on=rests_on)
+        kept.append(sentence)
+    return tuple(kept)
 
 
 _BRACKETS = str.maketrans("［］｛｝", "[]{}")
-
-
-def _says_known(text: str, sources: Sequence[str]) -> bool:
-    """Whether the sources have all words of a text that carry meaning."""
-    known = set(terms("\n".join(sources)))
-    return known.issuperset({*terms(_plain(text), drop_stop_words=True)} - _VALUES.keys())
 
 
 def _sentences(line: str) -> Iterator[str]:
@@ -200,18 +156,12 @@ def _sentences(line: str) -> Iterator[str]:
 
 def _stranger(text: str, support: str) -> str:
     """A number or a quotation of a text that its support does not have; "" if it has all of them."""
-    text, support = _plain(text), _plain(support)
-    known = {figure for figure, _ in _figures(support)}
-    for figure, shown in _figures(text):
-        if figure not in known:
-            return shown
-    words = {*re.findall(r"\w+", support.casefold()), *_VALUES, *_EITHER}
-    for word in (*NUMBER_WORD.findall(text), *_MORE_WORDS.findall(text)):
-        if word.casefold() not in words:
-            return str(word)
-    for word in _LITERAL.findall(text):
-        if word.casefold() not in support.casefold():
-            return str(word)
+    text, support = text.translate(_NO_EMPHASIS), support.translate(_NO_EMPHASIS)
+    known = list(quantities(support))
+    for shown, read in quantities(text):
+        if not any(_equal(shown, read, *other) for other in known):
+            unit = read.unit if read and read.unit not in shown else ""
+            return f"{shown} {unit}".strip()
     whole = normalise(support).casefold()
     for quotes in _QUOTED.findall(text):
         quote = next(filter(None, quotes))
@@ -220,27 +170,15 @@ def _stranger(text: str, support: str) -> str:
     return ""
 
 
-def _plain(text: str) -> str:
-    """A text with ASCII digits and plain blanks, without emphasis and invisible characters."""
-    return "".join(map(plain_character, text)).translate(_NO_EMPHASIS)
-
-
 _NO_EMPHASIS = str.maketrans("\t", " ", "*_`")
 
-_Figure = tuple[bool, str, str, tuple[str, ...]]
-"""Whether it is negative, its currency, value and scale."""
 
-
-def _figures(text: str) -> Iterator[tuple[_Figure, str]]:
-    """The numbers of a text, in digits or in English words, and how they are written."""
-    for match in _FIGURE.finditer(text):
-        digits = match["digits"].casefold()
-        if _DECIMALS.fullmatch(digits):
-            digits = digits.rstrip("0").rstrip(".")
-        after = [word.casefold() for word in _AFTER.findall(match["after"])]
-        money = [_MONEY[word] for word in after if word in _MONEY]
-        before = (match["money"] or "").strip().casefold().replace("us$", "$")
-        scale = tuple(_SCALES[word] for word in after if word not in _MONEY)
-        value = "1" if digits == "one" else _VALUES.get(digits, digits)
-        currency = _MONEY.get(before, "") or "".join(money)
-        yield (bool(match["sign"]), currency, value, scale), match[0].strip()
+def _equal(shown: str, read: Quantity | None, other_shown: str, other: Quantity | None) -> bool:
+    """Whether a number is another one, which may have a unit that the number leaves out."""
+    if read is None or other is None:
+        return read is other and shown.casefold() == other_shown.casefold()
+    # Few units stand beside every number, but no currency and no % is left out.
+    is_open = not read.unit or not (
+        other.unit or read.unit in CURRENCY_UNITS or read.unit in SHARES
+    )
+    return read.number == other.number and (read.unit == other.unit or is_open)

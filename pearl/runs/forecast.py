@@ -304,7 +304,8 @@ class Forecaster:
         ]
         builder = RequestBuilder(graph, document, pearl.limits, pearl.searcher)
         is_rated = pearl.clients["rows"].constrains.likelihoods
-        walk = CostEstimator(builder, *others, is_rated=is_rated)
+        checker = pearl.limits_of("checker")
+        walk = CostEstimator(builder, *others, checker=checker, is_rated=is_rated)
         read = digest(["read", document.digest])
         for step in graph.steps:
             costs = walk.step(step)
@@ -321,6 +322,8 @@ class Forecaster:
                 self._named(f"{name}, scores", "rows").add(walk.scored, 0)
             if walk.escalated.calls.most != 0:
                 self._named(f"{name}, undecided", "escalate").add(walk.escalated, 0)
+            if walk.checked.calls.most != 0:
+                self._named(f"{name}, checked", "checker").add(walk.checked, 0)
         self._add_path(walk.path)
 
     def _probe(self) -> None:

@@ -6,6 +6,7 @@ Rows are untrusted: fields of a wrong type are left out, and the page reports th
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -76,6 +77,22 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownChecks:
+    """The sentences of a composed answer with the verdicts of the model `by`, or why it gave none."""
+
+    by: str
+    why: str
+    sentences: tuple[tuple[str, str], ...]
+
+    @property
+    def summary(self) -> str:
+        """How many sentences have which verdict, and whose it is."""
+        counts = Counter(verdict for _, verdict in self.sentences)
+        by = f"checked by {self.by}" if self.by else "meaning was not checked"
+        return f"{by}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
+
+
+@dataclass(frozen=True, slots=True)
 class ShownStep:
     """A step with its calls."""
 
@@ -90,6 +107,7 @@ class ShownStep:
     coverage: float | None = None
     n_calls: int = 0
     origin: tuple[Sequence[str], str] = ((), "")
+    checks: ShownChecks | None = None
     finished: StepFinished | None = None
     error: str = ""
     calls: tuple[ModelCalled | CallFailed, ...] = ()
@@ -299,6 +317,13 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     )
 
 
+def _checks(checks: Untrusted) -> ShownChecks | None:
+    sentences = tuple(
+        (each.text("text"), each.text("verdict")) for each in checks.objects("sentences")
+    )
+    return ShownChecks(checks.text("by"), checks.text("why"), sentences) if sentences else None
+
+
 def _usage(usage: Untrusted) -> Usage | None:
     """Tokens of the row; None if those in or out are unknown."""
     n_input, n_output = usage.whole("input_tokens"), usage.whole("output_tokens")
@@ -426,6 +451,7 @@ def _steps(row: Untrusted, events: Sequence[Event]) -> Iterator[ShownStep]:
             coverage=each.number("coverage"),
             n_calls=each.whole("calls") or 0,
             origin=_origin(each.inner("provenance")),
+            checks=_checks(each.inner("checks")),
         )
         for each in row.objects("steps")
     ]

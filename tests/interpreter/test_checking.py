@@ -16,7 +16,14 @@ from pearl.documents.evidence import StepReply, collect
 from pearl.dsl.graph import build_graph
 from pearl.errors import ModelError
 from pearl.interpreter.asking import Asker
-from pearl.interpreter.checking import MAX_CLAIMS, OFF, Checked, Claim, check_claims, passage_of
+from pearl.interpreter.checking import (
+    MAX_CLAIMS,
+    Checked,
+    Claim,
+    check_claims,
+    is_copy,
+    passage_of,
+)
 from pearl.interpreter.execution import direct_plan
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import CheckTask, Request
@@ -168,7 +175,7 @@ def test_without_a_checker_nothing_is_asked() -> None:
     calls = RequestBuilder(build_graph(direct_plan("Who?")), Document("x"), pearl.limits)
     asker = Asker(model, calls, reply_fallback(model.constrains), Trace())
     found = asyncio.run(check_claims(asker, [LIABLE], step=calls.graph.steps[0]))
-    assert (found.verdicts, found.by, found.why) == (["not checked"], "", OFF)
+    assert (found.verdicts, found.by, found.why) == (["not checked"], "", "no model checks it")
     assert model.requests == []
 
 
@@ -199,6 +206,22 @@ def test_a_passage_is_its_quotes_with_the_sentences_around_them(
     evidence = [e for q in quotes for e in collect([StepReply("a", f"> {q}", ())], document)[0]]
     assert reply.count("> ") == len(quotes) == len(evidence)
     assert passage_of(document, evidence) == passage
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("Acme was found liable, some said.", True),
+    ("Acme was found liable,  some said. Nobody believed it", True),
+    ("Acme was found liable.", False),  # which some only said
+    ("some said. Nobody believed it.", False),
+    ("Nobody believed it?", False),
+    ("The court met.", False),  # which no quote stands in
+])  # fmt: skip
+def test_a_copy_is_made_of_whole_sentences_that_are_quoted(text: str, expected: bool) -> None:
+    replies = [
+        StepReply("a", f"> {q}", ()) for q in ("Acme was found liable", "Nobody believed it.")
+    ]
+    evidence, _ = collect(replies, Document(TEXT))
+    assert is_copy(text, Document(TEXT), evidence) is expected
 
 
 def test_a_passage_stays_in_its_document_and_is_no_document() -> None:

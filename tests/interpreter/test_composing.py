@@ -14,7 +14,7 @@ from pearl import Answer, Document, Pearl
 from pearl.documents.document import join
 from pearl.documents.tokens import estimate
 from pearl.errors import ExecutionError, ModelError
-from pearl.llm import Request
+from pearl.llm import CheckTask, Request
 from pearl.llm.backends.scripted import Scripted
 from tests.models import Reading
 
@@ -41,10 +41,20 @@ STEPS = {
 }
 
 
-def replying(composed: str | Callable[[Request], str], **steps: str) -> Reading:
+def verdicts(*said: str) -> str:
+    return json.dumps({"verdicts": [{"id": i, "verdict": v} for i, v in enumerate(said, 1)]})
+
+
+def replying(
+    composed: str | Callable[[Request], str],
+    verdict: Callable[[str, str], str] = lambda claim, passage: "supported",
+    **steps: str,
+) -> Reading:
     replies = {**STEPS, **steps}
 
     def reply(request: Request) -> str:
+        if isinstance(request.task, CheckTask):
+            return verdicts(*(verdict(*claim) for claim in request.task.claims))
         action = request.task.action.name  # type: ignore[union-attr]
         if action != "ANSWER":
             return replies[action]
@@ -79,8 +89,8 @@ def test_sentences_cite_the_evidence_and_values_are_inserted() -> None:
         ),
         (
             "It leaked [1].\n\nShe murdered Bob:\n\nIt leaked [1].",
-            "It leaked.\n\n\n\nIt leaked.",
-            "1 sentence",
+            "It leaked.\n\nShe murdered Bob:\n\nIt leaked.",
+            "",
         ),
         ("It leaked, for want of ventilation [1].", "It leaked, for want of ventilation.", ""),
         ("1. It leaked [1]\n2. {n} boats [2]", "1. It leaked\n2. 2 boats", ""),
@@ -91,9 +101,9 @@ def test_sentences_cite_the_evidence_and_values_are_inserted() -> None:
         ("She had two boats [2].", "She had two boats.", ""),
         ("She had two boats:\n- Maria [2]\n- Elsa [3]", "She had two boats:\n- Maria\n- Elsa", ""),
         # The parts are shown instead:
-        ("She had four boats:\n- Maria [2]\n- Elsa [3]", "", "it says 'four'"),
+        ("She had four boats:\n- Maria [2]\n- Elsa [3]", "", "it says '4'"),
         ("She had 3 boats [2].", "", "it says '3'"),
-        ("She had three boats [2].", "", "it says 'three'"),
+        ("She had three boats [2].", "", "it says '3'"),
         ("She took 1,200 crowns [2].", "", "it says '1,200'"),
         ("She took 1,300 crowns [1].", "", "it says '1,300'"),
         ("She took 1,200 million crowns [1].", "", "it says '1,200 million'"),
@@ -102,12 +112,11 @@ def test_sentences_cite_the_evidence_and_values_are_inserted() -> None:
         ("She took 1,200 lakh crowns [1].", "", "it says '1,200 lakh'"),
         ("She took 1,200½ crowns [1].", "", "it says '1,200½'"),
         ("She took minus 1,200 crowns [1].", "", "it says 'minus 1,200'"),
-        ("She took 1,200 euros [1].", "", "it says '1,200 euro"),
+        ("She took 1,200 euros [1].", "", "it says '1,200 €'"),
         ("She had {n}**{n}** boats [2].", "", "it says '22'"),
         ("She had {n}\u200b{n} boats [2].", "", "it says '22'"),
         ("99. boats were sold [2].", "", "it says '99'"),
-        ("The eighth boat leaked [1].", "", "it says 'eighth'"),
-        ("Elle a vingt bateaux [2].", "", "it says 'vingt'"),
+        ("The 8th boat leaked [1].", "", "it says '8'"),
         ('It leaked, "she drowned him" [1].', "", "it says 'she drowned him'"),
         ("> She drowned her brother. [1]", "", "it says 'She drowned"),
         ("[1] It leaked. [2] She had {n} boats.", "", "citations stand before"),
@@ -129,7 +138,85 @@ def test_citations_and_numbers_of_the_model_are_checked(reply: str, text: str, n
     # the labelled parts may leave some of the question open
     assert text or answer.status == "degraded"
     if note != "no composed answer":  # the client asks again after a refusal or an empty reply
-        assert len(model.requests) == 3
+        assert len(model.requests) == (4 if text else 3)  # two steps, the composer, the checker
+
+
+WHOLE = "Ada sold the boat for 1,200 crowns because it leaked. [1] She had {n} boats [2][3]."
+MIXED = "The boat leaked [1]. It did not leak [1]. She had {n} boats [2][3]."
+PARTS = "Find why Ada sold the boat: It leaked, so she took 1,200 crowns.\n\nCount the boats: 2"
+
+
+def honest(claim: str, passage: str) -> str:
+    return "contradicted" if " not " in claim else "not stated" if "Bob" in claim else "supported"
+
+
+@pytest.mark.parametrize(("reply", "text", "note", "settings"), [
+    (MIXED, "The boat leaked. She had 2 boats.", "say otherwise: 'It did not leak.'", {}),
+    (MIXED.replace(" not leak", " leak on Bob"), "The boat leaked. She had 2 boats.",
+     "say nothing of it: 'It did leak on Bob.'", {}),
+    ("It did not leak [1]. She had {n} boats [2].", "She had 2 boats.", "say otherwise", {}),
+    ("It did not leak [1]. Bob had {n} boats [2]. It leaked [1].", PARTS, "do not say 2 of its 3 sentences", {}),
+    ("It did not leak [1].", PARTS, "do not say 1 of its 1 sentence", {}),
+    ("Bob had two boats:\n- Maria [2]\n- Elsa of {n} [3]", "- Maria\n- Elsa of 2", "say nothing of it: 'Bob had two boats:'", {}),
+    ("It leaked [1].\nOf boats:\n- Bob [2]\n- {n} [3]", "It leaked.\nOf boats:\n- 2", "of it: 'Bob'", {}),
+    ("It leaked [1].\n{n} were there [2].\nOf boats:\n- Bob [2]", "It leaked.\n2 were there.", "of it: 'Bob'", {}),
+    (MIXED, MIXED.replace("{n}", "2"), "meaning was not checked", {"check": "off"}),
+    (WHOLE, WHOLE.replace("{n}", "2"), "", {}),
+    (WHOLE, WHOLE.replace("{n}", "2"), "", {"check": "all"}),
+])  # fmt: skip
+def test_sentences_that_their_quotes_do_not_say_are_left_out(
+    reply: str, text: str, note: str, settings: dict[str, str]
+) -> None:
+    model = replying(reply, honest)
+    answer = ask(model, **settings)
+    assert answer.text == re.sub(r" ?\[\d\]", "", text)
+    assert note in " ".join(answer.notes)
+    assert bool(answer.notes) == bool(note)
+    assert answer.status == ("degraded" if text == PARTS else "answered")
+    asked = [each.task for each in model.requests if isinstance(each.task, CheckTask)]
+    assert len(asked) == (settings != {"check": "off"})
+    checks = answer.to_dict()["steps"][-1]["checks"]
+    assert len(checks["sentences"]) == len(answer.steps[-1].checks.verdicts) > 0
+    assert {each["verdict"] for each in checks["sentences"]} <= {
+        "copied", "supported", "contradicted", "not stated", *(["not checked"] if not asked else []),
+    }  # fmt: skip
+    assert checks.get("by") == (model.name if asked else None)
+    if reply is WHOLE:
+        first, second = checks["sentences"]
+        is_all = settings == {"check": "all"}
+        assert (first["verdict"], second["verdict"]) == (
+            "supported" if is_all else "copied",
+            "supported",
+        )
+        assert len(asked[0].claims) == (2 if is_all else 1)
+        assert answer.steps[-1].n_calls == 2
+
+
+def test_a_claim_has_the_passage_of_its_own_quotes_and_what_is_computed() -> None:
+    model = replying("Ada sold it as it leaked [1]. She had {n} boats [3]. Maria was a boat [2].")
+    ask(model)
+    (task,) = (each.task for each in model.requests if isinstance(each.task, CheckTask))
+    assert task.question == QUESTION
+    before, sold = "It rained.", "[[Ada sold the boat for 1,200 crowns because it leaked.]]"
+    maria, elsa = "Ada had a boat called Maria", "and another called Elsa."
+    assert task.claims == (
+        ("Ada sold it as it leaked.", f"{before} {sold} {maria}, {elsa}"),
+        ("She had 2 boats.", f"Count the boats: 2\n\n{sold[2:-2]} {maria}, [[{elsa}]] Her brother, aged 17, wept."),
+        ("Maria was a boat.", f"Count the boats: 2\n\n{sold[2:-2]} [[{maria}]], {elsa} Her brother, aged 17, wept."),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("reply", ["I think all of it is right.", verdicts("supported"), ""])
+def test_an_answer_that_could_not_be_checked_says_so_and_is_degraded(reply: str) -> None:
+    def silent(request: Request) -> str:
+        return reply if isinstance(request.task, CheckTask) else talking(request)
+
+    talking = replying(MIXED)._reply
+    answer = ask(Reading(silent))
+    assert answer.text == re.sub(r" \[\d\]|\[\d\]", "", MIXED.replace("{n}", "2"))
+    assert answer.status == "degraded"
+    assert answer.why.startswith("step 'answer' (ANSWER): meaning was not checked: ")
+    assert "not checked" in {verdict for _, verdict in answer.steps[-1].checks.verdicts}
 
 
 @pytest.mark.parametrize(
@@ -224,7 +311,7 @@ def test_every_row_is_named_to_the_composer_or_counted_and_a_cut_degrades_the_an
 2. n = COUNT(files) : Count the files
 3. answer = ANSWER("What do the licences grant?", files, n) : Answer
 """
-    answer = asyncio.run(Pearl(Reading(compose)).execute(plan, join(files)))
+    answer = asyncio.run(Pearl(replying(compose)).execute(plan, join(files)))
     (prompt,) = prompts
     unnamed = [i for i in range(n) if f"- licence_{i}_x.txt" not in prompt]
     assert not unnamed or f"({n:,} in all; {len(unnamed):,} of them not named here)" in prompt
@@ -260,7 +347,7 @@ def test_what_a_composer_does_not_see_supports_nothing(reply: str, note: str) ->
     plan = """1. parts = SPLIT(CTX, "paragraph") : Split
 2. n = COUNT(parts) : Count
 3. answer = ANSWER("What is granted?", parts, n) : Answer"""
-    answer = asyncio.run(Pearl(Reading(compose)).execute(plan, join(files)))
+    answer = asyncio.run(Pearl(replying(compose)).execute(plan, join(files)))
     assert answer.status == "degraded"
     assert note in answer.notes[0]
     names = [f"- {name}.txt, row {i}: " for i, name in enumerate("aabb", start=1)]
@@ -284,7 +371,6 @@ def test_no_number_of_a_lying_composer_is_shown() -> None:
         "thirty-six",
         "fifty",
         "ninety-nine",
-        "dozen",
     ]
     sentences = [
         "She had {} boats", "About {} crowns were paid", "It cost ${}", "It leaked {} % of the time",

@@ -7,6 +7,7 @@ import random
 from collections import Counter as Tally
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import print_plan
 from pearl.errors import DataError, ExecutionError, PearlError
 from pearl.interpreter.answer import Answer
-from pearl.llm import ActionTask, PlanTask, Request
+from pearl.llm import ActionTask, CheckTask, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
@@ -108,8 +109,12 @@ def sent(model: Scripted) -> dict[str, tuple[int, int]]:
     calls, tokens = Tally[str](), Tally[str]()
     for request in model.requests:
         step = request.task
-        assert isinstance(step, ActionTask)
-        name = f"{step.output} = {step.action.name}"
+        assert isinstance(step, ActionTask | CheckTask)
+        name = (
+            f"{step.output} = {step.action.name}"
+            if isinstance(step, ActionTask)
+            else "a = ANSWER, checked"
+        )
         calls[name] += 1
         tokens[name] += Counter().count(request.prompt)
     return {name: (calls[name], tokens[name]) for name in calls}
@@ -244,22 +249,35 @@ def test_plan_with_all_kinds_of_steps(seed: int, context: str, *, apart: bool) -
     check(found, model, is_whole=done is not None)
 
 
-@pytest.mark.parametrize("n", [2, 3, 12, 13])
-@pytest.mark.parametrize("limit", [4, 80, 900])
-def test_composing_stays_within_the_forecast(n: int, limit: int) -> None:
+@pytest.mark.parametrize("verdict", ['{"verdicts": [{"id": 1, "verdict": "supported"}]}', "No."])
+@pytest.mark.parametrize(
+    ("n", "limit", "n_sentences", "blanks", "n_checks"),
+    [(2, 4, 1, 0, 1), (12, 900, 40, 10, 2), (12, 80, 41, 0, 0), (12, 4, 40, 130, 0), (13, 900, 1, 0, 0)],
+)  # fmt: skip
+def test_composing_and_checking_stay_within_the_forecast(
+    n: int, limit: int, n_sentences: int, blanks: int, n_checks: int, verdict: str
+) -> None:
+    def said(request: Request) -> str:
+        if isinstance(request.task, CheckTask):
+            return verdict
+        names = list(product("xyzuvwst", "abcdef"))[:n_sentences]
+        return " ".join(f"It is so {'é' * blanks}{a}{b} [1]." for a, b in names)
+
     finding = [f'{i}. v{i} = FIND(CTX, "goat {i}") : Find goat {i}' for i in range(1, n + 1)]
     results = ", ".join(f"v{i}" for i in range(1, n + 1))
     finding.append(f'{n + 1}. a = ANSWER("Which {"goats " * 30}?", {results}) : Answer')
     plan = "New actions:\n- None\n\n" + "\n".join(finding)
     of_steps = replies(limit)
     model = Reading(
-        lambda request: of_steps(request) if "<text>" in request.prompt else "It is so [1]."
+        lambda request: of_steps(request) if "<text>" in request.prompt else said(request)
     )
     this = pearl(model, window=16_000, max_output_tokens=1_000)
     found = forecast(this, [task(plan, story(3))])
     assert run(this, plan, story(3))
     check(found, model, is_whole=True)
     assert ("a = ANSWER" in sent(model)) == (n <= 12)
+    n_asked = sum(isinstance(each.task, CheckTask) for each in model.requests)
+    assert n_asked == (2 * bool(n_checks) if verdict == "No." else n_checks)
 
 
 def test_documents_and_questions_are_added_up() -> None:

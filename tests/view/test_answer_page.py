@@ -208,6 +208,30 @@ def test_numbers_in_a_composed_answer_are_those_of_its_evidence_and_of_nothing_e
     assert fields["answer"] in page_of_row(Document(STORY, "story.txt"), **fields)
 
 
+def test_a_page_says_who_checked_which_sentence() -> None:
+    said = [
+        {"text": "It <i>leaked</i>.", "verdict": "supported"},
+        {"text": "Bob rowed.", "verdict": "not stated"},
+    ]
+    step = {
+        "output": "a",
+        "action": "ANSWER",
+        "value": "It leaked.",
+        "checks": {"by": "openai:x", "sentences": said},
+    }
+    page = page_of_row(Document(STORY, "story.txt"), answer="It leaked.", steps=[step])
+    assert "checked by openai:x: 1 supported, 1 not stated" in page
+    assert "It &lt;i&gt;leaked&lt;/i&gt;. <span" in page
+    assert "not stated: left out" in page
+    step["checks"] = {
+        "why": "the server is down",
+        "sentences": [{"text": "It leaked.", "verdict": "not checked"}],
+    }
+    page = page_of_row(Document(STORY, "story.txt"), answer="It leaked.", steps=[step])
+    assert "meaning was not checked: 1 not checked" in page
+    assert '<p class="flag">the server is down</p>' in page
+
+
 def test_a_number_stands_at_the_line_below_which_the_reply_quotes() -> None:
     reply = (
         "Ada got it:\n\n- He sold it\n\n> He sold the boat because the hull was rotten.\n\n"

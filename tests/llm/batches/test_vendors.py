@@ -121,6 +121,23 @@ def test_the_models_of_all_roles_are_asked_in_batches(
     assert not server.requests
 
 
+COMPOSED = """\
+1. a = FIND_REASON(CTX, "the boat") : Find why
+2. b = FIND_EVENT(CTX, "the boat") : Find what
+3. c = ANSWER("Why?", a, b) : Answer"""
+
+
+def test_answers_are_checked_in_a_batch(server: BatchServer, execute: Any) -> None:
+    server._rules.clear()
+    server.on("Compare each claim", '{"verdicts": [{"id": 1, "verdict": "supported"}]}')
+    server.on("End every sentence", "It sank [1].")
+    server.on(".", '{"answer": "It sank.", "quotes": []}')
+    tasks = [Task(t.id, t.document, plan=COMPOSED) for t in tasks_of(3, 1)]
+    assert texts(execute(tasks)) == ["It sank."] * 3
+    assert len(server.jobs) == 3  # steps, answers, their check
+    assert not server.requests
+
+
 def test_a_server_that_ignores_the_form_is_asked_without_it(
     server: BatchServer, execute: Any
 ) -> None:
