@@ -43,7 +43,7 @@ UNITS = {
     word: names.split()[0]
     for names in (
         "$ usd dollar dollars", "€ eur euro euros", "£ gbp pound pounds", "¥ jpy yen", "chf",
-        "% percent", "µg μg mcg ug microgram micrograms", "mg milligram milligrams", "g gram grams",
+        "% percent prozent", "µg μg mcg ug microgram micrograms", "mg milligram milligrams", "g gram grams",
         "kg kilogram kilograms", "lb lbs", "oz", "ml milliliter milliliters", "cl", "dl", "l liter liters litre litres",
         "mm", "cm", "m meter meters metre metres", "km kilometer kilometers kilometre kilometres", "mile miles",
         "ft foot feet", "inch inches", "second seconds sec", "minute minutes min", "hour hours h hr hrs",

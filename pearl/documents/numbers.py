@@ -116,7 +116,7 @@ _GROUPED_BY_POINTS = lazy_pattern(
 _SWAPPED = {".": ",", ",": "."}
 _FIGURE = lazy_pattern(
     rf"""
-      (?P<sign>(?<![\w)])[-+−](?=[{CURRENCIES}A-Z]|\.?[0-9]))?
+      (?P<sign>(?:(?<![\w)])[-+−]|(?<=[{UNSPACED}])−)(?=[{CURRENCIES}A-Z]|\.?[0-9]))?
       (?:(?P<currency>{MONEY})\s?(?P<late>[-−])?|{APART})
       (?:
         (?P<digits>{_DIGITS})
@@ -244,50 +244,71 @@ def find_figures(line: str) -> Iterator[tuple[int, int]]:
         yield (word or figure).start(), figure.end()
 
 
-def quantities(text: str) -> Iterator[tuple[str, Quantity | None]]:
-    """The numbers of a running text as written, in digits or in small English words; None for an unclear one.
+def quantities(text: str) -> Iterator[tuple[str, Decimal | str, str]]:
+    """The numbers of a running text, in digits or in small English words: as written, their value and their unit.
+
+    The value of an unclear one, such as `1.250` or `3 dozen`, is its text. Groups of digits are one number.
 
     Example:
-        >>> [(shown, read and read.unit) for shown, read in quantities("Two paid $3.2 million, or 1,5 % each.")]
-        [('2', ''), ('$3.2 million', '$'), ('1,5', None)]
+        >>> for shown, value, unit in quantities("A dog took 65,5 Mio. €, or minus two per cent."):
+        ...     print(shown, f"{value:f}", unit)
+        65.5 Mio. 65500000 €
+        minus 2 -2 %
     """
     line = _SMALL.sub(lambda word: str(SMALL_NUMBERS[word[0].casefold()]), plain(text))
+    line = _RUN.sub(lambda run: _canonical(run[0]), _PER_CENT.sub("%", line))
     end = 0
     for figure in _FIGURE.finditer(line):
         if figure.start() < end:  # within an unclear one
             continue
         word = _NEGATIVE.search(line, max(figure.start() - 10, 0), figure.start())
-        begin = (word or figure).start()
+        begin, end = (word or figure).start(), figure.end()
         currency = unit_named(figure["currency"] or "")
+        value: Decimal | None = None
+        power = 0
         try:
-            if run := _RUN.match(line, figure.end()):
-                raise UnclearNumberError(run[0])
-            is_ordinal = _ORDINAL.match(line, figure.end())
-            scale, end = (
-                (0, figure.end()) if is_ordinal
-                else _scale(line, figure, line, is_money=bool(currency))
-            )  # fmt: skip
-            value = _value(figure, line)
+            if not _ORDINAL.match(line, end):
+                power, end = _scale(line, figure, line, is_money=bool(currency))
+            if not _MORE.match(line, end):
+                value = _value(figure, line).scaleb(power)
         except UnclearNumberError:
-            run = _RUN.match(line, figure.end()) or _OTHER_NUMBER.match(line, figure.end())
-            end = run.end() if run else figure.end()
-            yield line[begin:end], None
-            continue
+            behind = _OTHER_NUMBER.match(line, end) or _WORD.match(line, end)
+            end = behind.end() if behind else end
+        if more := _MORE.match(line, end):
+            end = more.end()
+        connected = _OF.match(line, end) if power else None
+        unit = currency or unit_of(line, end, connected.end() if connected else end)
+        if not power and unit not in SHARES and _MAY_BE_GROUPED.fullmatch(figure["digits"] or ""):
+            value = None
         is_negative = bool(word or figure["late"] or figure["sign"] in _MINUSES)
-        unit = currency or unit_of(line, end, end)
-        if not scale and unit not in SHARES and _MAY_BE_GROUPED.fullmatch(figure["digits"] or ""):
-            yield line[begin:end], None
+        if value is None:
+            yield line[begin:end], line[begin:end].casefold(), unit
         else:
-            yield line[begin:end], Quantity(-value if is_negative else value, unit, scale)
+            yield line[begin:end], -value if is_negative else value, unit
 
 
 _SMALL = lazy_pattern(
     rf"\b(?:{'|'.join(sorted(SMALL_NUMBERS.keys() - {'one'}, key=len, reverse=True))})\b", re.I
 )
 """Without "one", which is seldom a number."""
+_PER_CENT = lazy_pattern(r"\bp(?:er|our)\s+cent\b", re.I)
 _ORDINAL = lazy_pattern(r"(?:st|nd|rd|th)\b")
-_RUN = lazy_pattern(r"[.,][0-9][0-9.,]*+")
-"""What makes digits a number of other marks, as in `1,5` and `1.234,56`."""
+_OF = lazy_pattern(r"\s(?:of\s|de\s|d['’]\s?)")
+"""What stands between a scale and its unit: `39 millions d'euros`."""
+_RUN = lazy_pattern(
+    rf"{APART}(?<![0-9.,])(?:[0-9]{{1,3}}(?: [0-9]{{3}}(?![0-9]))+|[0-9]++)(?:[.,][0-9]++)*+"
+)
+_MORE = lazy_pattern(rf"[.,][0-9][0-9.,]*+|\s?[{_VULGAR}]")
+"""What makes digits a number of other marks, as in `1,5,3` and `1,200½`."""
+
+
+def _canonical(run: str) -> str:
+    """Digits with a decimal point and no groups, if they have one reading: `65,5`, `18.888.383`, `26 151 997`."""
+    bare = run.replace(" ", "")
+    if bare.isdigit():
+        return bare
+    read = find_quantity(bare, decimal="," if re.fullmatch(r"[0-9]+,[0-9]{1,2}", bare) else "")
+    return bare if read is None else f"{read.value:f}"
 
 
 def read_number(text: str) -> int | float:

@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from pearl.documents.dates import find_dates
 from pearl.documents.evidence import normalise
-from pearl.documents.numbers import CURRENCY_UNITS, SHARES, Quantity, quantities
+from pearl.documents.evidence.finding import n_words
+from pearl.documents.numbers import CURRENCY_UNITS, SHARES, quantities
 from pearl.documents.passages import sentences
 from pearl.errors.patterns import lazy_pattern
 
@@ -150,35 +152,44 @@ def _sentences(line: str) -> Iterator[str]:
     ends = [span.end for span in sentences(line)]
     at = 0
     for end in [*ends[:-1], len(line)]:
+        if end < len(line) and _DAY.search(line, at, end):
+            continue
         yield line[at:end]
         at = end
+
+
+_DAY = lazy_pattern(r"\b\d{1,2}\.\Z")
+"""The day of a date rather than the end of a sentence: `25. November`."""
 
 
 def _stranger(text: str, support: str) -> str:
     """A number or a quotation of a text that its support does not have; "" if it has all of them."""
     text, support = text.translate(_NO_EMPHASIS), support.translate(_NO_EMPHASIS)
+    days = {day.period for day in find_dates(support)}
+    for day in reversed(find_dates(text)):
+        if day.period and day.period not in days:
+            return text[day.start : day.end]
+        if day.period:
+            text = f"{text[: day.start]} {text[day.end :]}"
     known = list(quantities(support))
-    for shown, read in quantities(text):
-        if not any(_equal(shown, read, *other) for other in known):
-            unit = read.unit if read and read.unit not in shown else ""
-            return f"{shown} {unit}".strip()
+    for shown, value, unit in quantities(text):
+        if not any(value == each and _agree(unit, other) for _, each, other in known):
+            return f"{shown} {unit if unit not in shown else ''}".strip()
     whole = normalise(support).casefold()
     for quotes in _QUOTED.findall(text):
         quote = next(filter(None, quotes))
-        if " " in quote.strip() and normalise(quote).casefold().strip(" .,;:!?…") not in whole:
+        if (
+            n_words(quote) > 1
+            and normalise(quote).casefold().strip(" .,;:!?…。！？，") not in whole
+        ):
             return str(quote)
     return ""
 
 
 _NO_EMPHASIS = str.maketrans("\t", " ", "*_`")
+_STRICT = CURRENCY_UNITS | SHARES.keys()
 
 
-def _equal(shown: str, read: Quantity | None, other_shown: str, other: Quantity | None) -> bool:
-    """Whether a number is another one, which may have a unit that the number leaves out."""
-    if read is None or other is None:
-        return read is other and shown.casefold() == other_shown.casefold()
-    # Few units stand beside every number, but no currency and no % is left out.
-    is_open = not read.unit or not (
-        other.unit or read.unit in CURRENCY_UNITS or read.unit in SHARES
-    )
-    return read.number == other.number and (read.unit == other.unit or is_open)
+def _agree(unit: str, other: str) -> bool:
+    """Whether units are equal; a currency or a % is always written, other units may be left out."""
+    return unit == other or (not (unit and other) and _STRICT.isdisjoint((unit, other)))
