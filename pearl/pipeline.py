@@ -281,7 +281,8 @@ class Pearl:
             ExecutionError: A step failed.
         """
         checked = self.compile(plan) if isinstance(plan, str) else plan
-        limits = share(self.limits, token_budget, checked.n_model_steps)
+        is_checked = self.limits.check != "off" and checked.action(checked.plan.steps[-1]).composes
+        limits = share(self.limits, token_budget, checked.n_model_steps + is_checked)
         return await self._run(checked, document, limits, "plan", token_budget, trace)
 
     async def ask(

@@ -12,6 +12,7 @@ import pytest
 
 import pearl
 from pearl import Document, Pearl
+from pearl.cli import run
 from pearl.errors import ExecutionError, UsageError
 from pearl.llm.prices import Price, Prices
 from pearl.runs.executors import Task
@@ -263,6 +264,47 @@ def test_an_answer_whose_checker_is_down_says_so(openai_server: Server, is_own: 
     assert "meaning was not checked" in found.why
     assert "out of order" in found.why
     assert [v for _, v in found.steps[-1].checks.verdicts] == ["not checked"] * 2
+
+
+def test_the_exit_code_of_an_answer_that_was_not_checked_is_that_of_a_degraded_one(
+    openai_server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answer(seen: Seen) -> Canned:
+        if seen.body["model"] == "small":
+            return Canned(error("no such model"), 400)
+        return Canned(completion(composing(seen)))
+
+    openai_server.answer = answer
+    plan, document = tmp_path / "sale.plan", tmp_path / "boat.txt"
+    plan.write_text(COMPOSED)
+    document.write_text(BOAT)
+    args = [
+        "execute",
+        str(plan),
+        str(document),
+        "--model",
+        "openai:main",
+        "--base-url",
+        openai_server.url,
+    ]
+    assert run([*args, "--checker-model", "openai:small"]) == 1
+    told = capsys.readouterr()
+    assert "The boat leaked." in told.out
+    assert "meaning was not checked" in told.out + told.err
+    assert run([*args, "--check", "off"]) == 0
+    assert "Note: meaning was not checked\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("budget", [1_500, 4_000, 40_000])
+def test_a_token_budget_has_a_share_for_the_check(openai_server: Server, budget: int) -> None:
+    models = Models(openai_server, main=composing, small=judging)
+    asker = models.pearl(checker="small")
+    execution = asker.execute(COMPOSED, Document(f"It rained. {BOAT}"), token_budget=budget)
+    answer = pearl.run(execution)
+    n_tokens = [asker.client.counter.count(seen.prompt) for seen in openai_server.requests]
+    assert sum(n_tokens) <= budget
+    assert len(models.asked("small")) == (budget > 1_500)
+    assert (answer.status == "answered") == (budget > 1_500)
 
 
 def test_a_cost_limit_names_all_models_without_a_price(openai_server: Server) -> None:

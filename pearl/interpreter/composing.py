@@ -134,8 +134,7 @@ async def compose_answer(
     if n_said > CHECK_TOKENS // 2:
         composed = Composed(why="it is too long to be checked")
     if composed.sentences:
-        n_spent = limits.counter.count(request.prompt)
-        checks, checked = await _check(step, question, composed, items, asker, n_spent)
+        checks, checked = await _check(step, question, composed, items, asker)
         composed = _as_checked(composed, checks)
     notes = [*_notes(composed), *checks.notes]
     result = composed_result(step, action, parts)
@@ -186,7 +185,7 @@ def check_costs(question: str, limits: ContextLimits) -> tuple[int, int]:
 
 
 async def _check(
-    step: Step, question: str, composed: Composed, items: Sequence[_Item], asker: Asker, n_spent: int
+    step: Step, question: str, composed: Composed, items: Sequence[_Item], asker: Asker
 ) -> tuple[Checks, Checked]:  # fmt: skip
     """The verdicts on the sentences of an answer; a sentence that is a whole sentence of its quotes needs none."""
     limits, document = asker.calls.limits, asker.calls.document
@@ -211,7 +210,7 @@ async def _check(
         for text, passage, n, share in zip(said, passages, needs, shares, strict=True)
     ]
     asked = [claim for claim, sure in zip(claims, is_certain, strict=True) if not sure]
-    checked = await check_claims(asker, asked, step=step, question=question, n_spent=n_spent)
+    checked = await check_claims(asker, asked, step=step, question=question)
     verdicts = iter(checked.verdicts)
     return Checks(
         checked.by, tuple((text, COPIED if sure else next(verdicts)) for text, sure in zip(said, is_certain, strict=True)),
