@@ -4,10 +4,8 @@
 
 Documents of 1,500 to 2,500 tokens are made up: 12 fields and 2 lists are planted in many notations, some
 are absent, some stand there twice with different values, between sentences about other people, in other
-units, and denied ones. An oracle replies with what is planted. A second one lies in 5 % of the values: a
-wrong value with the true quote, the true value with a quote that is not in the document, or the quote of
-another field. A lie about a judgement (a label in other words, yes or no) cannot always be seen from its
-quote: these are counted apart. Prints a table and one JSON line; `--prompts` writes some real prompts into a file.
+units, and denied ones. An oracle replies with what is planted, and a checker supports it; lies are those of
+`tests/checking`. Prints a table and one JSON line; `--prompts` writes some real prompts into a file.
 """
 
 from __future__ import annotations
@@ -29,8 +27,15 @@ from pearl import Document, Pearl
 from pearl.documents.record import FieldResult, Record
 from pearl.documents.tokens import Counter
 from pearl.dsl.fields import parse_fields
-from pearl.llm import Request
+from pearl.llm import CheckTask, Request
 from pearl.llm.backends.scripted import Scripted
+
+
+class Reading(Scripted):
+    """A model that reads prompts, so that it is asked to check, too."""
+
+    reads_prompts = True
+
 
 FIELDS = (
     "patient: str, born: date, age: int (at admission, in years), weight_kg: number, admitted: date, "
@@ -46,7 +51,6 @@ New actions:
 1. record = EXTRACT(CTX, "{FIELDS}") : Extract the fields
 """
 N_TOKENS = (1_500, 2_500)
-LIES = 0.05
 
 FIRST = [
     "Maria",
@@ -196,8 +200,6 @@ def one_of(field: str, draw: random.Random) -> Stated:
 # fmt: on
 
 
-JUDGED = frozenset({"smoker", "severity", "consent"})
-"""Fields whose values need not stand in their quotes."""
 SCALARS = [field.name for field in parse_fields(FIELDS) if not field.is_list]
 
 NEAR = (
@@ -253,57 +255,19 @@ def made(seed: int) -> Made:
     )
 
 
-def wrong_value(stated: Stated, name: str, draw: random.Random) -> Any:
-    """A value that differs from the stated one."""
-    value = stated.value
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int | float):
-        return round(value + draw.choice([1, 10, -3]), 2)
-    if name == "finding":
-        return f"{9 + draw.randrange(9)}{value[1:]}"
-    others = {"smoker": ["yes", "no"], "severity": ["mild", "moderate", "severe"]}.get(name)
-    while others is None:
-        other = one_of(name if name in SCALARS else "insurer", draw).value
-        if other != value and not (name == "patient" and set(other.split()) & set(value.split())):
-            return other
-    return draw.choice([each for each in others if each != value])
+def reply_of(doc: Made) -> str:
+    """The reply of an oracle."""
 
+    def said(stated: Stated) -> dict[str, Any]:
+        return {"value": stated.value, "quote": stated.quote}
 
-def reply_of(doc: Made, lies_of: random.Random | None) -> tuple[str, dict[str, str]]:
-    """The reply of an oracle, and the lies in it."""
-    lies: dict[str, str] = {}
-
-    def said(name: str, stated: Stated, others: list[str]) -> dict[str, Any]:
-        value, quote = stated.value, stated.quote
-        if lies_of is not None and lies_of.random() < LIES:
-            kind = lies_of.choice(["wrong value", "invented quote", "quote of another field"])
-            if kind == "wrong value":
-                value = wrong_value(stated, name, lies_of)
-                kind += ", of a judgement" * quote.startswith("The course was")
-            elif kind == "invented quote":
-                quote = f"It is noted that {quote} without doubt"
-            else:
-                quote = lies_of.choice(others)
-                kind = f"{kind}, of a judgement" if name in JUDGED else kind
-            lies[name] = kind
-        return {"value": value, "quote": quote}
-
-    quotes = {name: stated[0].quote for name, stated in doc.fields.items() if stated}
     reply: dict[str, Any] = {}
     for name, stated in doc.fields.items():
-        others = [quote for other, quote in quotes.items() if other != name] or ["-"]
-        values = [said(name, each, others) for each in stated]
+        values = [said(each) for each in stated]
         reply[name] = values if len(values) > 1 else values[0] if values else None
-    some = list(quotes.values()) or ["-"]
-    reply["drugs"] = [
-        {"name": said(f"drugs[{i}].name", a, some), "dose_mg": said(f"drugs[{i}].dose_mg", b, some)}
-        for i, (a, b) in enumerate(doc.drugs)
-    ]
-    reply["allergies"] = [
-        said(f"allergies[{i}].value", a, some) for i, a in enumerate(doc.allergies)
-    ]
-    return json.dumps(reply, ensure_ascii=False), lies
+    reply["drugs"] = [{"name": said(a), "dose_mg": said(b)} for a, b in doc.drugs]
+    reply["allergies"] = [said(each) for each in doc.allergies]
+    return json.dumps(reply, ensure_ascii=False)
 
 
 def alike(entry: dict[str, Stated], results: Any) -> int:
@@ -350,28 +314,32 @@ def judged(doc: Made, record: Record) -> Iterator[tuple[str, str, FieldResult | 
                 yield f"{name}[{i}].{key}", verdict([stated_one], results[key]), results[key]
 
 
-async def measured(n: int, *, first: int, lies: bool, shown: list[str]) -> dict[str, Any]:
+async def measured(n: int, *, first: int, shown: list[str]) -> dict[str, Any]:
     """Run the plan over documents with instant replies."""
     counts: Counts[str] = Counts()
-    told: Counts[str] = Counts()
-    accepted: Counts[str] = Counts()
     current = ""
     prompts: list[str] = []
+    checks: list[str] = []
 
     def reply(request: Request) -> str:
         counts["calls"] += 1
+        if isinstance(request.task, CheckTask):
+            checks.append(request.prompt)
+            ids = range(1, len(request.task.claims) + 1)
+            return json.dumps({"verdicts": [{"id": i, "verdict": "supported"} for i in ids]})
         prompts.append(request.prompt)
         return current
 
-    model = Scripted(reply)
+    model = Reading(reply)
     pearl = Pearl(model)
     plan = pearl.compile(PLAN)
     counter = Counter()
     times: list[float] = []
     ratio, memory = 0.0, {}
+    check_ratio: list[float] = []
     for seed in range(first, first + n):
         doc = made(seed)
-        current, lied = reply_of(doc, random.Random(-seed) if lies else None)
+        current = reply_of(doc)
         document = Document(doc.text, f"{seed}.txt")
         began = time.process_time()
         answer = await pearl.execute(plan, document)
@@ -379,29 +347,22 @@ async def measured(n: int, *, first: int, lies: bool, shown: list[str]) -> dict[
         assert answer.record is not None
         own = counter.count(doc.text) + counter.count(FIELDS)
         ratio = max(ratio, counter.count(prompts[-1]) / own)
-        told.update(lied.values())
+        check_ratio.append(counter.count(checks.pop()) / counter.count(doc.text))
         for path, what, result in judged(doc, answer.record):
-            kind = lied.get(path)
-            if kind is None:
-                counts[what] += 1
-                if what != "right" and len(shown) < 40:
-                    shown.append(
-                        f"{seed} {path} {what}: {result and (result.value, result.why, doc.fields.get(path))}"
-                    )
-            elif result is not None and result.state == "found":
-                accepted[kind] += 1
-                if "judgement" not in kind and len(shown) < 40:
-                    shown.append(
-                        f"{seed} {path} lie accepted ({kind}): {result.value} {[e.text for e in result.evidence]}"
-                    )
+            counts[what] += 1
+            if what != "right" and len(shown) < 40:
+                shown.append(
+                    f"{seed} {path} {what}: {result and (result.value, result.why, doc.fields.get(path))}"
+                )
         prompts = prompts[-1:]
         model.requests.clear()
         if (done := seed - first + 1) in (100, n):
             memory[done] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return {
         "documents": n, "right": counts["right"], "wrong": counts["wrong"],
-        "undecided": counts["undecided"], "lies": dict(told), "lies accepted": dict(accepted),
+        "undecided": counts["undecided"],
         "calls per document": counts["calls"] / n, "input tokens / (document + schema)": round(ratio, 3),
+        "tokens of the checker / document, median": round(median(check_ratio), 3),
         "processor ms per document, median": round(1000 * median(times), 2), "mean": round(1000 * fmean(times), 2),
         "peak memory MB": memory,
     }  # fmt: skip
@@ -421,14 +382,11 @@ def main() -> None:
         for seed in range(5):
             asyncio.run(pearl.execute(PLAN, Document(made(seed).text, f"{seed}.txt")))
         given.prompts.write_text("\n\n=====\n\n".join(seen[::2]), encoding="utf-8")
-    results = {}
-    for name, lies in (("honest", False), ("lying", True)):
-        shown: list[str] = []
-        results[name] = asyncio.run(measured(n, first=given.seed, lies=lies, shown=shown))
-        print(f"{name} oracle")
-        for key, value in results[name].items():
-            print(f"  {key:36} {value}")
-        print(*(f"    {line}" for line in shown), sep="\n")
+    shown: list[str] = []
+    results = asyncio.run(measured(n, first=given.seed, shown=shown))
+    for key, value in results.items():
+        print(f"  {key:42} {value}")
+    print(*(f"    {line}" for line in shown), sep="\n")
     print(json.dumps(results))
 
 

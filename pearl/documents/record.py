@@ -11,9 +11,9 @@ from pearl.documents.evidence.collecting import Evidence
 FieldState = Literal["found", "not_stated", "undecided"]
 """Whether a field has a value, the document does not state it, or no value is borne out."""
 
-Basis = Literal["", "quoted", "judged", "summary", "person"]
-"""How a value follows from its quotes: it stands there (also in another notation); the model judged (yes or
-no, a label in other words); it sums them up; a person gave it."""
+Basis = Literal["", "copied", "normalised", "checked", "judged", "person"]
+"""What a value rests on: it stands in its quotes, or does in another notation, and a checker says that they say
+so; a checker alone says so; nobody checked what they mean; a person gave it."""
 
 PLAIN = "value"
 """The name of the one field of an entry in a list of plain values."""
@@ -42,11 +42,12 @@ class FieldResult:
         state: Whether it has a value.
         value: Its value; None unless it is found. Of a list, None: see `entries`.
         why: Why it is undecided.
-        basis: How the value follows from the evidence.
+        basis: What the value rests on.
         evidence: The passages that bear the value out.
         candidates: The values that are possible, if it is undecided.
         entries: The entries of a list, each with its fields; a list of plain values has the one field `value`.
         step: The step that extracts it; "" in an entry.
+        checked_by: The model that says that the evidence says so, or does not.
     """
 
     state: FieldState
@@ -57,6 +58,7 @@ class FieldResult:
     candidates: tuple[Candidate, ...] = ()
     entries: tuple[Mapping[str, FieldResult], ...] = ()
     step: str = ""
+    checked_by: str = ""
 
     @property
     def plain(self) -> Any:
@@ -99,6 +101,7 @@ class FieldResult:
             "value": self.value,
             **({"why": self.why} if self.why else {}),
             **({"basis": self.basis} if self.basis else {}),
+            **({"checked_by": self.checked_by} if self.checked_by else {}),
             **({"evidence": evidence} if evidence else {}),
             **({"candidates": candidates} if candidates else {}),
             **({"entries": entries} if entries else {}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -23,6 +23,7 @@ from pearl.errors import UNUSABLE_KINDS, ModelError, Span
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.prompt import check_messages
 from pearl.interpreter.requests import PROMPT_MARGIN
+from pearl.interpreter.results import Checks, StepResult
 from pearl.llm import CheckTask, Request, Usage
 from pearl.llm.concurrency import gather
 from pearl.llm.reply_limits import reply_limit
@@ -32,6 +33,15 @@ from pearl.trace import Purpose
 
 Verdict = Literal["supported", "contradicted", "not stated", "not checked"]
 """What a passage says of a claim; *not checked* if no model has said it."""
+
+FIGURE_ACTION = "FIND_FIGURE"
+"""The action whose result is a claim."""
+
+REFUSED: Mapping[Verdict, str] = {
+    "not stated": "the checker: the passage does not say it",
+    "contradicted": "the checker: the passage says something else",
+}
+"""Why a value is undecided, by the verdict on it."""
 
 _OF_MODELS: Mapping[str, Verdict] = {each: each for each in get_args(Verdict)[:3]}
 
@@ -174,6 +184,16 @@ async def check_claims(
         [found.get(claim, "not checked") for claim in claims], checker.name,
         sum(reply.n_calls for reply in asked), sum((reply.usage for reply in asked), Usage()),
         next((reply.why for reply in asked if reply.why), why),
+    )  # fmt: skip
+
+
+def with_checks(result: StepResult, checked: Checked) -> StepResult:
+    """A result with the calls of the checker, and whether it failed."""
+    checks = Checks(checked.by, why=checked.why, is_off=not checked.by)
+    return replace(
+        result, checks=checks, composed_notes=tuple(checks.notes),
+        n_calls=result.n_calls + checked.n_calls, usage=result.usage + checked.usage,
+        truncated=result.truncated or checks.failure,
     )  # fmt: skip
 
 

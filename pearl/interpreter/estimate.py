@@ -19,10 +19,12 @@ from pearl.documents.numbers import UnclearNumberError, whole_number
 from pearl.documents.passages import chunks
 from pearl.documents.rows import Rows
 from pearl.documents.tokens import Counter
+from pearl.dsl.fields import Field
 from pearl.dsl.nodes import Argument, Reference, Step, String
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
 from pearl.interpreter.bounds import NONE, Range, StepCosts, longer
+from pearl.interpreter.checking import FIGURE_ACTION
 from pearl.interpreter.context import (
     GAP,
     GAP_TOKENS,
@@ -183,6 +185,10 @@ class CostEstimator:
             costs = by._of_step(step, action)
             if action.composes and costs != StepCosts():
                 self.checked = self._of_checker(step)
+            elif action.name == FIGURE_ACTION and self._checker.check != "off":
+                self.checked = self._of_claims((Field(step.output),), 1)
+            elif action.extracts and self._checker.check != "off":
+                self.checked = self._of_claims(_fields(step, action), costs.calls.upper)
         except (ValueError, ExecutionError) as error:
             fail_step(step, error)
         before = NONE
@@ -255,6 +261,18 @@ class CostEstimator:
         again = most + self._checker.counter.most(reply) + AGAIN_TOKENS
         tokens = min(most, cap) + min(again, cap) + 2 * HELD_TOKENS
         return StepCosts(Range(0, 2), Range(0, tokens), Range(0, 2 * reply), Range(0, 2))
+
+    def _of_claims(self, fields: Sequence[Field], n_replies: float) -> StepCosts:
+        """Costs of checking the values of fields."""
+        # imported on use: few plans extract
+        from pearl.interpreter.extracting import check_costs
+
+        if n_replies == inf:
+            return StepCosts(Range(0, inf), Range(0, inf), Range(0, inf), Range(0, 4))
+        n, tokens, replied = check_costs(fields, int(n_replies), self._reply_tokens, self._checker)
+        cap = self._checker.prompt_tokens or inf
+        most = min(2 * (tokens + replied) + n * (AGAIN_TOKENS + HELD_TOKENS), 2 * n * cap)
+        return StepCosts(Range(0, 2 * n), Range(0, most), Range(0, 2 * replied), Range(0, 4))
 
     def _of_table(self, step: Step, action: Action) -> StepCosts:
         """Costs of a question about a table: one query, and its repetitions if it cannot be used."""
@@ -775,6 +793,14 @@ def _most_merges(n: int, frame: float, text: float, cap: int | None) -> int:
         total += groups
         left = groups
     return min(total, n - 1)
+
+
+def _fields(step: Step, action: Action) -> tuple[Field, ...]:
+    # imported on use: few plans extract
+    from pearl.replies.extracted import wanted_fields
+
+    short = [each.value for each in step.arguments if isinstance(each, String)][-1]
+    return wanted_fields(short, is_all=action.extracts_all)
 
 
 def _question(step: Step) -> str:

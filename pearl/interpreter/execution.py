@@ -13,8 +13,9 @@ from pearl.actions import by_search, native
 from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
 from pearl.actions.values import EmptyListError, Value, as_text, behind
 from pearl.documents.document import Document
+from pearl.documents.evidence import StepReply, collect
 from pearl.documents.numbers import UnclearNumberError
-from pearl.documents.rows import DOCUMENT, Rows
+from pearl.documents.rows import Rows
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import ListLiteral, Plan, Reference, Step, String
@@ -32,7 +33,14 @@ from pearl.errors import (
 from pearl.interpreter.answer import Answer, compose, step_evidence
 from pearl.interpreter.asking import Asker, Reader, TextReply
 from pearl.interpreter.cascade import Scoring
-from pearl.interpreter.companies import ShownPassage, why_of_another
+from pearl.interpreter.checking import (
+    FIGURE_ACTION,
+    REFUSED,
+    Claim,
+    check_claims,
+    passage_of,
+    with_checks,
+)
 from pearl.interpreter.composing import compose_answer, composed_result
 from pearl.interpreter.context import Context, ContextLimits, fail_step, off_loop
 from pearl.interpreter.flows import as_input, contents
@@ -46,7 +54,6 @@ from pearl.llm.client import Role
 from pearl.llm.concurrency import first_failure
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.middleware.caching import ItemCache
-from pearl.replies.typed import Reply
 from pearl.retrieval.search import Searcher
 from pearl.trace import (
     PlanRewritten,
@@ -58,7 +65,8 @@ from pearl.trace import (
     retrieved,
 )
 
-FIGURE_ACTION = "FIND_FIGURE"
+N_HEAD = 200
+"""Characters at the beginning of a document, which often names its company."""
 
 
 async def run(
@@ -214,13 +222,13 @@ class _Interpreter:
         else:
             context, pieces = await self._calls.pieces(task, task.document)
             read = await self._asker.over_pieces(step, task, pieces)
-        if action.name == FIGURE_ACTION:
-            read = self._of_its_company(step, task, read, before, context)
         result = StepResult(
             step.output, action.name, read.reply.value, False, n_calls=read.n_calls,
             usage=read.usage, shown=shown, reply=read.text, quotes=read.reply.quotes,
             state=read.reply.state, why=read.reply.why, truncated=read.truncated,
         )  # fmt: skip
+        if action.name == FIGURE_ACTION and result.state == "found":
+            result = await self._with_checked_figure(step, task, read, result)
         if context is None:
             return result
         if shown is None and context.spans is not None:
@@ -286,26 +294,32 @@ class _Interpreter:
         )
         return replace(composed, sources=quoted)
 
-    def _of_its_company(
-        self,
-        step: Step,
-        task: ActionTask,
-        read: TextReply,
-        before: Mapping[str, StepResult],
-        context: Context | None,
-    ) -> TextReply:
-        """The reading of a figure; undecided if the figure may belong to another company than the named one."""
-        inputs = (before[each.name].rows for each in step.references() if not each.is_context)
-        shown = [
-            ShownPassage(row.fields.get(DOCUMENT) or "", row.text)
-            for rows in inputs
-            for row in rows or ()
+    async def _with_checked_figure(
+        self, step: Step, task: ActionTask, read: TextReply, result: StepResult
+    ) -> StepResult:
+        """A figure, unless the checker does not find it in its quotes; the documents of these name the company."""
+        document, searched = self._calls.document, self._calls.searched
+        passages, _ = collect([StepReply(step.output, read.text)], document)
+        if not passages:
+            return result
+        heads = [
+            " | ".join(
+                [name, *searched.metadata_of(name).values(), searched.text_of(name)[:N_HEAD]]
+            )
+            for name in dict.fromkeys(each.source for each in passages)
+            if name in searched.names
         ]
-        if not shown and context is not None and context.fetched is not None:
-            shown = [ShownPassage(hit.document, hit.text) for hit in context.fetched.hits]
-        why = why_of_another(task, read.reply, shown, self._calls.searched)
-        reply = Reply("undecided", f"undecided: {why}", read.reply.quotes, why)
-        return replace(read, reply=reply) if why else read
+        said = " ".join(value for _, value in task.arguments if value)
+        claim = Claim(
+            f"{said}: {result.text}", "\n...\n".join([*heads, passage_of(document, passages)])
+        )
+        spent = result.usage.n_input_tokens
+        checked = await check_claims(self._asker, [claim], step=step, n_spent=spent)
+        result = with_checks(result, checked)
+        why = REFUSED.get(checked.verdicts[0])
+        if why is None:
+            return result
+        return replace(result, state="undecided", why=why, value=f"undecided: {why}")
 
     async def _search(self, step: Step, action: Action, inputs: Mapping[str, Value]) -> StepResult:
         """The result of an action that searches."""

@@ -6,21 +6,19 @@ field is undecided, as it is where the text says different things.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter as Counts
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from decimal import Decimal
 from functools import partial
-from math import inf
 from types import MappingProxyType
 from typing import Literal
 
 from pearl.actions.by_row import each_of
 from pearl.actions.values import Value
 from pearl.documents.document import Document
-from pearl.documents.english import UNITS
 from pearl.documents.evidence import Evidence, Quote, Unverified, Verifier
 from pearl.documents.evidence.agreeing import (
     DisagreementError,
@@ -31,21 +29,42 @@ from pearl.documents.evidence.agreeing import (
     same_value,
 )
 from pearl.documents.evidence.collecting import passage_at
-from pearl.documents.evidence.finding import n_words
 from pearl.documents.numbers import quoted
-from pearl.documents.record import Basis, Candidate, FieldResult, FieldScalar, Record, told_entry
+from pearl.documents.record import (
+    PLAIN,
+    Basis,
+    Candidate,
+    FieldResult,
+    FieldScalar,
+    Record,
+    told_entry,
+)
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.fields import Field, print_fields
 from pearl.dsl.nodes import Step
 from pearl.errors import ModelError, Span
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.asking import CUT_SHORT, Asker
-from pearl.interpreter.context import Context, ContextOverflowError, off_loop
+from pearl.interpreter.checking import (
+    CLAIM_TOKENS,
+    MAX_CLAIMS,
+    REFUSED,
+    Checked,
+    Verdict,
+    check_claims,
+    passage_of,
+    with_checks,
+)
+from pearl.interpreter.checking import MAX_AROUND as CONTEXT
+from pearl.interpreter.checking import Claim as PassageClaim
+from pearl.interpreter.context import Context, ContextLimits, ContextOverflowError, off_loop
+from pearl.interpreter.prompt import check_messages
 from pearl.interpreter.provenance import Sources
 from pearl.interpreter.results import StepResult, computed
 from pearl.interpreter.row_steps import RowRequests
-from pearl.llm import ActionTask, Request, Usage
+from pearl.llm import ActionTask, CheckTask, Request, Usage
 from pearl.llm.concurrency import gather
+from pearl.llm.reply_limits import reply_limit
 from pearl.replies.extracted import (
     ROWS,
     Claim,
@@ -58,7 +77,7 @@ from pearl.replies.extracted import (
 from pearl.replies.not_stated import says_not_stated
 
 MAX_AROUND = 120
-"""Characters around a passage in which a negation, and the ends of its lines, are looked for."""
+"""Characters around a passage in which a unit or a longer number, and the ends of its line, are looked for."""
 
 MAX_NAMED = 6
 """Maximum undecided fields that a reason names."""
@@ -94,10 +113,11 @@ async def extract(
     fields = wanted_fields(dict(task.arguments)["FIELDS"], is_all=action.extracts_all)
     read = await _read(step, task, fields, asker)
     record, read = await _decided(step, task, fields, read, asker)
+    (record,), checked = await _with_meaning(step, fields, [record], read.usage, asker)
     result = (
         _of_rows(step, record, fields, asker) if action.extracts_all else _of_record(step, record)
     )
-    return replace(
+    result = replace(
         result, action=action.name, is_native=False, n_calls=read.n_calls, usage=read.usage,
         shown=shown, context=read.context.strategy,
         coverage=read.context.coverage if shown is None else None,
@@ -106,6 +126,7 @@ async def extract(
         if shown is not None else None,
         truncated=read.truncated if len(read.parts) > 1 or action.extracts_all else "",
     )  # fmt: skip
+    return with_checks(result, checked)
 
 
 async def _read(step: Step, task: ActionTask, fields: tuple[Field, ...], asker: Asker) -> _Read:
@@ -188,7 +209,7 @@ async def _decided(
     """The record of a text; the escalation model is asked for its undecided fields, and only for these."""
     n_characters = len(task.document or "")
     record = await off_loop(
-        n_characters, partial(_checked, step.output, fields, read, asker, row_at)
+        n_characters, partial(_compared, step.output, fields, read, asker, row_at)
     )
     left = tuple(field for field in fields if record.fields[field.name].state == "undecided")
     other = asker.escalation
@@ -206,7 +227,7 @@ async def _decided(
         if error.kind not in ("refused", "filtered"):
             raise
         return record, read
-    new = await off_loop(n_characters, partial(_checked, step.output, left, more, other, row_at))
+    new = await off_loop(n_characters, partial(_compared, step.output, left, more, other, row_at))
     decided = {name: f for name, f in new.fields.items() if f.state != "undecided"}
     is_whole = len(decided) == len(left)
     read = replace(
@@ -217,6 +238,9 @@ async def _decided(
 
 
 _Place = tuple[Span, ...]
+
+MAX_PLACES = 20
+"""Maximum places of a quote that stands several times."""
 
 
 @dataclass(slots=True)
@@ -233,7 +257,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A claim that was checked: a value with its passages, nothing, or a reason against it."""
+    """A claim that was compared with its quotes: a value with its passages, nothing, or a reason against it."""
 
     value: FieldScalar = None
     basis: Basis = ""
@@ -241,10 +265,10 @@ class _Value:
     why: str = ""
 
 
-def _checked(
+def _compared(
     output: str, fields: Sequence[Field], read: _Read, asker: Asker, row_at: int | None = None
 ) -> Record:
-    """The record of a text, as its quotes bear it out; those of a row, at `row_at`, are looked up in it alone."""
+    """The record of a text, as far as its quotes agree; those of a row, at `row_at`, are looked up in it alone."""
     document = asker.calls.document
     parts: list[Span | None] = []
     at = row_at or 0
@@ -252,14 +276,14 @@ def _checked(
         start = document.text.find(text, at)
         at = start + len(text) if start >= 0 else at
         parts.append(Span(start, at) if start >= 0 and text != document.text else None)
-    checker = _Checker(output, document, asker.calls.verifier)
+    quotes = _Quotes(output, document, asker.calls.verifier)
     first, last = parts[0], parts[-1]
     if row_at is not None and first is not None and last is not None:
         row = Span(first.start, last.end)
         verifier = Verifier(document.text[row.start : row.end])
-        checker = _Checker(output, document, verifier, row)
+        quotes = _Quotes(output, document, verifier, row.start)
     return Record({
-        field.name: checker.result(
+        field.name: quotes.result(
             field,
             [(part, claims.fields[field.name]) for part, (_, claims) in zip(parts, read.parts, strict=True)],
         )
@@ -267,18 +291,14 @@ def _checked(
     })  # fmt: skip
 
 
-class _Checker:
-    """Checks the claims of replies about a document or one of its rows, wherever it is cut into parts."""
+class _Quotes:
+    """Compares the claims of replies with their quotes in a document or one of its rows, wherever it is cut into parts."""
 
-    def __init__(
-        self, output: str, document: Document, verifier: Verifier, row: Span | None = None
-    ) -> None:
+    def __init__(self, output: str, document: Document, verifier: Verifier, start: int = 0) -> None:
         self._output = output
         self._document = document
         self._verifier = verifier
-        whole = row or Span(0, len(document.text))
-        self._start = whole.start
-        self._is_line = "\n" not in document.text[whole.start : whole.end].strip()
+        self._start = start
         self._found: dict[tuple[str, Span | None], Sequence[Quote]] = {}
 
     def result(self, field: Field, said: Sequence[tuple[Span | None, Claims]]) -> FieldResult:
@@ -288,7 +308,7 @@ class _Checker:
         values = [self._value(field, claim, None) for _, c in said for claim in c.values]
         unread = next((claims.why for _, claims in said if claims.why and not claims.values), "")
         values += [_Value(why=claims.why) for _, claims in said if claims.why and claims.values]
-        return _united(field, values, unread)
+        return _united(values, unread)
 
     def _list(self, field: Field, said: Sequence[tuple[Span | None, Claims]]) -> FieldResult:
         """The entries of all parts, in the order of the document; equal ones at places of their own."""
@@ -309,11 +329,10 @@ class _Checker:
             if any(f.state != "not_stated" for f in results_of.values()):
                 results.append((at, entry, results_of))
         results.sort(key=lambda each: each[0])
-        own = self._own(field, [fields for *_, fields in results])
         kept: list[Mapping[str, FieldResult]] = []
         n_kept: Counts[object] = Counts()
         n_here: Counts[object] = Counts()
-        for (_, entry, _), fields in zip(results, own, strict=True):
+        for _, entry, fields in results:
             key = tuple(fields.values())
             n_here[entry.part, key] += 1
             # Of two parts that overlap, the same entry; without a place, one that is repeated in vain.
@@ -343,124 +362,80 @@ class _Checker:
                 for name, claims in entry.claims.items()
             )
             equal.setdefault(said, []).append(entry)
-        n_users = Counts(
-            text for same in equal.values()
-            for text in {t for claims in same[0].claims.values() for c in claims.values for t in c.quotes}
-        )  # fmt: skip
         whys: list[str] = []
         left_out: set[int] = set()
         candidates: list[Candidate] = []
 
-        def note(quote: str, group: Sequence[_Entry], places: Sequence[_Place]) -> None:
+        def note(group: Sequence[_Entry], places: Sequence[_Place]) -> None:
             n, m = len(group), len(places)
             said = [c.value for claims in group[0].claims.values() for c in claims.values]
             told = ", ".join(_told(value) for value in said if value is not None)
-            times = f"the reply lists {told} ({_times(n)}), the document has it {_times(m)}"
-            whys.append(f"{times}: {quoted(quote)}")
-            quotes = [Quote(quote, place, "normalised") for place in dict.fromkeys(places)]
-            shown = quotes[:MAX_PLACES]
+            shown = [Quote("", place, "normalised") for place in dict.fromkeys(places)][:MAX_PLACES]
             evidence = tuple(passage_at(q, self._output, self._document) for q in shown)
+            times = f"the reply lists {told} ({_times(n)}), the document has it {_times(m)}"
+            whys.append(f"{times}: {quoted(evidence[0].text)}")
             candidates.extend([Candidate(told, evidence)] * min(abs(n - m), MAX_PLACES))
 
         for same in equal.values():
-            for quote, group, places in self._groups(field.inner, same, len(same)):
-                is_plain = field.inner[0].type in ("str", "text") and n_users[quote] == 1
-                if len(group) < len(places) and self._is_repeated(group, places, is_plain):
-                    note(quote, group, places)
+            places = self._places_of(field.inner, same, None)
+            if len(same) < len(places) and self._is_repeated(same, places):
+                note(same, places)
             for part in {entry.part for entry in same}:
-                of_part = [entry for entry in same if entry.part == part]
-                for quote, group, places in self._groups(field.inner, of_part, len(same), part):
-                    different = list(dict.fromkeys(places))
-                    is_open = len(group) < len(places)
-                    for entry, place in zip(group, places, strict=False):
-                        entry.anchors = different if is_open else [place]
-                    if len(group) > len(places):
-                        note(quote, group, places)
-                        left_out |= set(map(id, group[len(places) :]))
+                group = [entry for entry in same if entry.part == part]
+                places = self._places_of(field.inner, group, part)
+                is_open = len(group) < len(places)
+                for entry, place in zip(group, places, strict=False):
+                    entry.anchors = list(dict.fromkeys(places)) if is_open else [place]
+                if places and len(group) > len(places):
+                    note(group, places)
+                    left_out |= set(map(id, group[len(places) :]))
         kept = [entry for entry in entries if id(entry) not in left_out]
         return kept, whys, tuple(candidates)
 
-    def _groups(
-        self,
-        fields: Sequence[Field],
-        equal: Sequence[_Entry],
-        n_equal: int,
-        part: Span | None = None,
-    ) -> list[tuple[str, list[_Entry], list[_Place]]]:
-        """Equal entries whose quotes stand on the same lines: a quote, the entries and their places."""
-        by_quote: dict[str, tuple[list[_Entry], list[_Place]]] = {}
-        known_as: dict[object, tuple[str, list[_Place]]] = {}
-        for entry in equal:
-            said = tuple(entry.claims.values())
-            if said not in known_as:
-                known_as[said] = self._places_of_entry(fields, entry, part, n_equal)
-            quote, places = known_as[said]
-            if places:
-                by_quote.setdefault(quote, ([], places))[0].append(entry)
-        groups: list[tuple[str, list[_Entry], list[_Place]]] = []
-        at_line: dict[int, int] = {}
-        for quote, (group, places) in by_quote.items():
-            lines = [self._line(spans[0])[0] for spans in places]
-            number = next((at_line[line] for line in lines if line in at_line), len(groups))
-            at_line |= dict.fromkeys(lines, number)
-            if number == len(groups):
-                groups.append((quote, group, places))
-                continue
-            groups[number][1].extend(group)
-            known = groups[number][2]
-            known += [
-                place for place in places
-                if not any(place[0].start < k[-1].end and k[0].start < place[-1].end for k in known)
+    def _places_of(
+        self, fields: Sequence[Field], equal: Sequence[_Entry], part: Span | None
+    ) -> list[_Place]:
+        """The places of equal entries: of the rarest quote of each, on lines with all of its quotes, once a line.
+
+        A place that has the values several times, such as a list on one line, counts as often.
+        """
+        at_line: dict[int, list[_Place]] = {}
+        for entry in dict.fromkeys(tuple(each.claims.values()) for each in equal):
+            stated = [
+                (claim, text)
+                for claims in entry for claim in claims.values if claim.value is not None
+                for text in claim.quotes
             ]  # fmt: skip
-            known.sort()
-        return groups
+            by_text = {
+                text: [q.spans for q in self._places(text, part) if q.spans] for _, text in stated
+            }
+            by_text = {text: places for text, places in by_text.items() if places}
+            if not by_text:
+                continue
+            rarest = min(by_text, key=lambda text: (len(self._places(text, None)), -len(text)))
+            places = by_text[rarest]
+            complete = [
+                spans for spans in places
+                if all(_stands_in(others, *self._line(spans[0])) for others in by_text.values())
+            ]  # fmt: skip
+            places = complete or places
+            passage = self._document.text[places[0][0].start : places[0][-1].end]
+            n = min(
+                n_standing(c.value, passage)
+                for c, text in stated
+                if text == rarest and c.value is not None
+            )
+            for spans in places:
+                at_line.setdefault(self._line(spans[0])[0], [spans] * max(1, n))
+        return sorted(spans for places in at_line.values() for spans in places)
 
-    def _places_of_entry(
-        self, fields: Sequence[Field], entry: _Entry, part: Span | None, n_equal: int
-    ) -> tuple[str, list[_Place]]:
-        """The rarest quote of an entry and its places; one that is too short to tell if `n_equal` entries have it."""
-        by_text: dict[str, list[_Place]] = {}
-        for field in fields:
-            for claim in entry.claims[field.name].values:
-                for text in claim.quotes if claim.value is not None else ():
-                    by_text[text] = [q.spans for q in self._places(text, part) if q.spans]
-        by_text = {text: places for text, places in by_text.items() if places}
-        if not by_text:
-            return "", []
-        every = {text: self._places(text, None) for text in by_text}
-        clear = {
-            text for text, quotes in every.items()
-            if self._is_line or quotes[0].is_verified or any(_is_telling(f, text) for f in fields)
-        }  # fmt: skip
-        rarest = min(clear or every, key=lambda text: (len(every[text]), -len(text)))
-        if not clear and len(every[rarest]) != n_equal:
-            return "", []
-        places = by_text[rarest]
-        lines = [self._line(spans[0]) for spans in places]
-        complete = [
-            spans for spans, (start, end) in zip(places, lines, strict=True)
-            if all(_stands_in(others, start, end) for others in by_text.values())
-        ]  # fmt: skip
-        places = complete or places
-        passage = self._document.text[places[0][0].start : places[0][-1].end]
-        n_stated = [
-            n_standing(field, claim.value, passage)
-            for field in fields
-            for claim in entry.claims[field.name].values
-            if claim.value is not None and rarest in claim.quotes
-        ]
-        return rarest, [spans for spans in places for _ in range(max(1, min(n_stated)))]
-
-    def _is_repeated(
-        self, group: Sequence[_Entry], places: Sequence[_Place], is_plain: bool
-    ) -> bool:
-        """Whether a text has a record, a whole line, or a value in a quote that lists some more often than a reply."""
+    def _is_repeated(self, group: Sequence[_Entry], places: Sequence[_Place]) -> bool:
+        """Whether a text has a record of several fields, or a whole line, more often than a reply."""
         n_fields = sum(any(c.quotes for c in claims.values) for claims in group[0].claims.values())
-        text = self._document.text
         lines = {self._line(spans[0]) for spans in places}
+        text = self._document.text
         n_equal = Counts(_MARK.sub("", text[start:end]).strip() for start, end in lines)
-        is_list = len(set(places)) == 1 and not is_plain
-        return n_fields > 1 or is_list or max(n_equal.values()) > len(group)
+        return len(lines) > len(group) and (n_fields > 1 or max(n_equal.values()) > len(group))
 
     def _pair(self, entries: Sequence[_Entry]) -> None:
         """Give quotes that as many entries have as there are places to these entries, in order."""
@@ -476,74 +451,6 @@ class _Checker:
                     for entry in by_place[place]:
                         entry.others[text] = quote
 
-    def _own(
-        self, field: Field, entries: Sequence[Mapping[str, FieldResult]]
-    ) -> list[Mapping[str, FieldResult]]:
-        """Mark a field undecided if its quote stands with the first field of another entry."""
-        first = field.inner[0].name
-        of: dict[int, set[int]] = {}
-        for i, entry in enumerate(entries):
-            for each in entry[first].evidence if entry[first].state == "found" else ():
-                of.setdefault(each.span.start, set()).add(i)
-        starts = sorted(of)
-
-        def is_of_others(result: FieldResult, i: int) -> bool:
-            lines = [self._line(each.span) for each in result.evidence]
-            among = [starts[bisect_left(starts, a) : bisect_left(starts, b)] for a, b in lines]
-            return any(here and not any(i in of[start] for start in here) for here in among)
-
-        own: list[Mapping[str, FieldResult]] = []
-        apart = {name: self._apart(first, name, entries) for name in entries[0]} if entries else {}
-        for i, entry in enumerate(entries):
-            why = {
-                name: f"its quote stands {where} the {first} of another entry"
-                for name, f in entry.items()
-                if name != first and f.state == "found"
-                for where, holds in (("beside", is_of_others(f, i)), ("with", i in apart[name]))
-                if holds
-            }
-            own.append({
-                name: replace(f, state="undecided", value=None, basis="", why=why[name])
-                if name in why else f
-                for name, f in entry.items()
-            })  # fmt: skip
-        return own
-
-    def _apart(
-        self, first: str, name: str, entries: Sequence[Mapping[str, FieldResult]]
-    ) -> set[int]:
-        """The entries whose field, on another line, stands out of order or alone between first fields of others."""
-        text = self._document.text
-        keys = {
-            i: each.evidence[0].span
-            for i, entry in enumerate(entries)
-            if (each := entry[first]).state == "found" and len(each.evidence) == 1
-        }
-        lines = sorted({self._line(span)[0] for span in keys.values()})
-        gaps: dict[int, int] = {}
-        stands: list[tuple[int, int, int]] = []
-        for i, span in keys.items():
-            each = entries[i][name]
-            if each.state != "found" or len(each.evidence) != 1:
-                continue
-            start, end = self._line(each.evidence[0].span)
-            gaps[i] = bisect_right(lines, start)
-            named = n_standing(Field(first), str(entries[i][first].value), text[start:end])
-            if self._line(span)[0] != start and not named:
-                stands.append((self._line(span)[0], start, i))
-        stands.sort()
-        alone = {gap for gap, n in Counts(gaps.values()).items() if n == 1}
-        apart = {
-            i for key, _, i in stands
-            if gaps[i] in alone and bisect_left(lines, key) not in (gaps[i] - 1, gaps[i])
-        }  # fmt: skip
-        for order in (stands, [(-key, -at, i) for key, at, i in reversed(stands)]):
-            latest = -inf
-            for _, at, i in order:
-                apart |= {i} if at < latest else set()
-                latest = max(latest, at)
-        return apart
-
     def _line(self, span: Span) -> tuple[int, int]:
         """The line of a passage, as far as it is looked at."""
         text = self._document.text
@@ -553,7 +460,7 @@ class _Checker:
         return begin or start, end if end >= 0 else span.end + MAX_AROUND
 
     def _entry(self, fields: Sequence[Field], entry: _Entry) -> dict[str, FieldResult]:
-        """Check the fields of an entry: long quotes first, then short ones near them."""
+        """Compare the fields of an entry: long quotes first, then short ones near them."""
         near = [tuple(Span(place[0].start, place[-1].end) for place in entry.anchors)]
         results: dict[str, FieldResult] = {}
 
@@ -568,7 +475,7 @@ class _Checker:
             ]
             if claims.why and claims.values:
                 values.append(_Value(why=claims.why))
-            results[field.name] = _united(field, values, claims.why)
+            results[field.name] = _united(values, claims.why)
             near += [tuple(each.span for each in results[field.name].evidence)]
         return {field.name: results[field.name] for field in fields}
 
@@ -587,15 +494,13 @@ class _Checker:
         ways: list[Sequence[Quote]] = []
         for text in claim.quotes:
             quotes = self._places(text, part)
-            if not (chosen := self._chosen(quotes, field, near, given.get(text))):
+            if not quotes[0].spans:
                 doubt = Unverified(self._output, text, quotes[0].result)  # type: ignore[arg-type]
                 verb = "" if doubt.reason == "negation" else "is "
                 why = f"its quote {verb}{doubt.why}: {quoted(text)}"
                 return _Value(why=f"the reply gives {_told(claim.value)}, but {why}")
-            ways.append(chosen)
-        evidence = tuple(
-            passage_at(q, self._output, self._document) for way in ways for q in way[:MAX_PLACES]
-        )
+            ways.append(self._chosen(quotes, near, given.get(text))[:MAX_PLACES])
+        evidence = tuple(passage_at(q, self._output, self._document) for way in ways for q in way)
         try:
             value, basis = self._agreed(field, claim, ways)
         except DisagreementError as error:
@@ -607,7 +512,7 @@ class _Checker:
     def _agreed(
         self, field: Field, claim: Claim, ways: Sequence[Sequence[Quote]]
     ) -> tuple[FieldScalar, Basis]:
-        """The value, if every passage bears it out; a summary, if all of them together do."""
+        """The value, if every passage agrees with it; a summary, if all of them together do."""
         assert claim.value is not None
         text = self._document.text
         if field.type == "text":
@@ -633,32 +538,27 @@ class _Checker:
             found = []
             for quote in self._verifier.every(text):
                 spans = quote.spans if quote.result != "negation" else ()
-                moved = (Span(s.start + self._start, s.end + self._start) for s in spans)
-                found.append(replace(quote, spans=tuple(moved)))
+                moved = [Span(s.start + self._start, s.end + self._start) for s in spans]
+                inked = (
+                    # The blanks before a list mark count as a part of the quote.
+                    Span(s.end - len(self._document.text[s.start : s.end].lstrip()), s.end)
+                    for s in moved
+                )
+                found.append(replace(quote, spans=tuple(inked)))
         self._found[text, part] = found
         return found
 
     def _chosen(
-        self, quotes: Sequence[Quote], field: Field, near: Sequence[_Place], given: Quote | None
-    ) -> Sequence[Quote]:  # fmt: skip
-        """The places of a quote: beside other passages of its entry, else where its line names the field best."""
-        if not quotes[0].spans:
-            return ()
-        if len(quotes) == 1 and quotes[0].is_verified:
+        self, quotes: Sequence[Quote], near: Sequence[_Place], given: Quote | None
+    ) -> Sequence[Quote]:
+        """The places of a quote: beside other passages of its entry, else all of them."""
+        if len(quotes) == 1:
             return quotes
         for spans in near:
             beside = [self._beside(quotes, span) for span in spans]
             if beside and all(beside):
                 return list(dict.fromkeys(quote for each in beside for quote in each))
-        is_clear = quotes[0].is_verified or self._is_line
-        if not (is_clear or _is_telling(field, quotes[0].text)):
-            return ()
-        if given is not None:
-            return [given]
-        words = _words_of(field)
-        n_named = [self._n_named(words, quote.spans) for quote in quotes]
-        most = max(n_named)
-        return [quotes[n_named.index(most)]] if n_named.count(most) == 1 else quotes
+        return quotes if given is None else [given]
 
     def _beside(self, quotes: Sequence[Quote], span: Span) -> Sequence[Quote]:
         """The first of some places of a quote that stands within a passage, else on its lines."""
@@ -668,17 +568,7 @@ class _Checker:
                 return quotes[i : i + 1]
         return ()
 
-    def _n_named(self, words: Sequence[str], spans: Sequence[Span]) -> int:
-        """How many words of a field's name stand on the line of a passage, before or behind it."""
-        start, end = self._line(spans[0])
-        text = self._document.text
-        around = f"{text[start : spans[0].start]} {text[spans[-1].end : end]}".casefold()
-        beside = _WORD.findall(around)
-        return sum(any(each.startswith(word) for each in beside) for word in words)
 
-
-MAX_PLACES = 20
-"""Maximum places that are shown of a quote that stands several times."""
 _MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d{1,3}[.)])\s+")
 """The mark of an item of a list, which is no part of an entry."""
 
@@ -698,26 +588,168 @@ def _stands_in(places: Sequence[_Place], start: int, end: int) -> bool:
     return i < len(places) and places[i][-1].end <= end
 
 
-def _words_of(field: Field) -> list[str]:
-    return [word.casefold() for word in _WORD.findall(field.name.replace("_", " "))]
+# ---------------------------------------------------------------------------------------------
+# Meaning: a value is certain only as far as its quote has it; whose it is, a checker says
 
 
-_WORD = lazy_pattern(r"[^\W\d_]{3,}")
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What records say of a field or of an entry of a list, as a claim."""
+
+    record: int
+    name: str
+    entry: int | None
+    claim: PassageClaim
 
 
-def _is_telling(field: Field, quote: str) -> bool:
-    """Whether a quote that stands several times names what its value is about: `Age: 54`, not `54`."""
-    words = [word for word in _WORD.findall(quote) if word.lower() not in UNITS]
-    return bool(words) and (field.type in ("str", "text") or n_words(quote) > 1)
+async def _with_meaning(
+    step: Step, fields: Sequence[Field], records: Sequence[Record], spent: Usage, asker: Asker
+) -> tuple[list[Record], Checked]:
+    """The records without the values that the checker does not find in their passages."""
+    document = asker.calls.document
+    make = partial(_all_said, fields, records, document)
+    said = await off_loop(100 * sum(record.n_values for record in records), make)
+    first, rest = _sample(said)
+    verdicts: dict[_Said, Verdict] = {}
+    checked = Checked([])
+    while first:
+        more = await check_claims(
+            asker, [each.claim for each in first], step=step, n_spent=spent.n_input_tokens
+        )
+        verdicts |= zip(first, more.verdicts, strict=True)
+        checked = replace(
+            more, verdicts=[], n_calls=checked.n_calls + more.n_calls, usage=checked.usage + more.usage,
+            why=checked.why or more.why,
+        )  # fmt: skip
+        refused = {(s.record, s.name) for s in first if verdicts[s] in REFUSED}
+        first, rest = [s for s in rest if (s.record, s.name) in refused], []
+    at: dict[tuple[int, str, int | None], Verdict] = {
+        (s.record, s.name, s.entry): verdict for s, verdict in verdicts.items()
+    }
+
+    def settled(i: int, name: str, result: FieldResult) -> FieldResult:
+        entries = tuple(
+            {
+                key: _settled(f, at.get((i, name, n), "not checked"), checked.by)
+                for key, f in entry.items()
+            }
+            for n, entry in enumerate(result.entries)
+        )
+        result = replace(result, entries=entries)
+        return _settled(result, at.get((i, name, None), "not checked"), checked.by)
+
+    meant = [
+        Record({name: settled(i, name, result) for name, result in record.fields.items()})
+        for i, record in enumerate(records)
+    ]
+    return meant, checked
 
 
-def _united(field: Field, values: Sequence[_Value], unread: str) -> FieldResult:
+def _settled(result: FieldResult, verdict: Verdict, by: str) -> FieldResult:
+    """A value with what the checker says of it."""
+    if result.state != "found" or not result.basis:
+        return result
+    if why := REFUSED.get(verdict):
+        candidate = Candidate(result.value, result.evidence)
+        return FieldResult("undecided", why=why, candidates=(candidate,), checked_by=by)
+    if verdict == "not checked":
+        return replace(result, basis="judged")
+    basis: Basis = "checked" if result.basis == "judged" else result.basis
+    return replace(result, basis=basis, checked_by=by)
+
+
+def _sample(said: Sequence[_Said]) -> tuple[list[_Said], list[_Said]]:
+    """What is asked first, of a long list some entries, and what is asked if one of these fails."""
+    lists: dict[tuple[int, str], list[_Said]] = {}
+    for each in said:
+        if each.entry is not None:
+            lists.setdefault((each.record, each.name), []).append(each)
+    later = {
+        each for entries in lists.values() if len(entries) > MAX_CLAIMS
+        for i, each in enumerate(entries)
+        # evenly over the list
+        if i * MAX_CLAIMS // len(entries) == (i - 1) * MAX_CLAIMS // len(entries)
+    }  # fmt: skip
+    return [s for s in said if s not in later], [s for s in said if s in later]
+
+
+MAX_SHOWN = 3
+"""Maximum places of a quote that the checker is shown."""
+
+
+def _all_said(
+    fields: Sequence[Field], records: Sequence[Record], document: Document
+) -> list[_Said]:
+    """Every value of records that stands on a quote, and every entry of their lists, as a claim."""
+
+    def claim(text: str, results: Sequence[FieldResult]) -> PassageClaim:
+        shown = [passage for result in results for passage in result.evidence[:MAX_SHOWN]]
+        return PassageClaim(" ".join(text.split()), passage_of(document, shown))
+
+    said: list[_Said] = []
+    for i, record in enumerate(records):
+        key, of = "", ""
+        for field in fields:
+            result = record.fields[field.name]
+            if not field.is_list and _is_stated(result):
+                text = f"{_named(field)}{of} is {result.told}"
+                said.append(_Said(i, field.name, None, claim(text, [result])))
+                if not key and field == fields[0]:
+                    key = result.told  # the first field of a record names it
+                    of = f" of {key}"
+            for n, entry in enumerate(result.entries):
+                stated = [f for f in field.inner if _is_stated(entry[f.name])]
+                values = ", ".join(f"{_named(f)} {entry[f.name].told}" for f in stated)
+                if stated and not field.fields:
+                    values = entry[PLAIN].told
+                if stated:
+                    text = f"an entry of {_named(field)}{of} is {values}"
+                    results = [entry[f.name] for f in stated]
+                    said.append(_Said(i, field.name, n, claim(text, results)))
+    return said
+
+
+def check_costs(
+    fields: Sequence[Field], n_replies: int, reply_tokens: int, limits: ContextLimits
+) -> tuple[int, int, int]:
+    """Maximum requests about the claims of replies, and the tokens of their prompts and of their replies."""
+    counter = limits.counter
+    n = n_replies * sum(not field.is_list for field in fields)
+    if any(field.is_list for field in fields):
+        n += n_replies * reply_tokens // ENTRY_TOKENS
+    around = counter.at_most("é" * 2 * CONTEXT * MAX_SHOWN) + CLAIM_TOKENS
+    task = CheckTask("", ((" ", " "),) * MAX_CLAIMS)
+    frame = sum(counter.count(message.content) for message in check_messages(task))
+    replied = reply_limit(task, limits.window, limits.max_output_tokens)
+    # a list of more than MAX_CLAIMS entries takes a second round
+    n_requests = -(-n // MAX_CLAIMS) + 1 if n > MAX_CLAIMS else min(n, 1)
+    # every value is shown, and every quote at its places
+    shown = (1 + MAX_SHOWN) * n_replies * counter.most(reply_tokens)
+    return n_requests, n * around + shown + n_requests * frame, n_requests * replied
+
+
+ENTRY_TOKENS = 12
+"""Minimum tokens of an entry of a list in a reply."""
+
+
+def _is_stated(result: FieldResult) -> bool:
+    return result.state == "found" and bool(result.evidence)
+
+
+def _named(field: Field) -> str:
+    return f"`{field.name}` ({field.description})" if field.description else f"`{field.name}`"
+
+
+# ---------------------------------------------------------------------------------------------
+
+
+def _united(values: Sequence[_Value], unread: str) -> FieldResult:
     """One result from everything that is said of a field."""
     stated: list[_Value] = []
     for each in values:
         if not (each.value is not None and each.evidence):
             continue
-        i = next((i for i, s in enumerate(stated) if same_value(field, s.value, each.value)), None)
+        i = next((i for i, s in enumerate(stated) if same_value(s.value, each.value)), None)
         if i is None:
             stated.append(each)
         else:
@@ -825,20 +857,24 @@ async def _each_row(
         read = await _read(step, task, fields, asker)
         return await _decided(step, task, fields, read, asker, starts.get(text, 0))
 
-    read = dict(zip(texts, await gather(list(map(read_one, texts))), strict=True))
+    replies = await gather(list(map(read_one, texts)))
+    usage = sum((each.usage for _, each in replies), Usage())
+    records, checked = await _with_meaning(
+        step, fields, [record for record, _ in replies], usage, asker
+    )
+    read = dict(zip(texts, records, strict=True))
     unread = dict.fromkeys((field.name for field in fields), None)
 
     def with_cells(row: Row, shown: str | None) -> Row:
         blank = unread if shown is None else dict.fromkeys(unread, "")
-        record, _ = read.get(shown or "", (None, None))
+        record = read.get(shown or "")
         return row.with_fields(blank if record is None else _cells(record.fields))
 
     answered = tuple(map(with_cells, rows, shown))
     columns = (*rows.columns, *unread)
     result = computed(step, row_step.task.action, replace(rows, rows=answered, columns=columns))
-    return replace(
+    result = replace(
         result, is_native=False, context="rows", coverage=asker.calls.coverage(rows),
-        sources=Sources(is_by_row=True),
-        n_calls=sum(each.n_calls for _, each in read.values()),
-        usage=sum((each.usage for _, each in read.values()), Usage()),
+        sources=Sources(is_by_row=True), n_calls=sum(each.n_calls for _, each in replies), usage=usage,
     )  # fmt: skip
+    return with_checks(result, checked)

@@ -176,6 +176,7 @@ def field_columns(field: Field, form: str) -> Iterator[tuple[str, type]]:
         yield f"{field.name}_state", str
     if not field.is_list:
         yield f"{field.name}_source", str
+        yield f"{field.name}_basis", str
 
 
 def field_cells(field: Field, result: Mapping[str, Any], form: str) -> Iterator[Any]:
@@ -194,6 +195,7 @@ def field_cells(field: Field, result: Mapping[str, Any], form: str) -> Iterator[
         yield state and str(state).replace("_", " ")
     if not field.is_list:
         yield source_of(result)
+        yield result.get("basis") or None
 
 
 def shown_value(result: Mapping[str, Any]) -> str:

@@ -32,9 +32,9 @@ MAX_ENTRIES = 200
 
 WORDS = {
     "undecided": ("?", "undecided"), "not_stated": ("–", "not stated"), "person": ("✎", "by a person"),
-    "judged": ("≈", "judged"), "summary": ("≈", "summary"),
+    "judged": ("≈", "judged"), "checked": ("✓", "checked"),
 }  # fmt: skip
-"""The sign and the word of a state, or of what a value is based on; a quoted value needs none."""
+"""The sign and the word of a state, or of what a value rests on; one that stands in its quote needs none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def extraction_page(
 
 def _facts(lines: Sequence[Line], n_fields: int, counts: Counter[str]) -> str:
     """What the grid has, on one line."""
-    with_value = sum(counts[word] for word in ("values", "judged", "summary", "by a person"))
+    with_value = sum(counts[word] for word in ("values", "judged", "checked", "by a person"))
     facts = [
         (len(lines), "documents"), (n_fields, "fields"), (with_value, "values"),
         (counts["not stated"], "not stated"), (counts["undecided"], "undecided"), (counts["failed"], "failed"),
@@ -198,7 +198,8 @@ def _value(
         Value(shortened(each.any("value"), MAX_QUOTE), passages=passages(each))
         for each in islice(result.objects("candidates"), MAX_ENTRIES)
     )
-    why = shortened(result.text("why"), MAX_QUOTE)
+    by = result.text("checked_by")
+    why = shortened(result.text("why") or (by and f"checked by {by}"), MAX_QUOTE)
     n_left = max(0, n_entries - MAX_ENTRIES)
     return Value(text, sign, word, why, passages(result), candidates, columns, entries, n_left)
 

@@ -280,7 +280,7 @@ def an_extraction() -> Made:
             {"what": found("planks", "nine planks"), "count": found(9, "nine planks")},
             {"what": found("keel", "replaced the keel"), "count": none},
         ]},
-        "why": found("It was rotten", "because the hull was rotten", basis="summary"),
+        "why": found("It was rotten", "because the hull was rotten", basis="checked", checked_by="openai:small"),
         "rotten": {"state": "found", "value": True, "basis": "person"},
         "season": {"state": "undecided", "value": None, "why": "two seasons", "candidates": [
             {"value": each["value"], "evidence": each["evidence"]} for each in (spring, summer)

@@ -79,7 +79,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "choice": partial(read_choice, options=("a boat", "yes")),
     "query": read_query_reply,
     "evidence": _evidence,
-    "places of a number": partial(n_standing, FIELDS[1], Decimal(54)),
+    "places of a number": partial(n_standing, Decimal(54)),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+from collections import Counter as Counts
 from collections.abc import Callable
 from typing import Any
 
@@ -19,12 +20,13 @@ from pearl.errors import ExecutionError
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
-from pearl.llm import ActionTask, Request
+from pearl.llm import ActionTask, CheckTask, Request
 from pearl.llm.backends.openai import OpenAIModel, servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.scripted import Scripted
 from pearl.replies.extracted import extraction_constraint, read_extracted, wanted_fields
 from tests.llm.backends.openai.kinds import Fake
+from tests.models import Reading
 from tests.root import ROOT
 from tests.server import Server
 
@@ -61,164 +63,6 @@ def field(fields: str, text: str, value: Any, quote: Any) -> FieldResult:
     return answer.record.fields[name]
 
 
-NO = object()  # undecided
-
-VALUES = [
-    # fields, document = quote, value in the reply, value of the result
-    ("age: int? (at admission, in years)", "a 54-year-old man", 54, 54),
-    ("age: int", "aged fifty-four", "54", 54),
-    ("age: int", "Age: 54", 54.0, 54),
-    ("smoker: yes|no|unknown", "Smoking history was not taken", "unknown", "unknown"),
-    ("age: int", "aged 54 on 5 March 2021", 54, 54),
-    ("age: int", "Age: 54.5", 54, NO),
-    ("age: int", "aged about 54", 54, NO),
-    ("age: int", "more than 60 years", 60, NO),
-    ("age: int", "60 or more", 60, NO),
-    ("age: int", "admitted 5 March 2021", 5, NO),
-    ("age: int", "Age: 54", True, NO),
-    ("year: int", "founded on 5 March 2021", 2021, 2021),
-    ("n: int", "5 mg twice daily", 10, NO),
-    ("n: int", "two of three doses", 2, 2),
-    ("n: int", "two of three doses", 5, NO),
-    ("n: int", "not 4 but 5 doses", 4, NO),
-    ("n: int", "three hundred and five boats", 305, NO),
-    ("n: int", "ward B12", 12, NO),
-    ("n: int", "at 12:30 today", 12, NO),
-    ("n: int", "about six or seven", 7, NO),
-    ("dose_mg: number", "0.5 g daily", 500, 500),
-    ("dose_mg: number", "0.5 g daily", "500 mg", 500),
-    ("dose_mg: number", "500 g daily", 500, NO),
-    ("dose_mg: number", "500 tablets daily", 500, NO),
-    ("dose_mg: number", "5 mg/kg daily", 5, NO),
-    ("dose_mg: number", "from 5 mg to 10 mg", 10, NO),
-    ("dose_mg: number", "5-10 mg daily", 5, NO),
-    ("glucose: number (in mg/dl)", "glucose 90 mg/dL", 90, 90),
-    ("glucose: number (in mg/dl)", "glucose 90 mmol/l", 90, NO),
-    ("weight_kg: number", "Weight - 70 kg", 70, 70),
-    ("weight_kg: number", "weight (70 kg)", 70, 70),
-    ("price_eur: number", "1.250,50 EUR", 1250.5, 1250.5),
-    ("price_eur: number", "1.250 EUR", 1250, NO),
-    ("price_eur: number", "1.250 EUR", 1.25, NO),
-    ("price_eur: number", "1 250 EUR", 250, NO),
-    ("price_eur: number", "1 250 EUR", 1250, 1250),
-    ("price_eur: number", "500 USD each", 500, NO),
-    ("loss: number", "a loss of (500)", 500, NO),
-    ("revenue: number", "$3.2 million in all", 3_200_000, 3_200_000),
-    ("revenue: number", "$3.2 million in all", 3.2, NO),
-    ("revenue: number (in millions)", "$3.2 million in all", 3.2, 3.2),
-    ("share: number", "12.5 % of it", 12.5, 12.5),
-    ("pressure: int", "BP 120/80 mmHg", 120, 120),
-    ("temperature: number", "it was -5 °C", 5, NO),
-    ("temperature_c: number", "it was 41 °F", 41, NO),
-    ("temperature_c: number", "it was 41 °C", 41, 41),
-    ("patient: str", "Patient: Keller, Maria", "Maria Keller", "Maria Keller"),
-    ("patient: str", "MARIA KELLER was seen", "Maria Keller", "Maria Keller"),
-    ("patient: str", "Maria Braun and Peter Keller", "Maria Keller", NO),
-    ("patient: str", "the patient is not Maria Keller", "Maria Keller", NO),
-    ("patient: str", "Dr. Julius No was seen", "Julius No", "Julius No"),
-    ("patient: str", "seen: Anna Keller", "Ann Keller", NO),
-    ("order: str", "Order No. 4471 of May", "4471", "4471"),
-    ("order: str", "Order 4471-2 of May", "4471", NO),
-    ("habit: str", "denies smoking and drinking", "smoking", NO),
-    ("habit: str", "no history of smoking", "smoking", NO),
-    ("habit: str", "no habits apart from smoking", "smoking", NO),
-    ("habit: str", "no evidence of\ndaily smoking", "smoking", NO),
-    ("drug: str", "denies pain\nAspirin twice a day", "Aspirin", "Aspirin"),
-    ("habit: str", "Smoking: none", "smoking", NO),
-    ("habit: str", "smoking was denied", "smoking", NO),
-    ("smoker: bool", "Smoker: yes. Diabetes: no", False, NO),
-    ("habit: str", "not seen by Dr. Smoking", "Smoking", NO),
-    ("denied: str (denied_habits)", "denies smoking and drinking", "smoking", "smoking"),
-    ("day: date", "on March 5, 2021", "2021-03-05", "2021-03-05"),
-    ("day: date", "on 2021-03-05", "5 March 2021", "2021-03-05"),
-    ("day: date", "am 05.03.2021", "2021-03-05", "2021-03-05"),
-    ("day: date", "on 03/05/2021", "2021-03-05", NO),
-    ("day: date", "before 5 March 2021", "2021-03-05", NO),
-    ("day: date", "in March 2021", "2021-03", NO),
-    ("day: date", "in March 2021", "2021-03-01", NO),
-    ("smoker: yes|no|unknown", "she denies smoking", "no", "no"),
-    ("smoker: yes|no|unknown", "she denies smoking", "yes", NO),
-    ("smoker: yes|no|unknown", "Smoker: no", "no", "no"),
-    ("smoker: yes|no|unknown", "Smoker: no", "yes", NO),
-    ("smoker: yes|no|unknown", "a non-smoker", "no", "no"),
-    ("smoker: yes|no|unknown", "a pack a day", "no", NO),
-    ("smoker: yes|no|unknown", "a pack a day", "maybe", NO),
-    ("smoker: bool", "a pack a day", True, True),
-    ("smoker: bool", "a pack a day", "yes", True),
-    ("smoker: bool", "stopped smoking in 2010", True, NO),
-    ("smoker: bool", "stopped smoking in 2010", False, NO),
-    ("pneumonia: bool", "suspected pneumonia", True, NO),
-    ("smoker: bool", "never smoked", True, NO),
-    ("no_known_allergies: bool", "no known allergies", True, True),
-    ("no_known_allergies: bool", "allergic to latex", True, NO),
-    ("heart_failure: bool", "congestive heart failure", True, True),
-    ("heart_failure: bool", "no heart failure", True, NO),
-    ("grade: mild|moderate|severe", "a SEVERE reaction", "severe", "severe"),
-    ("grade: mild|moderate|severe", "a severe reaction", "mild", NO),
-    ("grade: mild|moderate|severe", "moderate, not severe", "severe", NO),
-    ("grade: mild|moderate|severe", "she nearly died of it", "severe", "severe"),
-    ("type: 'type 2 diabetes'|diabetes", "has type 2 diabetes", "diabetes", NO),
-    ("finding: text", "two lesions of the left lung", "2 lung lesions", "2 lung lesions"),
-    ("finding: text", "two lesions of the left lung", "3 lung lesions", NO),
-    ("finding: text", "two lesions of the left lung", "no lung lesions", NO),
-    ("finding: text", "two lesions of the left lung", "a broken arm", NO),
-    ("finding: text", "5 mg of aspirin a day", "5 g of aspirin", NO),
-    ("n: int", "three hundred and five boats", 5, NO),
-    ("n: int", "twenty-one boats", 21, 21),
-    ("n: int", "fifty-odd boats", 50, NO),
-    ("n: int", "5±1 boats", 5, NO),
-    ("n: int", "10^2 boats", 10, NO),
-    ("n: int", "in 2 of 30 boats", 30, 30),
-    ("dose_mg: number", "max. 5 mg daily", 5, NO),
-    ("dose_mg: number", "a minimum of 5 mg daily", 5, NO),
-    ("dose_mg: number", "5 mg/10 mg tablets", 5, NO),
-    ("dose_mg: number", "5 mg was ruled out", 5, NO),
-    ("dose_mg: number", "250 mcg daily", 250, NO),
-    ("dose_mg: number", "250 mcg daily", 0.25, 0.25),
-    ("dose: number (daily dose, mg)", "5 g daily", 5, NO),
-    ("dose: number (daily dose, mg)", "5 g daily", 5000, 5000),
-    ("pressure: int", "BP 120 / 80 mmHg", 80, 80),
-    ("patient: str", "Anna Keller, Maria Braun", "Maria Keller", NO),
-    ("patient: str", "Maria Keller-Braun was seen", "Maria Keller", NO),
-    ("patient: str", "patient other than Maria Keller", "Maria Keller", NO),
-    ("home: str", "12 High Street\nLondon", "12 High Street, London", "12 High Street, London"),
-    ("home: str", "1.12 High Street,\nLondon", "12 High Street London", NO),
-    ("drug: str", "Aspirin was not given", "Aspirin", NO),
-    ("drug: str", "Aspirin (not given)", "Aspirin", NO),
-    ("drug: str", "pneumonia has been ruled out", "pneumonia", NO),
-    ("drug: str", "pneumonia never developed", "pneumonia", NO),
-    ("patient: str", "Maria Keller does not smoke", "Maria Keller", "Maria Keller"),
-    ("day: date", "4 or 5 March 2021", "2021-03-05", NO),
-    ("day: date", "between 4 March 2021 and 9 March 2021", "2021-03-09", NO),
-    ("grade: mild|moderate|severe", "severe pain was ruled out", "severe", NO),
-    ("grade: mild|moderate|severe", "non-severe pain", "severe", NO),
-    ("grade: mild|moderate|severe", "mildew on the walls", "mild", NO),
-    ("grade: mild|moderate|severe", "mild to moderate pain", "mild", NO),
-    ("receptor: positive|negative", "HER2-negative, ER-positive", "positive", NO),
-    ("grade: '1'|'2'", "grade 12 of 20", "2", NO),
-    ("grade: '1'|'2'", "grade 2.1 of it", "1", NO),
-    ("smoker: bool", "smokes; no alcohol", False, NO),
-    ("smoker: bool", "no alcohol; smokes daily", True, True),
-    ("smoker: bool", "no alcohol; smokes daily", False, NO),
-    ("smoker: bool", "is she a smoker?", True, NO),
-    ("smoker: bool", "[ ] smoker of any kind", True, NO),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("fields", "text", "value", "wanted"), VALUES)
-def test_a_value_counts_if_it_agrees_with_its_quote(
-    fields: str, text: str, value: Any, wanted: Any
-) -> None:
-    document = f"The letter begins.\n{text}\nThe letter ends."
-    result = field(fields, document, value, text)
-    if wanted is NO:
-        assert (result.state, result.value) == ("undecided", None)
-        assert result.why
-    else:
-        assert (result.state, result.value, result.why) == ("found", wanted, "")
-        assert [passage.text for passage in result.evidence] == [text]
-
-
 LETTER = (
     "Patient: Maria Keller. Age: 54. She felt well and went for a walk.\n"
     "On Monday she took 5 mg. On Tuesday she took 5 mg again.\n"
@@ -232,7 +76,6 @@ LETTER = (
     [
         (54, "The patient is 54 years old", "not in the document"),
         (54, "age: int?", "not in the document"),
-        (5, "5 mg", "too short"),
         (54, "Maria Keller ... went 54", "not in the document"),
         (54, "Age: 54 ... take any of the new medicine at all", "do not belong together"),
         (54, None, "without a quote"),
@@ -249,24 +92,15 @@ def test_a_quote_has_to_be_in_the_document(value: Any, quote: Any, why: str) -> 
 @pytest.mark.parametrize(
     ("fields", "text", "quote", "value", "n_places"),
     [  # n_places: where a value that counts stands; 0 for one that is undecided
-        *(
-            (fields, f"Age: 54\n{text}\nTall", quote, quote if value is None else value, n_places)
-            for text, quote in (("Smoker: no", "Smoker"), ("| Smoker | no |", "Smoker"), ("He is no smoker.", "smoker"), ("Smoking: denied", "Smoking"))
-            for fields, value, n_places in (("smoker: bool", True, 0), ("smoker: bool", False, 1), ("habit: str", None, 0))
-        ),
-        ("dose_mg: number", "She took more than\n60 mg daily", "60 mg", 60, 0),
-        ("dose_mg: number", "She took about 60 mg daily", "60 mg daily", 60, 0),
-        ("dose_mg: number", "She took 60 mg or more", "60 mg", 60, 0),
         ("dose_mg: number", "She took 60 tablets", "60", 60, 0),
-        ("dose_mg: number", "She took 50 mg to 60 mg", "60 mg", 60, 0),
         ("dose_mg: number", "She took 50 mg, then 60 mg", "60 mg", 60, 1),
         ("dose_mg: number", "Dose:\n- 60 mg", "60 mg", 60, 1),
         ("dose_mg: number", "Dose\u200b\u200b\u200b\u200b\u200b\u200b open: 6, then 60 mg", "open: 6, then", 60, 0),
         ("dose_mg: number", "Dose (60 mg) a day", "60 mg", 60, 1),
-        # a repeated quote counts if it names what it is about
+        # a repeated quote has all of its places
         ("page: int", "Page: 54\nx\nPage: 54\n", "Page: 54", 54, 2),
         ("page: int", "54 and 54", "54", 54, 2),
-        ("page: int", "54\nand\n54", "54", 54, 0),
+        ("page: int", "54\nand\n54", "54", 54, 2),
     ],
 )  # fmt: skip
 def test_a_value_is_read_with_what_stands_around_its_quote(
@@ -514,13 +348,70 @@ def test_the_embedded_model_reads_lines_with_labels() -> None:
     assert "--model" in answer.record.fields["dose"].why
 
 
+@pytest.mark.parametrize(
+    ("n", "refused", "n_asked"),
+    [(3, 99, [4]), (40, 99, [40, 1]), (130, 129, [40, 1]), (130, 0, [40, 1, 40, 40, 10])],
+)
+def test_one_request_checks_a_record_and_a_long_list_is_sampled(
+    n: int, refused: int, n_asked: list[int]
+) -> None:
+    names = [f"drug{i}{i}" for i in range(n)]
+    text = "Patient: Maria Keller\n" + "".join(
+        f"- {name} {i} mg daily\n" for i, name in enumerate(names)
+    )
+    entries = [
+        {"name": said(name, f"{name} {i} mg daily"), "dose_mg": said(i, f"{name} {i} mg daily")}
+        for i, name in enumerate(names)
+    ]
+    checks: list[Request] = []
+
+    def reply(request: Request) -> str:
+        if not isinstance(request.task, CheckTask):
+            return json.dumps({"patient": PATIENT, "drugs": entries})
+        checks.append(request)
+        verdicts = [
+            {
+                "id": i,
+                "verdict": "contradicted"
+                if f" {names[refused % n]}," in claim and refused < n
+                else "supported",
+            }
+            for i, (claim, _) in enumerate(request.task.claims, start=1)
+        ]
+        return json.dumps({"verdicts": verdicts})
+
+    fields = "patient: str, drugs: [{name: str (its active substance), dose_mg: number}]"
+    pearl = Pearl(Reading(reply))
+    plan = f'1. record = EXTRACT(CTX, "{fields}") : Extract'
+    answer = asyncio.run(pearl.execute(plan, Document(text, "letter.txt")))
+    assert answer.record is not None
+    assert sorted(len(each.task.claims) for each in checks) == sorted(n_asked)  # type: ignore[union-attr]
+    told = [claim for each in checks for claim, _ in each.task.claims]  # type: ignore[union-attr]
+    assert told[:2] == [
+        "`patient` is Maria Keller",
+        "an entry of `drugs` of Maria Keller is `name` (its active substance) drug00, `dose_mg` 0",
+    ]
+    bases = Counts(
+        f.basis for entry in answer.record.fields["drugs"].entries for f in entry.values()
+    )
+    n_refused = refused < n and sum(n_asked) > 41
+    wanted = {"copied": sum(n_asked) - 1 - n_refused, "judged": n + 1 - sum(n_asked), "": n_refused}
+    assert bases == Counts({basis: 2 * count for basis, count in wanted.items() if count})
+    graph = build_graph(pearl.compile(plan))
+    estimator = CostEstimator(RequestBuilder(graph, Document(text), pearl.limits))
+    estimator.step(graph.steps[0])
+    checked = estimator.checked
+    assert checked.calls.upper >= len(checks)
+    assert checked.input_tokens.upper >= sum(Counter().count(each.prompt) for each in checks)
+
+
 def test_a_server_is_sent_the_schema_of_the_reply(openai_server: Server) -> None:
     openai_server.answer, openai_server.sees_probes = Fake("vllm", json=JSON), True
 
     async def run() -> Answer:
         endpoint = Endpoint(openai_server.url, "test-model", "")
         model = OpenAIModel(endpoint, 10.0, 128_000, servers.load("vllm"))
-        async with Pearl(model, constrain="json") as pearl:
+        async with Pearl(model, constrain="json", check="off") as pearl:
             return await pearl.execute(
                 f'1. record = EXTRACT(CTX, "{FIELDS}") : Extract', Document(TEXT, "letter.txt")
             )
@@ -540,15 +431,11 @@ def test_the_grammar_is_of_the_shared_dialect_and_its_replies_are_read() -> None
     assert read_extracted(constraint.json_form.text_of(WHOLE), fields).why == ""
 
 
-def test_a_generated_corpus_is_read_without_an_error_and_lies_are_refused(
+def test_a_generated_corpus_is_read_without_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(ROOT / "experiments" / "bench")
     bench = importlib.import_module("extraction")
-    honest = asyncio.run(bench.measured(20, first=500, lies=False, shown=[]))
-    assert (honest["wrong"], honest["undecided"], honest["calls per document"]) == (0, 0, 1)
+    honest = asyncio.run(bench.measured(20, first=500, shown=[]))
+    assert (honest["wrong"], honest["undecided"], honest["calls per document"]) == (0, 0, 2)
     assert honest["input tokens / (document + schema)"] <= 1.15
-    lying = asyncio.run(bench.measured(20, first=500, lies=True, shown=[]))
-    assert lying["wrong"] == 0
-    assert sum(lying["lies"].values()) > 10
-    assert not [kind for kind in lying["lies accepted"] if "judgement" not in kind]

@@ -46,7 +46,7 @@ def quote(text: str, start: int, page: int | None = None) -> dict[str, Any]:
 
 
 def result(value: Any, start: int = 0, page: int | None = None) -> dict[str, Any]:
-    return {"state": "found", "value": value, "basis": "quoted", "evidence": [quote("x" * 5, start, page)]}  # fmt: skip
+    return {"state": "found", "value": value, "basis": "copied", "evidence": [quote("x" * 5, start, page)]}  # fmt: skip
 
 
 NOT_STATED = FieldResult("not_stated").to_dict()
@@ -94,10 +94,10 @@ def test_a_row_for_each_document_and_for_each_entry_of_a_list(tmp_path: Path) ->
     out = written(tmp_path, "csv")
     first, second = lines(out)
     assert first == {
-        "document": "a.pdf", "patient": "'=1+1", "patient_source": "a.pdf:1:3-6; a.pdf:2:90-93",
-        "age": "undecided", "age_source": "a.pdf:2:30-38", "address.city": "", "address.city_source": "",
-        "smoker": "unknown", "smoker_source": "", "fever": "false", "fever_source": "a.pdf:0-5",
-        "seen": "2024-05-31", "seen_source": "a.pdf:0-5", "status": "married", "status_source": "a.pdf:0-5",
+        "document": "a.pdf", "patient": "'=1+1", "patient_source": "a.pdf:1:3-6; a.pdf:2:90-93", "patient_basis": "copied",
+        "age": "undecided", "age_source": "a.pdf:2:30-38", "age_basis": "", "address.city": "", "address.city_source": "", "address.city_basis": "",
+        "smoker": "unknown", "smoker_source": "", "smoker_basis": "", "fever": "false", "fever_source": "a.pdf:0-5", "fever_basis": "copied",
+        "seen": "2024-05-31", "seen_source": "a.pdf:0-5", "seen_basis": "copied", "status": "married", "status_source": "a.pdf:0-5", "status_basis": "copied",
         "drugs": "2", "tags": "0", "status_": "degraded", "why": "2 of 9 fields are undecided",
     }  # fmt: skip
     assert {name for name, cell in second.items() if cell} == {"document", "status_", "why"}
@@ -107,7 +107,9 @@ def test_a_row_for_each_document_and_for_each_entry_of_a_list(tmp_path: Path) ->
         ("a.pdf", "1", "ibuprofen", "400"),
         ("a.pdf", "2", "aspirin", "undecided"),
     ]
-    assert (tmp_path / "out.tags.csv").read_text() == "document,entry,value,value_source\n"
+    assert (
+        tmp_path / "out.tags.csv"
+    ).read_text() == "document,entry,value,value_source,value_basis\n"
 
 
 @needs("pyarrow")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.terminal import Terminal, rows_of
 from tests.root import ROOT
-from tests.server import Server
+from tests.server import Seen, Server
 
 RESULTS = json.loads((ROOT / "docs/results.schema.json").read_text("utf-8"))
 SCHEMA = "patient: str, age: int?, drugs: [{name: str, dose_mg: number}]"
@@ -45,12 +45,24 @@ REPLIES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+def verdicts(seen: Seen) -> str:
+    """Everything is so but what is said of ibuprofen."""
+    claims = re.findall(r"<claim (\d+)>(.*?)</claim", seen.prompt, re.DOTALL)
+    said = [
+        {"id": int(n), "verdict": "contradicted" if "ibuprofen" in claim else "supported"}
+        for n, claim in claims
+    ]
+    return json.dumps({"verdicts": said})
+
+
 @pytest.fixture
 def model(pearl: Terminal, openai_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     """Three letters in the folder, and a model that reads them."""
     monkeypatch.setenv("OPENAI_BASE_URL", openai_server.url)
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     monkeypatch.setenv("PEARL_MODEL", "openai:m")
+    monkeypatch.setenv("PEARL_CHECK", "off")
+    openai_server.on("<claim 1>", verdicts)
     for name, text in LETTERS.items():
         Path(name).write_text(text, encoding="utf-8")
     for name, reply in REPLIES.items():
@@ -74,6 +86,32 @@ def test_documents_become_a_table_with_sources(pearl: Terminal, model: Server) -
     assert doses[0] == ("ibuprofen", "400", "a.txt:34-55")
     assert doses[1][1] == "undecided"
     assert len(model.requests) == 3
+
+
+def test_each_cell_says_what_it_rests_on(
+    pearl: Terminal, model: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pearl("extract", SCHEMA, "c.txt", "-o", "off.csv")
+    (off,) = table("off.csv")
+    assert (off["patient"], off["patient_basis"], off["age_basis"]) == (
+        "Ngozi Okafor",
+        "judged",
+        "",
+    )
+    monkeypatch.setenv("PEARL_CHECK", "auto")
+    pearl("extract", SCHEMA, "a.txt", "c.txt", "-o", "out.csv", code=1)
+    a, c = table("out.csv")
+    assert [a["patient_basis"], a["age_basis"], c["patient_basis"]] == ["copied"] * 3
+    drugs = [(e["name"], e["name_basis"]) for e in table("out.drugs.csv")]
+    assert drugs == [("undecided", ""), ("aspirin", "copied")]
+    pearl("extract", SCHEMA, "a.txt", "c.txt", "-o", "out.jsonl", code=1)
+    record = rows_of("out.jsonl")[0]["record"]
+    assert record["age"]["checked_by"] == "openai:m"
+    assert "something else" in record["drugs"]["entries"][0]["name"]["why"]
+    for row in rows_of("out.jsonl"):
+        jsonschema.validate(row, RESULTS)
+    pearl("extract", SCHEMA, "a.txt", "c.txt", "-o", "out.html", code=1)
+    assert f"checked by {record['age']['checked_by']}" in Path("out.html").read_text("utf-8")
 
 
 def test_a_run_is_resumed_and_exported(pearl: Terminal, model: Server) -> None:
