@@ -70,11 +70,13 @@ class Checked:
     why: str = ""
 
 
-def passage_of(document: Document, evidence: Sequence[Evidence]) -> str:
-    """Quotes, marked as `[[...]]`, with the sentence before and after each; "" for none."""
+def passage_of(
+    document: Document, evidence: Sequence[Evidence], beside: tuple[int, int] = (1, 1)
+) -> str:
+    """Quotes, marked as `[[...]]`, with their sentences and those `beside` them, before and after; "" for none."""
     shown: list[tuple[Span, list[Span]]] = []
     for quote in sorted(dict.fromkeys(each.span for each in evidence), key=lambda s: s.start):
-        around = _around(document, quote)
+        around = _around(document, quote, beside)
         if shown and around.start <= shown[-1][0].end:
             last, quotes = shown.pop()
             inside = [] if quote.start < quotes[-1].end else [quote]
@@ -119,12 +121,12 @@ def _bare(sentence: str) -> str:
     return normalise(sentence).strip(" .。")
 
 
-def _around(document: Document, quote: Span) -> Span:
+def _around(document: Document, quote: Span, beside: tuple[int, int]) -> Span:
     """The span of a quote with the sentences that it stands in and their neighbours, of the same source."""
     spans = _near(document, quote)
     inside = [i for i, s in enumerate(spans) if s.start < quote.end and s.end > quote.start]
     first, last = (inside[0], inside[-1]) if inside else (0, -1)
-    near = spans[max(0, first - 1) : last + 2]
+    near = spans[max(0, first - beside[0]) : last + 1 + beside[1]]
     source, at = document.locate(quote.start)
     own = [s for s in near if document.locate(s.start) == (source, at + s.start - quote.start)]
     start = min((s.start for s in own), default=quote.start)

@@ -607,7 +607,7 @@ async def _with_meaning(
 ) -> tuple[list[Record], Checked]:
     """The records without the values that the checker does not find in their passages."""
     document = asker.calls.document
-    make = partial(_all_said, fields, records, document)
+    make = partial(_within_share, fields, records, document)
     said = await off_loop(100 * sum(record.n_values for record in records), make)
     first, rest = _sample(said)
     verdicts: dict[_Said, Verdict] = {}
@@ -677,14 +677,35 @@ MAX_SHOWN = 3
 """Maximum places of a quote that the checker is shown."""
 
 
-def _all_said(
+SHARE, FRAME, MARKS = 0.15, 1_000, 70
+"""The share of a document that its check may have, and the characters of a request and of the marks of a claim."""
+MIN_ROOM = 2_400
+
+
+def _within_share(
     fields: Sequence[Field], records: Sequence[Record], document: Document
+) -> list[_Said]:
+    """The claims of records; if they are many, with fewer sentences around their quotes."""
+    room = max(SHARE * len(document.text) - FRAME, MIN_ROOM)
+    said: list[_Said] = []
+    for beside in ((1, 1), (1, 0), (0, 0)):
+        said = _all_said(fields, records, document, beside)
+        if sum(len(s.claim.text) + len(s.claim.passage) + MARKS for s in said) <= room:
+            break
+    return said
+
+
+def _all_said(
+    fields: Sequence[Field],
+    records: Sequence[Record],
+    document: Document,
+    beside: tuple[int, int],
 ) -> list[_Said]:
     """Every value of records that stands on a quote, and every entry of their lists, as a claim."""
 
     def claim(text: str, results: Sequence[FieldResult]) -> PassageClaim:
         shown = [passage for result in results for passage in result.evidence[:MAX_SHOWN]]
-        return PassageClaim(" ".join(text.split()), passage_of(document, shown))
+        return PassageClaim(" ".join(text.split()), passage_of(document, shown, beside))
 
     said: list[_Said] = []
     for i, record in enumerate(records):

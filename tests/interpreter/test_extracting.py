@@ -439,3 +439,7 @@ def test_a_generated_corpus_is_read_without_an_error(
     honest = asyncio.run(bench.measured(20, first=500, shown=[]))
     assert (honest["wrong"], honest["undecided"], honest["calls per document"]) == (0, 0, 2)
     assert honest["input tokens / (document + schema)"] <= 1.15
+    monkeypatch.setattr(bench, "N_TOKENS", (6_000, 6_200))
+    long = asyncio.run(bench.measured(10, first=500, shown=[]))
+    assert (long["wrong"], long["undecided"]) == (0, 0)
+    assert long["tokens of the checker / document, median"] <= 0.15
