@@ -76,7 +76,7 @@ class _Date(NamedTuple):
     @property
     def written(self) -> str:
         """The date in another form."""
-        form = {"en": "%B %d, %Y", "de": "%d.%m.%Y", "fr": "%d/%m/%Y", "zh": "%Y-%m-%d"}
+        form = {"en": "%B %d, %Y", "de": "%d.%m.%Y", "fr": "%d.%m.%Y", "zh": "%Y-%m-%d"}
         return self.day.strftime(form[self.language])
 
     @property
