@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from tests.checking.checkers import Checker, Kind, Outcome, run_all
-from tests.checking.claims import HARD, Composition, Extraction, compositions
+from tests.checking.claims import HARD, Composition, Extraction, compositions, extractions
 
 Case = Composition | Extraction
-PATHS: dict[str, Callable[[int], Iterator[Case]]] = {"answers": compositions}
+PATHS: dict[str, Callable[[int], Iterator[Case]]] = {
+    "answers": compositions,
+    "records": extractions,
+}
 N_LIES = [10, pytest.param(1_000, marks=pytest.mark.slow)]
 
 
