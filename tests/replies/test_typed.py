@@ -213,10 +213,10 @@ def test_decoders_are_held_to_what_is_read(wanted: ValueType, max_text: int | No
     validate(constraint.lark)
     assert constraint.gbnf.startswith("root ::=")
     admitted: dict[ValueType, list[str]] = {
-        TEXT: ['{"answer": "a \\"dog\\"", "quotes": ["q", "r"]}', '{"answer": null, "quotes": []}'],
-        LIST: ['{"entries": [{"entry": "a dog", "quote": "q"}, {"entry": "b", "quote": ""}]}', '{"entries": []}'],
-        NUMBER: ['{"value": "12 mg", "quotes": []}', '{"value": null, "quotes": []}'],
-        BOOL: ['{"verdict": "no", "quotes": ["q"]}', '{"verdict": "not stated", "quotes": []}'],
+        TEXT: ['{"answer": "a \\"dog\\"", "quote": ["q", "r"]}', '{"answer": null, "quote": []}'],
+        LIST: ['{"entries": ["a dog", "b"], "quotes": ["q", ""]}', '{"entries": [], "quotes": []}'],
+        NUMBER: ['{"value": "12 mg", "quote": "q"}', '{"value": null, "quote": []}'],
+        BOOL: ['{"quote": "q", "verdict": "no"}', '{"quote": [], "verdict": "not stated"}'],
     }  # fmt: skip
     assert constraint.json_form is not None
     for text in admitted[wanted]:
@@ -226,8 +226,8 @@ def test_decoders_are_held_to_what_is_read(wanted: ValueType, max_text: int | No
         assert constraint.json_form.text_of(json.loads(text)) == text
     refused = [
         "a dog",
-        '{"answer": 1, "quotes": []}',
-        '{"verdict": "maybe", "quotes": []}',
+        '{"answer": 1, "quote": []}',
+        '{"quote": [], "verdict": "maybe"}',
         NOTHING,
         "{}",
     ]
@@ -246,6 +246,9 @@ def test_decoders_are_held_to_what_is_read(wanted: ValueType, max_text: int | No
         (TEXT, '{"answer": "A \\"dog\\" \\u00', 'A "dog"'),
         (LIST, '{"entries": [{"entry": "a", "quote": "b"}, {"entry": "c', "- a\n> b"),
         (LIST, '{"entries": [{"ent', ""), (TEXT, "He fled", "He fled"),
+        (LIST, '{"entries": ["a", "b \\"q\\" c", "d', '- a\n- b "q" c'),
+        (LIST, '{"entries": ["a", "b"], "quotes": ["x", "y', "- a\n- b\n> x"),
+        (BOOL, '{"quote": "He fled", "verd', ""), (BOOL, '{"quote": "He fl', ""),
     ],
 )  # fmt: skip
 def test_the_beginning_of_a_reply_is_kept(wanted: ValueType, text: str, kept: str) -> None:

@@ -128,10 +128,18 @@ def object_rule(**rules: str) -> str:
     return " ".join([*parts, literal_rule("}")])
 
 
-def list_rule(rule: str, least: int = 0) -> str:
-    """An array of `least` or more texts of a rule."""
+MAX_COUNTED = 8
+"""Largest maximum of an array that a grammar counts: its rule has a bracket for each entry."""
+
+
+def list_rule(rule: str, least: int = 0, most: int | None = None) -> str:
+    """An array of `least` or more texts of a rule, and of at most `most` if that is small."""
     next_one = f"{literal_rule(', ')} {rule}"
-    inner = " ".join([rule, *[next_one] * (least - 1), f"({next_one})*"])
+    more = f"({next_one})*"
+    if most is not None and most <= MAX_COUNTED:
+        n = most - max(least, 1)
+        more = f"[{next_one} " * n + "]" * n
+    inner = " ".join([rule, *[next_one] * (least - 1), more]).strip()
     return f"{literal_rule('[')} {inner if least else f'[{inner}]'} {literal_rule(']')}"
 
 
@@ -171,7 +179,8 @@ def schema_grammar(schema: Schema) -> str:
             case "object":
                 return named("object", object_of(one))
             case "array":
-                return named("list", list_rule(rule(one["items"]), one.get("minItems", 0)))
+                limits = one.get("minItems", 0), one.get("maxItems")
+                return named("list", list_rule(rule(one["items"]), *limits))
             case "string":
                 return named("TEXT", _text_rule(one))
             case kind:
