@@ -272,7 +272,8 @@ def labelled_markdown(parts: Sequence[AnswerPart], evidence: Sequence[Evidence])
 def _labelled(part: AnswerPart, text: str, form: str) -> str:
     if not part.is_decided:
         text = part.told
-    is_line = "\n" not in text and len(text) <= MAX_LABEL and not isinstance(part.value, list)
+    has_entries = isinstance(part.value, list) and part.value
+    is_line = "\n" not in text and len(text) <= MAX_LABEL and not has_entries
     return f"{form.format(part.label + ':')}{' ' if is_line else chr(10) * 2}{text}"
 
 
