@@ -88,24 +88,29 @@ async def _asked(case: Composition | Extraction, path: str) -> list[Asked]:
 
 
 def requests_of(asked: Sequence[Asked]) -> Iterator[tuple[dict[str, Any], list[Asked]]]:
-    """The requests about claims, and the claims of each."""
-    for group, size in GROUPS.items():
-        for at in range(0, len(asked), size):
-            batch = list(asked[at : at + size])
-            task = CheckTask("answer", tuple((each.claim, each.passage) for each in batch))
-            form = check_constraint(len(batch)).json_form
-            assert form is not None
-            request = {
-                "id": f"{group}/{at // size:03}",
-                "group": group,
-                "messages": [
-                    {"role": message.role, "content": message.content}
-                    for message in check_messages(task)
-                ],
-                "schema": form.schema,
-                "max_tokens": reply_limit(task, None) - REASONING_TOKENS,
-            }
-            yield request, batch
+    """The requests about claims, and the claims of each: ten claims one by one, then together."""
+    places = [
+        (group, at, size)
+        for tens in range(0, len(asked), 10)
+        for group, size in GROUPS.items()
+        for at in range(tens, min(tens + 10, len(asked)), size)
+    ]
+    for group, at, size in places:
+        batch = list(asked[at : at + size])
+        task = CheckTask("answer", tuple((each.claim, each.passage) for each in batch))
+        form = check_constraint(len(batch)).json_form
+        assert form is not None
+        request = {
+            "id": f"{group}/{at // size:03}",
+            "group": group,
+            "messages": [
+                {"role": message.role, "content": message.content}
+                for message in check_messages(task)
+            ],
+            "schema": form.schema,
+            "max_tokens": reply_limit(task, None) - REASONING_TOKENS,
+        }
+        yield request, batch
 
 
 @click.group()

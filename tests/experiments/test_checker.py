@@ -21,9 +21,13 @@ def test_requests_are_those_of_pearl_and_replies_are_scored(tmp_path: Path) -> N
     truth, replies = tmp_path / "truth.json", tmp_path / "replies.jsonl"
     requests = list(map(json.loads, invoked("requests", "--n", "6", "--truth", str(truth))))
     told = json.loads(truth.read_text("utf-8"))
-    assert [request["group"] for request in requests] == ["one"] * 12 + ["ten"] * 2
-    assert [len(told[request["id"]]) for request in requests] == [1] * 12 + [10, 2]
-    claims = [each for request in requests[:12] for each in told[request["id"]]]
+    assert [len(told[request["id"]]) for request in requests] == [*[1] * 10, 10, 1, 1, 2]
+    by_group = {
+        group: [each for r in requests if r["group"] == group for each in told[r["id"]]]
+        for group in checker.GROUPS
+    }
+    claims = by_group["one"]
+    assert claims == by_group["ten"]
     assert sum(not each["kind"] for each in claims) == 6
     assert {(each["path"], each["language"]) for each in claims} == {
         (path, language) for path in ("sentence", "field") for language in ("en", "de")
