@@ -21,6 +21,7 @@ from pearl.errors import PlanningError, UsageError, suggest
 from pearl.errors.privacy import keep_private
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.asking import Reader
+from pearl.interpreter.checking import FIGURE_ACTION
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import (
     ContextLimits,
@@ -281,8 +282,9 @@ class Pearl:
             ExecutionError: A step failed.
         """
         checked = self.compile(plan) if isinstance(plan, str) else plan
-        is_checked = self.limits.check != "off" and checked.action(checked.plan.steps[-1]).composes
-        limits = share(self.limits, token_budget, checked.n_model_steps + is_checked)
+        actions = map(checked.action, checked.plan.steps if self.limits.check != "off" else ())
+        n_checks = sum(a.composes or a.name == FIGURE_ACTION for a in actions)
+        limits = share(self.limits, token_budget, checked.n_model_steps + n_checks)
         return await self._run(checked, document, limits, "plan", token_budget, trace)
 
     async def ask(

@@ -313,8 +313,7 @@ class _Interpreter:
         claim = Claim(
             f"{said}: {result.text}", "\n...\n".join([*heads, passage_of(document, passages)])
         )
-        spent = result.usage.n_input_tokens
-        checked = await check_claims(self._asker, [claim], step=step, n_spent=spent)
+        checked = await check_claims(self._asker, [claim], step=step)
         result = with_checks(result, checked)
         why = REFUSED.get(checked.verdicts[0])
         if why is None:

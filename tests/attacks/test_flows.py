@@ -23,6 +23,7 @@ from pearl.errors import ExecutionError, ModelError, PearlError, PlanError
 from pearl.interpreter.flows import flows
 from pearl.llm import (
     ActionTask,
+    CheckTask,
     ChooseTask,
     DecomposeTask,
     ItemsTask,
@@ -204,7 +205,7 @@ def test_typed_crossings_carry_no_text(trial: Trial) -> None:
 
 # --- planning ---------------------------------------------------------------------------------
 
-READING = (ActionTask, ItemsTask, LookupTask, ChooseTask)
+READING = (ActionTask, ItemsTask, LookupTask, ChooseTask, CheckTask)
 """Tasks of a model that sees the document; all others are planning."""
 
 PLANS = (

@@ -7,6 +7,7 @@ import importlib
 import json
 from collections import Counter as Counts
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from pearl.errors import ExecutionError
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
-from pearl.llm import ActionTask, CheckTask, Request
+from pearl.llm import ActionTask, CheckTask, Completion, Request, Usage
 from pearl.llm.backends.openai import OpenAIModel, servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.scripted import Scripted
@@ -403,6 +404,31 @@ def test_one_request_checks_a_record_and_a_long_list_is_sampled(
     checked = estimator.checked
     assert checked.calls.upper >= len(checks)
     assert checked.input_tokens.upper >= sum(Counter().count(each.prompt) for each in checks)
+
+
+@pytest.mark.parametrize(("budget", "basis"), [(6_000, "judged"), (7_000, "copied")])
+def test_the_check_takes_what_is_left_of_a_token_budget(budget: int, basis: str) -> None:
+    text = "Patient: Maria Keller\n\n" + "The quiet garden was green again in that year.\n\n" * 300
+
+    def reply(request: Request) -> str:
+        if isinstance(request.task, CheckTask):
+            return json.dumps({"verdicts": [{"id": 1, "verdict": "supported"}]})
+        return json.dumps({"patient": PATIENT})
+
+    class Counting(Reading):
+        async def complete(self, request: Request) -> Completion:
+            completion = await super().complete(request)
+            usage = Usage(n_input_tokens=Counter().count(request.prompt))
+            return replace(completion, usage=usage)
+
+    model = Counting(reply)
+    plan = '1. record = EXTRACT(CTX, "patient: str") : Extract'
+    execution = Pearl(model).execute(plan, Document(text, "letter.txt"), token_budget=budget)
+    answer = asyncio.run(execution)
+    assert sum(Counter().count(request.prompt) for request in model.requests) <= budget
+    assert answer.record is not None
+    assert answer.record.fields["patient"].basis == basis
+    assert answer.status == ("answered" if basis == "copied" else "degraded")
 
 
 def test_a_server_is_sent_the_schema_of_the_reply(openai_server: Server) -> None:
