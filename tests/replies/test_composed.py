@@ -24,6 +24,7 @@ PAIRS = [
     ("夜里很冷，气温为−56°C。", "It was −56 °C", "It was 56 °C"),
     ("On 22 February 1967 it sank.", "It sank on 1967-02-22", "It sank on 22 March 1967"),
     ("On 22 February 1967 it sank.", "It sank in 1967", "It sank in 1968"),
+    ("On 05/06/2021 it sank.", "It sank on 05/06/2021", "It sank on 05/07/2021"),
     ("合同于1958年2月8日签署。", "Signed on 8 February 1958", "Signed on 2 August 1958"),
     ("Der Vertrag ist vom 25. Mai 1950.", "Er ist vom 25. Mai 1950", "Er ist vom 25. November 1950"),
     ("Twenty-three boats sank.", "23 boats sank", "24 boats sank"),
@@ -63,3 +64,32 @@ def test_an_introduction_rests_on_what_follows_it() -> None:
         ("It rained.", (1,), (1,)), ("Two left:", (), (0, 2)), ("Ada", (0,), (0,)), ("Bob", (2,), (2,)),
     ]  # fmt: skip
     assert found.n_uncited == 1
+
+
+SENTENCE = "It leaked so [1]. "
+
+
+@pytest.mark.parametrize(("reply", "said", "why"), [
+    ("It leaked [1]. {n} sank.", ["It leaked.", "2 sank."], ""),
+    ("It leaked [1]. Who cares? It sank. [2][9]", ["It leaked.", "It sank."], ""),
+    ("1. It leaked [1]\n2. {n} sank", ["It leaked", "2 sank"], ""),
+    ("- It leaked [1]\n- {n} sank", ["It leaked", "2 sank"], ""),
+    (SENTENCE * 40, ["It leaked so."] * 40, ""),
+    (SENTENCE * 41, [], "it has 41 sentences"),
+    (f"It leaked{' ' * 6_000}so [1].", [], "it has 6,016 characters"),
+    ("1. It leaked [1]\n3. It sank [1]", [], "it says '3'"),
+    ("{m} sank [1].", [], "it names '{m}'"),
+    ("a = FIND(CTX, 'boat') [1]", [], "it repeats the plan"),
+    ("| It leaked [1] |", [], "or is a table"),
+    ("[1] It leaked.", [], "its citations stand before"),
+    ("It leaked.", [], "no sentence cites a result"),
+    ("It leaked:", [], "no sentence cites a result"),
+    ("It leaked: [9]", [], "no sentence cites a result"),
+])  # fmt: skip
+def test_a_reply_is_sentences_that_cite(reply: str, said: list[str], why: str) -> None:
+    found = read_composed(reply, ["It leaked.", "n = 2"], {"n": (1, "2")}, "")
+    assert [sentence.said for sentence in found.sentences] == said
+    assert why in found.why
+    assert bool(found.why) == (not said)
+    assert found.n_bad_cites == ("[9]" in reply)
+    assert found.n_uncited == ("Who" in reply or "no sentence" in why)
