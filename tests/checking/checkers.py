@@ -14,9 +14,10 @@ from pearl import Answer, Document, Pearl
 from pearl.documents.record import FieldResult
 from pearl.dsl.fields import Field
 from pearl.llm import Request
-from tests.checking.claims import HARD, Composition, Extraction, Sentence, Value
+from tests.checking.claims import HARD, Composition, Entry, Extraction, Listing, Sentence, Value
 from tests.models import Reading
 
+Case = Composition | Extraction | Listing
 Kind = Literal["honest", "lying in 5 %", "always yes", "always no", "silent"]
 KINDS: tuple[Kind, ...] = ("honest", "lying in 5 %", "always yes", "always no", "silent")
 
@@ -60,7 +61,7 @@ class Checker:
     def __post_init__(self) -> None:
         self._draw = random.Random(self.seed)
 
-    def reply(self, request: Request, case: Composition | Extraction) -> str:
+    def reply(self, request: Request, case: Case) -> str:
         """The reply to a request about the claims of a case."""
         self.requests.append(request)
         if self.kind == "silent":
@@ -73,34 +74,40 @@ class Checker:
         ]
         return json.dumps({"verdicts": verdicts})
 
-    def _verdict(self, claim: str, passage: str, case: Composition | Extraction) -> str:
+    def _verdict(self, claim: str, passage: str, case: Case) -> str:
         said = self.said(claim, case)
         if said is None:
             self.unknown.append(claim)
             return "not stated"
         if self.kind.startswith("always"):
             return "supported" if self.kind == "always yes" else "not stated"
-        is_here = squeezed(said.source) in squeezed(passage)
-        is_true = is_here and said.kind in ("", "citation")
+        sources = said.sources if isinstance(said, Entry) else (said.source,)
+        is_here = all(squeezed(source) in squeezed(passage) for source in sources)
+        is_true = is_here and (
+            said.kind in ("", "citation") or (isinstance(said, Entry) and said.kind in HARD)
+        )
         if self.kind == "lying in 5 %" and self._draw.random() < 0.05:
             is_true = not is_true
             self.n_spared += is_true
         return "supported" if is_true else "contradicted" if is_here else "not stated"
 
-    def said(self, claim: str, case: Composition | Extraction) -> Sentence | Value | None:
+    def said(self, claim: str, case: Case) -> Sentence | Value | Entry | None:
         """What a claim is about: the sentence itself, or the field that it names first with its value."""
         if isinstance(case, Composition):
             wanted = squeezed(claim)
             return next((each for each in case.sentences if squeezed(each.text) == wanted), None)
+        if isinstance(case, Listing):
+            # a cell that Python refused is not in the claim
+            return next((each for each in case.entries if _tells(claim, each.cells[0][1])), None)
         if squeezed(case.subject.value) not in squeezed(claim):
             self.unnamed.append(claim)
-        told = [
+        named = [
             (place, each)
             for each in case.values
             if (place := _place(claim, each.field)) >= 0 and _tells(claim, each.value)
         ]
-        if told:
-            return min(told, key=lambda pair: pair[0])[1]
+        if named:
+            return min(named, key=lambda pair: pair[0])[1]
         subject = case.subject
         is_of_subject = _place(claim, subject.field) >= 0 and _tells(claim, subject.value)
         return subject if is_of_subject else None
@@ -119,7 +126,7 @@ class Outcome:
     unchecked: list[tuple[str, str]] = field(default_factory=list)
     """Claims that the answer has and says of that they are not checked."""
 
-    def count(self, said: Sentence | Value, told: str, state: Shown, why: str) -> None:
+    def count(self, said: Sentence | Value | Entry, told: str, state: Shown, why: str) -> None:
         """Count one claim."""
         if state == "unchecked":
             self.unchecked.append((said.kind, told))
@@ -136,7 +143,7 @@ class Outcome:
 Shown = Literal["shown", "unchecked", "left out"]
 
 
-def model_for(case: Composition | Extraction, checker: Checker) -> Reading:
+def model_for(case: Case, checker: Checker) -> Reading:
     """A reader and composer that write what the case says, and its checker."""
 
     def reply(request: Request) -> str:
@@ -146,6 +153,12 @@ def model_for(case: Composition | Extraction, checker: Checker) -> Reading:
             return json.dumps(
                 {each.field.name: _told(each) for each in (case.subject, *case.values)}
             )
+        if isinstance(case, Listing):
+            rows = [
+                {name: {"value": value, "quote": quote} for name, value, quote in each.cells}
+                for each in case.entries
+            ]
+            return json.dumps({"rows": rows})
         name, _, number = request.task.output.partition("_")  # type: ignore[union-attr]
         if name != "part":
             numbers = {fact: _number(fact, request.prompt) for fact in case.facts}
@@ -172,11 +185,13 @@ def _told(value: Value) -> Any:
     return {"value": value.value, "quote": value.quote}
 
 
-def plan_of(case: Composition | Extraction) -> str:
+def plan_of(case: Case) -> str:
     """The plan of a case."""
     if isinstance(case, Extraction):
         schema = case.schema.replace('"', "'")
         return f'1. record = EXTRACT(CTX, "{schema}") : Take the fields'
+    if isinstance(case, Listing):
+        return f'1. people = EXTRACT_ALL(CTX, "{case.schema}") : List the people'
     names = [f"part_{i}" for i in range(len(case.facts))]
     steps = [
         f'{i + 1}. {name} = FIND_REASON(CTX, "matter {i + 1}") : Tell of matter {i + 1}'
@@ -186,29 +201,42 @@ def plan_of(case: Composition | Extraction) -> str:
     return "\n".join(["Question: What happened?", "", *steps, last])
 
 
-async def run_one(case: Composition | Extraction, checker: Checker, **settings: Any) -> Answer:
+async def run_one(case: Case, checker: Checker, **settings: Any) -> Answer:
     """The answer of the product to a case."""
     pearl = Pearl(model_for(case, checker), **settings)
     return await pearl.execute(plan_of(case), Document(case.document, "file.txt"))
 
 
-def judge(case: Composition | Extraction, answer: Answer, outcome: Outcome) -> None:
+def judge(case: Case, answer: Answer, outcome: Outcome) -> None:
     """Count what became of the claims of a case; of an answer with a hard lie, that lie alone."""
-    state: Shown
     if isinstance(case, Composition):
         pieces = {" ".join(text.split()) for text, _ in answer.composed}
-        is_open = "meaning was not checked" in " ".join(answer.notes)
         for each in case.sentences:
             if each.kind in HARD or not case.is_hard:
-                is_shown = " ".join(each.text.split()) in pieces
-                state = "left out" if not is_shown else "unchecked" if is_open else "shown"
+                state = _stated(answer, " ".join(each.text.split()) in pieces)
                 outcome.count(each, each.text, state, "; ".join(answer.notes))
+        return
+    if isinstance(case, Listing):
+        rows = [tuple(row.fields.values()) for row in answer.rows]
+        for entry in case.entries:
+            cells = tuple(
+                ("no", "yes")[value] if isinstance(value, bool) else str(value)
+                for _, value, _ in entry.cells
+            )
+            state = _stated(answer, cells in rows)
+            outcome.count(entry, str(entry.cells), state, answer.why)
         return
     assert answer.record is not None
     for value in (case.subject, *case.values):
         result = answer.record.fields[value.field.name]
         told = f"{value.field.name} = {value.value!r}: {value.quote}"
         outcome.count(value, told, _state(result), result.why)
+
+
+def _stated(answer: Answer, is_shown: bool) -> Shown:
+    if not is_shown:
+        return "left out"
+    return "unchecked" if "meaning was not checked" in " ".join(answer.notes) else "shown"
 
 
 def _state(result: FieldResult) -> Shown:
@@ -221,9 +249,7 @@ def _state(result: FieldResult) -> Shown:
     return "unchecked" if is_open else "shown"
 
 
-def run_all(
-    cases: Sequence[Composition | Extraction], checker: Checker, **settings: Any
-) -> Outcome:
+def run_all(cases: Sequence[Case], checker: Checker, **settings: Any) -> Outcome:
     """What became of the claims of all cases."""
     outcome = Outcome()
 

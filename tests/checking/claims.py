@@ -1,6 +1,6 @@
 """Documents with true claims and lies about them; what is true is known from how they are made.
 
-A sentence of a document is drawn from `sentences.toml` or `fields.toml` with the claims that follow from
+A sentence of a document is drawn from `sentences.toml`, `fields.toml` or `lists.toml` with the claims that follow from
 it and those that do not. `HARD` lies disagree with their quote in a number, unit, scale, sign, date,
 quotation or cut token, which needs no understanding; the others say something else in the same words.
 """
@@ -25,6 +25,7 @@ _FOLDER = Path(__file__).parent
 SENTENCES: Mapping[str, Sequence[Mapping[str, Any]]] = tomllib.loads(
     (_FOLDER / "sentences.toml").read_text("utf-8")
 )
+LISTS: Mapping[str, Mapping[str, str]] = tomllib.loads((_FOLDER / "lists.toml").read_text("utf-8"))
 FIELDS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     (_FOLDER / "fields.toml").read_text("utf-8")
 )
@@ -334,3 +335,77 @@ def _typed(field: Field, value: Any) -> Any:
             {name: _typed(inner[name], each) for name, each in entry.items()} for entry in value
         ]
     return int(value) if field.type in ("int", "number") else value
+
+
+# ---------------------------------------------------------------------------------------------
+# Entries of lists
+
+
+class Entry(NamedTuple):
+    """A row that a reader replies: its name, number and truth, each with its quote."""
+
+    cells: tuple[tuple[str, Any, str], ...]
+    kind: str
+    sources: tuple[str, ...]
+    """The sentences that decide it."""
+
+    @property
+    def is_true(self) -> bool:
+        """Whether its cells are of one person."""
+        return not self.kind
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A document about several people, and the rows that a reader takes from it."""
+
+    language: str
+    document: str
+    schema: str
+    entries: tuple[Entry, ...]
+
+
+N_ENTRIES = 5
+LIST_KINDS = ("swapped", "other", "negation", "number", "quote")
+
+
+def listings(n_lies: int, seed: int = 1) -> Iterator[Listing]:
+    """Lists with this number of false rows in all, two in each."""
+    draw = random.Random(seed)
+    for i in range((n_lies + 1) // MAX_LIES):
+        language = LANGUAGES[i % len(LANGUAGES)]
+        yield _listing(language, LIST_KINDS[i // len(LANGUAGES) % len(LIST_KINDS)], draw)
+
+
+def _listing(language: str, kind: str, draw: random.Random) -> Listing:
+    texts = LISTS[language]
+    names = draw.sample((_CHINESE if language == "zh" else _LATIN)["PQ"], N_ENTRIES)
+    numbers = draw.sample(range(31, 90), N_ENTRIES + 1)
+    truths = [True, False, *draw.choices((True, False), k=N_ENTRIES - 2)]
+    draw.shuffle(truths)
+    counts = [texts["tablets"].format(P=name, n=n) for name, n in zip(names, numbers, strict=False)]
+    habits = [
+        texts["yes" if truth else "no"].format(P=name)
+        for name, truth in zip(names, truths, strict=True)
+    ]
+    false = draw.sample(range(N_ENTRIES), MAX_LIES)
+    entries = []
+    for i, name in enumerate(names):
+        number, count, truth, habit = numbers[i], counts[i], truths[i], habits[i]
+        if i in false:
+            other = next(j for j, each in enumerate(truths) if each != truth)
+            if kind == "swapped":
+                number, count = numbers[other], counts[other]
+            elif kind == "other":
+                truth, habit = truths[other], habits[other]
+            elif kind == "negation":
+                truth = not truth
+            else:
+                number = numbers[-1]
+                if kind == "quote":
+                    count = texts["tablets"].format(P=name, n=number)
+        keys = [field.name for field in parse_fields(texts["schema"])]
+        cells = zip(keys, (name, number, truth), (counts[i], count, habit), strict=True)
+        entries.append(Entry(tuple(cells), kind if i in false else "", (counts[i], habits[i])))
+    sentences = [*draw.sample(counts, N_ENTRIES), *draw.sample(habits, N_ENTRIES)]
+    return Listing(language, _document(sentences, language, draw), texts["schema"], tuple(entries))

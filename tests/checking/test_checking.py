@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.checking.checkers import Checker, Kind, Outcome, run_all
-from tests.checking.claims import HARD, Composition, Extraction, compositions, extractions
+from tests.checking.checkers import Case, Checker, Kind, Outcome, run_all
+from tests.checking.claims import HARD, compositions, extractions, listings
 
-Case = Composition | Extraction
 PATHS: dict[str, Callable[[int], Iterator[Case]]] = {
     "answers": compositions,
     "records": extractions,
+    "lists": listings,
 }
 N_LIES = [10, pytest.param(1_000, marks=pytest.mark.slow)]
 
@@ -31,7 +31,7 @@ def ran(
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("n_lies", [60, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_lies", [40, pytest.param(1_000, marks=pytest.mark.slow)])
 def test_with_an_honest_checker_lies_fall_and_truths_stay(path: str, n_lies: int) -> None:
     outcome, checker, cases = ran(path, n_lies, "honest")
     assert len(outcome.accepted) <= 0.01 * outcome.n_lies, outcome.accepted
