@@ -113,7 +113,7 @@ async def extract(
     fields = wanted_fields(dict(task.arguments)["FIELDS"], is_all=action.extracts_all)
     read = await _read(step, task, fields, asker)
     record, read = await _decided(step, task, fields, read, asker)
-    (record,), checked = await _with_meaning(step, fields, [record], read.usage, asker)
+    (record,), checked, note = await _with_meaning(step, fields, [record], read.usage, asker)
     result = (
         _of_rows(step, record, fields, asker) if action.extracts_all else _of_record(step, record)
     )
@@ -126,7 +126,7 @@ async def extract(
         if shown is not None else None,
         truncated=read.truncated if len(read.parts) > 1 or action.extracts_all else "",
     )  # fmt: skip
-    return with_checks(result, checked)
+    return with_checks(result, checked, note)
 
 
 async def _read(step: Step, task: ActionTask, fields: tuple[Field, ...], asker: Asker) -> _Read:
@@ -604,8 +604,8 @@ class _Said:
 
 async def _with_meaning(
     step: Step, fields: Sequence[Field], records: Sequence[Record], spent: Usage, asker: Asker
-) -> tuple[list[Record], Checked]:
-    """The records without the values that the checker does not find in their passages."""
+) -> tuple[list[Record], Checked, str]:
+    """The records without the values that the checker does not find in their passages; a note on a sample."""
     document = asker.calls.document
     make = partial(_within_share, fields, records, document)
     said = await off_loop(100 * sum(record.n_values for record in records), make)
@@ -613,16 +613,16 @@ async def _with_meaning(
     verdicts: dict[_Said, Verdict] = {}
     checked = Checked([])
     while first:
-        more = await check_claims(
-            asker, [each.claim for each in first], step=step, n_spent=spent.n_input_tokens
-        )
+        n_spent = (spent + checked.usage).n_input_tokens
+        claims = [each.claim for each in first]
+        more = await check_claims(asker, claims, step=step, n_spent=n_spent)
         verdicts |= zip(first, more.verdicts, strict=True)
         checked = replace(
             more, verdicts=[], n_calls=checked.n_calls + more.n_calls, usage=checked.usage + more.usage,
             why=checked.why or more.why,
         )  # fmt: skip
         refused = {(s.record, s.name) for s in first if verdicts[s] in REFUSED}
-        first, rest = [s for s in rest if (s.record, s.name) in refused], []
+        first = [s for s in rest if (s.record, s.name) in refused and s not in verdicts]
     at: dict[tuple[int, str, int | None], Verdict] = {
         (s.record, s.name, s.entry): verdict for s, verdict in verdicts.items()
     }
@@ -642,7 +642,10 @@ async def _with_meaning(
         Record({name: settled(i, name, result) for name, result in record.fields.items()})
         for i, record in enumerate(records)
     ]
-    return meant, checked
+    n_left = sum(each.entry is not None and each not in verdicts for each in said)
+    n_entries = sum(each.entry is not None for each in said)
+    note = f"{n_entries - n_left:,} of {n_entries:,} entries were checked, a sample"
+    return meant, checked, note if n_left and checked.by else ""
 
 
 def _settled(result: FieldResult, verdict: Verdict, by: str) -> FieldResult:
@@ -880,7 +883,7 @@ async def _each_row(
 
     replies = await gather(list(map(read_one, texts)))
     usage = sum((each.usage for _, each in replies), Usage())
-    records, checked = await _with_meaning(
+    records, checked, note = await _with_meaning(
         step, fields, [record for record, _ in replies], usage, asker
     )
     read = dict(zip(texts, records, strict=True))
@@ -898,4 +901,4 @@ async def _each_row(
         result, is_native=False, context="rows", coverage=asker.calls.coverage(rows),
         sources=Sources(is_by_row=True), n_calls=sum(each.n_calls for _, each in replies), usage=usage,
     )  # fmt: skip
-    return with_checks(result, checked)
+    return with_checks(result, checked, note)

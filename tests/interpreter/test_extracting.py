@@ -398,6 +398,9 @@ def test_one_request_checks_a_record_and_a_long_list_is_sampled(
     n_refused = refused < n and sum(n_asked) > 41
     wanted = {"copied": sum(n_asked) - 1 - n_refused, "judged": n + 1 - sum(n_asked), "": n_refused}
     assert bases == Counts({basis: 2 * count for basis, count in wanted.items() if count})
+    is_sample = sum(n_asked) < n + 1
+    note = f"{sum(n_asked) - 1} of {n} entries were checked, a sample"
+    assert (note in answer.notes) == is_sample
     graph = build_graph(pearl.compile(plan))
     estimator = CostEstimator(RequestBuilder(graph, Document(text), pearl.limits))
     estimator.step(graph.steps[0])
