@@ -107,6 +107,94 @@ def test_no_value_is_certain_without_a_checker(rule: Rule, verdict: str) -> None
         assert all(("else" in leaf.why) == (verdict == "contradicted") for leaf in leaves)
 
 
+NO = object()  # undecided
+
+NEIGHBOURS = [
+    # field, text, value in the reply, value of the result and its basis; the quote is behind `|`, else the text
+    ("patient: str", "Maria Keller was seen", "Maria Keller", "Maria Keller", "copied"),
+    ("patient: str", "MARIA KELLER was seen", "Maria Keller", "Maria Keller", "normalised"),
+    ("patient: str", "Patient: Keller, Maria", "Maria Keller", "Maria Keller", "checked"),
+    ("patient: str", "Anna Keller-Braun was seen", "Anna Keller", NO, ""),
+    ("account: str", "from DE89 3704 0044 05 on", "DE89 3704", NO, ""),
+    ("account: str", "from DE89 3704 0044 05 on", "0044 05", NO, ""),
+    ("account: text", "from DE89 3704 0044 05 on", "3704 0044", NO, ""),
+    ("mail: str", "write to lee@example.org.uk", "lee@example.org", NO, ""),
+    ("smoker: yes|no", "a pack a day", True, "yes", "checked"),
+    ("smoker: yes|no", "a pack a day", False, "no", "checked"),
+    ("smoker: bool", "a pack a day", "Yes", True, "checked"),
+    ("smoker: bool", "a pack a day", "no", False, "checked"),
+    ("smoker: bool", "a pack a day", "false", False, "checked"),
+    ("grade: mild|severe", "a SEVERE case", "severe", "severe", "copied"),
+    ("grade: mild|severe", "she nearly died", "severe", "severe", "checked"),
+    ("day: date", "on 2021-03-05", "5 March 2021", "2021-03-05", "copied"),
+    ("day: date", "am 05.03.2021", "2021-03-05", "2021-03-05", "normalised"),
+    ("day: date", "on 5 March 2021", "2021-03", NO, ""),
+    ("day: date", "on 5 and 6 March 2021", "2021-03-05 or 2021-03-06", NO, ""),
+    ("day: date", "on 6 March 2021", "seen 6 March 2021", NO, ""),
+    ("day: date", "on 03/05/2021", "03/05/2021", NO, ""),
+    ("finding: text", "a sum of 1.250 in all", "1.250 in sum", "1.250 in sum", "checked"),
+    ("finding: text", "a sum of 1.250 in all", "1.350 in sum", NO, ""),
+    ("finding: text", "5 mg of aspirin a day", "aspirin, 5 mg", "aspirin, 5 mg", "checked"),
+    ("finding: text", "5 mg of aspirin a day", "aspirin, 5 g", NO, ""),
+    ("finding: text", "5-10 mg daily", "5 mg a day", NO, ""),
+    ("finding: text", "5-10 mg daily", "5-10 mg a day", "5-10 mg a day", "checked"),
+    ("n: int", "one boat", 1, 1, "normalised"),
+    ("n: int", "twenty-one boats", 21, 21, "normalised"),
+    ("n: int", "fifty-odd boats", 50, NO, ""),
+    ("n: int", "about thirty nine boats", 39, 39, "normalised"),
+    ("n: int", "Age 54, weight 70|weight 70", 54, NO, ""),
+    ("n: int", "Age 54, weight 70|Age 54", 70, NO, ""),
+    ("n: int", "Age 54, weight 70|Age 54", 54, 54, "copied"),
+    ("year: int", "founded on 5 March 2021", 2021, 2021, "copied"),
+    ("n: int", "founded on 5 March 2021", 5, NO, ""),
+    ("n: int", "2万5千", 2, NO, ""),
+    ("n: int", "in room 12-A", 12, NO, ""),
+    ("n: int", "10-20 mg", 20, NO, ""),
+    ("n: int", "10 ± 2 mg", 10, NO, ""),
+    ("n: int", "version 2.15", 15, NO, ""),
+    ("n: int", "at 12:30 today", 30, NO, ""),
+    ("n: int", "3 boats, 3.5 t", 3.5, NO, ""),
+    ("n: int", "3 boats", True, NO, ""),
+    ("n: number", "9 boats", 9e45, NO, ""),
+    ("age: int", "Age: 54岁", 54, 54, "copied"),
+    ("share: number", "12.5% of it", 12.5, 12.5, "copied"),
+    ("share: number", "12.5 % of it", 0.125, 0.125, "normalised"),
+    ("dose_mg: number", "12.5 % of it", 0.125, NO, ""),
+    ("price_eur: number", "5€ each", 5, 5, "copied"),
+    ("price_eur: number", "$5 each", 5, NO, ""),
+    ("price_sek: number", "500 SEK", 500, 500, "copied"),
+    ("price_sek: number", "500 NOK", 500, NO, ""),
+    ("price_usd: number", "Price (in USD): 500", 500, 500, "copied"),
+    ("price_eur: number", "Price (in USD): 500", 500, NO, ""),
+    ("weight_kg: number", "weight (70 kg)", 70, 70, "copied"),
+    ("weight_kg: number", "She weighed 60|60", 60, 60, "copied"),
+    ("weight_kg: number", "She took 60 tablets|60", 60, NO, ""),
+    ("loss: number", "5 EUR, 3 thousand", 3, NO, ""),
+    ("revenue: number (in millions)", "Revenue: 3.2", 3.2, 3.2, "copied"),
+    ("revenue: number", "3.2 thousand, 3 billion", 3_200, 3_200, "normalised"),
+    ("age: int", "aged 54", "54", 54, "copied"),
+    ("age: int", "aged 54 or 55", "54 or 55", NO, ""),
+    ("age: int", "aged 54", "not known to me", NO, ""),
+    ("dose_mg: number", "0.5 g daily", "500 mg", 500, "normalised"),
+    ("dose_mg: number", "0.5 g daily", "0.5 g", 500, "normalised"),
+    ("dose_mg: number", "5 ml daily", "5 ml", NO, ""),
+    ("dose_mg: number", "5 mg daily", "5-10 mg", NO, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "text", "value", "wanted", "basis"), NEIGHBOURS)
+def test_a_value_has_the_basis_of_its_rule(
+    field: str, text: str, value: Any, wanted: Any, basis: str
+) -> None:
+    text, _, quote = text.partition("|")
+    rule = Rule("", field, text, (None, ""), (None, ""))
+    result = result_of(rule, (value, quote or text), "supported")
+    if wanted is NO:
+        assert (result.state, result.value) == ("undecided", None)
+    else:
+        assert (result.state, result.value, result.basis) == ("found", wanted, basis)
+
+
 PATTERNS = {
     "pearl/documents/evidence/agreeing.py": {
         "_COMMA": "words", "_GROUP_AFTER": "cut", "_GROUP_BEFORE": "cut", "(_MAIL_BEFORE, _MAIL_AFTER)": "cut",

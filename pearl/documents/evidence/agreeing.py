@@ -143,8 +143,6 @@ _MAIL_BEFORE, _MAIL_AFTER = lazy_pattern(r"[\w.+-]\Z"), lazy_pattern(r"[\w-]|\.\
 
 def _is_cut(lead: str, text: str, rest: str) -> bool:
     """Whether a text is a part of a number or code in groups, or of an address of mail."""
-    if is_inside_token(lead + text, len(lead)) or is_inside_token(text + rest, len(text)):
-        return True
     if _GROUP_AFTER[0].match(rest) and _GROUP_AFTER[1].search(text):
         return True
     if _GROUP_BEFORE[0].search(lead) and _GROUP_BEFORE[1].match(text):
@@ -157,9 +155,8 @@ def _summary(
 ) -> tuple[FieldScalar, Basis]:
     """A text that is copied, or one in other words whose numbers and dates the passage has."""
     text = _text(value).strip()
-    place = _place(text, passage)
-    if place and not _is_cut(before + passage[: place[0]], text, passage[place[1] :] + after):
-        return text, "copied"
+    if _place(text, passage):
+        return _copied(field, text, passage, before, after)
     _check_figures(text, passage)
     return text, "judged"
 
