@@ -105,6 +105,15 @@ def completion(
     }
 
 
+def quoting(reply: dict[str, Any], prompt: str) -> dict[str, Any]:
+    """A reply to the request for a text, with the beginning of the document, or a quote of a part, as its quote."""
+    message = reply["choices"][0]["message"]
+    shown = re.search(r"(?:<text>\n|<part 1>\n[^>]+\n> )(.{1,60}(?!\w))", prompt)
+    if shown and '{"answer": ' in prompt and not re.search(r"^[{>]", message["content"], re.M):
+        message["content"] += f"\n> {shown[1]}"
+    return reply
+
+
 def tool_call(text: str, **changes: Any) -> dict[str, Any]:
     """A reply as OpenAI sends it where the model calls a custom tool."""
     call = {"id": "call_1", "type": "custom", "custom": {"name": "reply", "input": text}}
@@ -353,7 +362,7 @@ class Server:
             elif not seen.path.partition("?")[0].endswith("/chat/completions"):
                 answer = FAULTS["404"]
             else:
-                answer = Canned(completion(self._reply(seen)))
+                answer = Canned(quoting(completion(self._reply(seen)), seen.prompt))
         finally:
             self._n_open -= 1
         await send(answer, writer)

@@ -13,6 +13,7 @@ from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.context import ContextLimits
+from pearl.interpreter.hollow import UNQUOTED, is_unproven, why_hollow
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, Completion, Model, Request, Usage
 from pearl.llm.concurrency import gather
@@ -20,74 +21,31 @@ from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.flaws import loop_in
 from pearl.llm.messages import constrained, without_texts
 from pearl.llm.middleware.caching import ItemCache
-from pearl.replies.typed import (
-    Reply,
-    begun,
-    follows_form,
-    in_plain_form,
-    read_reply,
-    reply_constraint,
-)  # fmt: skip
+from pearl.replies.typed import Reply, begun, read_reply, reply_constraint
 from pearl.trace import CallFailed, ModelCalled, Purpose, Trace, constraint_refused
-
-MIN_WORDS = 8
-"""Minimum words of a reply that is checked."""
-
-MIN_TIMES = 4
-
-MIN_COPIED = 60
-"""Minimum words of a reply that counts as a copy of the document's beginning."""
-
-_WORD = lazy_pattern(r"\w+")
-
-
-def why_hollow(text: str, request: Request) -> str:
-    """Why a reply to a step has no content of its own; "" if it has content."""
-    words = _words(text)
-    task = request.task
-    if len(words) < MIN_WORDS or not isinstance(task, ActionTask):
-        return ""
-    if MIN_TIMES * _period(words) <= len(words):
-        return "the reply is the same words over and over"
-    if len(words) >= MIN_COPIED and task.document and len(task.document) > 2 * len(text):
-        beginning = " ".join(task.document[: 2 * len(text)].split())
-        if beginning.startswith(" ".join(text.split())):
-            return "the reply is the beginning of the document"
-    return ""
-
-
-def _period(words: Sequence[str]) -> int:
-    """The shortest distance by which words are their own repetition, by the failure function."""
-    borders = [0] * len(words)
-    border = 0
-    for i in range(1, len(words)):
-        while border and words[i] != words[border]:
-            border = borders[border - 1]
-        border += words[i] == words[border]
-        borders[i] = border
-    return len(words) - borders[-1]
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
-
 
 CUT_SHORT = frozenset({"truncated", "repetition"})
 """Kinds of `ModelError` whose reply is the beginning of a usable one."""
 
 
-_UNREAD = Reply("undecided", "")
-
-
 @dataclass(frozen=True, slots=True)
 class TextReply:
-    """The reply to a request and its repetitions, with its value if the reply has been parsed."""
+    """The reply to a request and its repetitions; `truncated` says why it may be incomplete or wrong.
 
-    text: str
+    Attributes:
+        said: The reply as the model wrote it.
+    """
+
+    reply: Reply
+    said: str
     usage: Usage
     n_calls: int = 1
     truncated: str = ""
-    reply: Reply = _UNREAD
+
+    @property
+    def text(self) -> str:
+        """The reply in its plain form."""
+        return self.reply.plain
 
 
 def why_short(error: ModelError, text: str) -> str:
@@ -191,14 +149,12 @@ class Asker:
         """Read every piece of a document and merge the results, in order, into one."""
         if len(pieces) == 1:
             return await self.read(step, "step", pieces[0])
-        parts = await gather(
-            [self._ask_for(step, "part", self.calls.request(p), task.gives) for p in pieces]
-        )
-        replies, texts = list(parts), [in_plain_form(part.text, task.gives) for part in parts]
+        replies = list(await gather([self._ask_for(step, "part", piece) for piece in pieces]))
+        texts = [reply.text for reply in replies]
         while len(groups := self.calls.groups(task, texts)) > 1:
             merged = await gather([self._merge(step, task, group) for group in groups])
-            texts = [in_plain_form(each.text, task.gives) for each in merged]
-            replies += merged
+            texts = [text for text, _ in merged]
+            replies += [reply for _, reply in merged if reply is not None]
         read = await self.read(step, "combine", replace(task, parts=tuple(groups[0])))
         return replace(
             read,
@@ -209,50 +165,55 @@ class Asker:
             ),
         )
 
-    async def _merge(self, step: Step, task: ActionTask, group: list[str]) -> TextReply:
+    async def _merge(
+        self, step: Step, task: ActionTask, group: list[str]
+    ) -> tuple[str, TextReply | None]:
         if len(group) == 1:
-            return TextReply(group[0], Usage(), 0)
-        request = self.calls.request(replace(task, parts=tuple(group)))
-        return await self._ask_for(step, "combine", request, task.gives)
+            return group[0], None
+        merged = await self._ask_for(step, "combine", replace(task, parts=tuple(group)))
+        return merged.text, merged
 
     async def read(
         self, step: Step, purpose: Literal["step", "combine"], task: ActionTask
     ) -> TextReply:
         """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
         request = self.calls.request(task)
-        first = await self._ask_for(step, purpose, request, task.gives)
-        if not first.text:
-            unread = Reply("undecided", f"undecided: {first.truncated}", why=first.truncated)
-            return replace(first, reply=unread)
-        read = _parsed(first, task)
+        read = await self._ask_for(step, purpose, task, request)
         # A reply that was cut off cannot follow its form.
-        again = None
-        if read.reply.why and not first.truncated:
-            again = self.calls.again(request, first.text, read.reply.why, task.gives)
-        if again is None:
-            return read
-        second = _parsed(await self._ask_for(step, "again", again, task.gives), task)
-        n_calls = first.n_calls + second.n_calls
-        return replace(second, usage=first.usage + second.usage, n_calls=n_calls)
+        if read.reply.why and not read.truncated:
+            again = self.calls.again(request, read.said, read.reply.why, task.gives)
+            if again is not None:
+                second = await self._ask_for(step, "again", task, again)
+                n_calls = read.n_calls + second.n_calls
+                read = replace(second, usage=read.usage + second.usage, n_calls=n_calls)
+        # A person writes scripted replies, and embedded ones are computed.
+        if is_unproven(read.reply, task.gives) and self._model.reads_prompts:
+            read = replace(read, truncated=read.truncated or UNQUOTED)
+        return read
 
     async def _ask_for(
-        self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
+        self, step: Step, purpose: Purpose, task: ActionTask, request: Request | None = None
     ) -> TextReply:
-        """Get a reply of a type, or the beginning of a reply that was cut off."""
-        constraint: Constraint | None = reply_constraint(wanted, self.fallback.max_text)
+        """Get a reply to a task, or the beginning of a reply that was cut off."""
+        request = request or self.calls.request(task)
+        constraint: Constraint | None = reply_constraint(task.gives, self.fallback.max_text)
         usage, cut = Usage(), list[ModelError]()
+        checked: list[Reply] = []
 
         def flaw(text: str) -> str | None:
-            is_fine = self.fallback.is_required or follows_form(text, wanted)
+            checked.append(_read(text, task))
+            is_fine = self.fallback.is_required or checked[-1].is_formed
             return None if is_fine else "the reply has another form"
 
         while True:
             try:
                 completion = await self.ask(step, purpose, request, constraint, flaw)
-                why = why_hollow(in_plain_form(completion.text, wanted), request)
+                reply = checked.pop() if checked else _read(completion.text, task)
+                why = why_hollow(reply.plain, request)
                 if why and self.calls.limits.is_strict:
                     raise ModelError(why, kind="malformed", reply=completion.text)
-                return TextReply(completion.text, usage + completion.usage, 1 + len(cut), why)
+                usage += completion.usage
+                return TextReply(reply, completion.text, usage, 1 + len(cut), why)
             except ModelError as error:
                 if error.kind not in CUT_SHORT or self.calls.limits.is_strict:
                     raise
@@ -266,9 +227,11 @@ class Asker:
             if roomier is None:
                 break
             purpose, request = "again", roomier
-        last, first = (begun(error.reply, wanted, kept_text) for error in (cut[-1], cut[0]))
+        last, first = (begun(error.reply, task.gives, kept_text) for error in (cut[-1], cut[0]))
         text = last or first
-        return TextReply(text, usage, len(cut), why_short(cut[-1], text))
+        why = why_short(cut[-1], text)
+        unread = Reply("undecided", f"undecided: {why}", why=why)
+        return TextReply(_read(text, task) if text else unread, text, usage, len(cut), why)
 
     async def ask(
         self,
@@ -321,17 +284,16 @@ class Asker:
         return completion
 
 
-def _parsed(read: TextReply, task: ActionTask) -> TextReply:
-    """A reply to a step with its value, in plain form; its source is the input of the step, or what is merged."""
+def _read(text: str, task: ActionTask) -> Reply:
+    """A reply to a step; its source is the input of the step, or what is merged."""
     given = "\n".join(value for _, value in task.arguments)
     source = ""
     if task.gives is not ValueType.TEXT:  # because a document may be long
         source = "\n".join((task.document or "", given) if task.parts is None else task.parts)
-    reply = read_reply(
-        read.text, task.gives, source=source, given=f"{given}\n{task.question}",
+    return read_reply(
+        text, task.gives, source=source, given=f"{given}\n{task.question}",
         is_of_numbers=task.is_of_numbers,
     )  # fmt: skip
-    return replace(read, reply=reply, text=in_plain_form(read.text, task.gives))
 
 
 def call_failed(

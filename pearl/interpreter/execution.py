@@ -157,7 +157,7 @@ class _Interpreter:
         asker, row_asker = self._asker, self._row_asker
         askers = (asker, row_asker, asker.escalation, row_asker.escalation, asker.checker)
         models = dict.fromkeys(a.name for a in askers if a and step.output in a.outputs)
-        cut = result.truncated or self._asker.cut_prompts.get(step.output, "")
+        cut = self._asker.cut_prompts.get(step.output, "") or result.truncated
         result = replace(
             result, duration_s=time.monotonic() - began, models=tuple(models), truncated=cut
         )

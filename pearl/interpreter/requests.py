@@ -32,7 +32,7 @@ from pearl.interpreter.context import (
 )
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, Message, Request
-from pearl.replies.typed import says_nothing
+from pearl.replies.not_stated import says_nothing
 from pearl.retrieval.search import Searcher
 
 MARK_TOKENS = 16

@@ -305,6 +305,7 @@ class RowReader:
         self._usage = Usage()
         self._replies: list[str] = []
         self._why = ""  # why some replies about rows could not be read to the end
+        self._flaw = ""  # why the value of a row may be incomplete or wrong
         self._failure: ModelError | None = None
         self._by_other = set[str]()  # values that the escalation model has decided
         self._scorer = scorer  # of a cascade
@@ -366,7 +367,7 @@ class RowReader:
         return StepResult(
             self._step.output, task.action.name, result, False, "rows",
             self._asker.calls.coverage(rows), self._n_calls, self._usage,
-            reply="\n\n".join(self._replies),
+            reply="\n\n".join(self._replies), truncated=self._flaw,
             state="undecided" if n_undecided else "found" if result else "nothing",
             why=rows_undecided(result, len(rows)), verdicts=verdicts,
             fetched=self._ranked(result, is_scored=is_scored),
@@ -445,6 +446,7 @@ class RowReader:
             self._n_calls += reader._n_calls
             self._usage += reader._usage
             self._replies += reader._replies
+            self._flaw = self._flaw or reader._flaw
 
     @property
     def spent(self) -> tuple[int, Usage]:
@@ -641,6 +643,7 @@ class RowReader:
         self._n_calls += read.n_calls
         self._usage += read.usage
         self._replies.append(read.text)
+        self._flaw = self._flaw or read.truncated
         return {text: self._value(read.reply)}
 
     def _value(self, reply: Reply) -> str | None:

@@ -28,7 +28,8 @@ from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING
 from pearl.errors.patterns import lazy_pattern
 from pearl.replies.json_objects import unique_json
-from pearl.replies.typed import FENCE, says_nothing
+from pearl.replies.not_stated import says_not_stated, says_nothing
+from pearl.replies.typed import FENCE
 
 ItemKind = Literal["yes_no", "label", "line", "rating", "pick"]
 """The question about every item; `pick` chooses among them."""
@@ -60,10 +61,10 @@ _ODD = "<>{}[]|…\ufffd"
 """Marks of placeholders, tags, errors and lost characters, unless the item has them."""
 _NO_VALUE = lazy_pattern(
     r"(?:(?:same|identical)(?: (?:as|to) .*)?|(?:as|see) above|see (?:item |row )?[0-9]+|ditto|idem|both|either|tbd|undecided"
-    r"|(?:all|none) of the above|(?:item|entry|row) *#? *[0-9]+|.*\bno,? wait\b.*)",
+    r"|(?:all|none) of the above|(?:item|entry|row) *#? *[0-9]+|.*\bno,? wait\b.*|(?:i'm |i am )?sorry\b.*|i (?:cannot|can't|am unable)\b.*)",
     re.S | re.I,
 )
-"""References to other values, and values that are taken back."""
+"""References to other values, values that are taken back, and refusals, of which rows in JSON have few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,20 +337,18 @@ def _bare(text: str) -> str:
 
 
 def _line(text: str, item: str) -> str | None:
-    """A free line, if it is a value rather than a refusal, a placeholder or a leftover."""
-    # imported on use: compiling their patterns takes 20 ms
-    from pearl.replies.not_stated import says_not_stated
-    from pearl.replies.unusable import unusable
-
+    """A free line, if it is a value rather than a remark, a placeholder, a copy or a reference to another one."""
     if says_nothing(text) or _bare(text) == NOT_STATED:
         return NOTHING
     is_odd = any(mark in text and mark not in item for mark in (*_ODD, "..."))
     # A short item may be the value.
     is_copy = len(text.split()) > 5 and _key(text) == _key(item[: 2 * len(text)])
-    bare = text.strip(_EDGES.replace(".", ""))
-    if not _bare(text) or is_odd or is_copy or _NO_VALUE.fullmatch(bare):
+    bare = _bare(text)
+    # No quote proves a line, so that words of the model's own are asked for again: null is the form for them.
+    is_remark = bool(_NO_VALUE.fullmatch(bare)) or says_not_stated(text)
+    if not bare or is_odd or is_copy or (is_remark and bare not in item.casefold()):
         return None
-    return None if says_not_stated(text) or unusable(text, item) else text.strip("*` ")
+    return text.strip("*` ")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -10,6 +10,9 @@ A step asks for one JSON object, whose schema follows from the type of the resul
 `null`, no entry and "not stated" say that the text does not state it. The plain form is read as well, in its
 smallest reading, because people script replies and some servers cannot be held to a schema: the value, and
 below it the quotes, each on a line that begins with "> ". Any other reply is asked again.
+
+No pattern looks for refusals, offers and errors in a text: they are outside the forms of the other types, and a text
+without a quote, which they are, is never taken as certain (`pearl.interpreter.hollow`).
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import json
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from textwrap import dedent
 from typing import Any, Literal, NamedTuple
@@ -40,12 +43,14 @@ from pearl.dsl.decoding.constraint import (
     Constraint,
     JsonForm,
     closed_object,
+    require,
     schema_grammar,
 )
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.errors.patterns import lazy_pattern
 from pearl.replies.json_objects import json_objects
+from pearl.replies.not_stated import EDGES, is_none, says_not_stated, says_nothing
 
 Value = str | bool | list[str]
 
@@ -70,6 +75,10 @@ class Reply:
     value: Value
     quotes: tuple[str, ...] = ()
     why: str = ""
+    plain: str = field(default="", compare=False)
+    """The reply in its plain form, as prompts and the readers of quotes take it; other text as it is."""
+    is_formed: bool = field(default=False, compare=False)
+    """Whether it is the JSON object of its type."""
 
 
 class _UnclearError(Exception):
@@ -154,29 +163,33 @@ def read_reply(
     """
     try:
         stated = _of_json(text, wanted)
-        is_plain = stated is None
-        value, quotes = _of_text(text, wanted) if stated is None else stated[:2]
-        shown = None if source is None else "\n".join((source, *quotes))
-        if value is None:
-            none: Value = NOTHING if wanted not in _READERS else []
-            return Reply("nothing", none, quotes)
-        if wanted not in _READERS:
-            return _text_reply(str(value), quotes)
-        checked = _READERS[wanted](value, shown, given, is_plain)
-        if is_of_numbers and isinstance(checked, list):
-            numbers_of(checked)
-        return Reply("found", checked, quotes)
+    except _UnclearError as unclear:
+        return replace(_undecided(unclear, wanted), plain=text)
+    try:
+        read = _read(stated, text, wanted, source, given)
+        if is_of_numbers and isinstance(read.value, list):
+            numbers_of(read.value)
     except (_UnclearError, UnclearNumberError) as unclear:
-        why = f"the reply cannot be read as {_form(wanted).name}: {unclear}"
-        return Reply("undecided", f"undecided: {why}", why=why)
+        read = _undecided(unclear, wanted)
+    plain = text if stated is None else _in_plain_form(stated)
+    return replace(read, plain=plain, is_formed=stated is not None)
 
 
-def _text_reply(said: str, quotes: tuple[str, ...]) -> Reply:
-    # imported on use: compiling its patterns takes 20 ms
-    from pearl.replies.not_stated import says_not_stated
+def _undecided(unclear: Exception, wanted: ValueType) -> Reply:
+    why = f"the reply cannot be read as {_form(wanted).name}: {unclear}"
+    return Reply("undecided", f"undecided: {why}", why=why)
 
-    is_none = says_nothing(said) or says_not_stated(said)
-    return Reply("nothing" if is_none else "found", said, quotes)
+
+def _read(
+    stated: _Stated | None, text: str, wanted: ValueType, source: str | None, given: str
+) -> Reply:
+    value, quotes = _of_text(text, wanted) if stated is None else stated[:2]
+    if value is None:
+        return Reply("nothing", NOTHING if wanted not in _READERS else [], quotes)
+    if wanted not in _READERS:
+        return Reply("nothing" if says_not_stated(str(value)) else "found", value, quotes)
+    shown = None if source is None else "\n".join((source, *quotes))
+    return Reply("found", _READERS[wanted](value, shown, given, stated is None), quotes)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -217,7 +230,7 @@ def _of_json(text: str, wanted: ValueType) -> _Stated | None:
             pairs,
         )
     value = _plain_value(found[key], key)
-    if wanted is ValueType.BOOL and value and value.strip(_EDGES).casefold() == _NOT_STATED:
+    if wanted is ValueType.BOOL and value and value.strip(EDGES).casefold() == _NOT_STATED:
         value = None
     return value, tuple(filter(None, quotes)), ()
 
@@ -272,19 +285,8 @@ def _plain_value(value: Any, key: str) -> str | None:
     return value.strip()
 
 
-def in_plain_form(text: str, wanted: ValueType) -> str:
-    r"""A reply in its plain form: the value, each entry above its quote, the other quotes below; other text as it is.
-
-    Example:
-        >>> in_plain_form('{"answer": "late", "quotes": ["at nine"]}', ValueType.TEXT)
-        'late\n> at nine'
-    """
-    try:
-        stated = _of_json(text, wanted)
-    except _UnclearError:
-        return text
-    if stated is None:
-        return text
+def _in_plain_form(stated: _Stated) -> str:
+    """The value, each entry above its quote, the other quotes below."""
     value, quotes, pairs = stated
     lines: list[str] = []
     for entry, quote in pairs:
@@ -352,7 +354,7 @@ def _of_text(text: str, wanted: ValueType) -> tuple[str | list[str] | None, tupl
         said = said or "\n\n".join(quotes) or text.strip()
         wrapped = _WRAPPED.fullmatch(said)
         return wrapped[2] if wrapped else said, quotes
-    if says_nothing(said) or said.strip(_EDGES).casefold() in _NONE:
+    if says_nothing(said) or is_none(said):
         return None, quotes
     if not said:
         raise _UnclearError("there is nothing in it but quotes")
@@ -366,9 +368,6 @@ def _of_text(text: str, wanted: ValueType) -> tuple[str | list[str] | None, tupl
 FENCE = lazy_pattern(r"\s*```")
 _WRAPPED = lazy_pattern(r"\s*<(text|input|answer)>\s*([^<>]+?)\s*</\1>\s*")
 """The marks of a prompt around a whole reply: `<text>October 2024</text>`."""
-_EDGES = " \t*_`\"'“”.:!()[]{}-•–"
-_NONE = frozenset({"none", "not stated", "nothing", "null", "n/a"})
-"""Plain replies that mean *not stated* if a list, a number or yes or no is wanted."""
 _BULLET = lazy_pattern(r"(?:[-*•–]|(?P<ordinal>\d{1,4})[.)])[ \t]+(?P<entry>\S.*)")
 
 
@@ -388,28 +387,6 @@ def _unquoted(entry: str) -> str:
     """An entry without the quotation marks around all of it."""
     match = re.fullmatch(r"[\"“]([^\"“”]+)[\"”]", entry)
     return match[1] if match else entry
-
-
-_NOTHING = lazy_pattern(r"[\s*_`(\[]*nothing(?: was| is)? found(?:[\s*_`)\].]*|[.:;,–—].*)", re.I)
-"""The line for *not stated* in plain text, and usual additions of models on the same line."""
-_BUT = lazy_pattern(
-    r"\b(?:but|however|except(?:ing)?|although|though|yet|only|unless|save for|apart from|aside from|"
-    r"other than|besides|instead|still|otherwise|aber|jedoch|außer|nur|mais|sauf|cependant|pero|salvo|"
-    r"excepto|mas|exceto|ma|tranne|но|кроме)\b|但|しかし|하지만",
-    re.I,
-)
-"""Words that qualify a "nothing found"."""
-
-
-def says_nothing(text: str) -> bool:
-    """Whether a text is the "Nothing found." line.
-
-    Example:
-        >>> texts = "Nothing found: no such dog.", "Nothing found, but a cat.", "Nothing happened."
-        >>> [says_nothing(text) for text in texts]
-        [True, False, False]
-    """
-    return _NOTHING.fullmatch(text.strip()) is not None and not _BUT.search(text)
 
 
 def _short(text: str) -> str:
@@ -485,7 +462,7 @@ _FALSE = frozenset(
 
 def _truth(value: Any, shown: str | None, given: str, is_plain: bool) -> Value:
     """Yes or no, alone."""
-    word = plain(value).strip(_EDGES + "。！").casefold()
+    word = plain(value).strip(EDGES + "。！").casefold()
     if word not in _TRUE | _FALSE:
         raise _UnclearError(f"{_short(value)} is not yes or no alone")
     return word in _TRUE
@@ -519,21 +496,11 @@ def reply_constraint(wanted: ValueType, max_text: int | None = None) -> Constrai
             schema = closed_object({_form(wanted).key: null, "quote": quote})
 
     def text_of(said: Any) -> str:
-        reply = json.dumps(said, ensure_ascii=False)
-        if not follows_form(reply, wanted):
-            raise ValueError(f"it is no object with '{_form(wanted).key}'")
-        return reply
+        require(said, schema)
+        return json.dumps(said, ensure_ascii=False)
 
     return Constraint(
         f"reply-{wanted.lower()}",
         schema_grammar(schema),
         JsonForm(schema, text_of, "", is_read_by_caller=True),
     )
-
-
-def follows_form(text: str, wanted: ValueType) -> bool:
-    """Whether a reply is the JSON object of its type."""
-    try:
-        return _of_json(text, wanted) is not None
-    except _UnclearError:
-        return False

@@ -214,7 +214,7 @@ def read_reply(reply: str) -> Query:
     """Read the query of a reply."""
     reply = _NEXT_QUESTION.split(reply, maxsplit=1)[0]
     try:
-        different = list(dict.fromkeys(map(read_query, json_objects(reply))))
+        different = list(dict.fromkeys(map(read_query, filter(None, json_objects(reply)))))
     except RecursionError:
         raise QueryError("the query is nested too deeply") from None
     except UndecidableError:

@@ -214,7 +214,7 @@ def test_time_is_up(pearl: Terminal, openai_server: Server) -> None:
 
 
 def test_writes_to_the_cache_are_billed_and_kept(pearl: Terminal, openai_server: Server) -> None:
-    reply = completion("rotten hull")
+    reply = completion("rotten hull\n> the hull was rotten")
     reply["usage"]["prompt_tokens_details"]["cache_write_tokens"] = 30
     openai_server.next(Canned(reply), Canned(reply))
     args = ["execute", "why.plan", "story.txt", *on(openai_server), "--out", "out.jsonl"]

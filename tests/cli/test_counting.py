@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import STORY, Terminal
-from tests.server import Canned, Seen, Server, completion
+from tests.server import Canned, Seen, Server, completion, quoting
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def _long(pearl: Terminal) -> None:
 
 def tokenizing(seen: Seen) -> Canned:
     if seen.path != "/tokenize":
-        return Canned(completion("The hull was rotten."))
+        return Canned(quoting(completion("The hull was rotten."), seen.prompt))
     text = seen.body["prompt"] if "prompt" in seen.body else seen.body["messages"][0]["content"]
     return Canned({"tokens": [0] * len(text.split())})
 

@@ -85,7 +85,9 @@ def test_calls_of_a_failed_plan_are_counted(pearl: Terminal, openai_server: Serv
 def test_tokens_that_the_server_does_not_tell_are_counted_or_unknown(
     pearl: Terminal, openai_server: Server, is_priced: bool
 ) -> None:
-    openai_server.next(Canned({**completion(PLAN), "usage": None}), "no usage")
+    step = completion("ok\n> the hull was rotten")
+    del step["usage"]
+    openai_server.next(Canned({**completion(PLAN), "usage": None}), Canned(step))
     args = ["--model", "openai:own", "--base-url", openai_server.url, "--page", "p.html"]
     price = ["--price", "input=2,output=8"] if is_priced else []
     pearl("ask", "Why?", "story.txt", *args, *price)

@@ -29,7 +29,7 @@ def execute(url: str, *more: str) -> list[str]:
 def test_nonsense_usage_is_flagged_in_rows_and_breaks_no_table(
     value: Any, pearl: Terminal, openai_server: Server
 ) -> None:
-    body = completion("It rained.")
+    body = completion("It rained.\n> Nils left the harbour at dawn.")
     body["usage"] = {"prompt_tokens": value, "completion_tokens": 3}
     openai_server.answer = lambda seen: Canned(body)
     pearl(*execute(openai_server.url, "--trace", "trace.jsonl", "--max-tokens", "100000"))
@@ -83,6 +83,8 @@ def test_no_password_of_an_address_is_kept_or_shown(
     id = json.loads(pearl("runs", "list", "--json"))[0]["id"]
     pearl("runs", "resume", id, "--yes", code=2)
     assert "the store omitted the password" in pearl.talk
-    openai_server.answer = lambda seen: Canned(completion("It rained."))
+    openai_server.answer = lambda seen: Canned(
+        completion("It rained.\n> Nils left the harbour at dawn.")
+    )
     pearl("runs", "resume", id, "--yes", "--base-url", url)
     assert '"answered"' in Path("rows.jsonl").read_text()

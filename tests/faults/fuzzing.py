@@ -48,7 +48,7 @@ from pearl.llm.embedding_cache import EmbeddingCache
 from pearl.llm.middleware.batching import PendingBatches
 from pearl.pipeline import Pearl
 from pearl.planner import routing, understanding
-from pearl.replies import composed, extracted, items, typed, unusable
+from pearl.replies import composed, extracted, items, reasoning, typed
 from pearl.retrieval.index import Index
 from pearl.runs.extraction import read_answers
 from pearl.runs.store import FILE, Store
@@ -475,8 +475,7 @@ def replies() -> Sequence[bytes]:
 
 @target(replies, share=200)
 def typed_replies(data: bytes) -> None:
-    split = unusable.without_reasoning(reply(data))
-    unusable.unusable(split.text, SOURCE.text)
+    split = reasoning.without_reasoning(reply(data))
     for wanted in ValueType:
         result = typed.read_reply(split.text, wanted, source=SOURCE.text)
         assert (result.state == "undecided") == bool(result.why)

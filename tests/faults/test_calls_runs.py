@@ -21,7 +21,7 @@ from pearl.runs.executors import Task
 from pearl.runs.store import Store
 from pearl.runs.store.database import unpacked_reply
 from tests.conftest import PROXIES
-from tests.server import FAULTS, PAGE, Canned, Seen, Server, completion, error
+from tests.server import FAULTS, PAGE, Canned, Seen, Server, completion, error, quoting
 from tests.suite import Trial
 
 PLAN = """\
@@ -40,7 +40,8 @@ def tasks(n: int) -> list[Task]:
 
 def reply(seen: Seen) -> Canned:
     """Every prompt has a reply of its own."""
-    return Canned(completion(f"The reason has the number {crc32(seen.prompt.encode())}."))
+    said = completion(f"The reason has the number {crc32(seen.prompt.encode())}.")
+    return Canned(quoting(said, seen.prompt))
 
 
 def rows_of(

@@ -21,8 +21,9 @@ from pearl.interpreter.chooser import read_choice
 from pearl.replies.composed import read_composed
 from pearl.replies.extracted import read_extracted
 from pearl.replies.items import read_items
+from pearl.replies.not_stated import says_not_stated
+from pearl.replies.reasoning import without_reasoning
 from pearl.replies.typed import read_reply
-from pearl.replies.unusable import unusable
 from pearl.tables.lookup import read_reply as read_query_reply
 
 STORY = "Ada was aged 54. She bought 3 boats for $1,250 in May 2024.\n"
@@ -75,7 +76,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "composed": partial(
         read_composed, items=("a boat",), values={"n": (0, "3")}, question="How many?"
     ),
-    "unusable": partial(unusable, source=STORY),
+    "reasoning": without_reasoning,
+    "not stated": says_not_stated,
     "choice": partial(read_choice, options=("a boat", "yes")),
     "query": read_query_reply,
     "evidence": _evidence,

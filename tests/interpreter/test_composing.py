@@ -124,7 +124,7 @@ def test_sentences_cite_the_evidence_and_values_are_inserted() -> None:
         ("x = FIND(CTX, 'boat') [1]", "", "it repeats the plan"),
         ("| a [1] |\n|---|\n| b [1] |", "", "or is a table"),
         ("".join(f"It {a}{b} leaked [1]. " for a in LETTERS for b in LETTERS), "", "characters"),
-        ("I'm sorry, but I can't help with that.", "", "no composed answer"),
+        ("I'm sorry, but I can't help with that.", "", "no sentence cites"),
         ("\x00\x1b[2J", "", "no composed answer"),
     ],
 )
@@ -281,8 +281,10 @@ def test_long_and_contradicting_results_fit_the_prompt_and_are_degraded() -> Non
     long = "No. " + "".join(
         f"It was {a}{b}{c} wet. " for a in LETTERS for b in LETTERS for c in LETTERS * 3
     )
-    entries = json.dumps({"entries": [f"the boat x{a}{b}" for a in LETTERS for b in LETTERS]})
-    answer = ask(replying(compose, FIND_REASON=long, LIST_ALL=entries), plan)
+    boats = [f"the boat x{a}{b}" for a in LETTERS for b in LETTERS]
+    entries = json.dumps({"entries": boats, "quotes": ["Ada had a boat called Maria"]})
+    reason = f"{long}\n> It rained."
+    answer = ask(replying(compose, FIND_REASON=reason, LIST_ALL=entries), plan)
     assert answer.text == "One result says yes, another no.\n\nCount the boats: 676"
     assert estimate(prompts[0]) <= 1_500
     assert answer.status == "degraded"

@@ -242,9 +242,9 @@ def test_json_is_asked_for_in_words_and_as_a_schema() -> None:
         assert request.constraint.json_form is not None
         key = next(iter(request.constraint.json_form.schema["properties"]))
         assert f'"{key}"' in request.messages[-1].content
-        said: object = {"entries": [{"entry": "bees", "quote": ""}]}
+        said: object = {"entries": ["bees"], "quotes": []}
         if key == "answer":
-            said = {"answer": None, "quotes": []}
+            said = {"answer": None, "quote": []}
         return request.constraint.json_form.text_of(said)
 
     model = Acting(act)

@@ -30,7 +30,7 @@ from pearl.llm.backends.openai.servers import Body, Server
 from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.flaws import is_blank
 from pearl.llm.usable import trimmed, usable
-from pearl.replies.unusable import without_reasoning
+from pearl.replies.reasoning import without_reasoning
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire

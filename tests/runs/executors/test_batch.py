@@ -242,8 +242,9 @@ def test_reasoning_is_removed_and_refusals_are_retried_once(
 ) -> None:
     server.line = lambda row: answered(completion('<think>Hm.</think>{"answer": "Half of it."}'))
     (found,) = outcomes(server, tasks_of(1, 1))
-    assert (found.result.status, found.result.text) == ("answered", "Half of it.")
-    server.line = lambda row: answered(completion("I'm sorry, but I can't help with that."))
+    assert (found.result.status, found.result.text) == ("degraded", "Half of it.")
+    refusal = completion(None, refusal="I'm sorry, but I can't help with that.")
+    server.line = lambda row: answered(refusal)
     (found,) = outcomes(server, tasks_of(1, 1))
     assert (found.result.status, "sorry" in found.result.text) == ("refused", False)
     assert [len(job.rows) for job in server.jobs] == [1, 1, 1]

@@ -25,7 +25,7 @@ from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.flaws import is_blank
 from pearl.replies.json_objects import unique_json
-from pearl.replies.unusable import without_reasoning
+from pearl.replies.reasoning import without_reasoning
 
 # A sentence that no model would reply to the probe's prompt on its own.
 SENTENCE = "Seven umbrellas hum in quartz"
@@ -230,18 +230,12 @@ class Constraining:
     def _text_of(self, reply: str, constraint: Constraint) -> str:
         """Convert a JSON reply to a sentence."""
         assert constraint.json_form
+        if constraint.json_form.is_read_by_caller:
+            return scrubbed(reply)
         try:
             # JSON escapes may encode lone surrogates.
             text = scrubbed(constraint.json_form.text_of(unique_json(reply)))
         except (ValueError, RecursionError) as error:
-            if constraint.json_form.is_read_by_caller:
-                return scrubbed(reply)
-            from pearl.replies.unusable import unusable  # late: its patterns take 20 ms
-
-            problem = unusable(reply)
-            if problem and problem.kind != "empty":
-                message = f"{self._endpoint.model} {self._endpoint.quote(problem.why)}"
-                raise ModelError(message, kind=problem.kind) from None
             reason = self._endpoint.quote(str(error))
             raise ModelError(
                 f"the reply of {self._endpoint.model} is not the JSON that '{constraint.name}' "

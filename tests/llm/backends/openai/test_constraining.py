@@ -359,7 +359,7 @@ def test_a_reply_in_json_is_read_without_its_reasoning(
     if text is not None:
         assert complete(model, JSON).text == text
         return
-    kinds: dict[str, ModelErrorKind] = {"<": "truncated", "I": "refused", "{": "empty"}
+    kinds: dict[str, ModelErrorKind] = {"<": "truncated", "I": "unconstrained", "{": "empty"}
     refusal(model, JSON, kind=kinds[reply[0]])
 
 

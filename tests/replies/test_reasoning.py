@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pearl.replies.unusable import without_reasoning
+from pearl.replies.reasoning import without_reasoning
 
 HARMONY = "<|channel|>analysis<|message|>So 3.<|end|><|start|>assistant<|channel|>final<|message|>3"
 
@@ -36,17 +36,12 @@ HARMONY = "<|channel|>analysis<|message|>So 3.<|end|><|start|>assistant<|channel
         ("<think>a <think>b</think> c</think>3", "3", "a <think>b\nc"),
         ("<think>I close it with `</think>` later.</think>3", "3", "I close it with `</think>` later."),
         ("- a dog\n<think>\n- a cat?\n</think>\n- a fox", "- a dog\n\n- a fox", "- a cat?"),
-        ("1: yes\n2: <think>hm</think>no", "1: yes\n2: no", "hm"),
-        ("Answer: <think>\nSo 3.\n</think>3", "Answer: 3", "So 3."),
         ("<think>So 3.</think><answer>3</answer>", "3", "So 3."),
         ("<think>a</think>The answer is 3.</think>", "The answer is 3.", "a"),
         ("<think>So 3.</think>", "", "So 3."),
         ("So 3.\n</think>", "", "So 3."),
-        ("<details><summary>Thinking</summary>So 3.</details>\n3", "3", "So 3."),
-        ("Thinking...\nSo 3.\n...done thinking.\n\n3", "3", "So 3."),
         ("<answer>3</answer>", "3", ""),
-        ("So 3.\n<final_answer>\n3\n</final_answer>", "3", "So 3."),
-        ("<analysis>So 3.</analysis>\n<answer>3</answer>", "3", "<analysis>So 3.</analysis>"),
+        ("So 3.\n<answer>\n3\n</answer>", "3", "So 3."),
         ("A dog.<think>So 3.</think>", "A dog.", "So 3."),
         ("<|start_header_id|>assistant<|end_header_id|>\n\n3<|eot_id|>", "3", ""),
         ("<start_of_turn>model\n3<end_of_turn>", "3", ""),
@@ -81,7 +76,8 @@ def test_reasoning_without_an_end_leaves_no_reply(reply: str) -> None:
     [
         "The tags <think> and </think> enclose the thoughts.",
         "The model writes `<think>` first, then `</think>`.",
-        "It ends with </think>",
+        "Answer: <think>So 3.</think>3",
+        '{"answer": "It ends with </think>"}',
         "It prints <think>x</think> first.",
         "<|tool_calls_section_begin|><|tool_call_begin|>functions.get:0<|tool_call_end|>",
         "The model marks its thoughts.\n> <think> comes first\n> The reply follows </think>",
@@ -97,8 +93,3 @@ def test_reasoning_without_an_end_leaves_no_reply(reply: str) -> None:
 )  # fmt: skip
 def test_marks_that_are_mentioned_are_text(reply: str) -> None:
     assert without_reasoning(reply) == (reply, "", False)
-
-
-def test_a_mark_that_is_copied_from_the_source_is_text() -> None:
-    line = "<think>The user wants a poem.</think>"
-    assert without_reasoning(line, f"Log:\n{line}\nEnd").text == line

@@ -1,4 +1,4 @@
-"""Replies that are no reply: told apart from answers, asked again, never kept or shown."""
+"""Replies that are no answer: never taken as certain, whatever their words are."""
 
 from __future__ import annotations
 
@@ -10,46 +10,49 @@ from pathlib import Path
 import pytest
 
 from pearl.documents.document import Document
+from pearl.documents.evidence.finding import find_quotes, is_passage
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.answer import Answer
+from pearl.interpreter.hollow import is_unproven
 from pearl.llm import Completion, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
 from pearl.replies.typed import read_reply
-from pearl.replies.unusable import unusable
 from pearl.trace import ModelCalled, Trace
 from tests.models import MemoryReplies, Reading
 from tests.root import ROOT
 from tests.server import Canned, Server, completion
 
+KEYS = {
+    ValueType.TEXT: "answer", ValueType.LIST: "entries", ValueType.NUMBER: "value", ValueType.BOOL: "verdict",
+}  # fmt: skip
+DOCUMENT = Document("Ada sold the boat. The hull leaked. Nils has a dog.")
 TEXTS = tomllib.loads((ROOT / "tests/replies/no_replies.toml").read_text(encoding="utf-8"))
 
 
-def test_what_is_no_reply_is_told_from_what_only_looks_like_it() -> None:
-    for kind in ("refused", "transport", "empty"):
-        for reply in TEXTS[kind]:
-            problem = unusable(reply)
-            assert problem is not None, reply
-            assert problem.kind == (kind if "filter" not in reply else "refused"), reply
-    assert [reply for reply in TEXTS["usable"] if unusable(reply) is not None] == []
+@pytest.mark.parametrize("kind", ["refused", "transport", "empty"])
+@pytest.mark.parametrize("wanted", KEYS)
+def test_what_is_no_answer_is_out_of_the_form_or_a_text_without_a_quote(
+    kind: str, wanted: ValueType
+) -> None:
+    for reply in TEXTS[kind]:
+        for text in (reply, json.dumps({KEYS[wanted]: reply})):
+            read = read_reply(text, wanted, source=DOCUMENT.text)
+            # A quotation is looked up in the document.
+            is_quoting = any(map(is_passage, find_quotes(read.plain)))
+            assert read.state != "found" or is_unproven(read, wanted) or is_quoting, text
 
 
 def test_what_is_not_stated_is_nothing_and_what_says_more_is_an_answer() -> None:
     for reply in TEXTS["not_stated"]:
-        read = read_reply(reply, ValueType.TEXT)
-        assert (read.state, read.value) == ("nothing", reply)
+        for text in (reply, json.dumps({"answer": reply})):
+            read = read_reply(text, ValueType.TEXT)
+            assert (read.state, read.value) == ("nothing", reply)
     answers = TEXTS["stated"]
     assert [a for a in answers if read_reply(a, ValueType.TEXT).state != "found"] == []
 
 
-def test_a_quote_of_the_source_is_a_reply() -> None:
-    said = "I'm sorry, I can't help with that."
-    assert unusable(said, f"The bot wrote: {said}\n\nThen it stopped.") is None
-    assert unusable(f"{said}\n> {said}") is None
-
-
-DOCUMENT = Document("Ada sold the boat. The hull leaked. Nils has a dog.")
 ONE = '1. why = FIND(CTX, "the sale") : Find why'
 TWO = '1. a = FIND(CTX, "one") : One\n2. b = FIND(CTX, "two") : Two\n3. c = CONCAT(a, b) : Both'
 REFUSAL = "I'm sorry, but I can't help with that."
@@ -66,15 +69,16 @@ def run(plan: str, scripted: Scripted, trace: Trace | None = None, **settings: o
     return asyncio.run(pearl.execute(plan, DOCUMENT, trace=trace))
 
 
-def test_a_refusal_is_asked_again_and_then_said_and_never_kept() -> None:
-    scripted, replies, trace = model(REFUSAL), MemoryReplies(), Trace()
-    answer = run(ONE, scripted, trace, replies=replies)
-    assert (answer.status, answer.steps[0].state) == ("refused", "refused")
-    assert "sorry" not in answer.text
-    assert answer.why == f"step 'why' (FIND): scripted refuses: {REFUSAL}"
-    assert answer.to_dict()["why"] == answer.why
-    assert (len(scripted.requests), replies.replies) == (2, {})
-    assert run(ONE, model(REFUSAL, "It leaked.")).text == "It leaked."
+@pytest.mark.parametrize("reply", [REFUSAL, json.dumps({"answer": REFUSAL, "quotes": []})])
+def test_a_text_without_a_quote_is_never_certain(reply: str) -> None:
+    answer = run(ONE, model(reply))
+    assert (answer.status, answer.text) == ("degraded", REFUSAL)
+    assert answer.why == "step 'why' (FIND): the reply quotes no passage"
+    with pytest.raises(ExecutionError, match="quotes no passage"):
+        run(ONE, model(reply), strict=True)
+    assert run(ONE, model(f"{reply}\n> The hull sank.")).status == "degraded"
+    # What a person has scripted needs no proof.
+    assert run(ONE, Scripted(lambda request: reply)).status == "answered"
 
 
 def test_what_a_store_kept_before_is_read_in_the_same_way() -> None:
@@ -83,28 +87,25 @@ def test_what_a_store_kept_before_is_read_in_the_same_way() -> None:
     (key,) = replies.replies
     replies.replies[key] = Completion("<think>Hm.</think>It sank.", "m")
     assert run(ONE, model("It leaked."), replies=replies).text == "It sank."
-    replies.replies[key] = Completion(REFUSAL, "m")
-    assert run(ONE, model("It leaked."), replies=replies).text == "It leaked."
 
 
 def test_lone_surrogates_of_a_model_reach_no_answer() -> None:
-    answer = run(ONE, model("It \ud800 leaked.\n> The hull leaked."))
-    assert answer.text == "It \ufffd leaked."
+    for reply in (
+        "It \ud800 leaked.\n> The hull leaked.",
+        '{"answer": "It \\ud800 leaked.", "quotes": []}',
+    ):
+        assert run(ONE, model(reply)).text == "It \ufffd leaked."
+    assert run(ONE, model('{"answer": "\\ud83d\\ude00", "quotes": []}')).text == "\U0001f600"
 
 
 def test_a_refused_step_leaves_no_answer_of_those_after_it() -> None:
     def reply(request: Request) -> str:
-        return REFUSAL if '"two"' in request.prompt else "It leaked."
+        if '"two"' in request.prompt:
+            raise ModelError("it refuses", kind="refused")
+        return "It leaked."
 
     answer = run(TWO, Reading(reply))
     assert (answer.status, answer.steps[0].text) == ("refused", "It leaked.")
-    assert "sorry" not in answer.text
-
-
-def test_strict_fails_the_step() -> None:
-    with pytest.raises(ExecutionError) as caught:
-        run(ONE, model(REFUSAL), strict=True)
-    assert caught.value.exit_code == ModelError.exit_code
 
 
 @pytest.mark.parametrize(
@@ -119,10 +120,14 @@ def test_strict_fails_the_step() -> None:
             "no number",
         ),
         ("How many dogs are there?", "There are 1919.\n> Nils has a dog.", ""),
-        ("How many dogs are there?", "A ventilator; the sex is open.", "no number"),
-        ("Wie viele Hunde gibt es?", "Nils hat welche.", "no number"),
-        ("What is the number of dogs?", "Nils has it.", "no number"),
-        ("Why do a number of people sell boats?", "They leak.", ""),
+        (
+            "How many dogs are there?",
+            "A ventilator; the sex is open.\n> The hull leaked.",
+            "no number",
+        ),
+        ("Wie viele Hunde gibt es?", "Nils hat welche.\n> Nils has a dog.", "no number"),
+        ("What is the number of dogs?", "Nils has it.\n> Nils has a dog.", "no number"),
+        ("Why do a number of people sell boats?", "They leak.\n> The hull leaked.", ""),
         ("How many dogs are there?", "Nothing found.", ""),
     ],
 )
@@ -137,8 +142,10 @@ def test_an_answer_that_may_be_wrong_is_degraded(question: str, reply: str, why:
             run(plan, model(reply), strict=True)
 
 
-@pytest.mark.parametrize("reply", ["502 Bad Gateway", "</s>", "<think>hm</think>", "null"])
-def test_errors_and_blanks_are_asked_again(reply: str) -> None:
+@pytest.mark.parametrize(
+    "reply", ["<html>\n<head><title>502 Bad Gateway</title>", "</s>", "<think>hm</think>"]
+)
+def test_pages_and_blanks_are_asked_again(reply: str) -> None:
     assert run(ONE, model(reply, "It leaked."), first_wait_s=0.01).text == "It leaked."
     with pytest.raises(ExecutionError) as caught:
         run(ONE, model(reply), first_wait_s=0.01)
@@ -205,14 +212,12 @@ def test_the_command_says_so(
     Path("a.txt").write_text(DOCUMENT.text)
     Path("why.plan").write_text(f"Question: Why?\n\nNew actions:\n- None\n\n{ONE}\n")
     command = ["execute", "why.plan", "a.txt", "--model", "openai:test-model", "--base-url", openai_server.url]  # fmt: skip
-    for _ in range(2):
-        openai_server.next(Canned(completion(REFUSAL)))
-    assert pearl_cli([*command, "--json"]) == ModelError.exit_code
+    openai_server.next(Canned(completion(REFUSAL)))
+    assert pearl_cli([*command, "--json", "--fresh"]) == 1
     row = json.loads(capsys.readouterr().out)
-    assert (row["status"], "sorry" in row["answer"]) == ("refused", False)
-    assert "sorry" in row["why"]
+    assert (row["status"], row["answer"]) == ("degraded", REFUSAL)
     openai_server.next(Canned(completion("<think>Hm.</think>It leaked.\n> The hull leaked.</s>")))
-    assert pearl_cli([*command, "--json"]) == 0
+    assert pearl_cli([*command, "--json", "--fresh"]) == 0
     row = json.loads(capsys.readouterr().out)
     assert (row["status"], row["answer"]) == ("answered", "It leaked.")
 
