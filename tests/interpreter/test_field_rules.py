@@ -30,7 +30,7 @@ class Rule(NamedTuple):
 def rules() -> list[Rule]:
     lines = (ROOT / "docs/answers.md").read_text("utf-8").splitlines()
     start = lines.index("| rule | field | text | accepted | refused |") + 2
-    found = []
+    found: list[Rule] = []
     for line in lines[start:]:
         if not line.startswith("|"):
             return found
@@ -222,7 +222,7 @@ def test_a_pattern_serves_a_rule_of_the_table(path: str) -> None:
         called = ast.unparse(node.func)
         if called == "lazy_pattern" or (called.startswith("re.") and called != "re.escape"):
             found.add(node.lineno)
-    named = {}
+    named: dict[str, set[int]] = {}
     for node in ast.parse((ROOT / path).read_text("utf-8")).body:
         if isinstance(node, ast.Assign):
             inside = {n for n in found if node.lineno <= n <= (node.end_lineno or 0)}
