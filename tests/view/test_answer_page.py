@@ -260,11 +260,8 @@ def test_of_a_row_in_a_text_the_cited_cells_are_lit_and_not_the_row() -> None:
 
 
 def test_a_quote_within_an_entry_is_a_quote_of_that_entry() -> None:
-    sold, paid = (
-        'He sold it: "because the hull was rotten"',
-        'Ada paid, "Ada bought the boat from Nils"',
-    )
-    reply = json.dumps({"entries": ["He left", sold, paid], "quotes": []})
+    said = ["He left", 'He sold it: "because the hull was rotten"', 'Ada paid, "Ada bought the boat from Nils"']  # fmt: skip
+    reply = json.dumps({"entries": said, "quotes": []})
     plan = '1. what = LIST_ALL(CTX, "what happened") : List what happened'
     answer = asyncio.run(Pearl(Scripted(lambda request: reply)).execute(plan, Document(STORY)))
     (part,) = answer.parts
