@@ -122,15 +122,13 @@ def _bare(sentence: str) -> str:
 
 
 def _around(document: Document, quote: Span, beside: tuple[int, int]) -> Span:
-    """The span of a quote with the sentences that it stands in and their neighbours, of the same source."""
+    """The span of a quote with the sentences that it stands in and their neighbours: headings divide the documents of a corpus."""
     spans = _near(document, quote)
     inside = [i for i, s in enumerate(spans) if s.start < quote.end and s.end > quote.start]
     first, last = (inside[0], inside[-1]) if inside else (0, -1)
     near = spans[max(0, first - beside[0]) : last + 1 + beside[1]]
-    source, at = document.locate(quote.start)
-    own = [s for s in near if document.locate(s.start) == (source, at + s.start - quote.start)]
-    start = min((s.start for s in own), default=quote.start)
-    end = max((s.end for s in own), default=quote.end)
+    start = min((s.start for s in near), default=quote.start)
+    end = max((s.end for s in near), default=quote.end)
     return Span(
         max(min(start, quote.start), quote.start - MAX_AROUND),
         min(max(end, quote.end), quote.end + MAX_AROUND),

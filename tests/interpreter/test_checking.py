@@ -17,6 +17,7 @@ from pearl.dsl.graph import build_graph
 from pearl.errors import ModelError
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.checking import (
+    MAX_AROUND,
     MAX_CLAIMS,
     Checked,
     Claim,
@@ -228,6 +229,15 @@ def test_a_passage_stays_in_its_document_and_is_no_document() -> None:
     both = join([Document("Acme was found liable.", "a.txt"), Document("Bolt paid.", "b.txt")])
     evidence, _ = collect([StepReply("a", "> Acme was found liable.", ())], both)
     assert "Bolt" not in passage_of(both, evidence)
+    evidence, _ = collect([StepReply("a", "> Bolt paid.", ())], both)
+    assert passage_of(both, evidence) == "# b.txt\n\n[[Bolt paid.]]"
+    wordy = Document(
+        f"It was {'so ' * 300}late. Acme was found liable. It was {'very ' * 300}late."
+    )
+    evidence, _ = collect([StepReply("a", "> Acme was found liable.", ())], wordy)
+    passage = passage_of(wordy, evidence)
+    assert "so late. [[Acme was found liable.]] It was very very" in passage
+    assert len(passage) <= len("[[Acme was found liable.]]") + 2 * MAX_AROUND
     endless = Document("word " * 40_000)
     evidence, _ = collect([StepReply("a", "> " + "word " * 3_000, ())], endless)
     assert len(passage_of(endless, evidence)) < 3_000
