@@ -12,7 +12,7 @@ from pearl.data.samples import Turn
 from pearl.documents.document import Document
 from pearl.dsl.checker import MAX_STEPS
 from pearl.errors import ModelError
-from pearl.llm import Completion, Constrains, Model, Request, Task
+from pearl.llm import ActionTask, Completion, Constrains, Model, Request, Task
 from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.reply_limits import reply_limit
@@ -28,6 +28,7 @@ SEED = read_library("FIND(CTX, X) : Find X\n", "seed")
 PLAN = '1. a = FIND(CTX, "the boat") : Find it'
 BY_ROW = '1. a = SPLIT(CTX, "sentence") : Rows\n2. b = FILTER(a, "the boat is seen") : Keep them'
 OF_TABLE = '1. a = LOOKUP(CTX, "Where is the boat?") : Ask'
+OF_FIELD = '1. a = EXTRACT(CTX, "place") : Take it'
 TABLE = Document("boat,place\noak,here\ntea,there\n")
 LONG = Document(" ".join(f"On day {day} the boat was seen again." for day in range(400)))
 
@@ -47,6 +48,8 @@ class Asked:
     async def complete(self, request: Request) -> Completion:
         self.requests.append(request)
         is_plan = type(request.task).__name__ in ("PlanTask", "MineTask")
+        if isinstance(request.task, ActionTask) and request.task.action.extracts:
+            return Completion('{"place": {"value": "here", "quote": "here"}}', self.name)
         return Completion(f"New actions:\n- None\n\n{PLAN}" if is_plan else "A", self.name)
 
     async def aclose(self) -> None:
@@ -63,6 +66,7 @@ async def everything(model: Model, limit: int | None = None) -> None:
     await pearl.execute(PLAN, LONG)
     await pearl.execute(BY_ROW, LONG)
     await pearl.execute(OF_TABLE, TABLE)
+    await pearl.execute(OF_FIELD, Document("The boat is here."))
     await pearl.choose("Where?", ["here", "there"], answer="over there")
     await pearl.choose("Where?", ["here", "there"], document=LONG, is_reasoned=True)
     miner = Miner(pearl.calls(), SEED, max_output_tokens=pearl.limits.max_output_tokens)

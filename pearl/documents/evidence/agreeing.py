@@ -14,6 +14,7 @@ from functools import lru_cache
 from pearl.documents.dates import find_dates
 from pearl.documents.english import DIMENSIONS, NUMBER_WORD, ONES, SCALES, TENS, UNITS
 from pearl.documents.evidence.normal import NormalText, is_inside_token, normalise
+from pearl.documents.marks import SUPERSCRIPTS
 from pearl.documents.numbers import (
     APART,
     CURRENCIES,
@@ -394,7 +395,8 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
         unit = read.unit
     elif match and not unit:
         word = match["unit"].replace(" ", "")
-        if not match["gap"] and not _LETTER.match(word):
+        is_mark = word[0] in SUPERSCRIPTS.values()  # of a footnote: 1,250¹
+        if not match["gap"] and not is_mark and not _LETTER.match(word):
             flaw = flaw or f"{quoted(shown + word)} is not a number alone"
         unit = f"?{word}" if word.casefold() not in STOP_WORDS else ""
     if read.unit not in CURRENCY_UNITS:
