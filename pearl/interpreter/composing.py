@@ -138,7 +138,8 @@ async def compose_answer(
         composed = _as_checked(composed, checks)
     notes = [*_notes(composed), *checks.notes]
     result = composed_result(step, action, parts)
-    flaw = notes[0] if composed.why else checks.failure
+    has_gap = any(verdict in DROPPED for _, verdict in checks.verdicts)  # a part of the question may be open
+    flaw = notes[0] if composed.why else checks.notes[0] if has_gap else checks.failure
     if composed.sentences:
         gaps = (part.line for part in parts if not part.is_decided)
         pieces = (*_pieces(composed.sentences, items), *((f"\n\n{line}", ()) for line in gaps))
@@ -169,6 +170,9 @@ def _pieces(
 # ---------------------------------------------------------------------------------------------
 # The checker
 
+
+GAP = "[…]"
+"""What stands in place of sentences that are left out."""
 
 CHECK_TOKENS = 3_000
 """Maximum tokens of the sentences of an answer and their passages in the request that checks them."""
@@ -219,15 +223,26 @@ async def _check(
 
 
 def _as_checked(composed: Composed, checks: Checks) -> Composed:
-    """The answer without sentences that their quotes do not say; without any if more than half of them fall."""
-    pairs = zip(composed.sentences, checks.verdicts, strict=True)
-    kept = [sentence for sentence, (_, verdict) in pairs if verdict not in DROPPED]
-    n, n_dropped = len(composed.sentences), len(composed.sentences) - len(kept)
-    left = with_introductions(kept)
-    if 2 * n_dropped > n or not left:
-        why = f"its quotes do not say {n_dropped} of its {counted(n, 'sentence')}"
+    """The answer with a gap for sentences that their quotes do not say; without any if more than half of them fall.
+
+    The gap is seen: "she" in the sentence behind it may be the person whom it named.
+    """
+    said = composed.sentences
+    is_kept = [verdict not in DROPPED for _, verdict in checks.verdicts]
+    left = with_introductions([each for each, kept in zip(said, is_kept, strict=True) if kept])
+    if 2 * sum(is_kept) < len(said) or not left:
+        n = len(said) - sum(is_kept)
+        why = f"its quotes do not say {n} of its {counted(len(said), 'sentence')}"
         return replace(composed, sentences=(), why=why)
-    return replace(composed, sentences=left)
+    by_place = {(each.place, each.said): each for each in left}
+    shown: list[Sentence] = []
+    for each, kept in zip(said, is_kept, strict=True):
+        if kept and (found := by_place.get((each.place, each.said))):
+            shown.append(found)
+        elif not kept and not (shown and shown[-1].text.endswith(GAP)):
+            mark = each.text.partition(each.said)[0]  # of a list
+            shown.append(replace(each, text=f"{mark}{GAP}", cites=()))
+    return replace(composed, sentences=tuple(shown))
 
 
 def _notes(composed: Composed) -> list[str]:

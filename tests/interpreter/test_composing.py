@@ -151,15 +151,15 @@ def honest(claim: str, passage: str) -> str:
 
 
 @pytest.mark.parametrize(("reply", "text", "note", "settings"), [
-    (MIXED, "The boat leaked. She had 2 boats.", "say otherwise: 'It did not leak.'", {}),
-    (MIXED.replace(" not leak", " leak on Bob"), "The boat leaked. She had 2 boats.",
+    (MIXED, "The boat leaked. […] She had 2 boats.", "say otherwise: 'It did not leak.'", {}),
+    (MIXED.replace(" not leak", " leak on Bob"), "The boat leaked. […] She had 2 boats.",
      "say nothing of it: 'It did leak on Bob.'", {}),
-    ("It did not leak [1]. She had {n} boats [2].", "She had 2 boats.", "say otherwise", {}),
+    ("It did not leak [1]. She had {n} boats [2].", "[…] She had 2 boats.", "say otherwise", {}),
     ("It did not leak [1]. Bob had {n} boats [2]. It leaked [1].", PARTS, "do not say 2 of its 3 sentences", {}),
     ("It did not leak [1].", PARTS, "do not say 1 of its 1 sentence", {}),
-    ("Bob had two boats:\n- Maria [2]\n- Elsa of {n} [3]", "- Maria\n- Elsa of 2", "say nothing of it: 'Bob had two boats:'", {}),
-    ("It leaked [1].\nOf boats:\n- Bob [2]\n- {n} [3]", "It leaked.\nOf boats:\n- 2", "of it: 'Bob'", {}),
-    ("It leaked [1].\n{n} were there [2].\nOf boats:\n- Bob [2]", "It leaked.\n2 were there.", "of it: 'Bob'", {}),
+    ("Bob had two boats:\n- Maria [2]\n- Elsa of {n} [3]", "[…]\n- Maria\n- Elsa of 2", "say nothing of it: 'Bob had two boats:'", {}),
+    ("It leaked [1].\nOf boats:\n- Bob [2]\n- {n} [3]", "It leaked.\nOf boats:\n- […]\n- 2", "of it: 'Bob'", {}),
+    ("It leaked [1].\n{n} were there [2].\nOf boats:\n- Bob [2]", "It leaked.\n2 were there.\n- […]", "of it: 'Bob'", {}),
     (MIXED, MIXED.replace("{n}", "2"), "meaning was not checked", {"check": "off"}),
     (WHOLE, WHOLE.replace("{n}", "2"), "", {}),
     (WHOLE, WHOLE.replace("{n}", "2"), "", {"check": "all"}),
@@ -172,7 +172,8 @@ def test_sentences_that_their_quotes_do_not_say_are_left_out(
     assert answer.text == re.sub(r" ?\[\d\]", "", text)
     assert note in " ".join(answer.notes)
     assert bool(answer.notes) == bool(note)
-    assert answer.status == ("degraded" if text == PARTS else "answered")
+    # what is left out may be a part of the answer, and what stands behind it may refer to it
+    assert answer.status == ("degraded" if text == PARTS or "[…]" in text else "answered")
     asked = [each.task for each in model.requests if isinstance(each.task, CheckTask)]
     assert len(asked) == (settings != {"check": "off"})
     checks = answer.to_dict()["steps"][-1]["checks"]
