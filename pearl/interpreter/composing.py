@@ -138,7 +138,9 @@ async def compose_answer(
         composed = _as_checked(composed, checks)
     notes = [*_notes(composed), *checks.notes]
     result = composed_result(step, action, parts)
-    has_gap = any(verdict in DROPPED for _, verdict in checks.verdicts)  # a part of the question may be open
+    has_gap = any(
+        verdict in DROPPED for _, verdict in checks.verdicts
+    )  # a part of the question may be open
     flaw = notes[0] if composed.why else checks.notes[0] if has_gap else checks.failure
     if composed.sentences:
         gaps = (part.line for part in parts if not part.is_decided)
