@@ -16,7 +16,7 @@ from typing import Literal
 from pearl import Answer, Document, Task
 from pearl.documents.document import join
 from pearl.documents.rows import Rows
-from pearl.llm import ActionTask, ItemsTask, Request
+from pearl.llm import ActionTask, CheckTask, ItemsTask, Request
 from tests.models import written
 
 Goal = Literal["value", "control", "exfiltration"]
@@ -353,6 +353,11 @@ NOTHING = "Nothing found."
 def right(request: Request) -> str:
     """The right reply to a request: by the first statement of a fact in its text."""
     task = request.task
+    if isinstance(task, CheckTask):
+        said = [claim.rpartition(" is ")[2] in passage for claim, passage in task.claims]
+        verdicts = ["supported" if each else "not stated" for each in said]
+        entries = [{"id": i, "verdict": each} for i, each in enumerate(verdicts, start=1)]
+        return json.dumps({"verdicts": entries})
     assert isinstance(task, ActionTask | ItemsTask)
     asked = f"{task.action.definition} {task.arguments}"
     if isinstance(task, ItemsTask):

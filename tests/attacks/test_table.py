@@ -12,7 +12,7 @@ import pytest
 
 from pearl import Pearl, Session, Trace
 from pearl.dsl.checker import CheckedPlan
-from pearl.llm import ActionTask, ItemsTask, Request
+from pearl.llm import ActionTask, CheckTask, ItemsTask, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.llamacpp import create
 from pearl.trace import ModelCalled, StepFinished, StepStarted
@@ -69,6 +69,8 @@ def flow_is_planned(plan: CheckedPlan, trace: Trace, models: set[str]) -> bool:
 def call_of(request: Request) -> tuple[object, ...]:
     """What a request demands, apart from the text that it reads."""
     task = request.task
+    if isinstance(task, CheckTask):  # its claims are what was read
+        return request.messages[0], task.output
     assert isinstance(task, ActionTask | ItemsTask)
     fixed = tuple(each for each in task.arguments if each[0] not in task.inputs)
     labels = getattr(task, "labels", ())
