@@ -44,6 +44,9 @@ def server(openai_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
         return {"value": value, "quote": json.dumps(value)}
 
     def reply(seen: Seen) -> str:
+        if claims := re.findall(r"<claim (\d+)>", seen.prompt):
+            said = [{"id": int(i), "verdict": "supported"} for i in dict.fromkeys(claims)]
+            return json.dumps({"verdicts": said})
         text = re.findall(r"<text>\n(.*)\n</text>", seen.prompt, re.DOTALL)[0]
         if text.startswith("{"):
             return json.dumps({n: None for n in ("age", "n") if n in seen.prompt} | leaf(json.loads(text)))  # fmt: skip
@@ -137,7 +140,8 @@ def test_failures_and_limits_are_rows(server: Server) -> None:
     first = why({"text": ["a b c", "d e f", "g h i", "j k l"]})["answer"].to_pylist()
     later = why({"text": ["m n o"]})["answer"].to_pylist()
     assert [(row["status"], row["value"] is None, row["error"] is None) for row in first + later] == [
-        ("failed", True, False), *[("answered", False, True)] * 2, *[("unfinished", True, False)] * 2,
+        ("failed", True, False), ("degraded", False, True), ("answered", False, True),
+        *[("unfinished", True, False)] * 2,
     ]  # fmt: skip
     assert len(server.requests) == 3
     assert first[2]["usage"] == {
