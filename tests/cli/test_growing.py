@@ -19,7 +19,7 @@ from pearl.trace import PlanAttempted, StepFailed
 from tests.cli.terminal import PLAN, Terminal
 from tests.cli.test_kept import PLAN as TWO_STEPS
 from tests.cli.test_kept import wait_for
-from tests.server import Canned, Server, completion
+from tests.server import Canned, Server, completion, quoting
 
 QUESTION = "Why did Nils sell the boat?"
 
@@ -85,7 +85,7 @@ def test_a_killed_run_leaves_a_trace_and_writes_a_whole_one_in_the_end(
     traced = [*online(openai_server), "--trace", "trace.jsonl"]
     seen: list[list[Trace]] = []
     openai_server.answer = lambda asked: (
-        seen.append(read_trace("trace.jsonl")) or Canned(completion())  # type: ignore[func-returns-value]
+        seen.append(read_trace("trace.jsonl")) or Canned(quoting(completion(), asked.prompt))  # type: ignore[func-returns-value]
     )
     pearl(*command, *traced)
     # As long as it goes on the file has what is done, from before, too.

@@ -83,10 +83,14 @@ def on_a_terminal(
         child.close()
 
 
+QUOTE = "> Ada sold the boat because it leaked."
+GLAD, LEAKED = f"Glad.\n{QUOTE}", f"It leaked.\n{QUOTE}"
+
+
 @pytest.mark.slow
 def test_steps_turn_from_waiting_to_running_to_done(openai_server: Server, tmp_path: Path) -> None:
     said = Canned(completion("> Ada sold the boat because it leaked."))
-    held = Held(openai_server, Canned(completion(PLAN)), said, Canned(completion("Glad.")))
+    held = Held(openai_server, Canned(completion(PLAN)), said, Canned(completion(GLAD)))
     with on_a_terminal(openai_server, tmp_path, "ask", "Why?", "story.txt") as child:
         child.shows("writing the plan (attempt 1)")
         held.let_go()
@@ -113,7 +117,7 @@ def test_steps_turn_from_waiting_to_running_to_done(openai_server: Server, tmp_p
 @pytest.mark.slow
 def test_a_wait_is_told_and_resizing_does_no_harm(openai_server: Server, tmp_path: Path) -> None:
     slow = Canned(error("slow down"), 429, {"retry-after": "2"})
-    replies = (Canned(completion("It leaked.")), Canned(completion("Glad.")))
+    replies = (Canned(completion(LEAKED)), Canned(completion(GLAD)))
     held = Held(openai_server, slow, *replies)
     with on_a_terminal(openai_server, tmp_path, "execute", "why.plan", "story.txt") as child:
         child.shows("1. reason")
@@ -145,7 +149,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was(openai_server: Server, tmp_path: P
 
 @pytest.mark.slow
 def test_what_programs_read_has_nothing_of_it(openai_server: Server, tmp_path: Path) -> None:
-    held = Held(openai_server, *[Canned(completion("It leaked.")) for _ in range(2)])
+    held = Held(openai_server, *[Canned(completion(LEAKED)) for _ in range(2)])
     held.let_go()
     held.let_go()
     command = ("execute", "why.plan", "story.txt", "--json")

@@ -73,11 +73,14 @@ def until(read: Callable[[], bytes], wanted: str, seen: list[str]) -> None:
     raise AssertionError(f"{wanted!r} was never said: {''.join(seen)}")
 
 
+LEAKED = "It leaked.\n> Ada sold the boat because it leaked."
+
+
 @pytest.mark.slow
 def test_lines_say_what_is_done_and_the_plan_comes_before_its_steps(
     openai_server: Server, tmp_path: Path
 ) -> None:
-    held = Held(openai_server, Canned(completion(PLAN)), Canned(completion("It leaked.")))
+    held = Held(openai_server, Canned(completion(PLAN)), Canned(completion(LEAKED)))
     said: list[str] = []
     with asking(openai_server, tmp_path) as child:
         assert child.stderr
@@ -101,7 +104,7 @@ def test_a_plan_that_is_mended_and_a_wait_are_told(openai_server: Server, tmp_pa
     slow = Canned(error("slow down"), 429, {"retry-after": "1"})
     held = Held(
         openai_server, Canned(completion("1. a = FIND_TREASURE(CTX) : x")), slow,
-        Canned(completion(PLAN)), Canned(completion("It leaked.")),
+        Canned(completion(PLAN)), Canned(completion(LEAKED)),
     )  # fmt: skip
     said: list[str] = []
     with asking(openai_server, tmp_path, "--json") as child:

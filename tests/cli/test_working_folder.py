@@ -103,7 +103,11 @@ def test_no_file_of_the_working_folder_is_executed(
                 process.kill()
             _, errors = process.communicate()
         assert not mark.exists(), mark.read_text()
-        assert process.returncode == EXIT_CODES.get(command[0], 0) or "--serve" in command, errors
+        codes = {
+            EXIT_CODES.get(command[0], 0),
+            int(any("tiny" in each for each in command)),
+        }  # it quotes nothing
+        assert process.returncode in codes or "--serve" in command, errors
         assert not any(word in errors for word in ("Traceback", "a bug in PEARL"))
 
 

@@ -28,7 +28,7 @@ New actions:
 
 SHORT = '1. ans = FIND(CTX, "the smith") : What is said about him'
 
-SHARE_CACHED = 0.7
+SHARE_CACHED = 0.65
 """Of the prompt of a second step: what comes before the task and the form of its reply."""
 
 

@@ -117,7 +117,7 @@ def test_numbers_are_numbers_in_excel_and_parquet(tmp_path: Path) -> None:
     book = openpyxl.load_workbook(written(tmp_path, "xlsx"))
     assert book.sheetnames == ["documents", "drugs", "tags"]
     cells = [list(row) for row in book["drugs"].iter_rows(values_only=True)]
-    assert cells[1][:5] == ["a.pdf", 1, "ibuprofen", "a.pdf:0-5", 400]
+    assert cells[1][:6] == ["a.pdf", 1, "ibuprofen", "a.pdf:0-5", "copied", 400]
     assert book["documents"]["B2"].data_type == "s"
 
     from pyarrow import parquet
