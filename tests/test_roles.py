@@ -238,7 +238,9 @@ def test_a_model_of_its_own_checks_what_an_answer_says(
     assert session.budget.cost_usd <= row.cost_usd(DEAR).upper
     openai_server.forget()
     other = Session(models.pearl(checker="small", rows="main"), store=tmp_path / "kept")
-    assert next(iter(other.rows(pearl.run(other.run(tasks)).id)))["answer"] == "The boat leaked. […]"
+    assert (
+        next(iter(other.rows(pearl.run(other.run(tasks)).id)))["answer"] == "The boat leaked. […]"
+    )
     assert not openai_server.requests  # the replies are kept, those of the checker, too
 
 
