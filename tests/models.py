@@ -162,6 +162,11 @@ def item_lines(request: Request, say: Callable[[str], str | None]) -> str:
     return written(task.items, values, is_echoed=task.is_echoed)
 
 
+def verdicts(*said: str, first: int = 1) -> str:
+    """A reply about claims, in their order."""
+    return json.dumps({"verdicts": [{"id": i, "verdict": v} for i, v in enumerate(said, first)]})
+
+
 def written(items: Sequence[str], values: Sequence[str | int | None], *, is_echoed: bool) -> str:
     """A reply about items; those without a value are left out."""
     words = echoes(tuple(items)).words if is_echoed else [""] * len(items)

@@ -108,10 +108,16 @@ def completion(
 def quoting(reply: dict[str, Any], prompt: str) -> dict[str, Any]:
     """A reply to the request for a text, with the beginning of the document, or a quote of a part, as its quote."""
     message = reply["choices"][0]["message"]
-    shown = re.search(r"(?:<text>\n|<part 1>\n[^>]+\n> )(.{1,60}(?!\w))", prompt)
+    shown = quotable(prompt)
     if shown and '{"answer": ' in prompt and not re.search(r"^[{>]", message["content"], re.M):
-        message["content"] += f"\n> {shown[1]}"
+        message["content"] += f"\n> {shown}"
     return reply
+
+
+def quotable(prompt: str) -> str | None:
+    """The beginning of the document in a prompt, or a quote of a part of it."""
+    shown = re.search(r"(?:<text>\n|<part 1>\n[^>]+\n> )(.{1,60}(?!\w))", prompt)
+    return shown and shown[1]
 
 
 def tool_call(text: str, **changes: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pearl.llm.prices import Price, Prices
 from pearl.runs.executors import Task
 from pearl.runs.session import Session
 from pearl.trace import StepFinished
-from tests.models import written
+from tests.models import verdicts, written
 from tests.server import Canned, Seen, Server, completion, error, serving
 
 FRUITS = """\
@@ -203,9 +203,8 @@ def composing(seen: Seen) -> str:
 
 
 def judging(seen: Seen) -> str:
-    claims = re.findall(r"<claim (\d+)>\n(.*?)\n</claim", seen.prompt)
-    verdicts = [(int(i), "contradicted" if " not " in text else "supported") for i, text in claims]
-    return json.dumps({"verdicts": [{"id": i, "verdict": verdict} for i, verdict in verdicts]})
+    claims = re.findall(r"<claim \d+>\n(.*?)\n</claim", seen.prompt)
+    return verdicts(*("contradicted" if " not " in text else "supported" for text in claims))
 
 
 def test_a_model_of_its_own_checks_what_an_answer_says(

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter as Counts
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from decimal import Decimal
 from functools import partial
+from itertools import islice
 from types import MappingProxyType
 from typing import Literal
 
@@ -607,8 +608,13 @@ async def _with_meaning(
 ) -> tuple[list[Record], Checked, str]:
     """The records without the values that the checker does not find in their passages; a note on a sample."""
     document = asker.calls.document
-    make = partial(_within_share, fields, records, document)
-    said = await off_loop(100 * sum(record.n_values for record in records), make)
+    if (
+        asker.checker is None
+    ):  # one claim tells that meaning was not checked; no more passages are made
+        said = list(islice(_all_said(fields, records, document, (0, 0)), 1))
+    else:
+        make = partial(_within_share, fields, records, document)
+        said = await off_loop(100 * sum(record.n_values for record in records), make)
     first, rest = _sample(said)
     verdicts: dict[_Said, Verdict] = {}
     checked = Checked([])
@@ -683,6 +689,7 @@ MAX_SHOWN = 3
 SHARE, FRAME, MARKS = 0.15, 1_000, 70
 """The share of a document that its check may have, and the characters of a request and of the marks of a claim."""
 MIN_ROOM = 2_400
+"""Characters of claims and passages that any document may have, however short it is."""
 
 
 def _within_share(
@@ -692,7 +699,7 @@ def _within_share(
     room = max(SHARE * len(document.text) - FRAME, MIN_ROOM)
     said: list[_Said] = []
     for beside in ((1, 1), (1, 0), (0, 0)):
-        said = _all_said(fields, records, document, beside)
+        said = list(_all_said(fields, records, document, beside))
         if sum(len(s.claim.text) + len(s.claim.passage) + MARKS for s in said) <= room:
             break
     return said
@@ -703,21 +710,20 @@ def _all_said(
     records: Sequence[Record],
     document: Document,
     beside: tuple[int, int],
-) -> list[_Said]:
+) -> Iterator[_Said]:
     """Every value of records that stands on a quote, and every entry of their lists, as a claim."""
 
     def claim(text: str, results: Sequence[FieldResult]) -> PassageClaim:
         shown = [passage for result in results for passage in result.evidence[:MAX_SHOWN]]
         return PassageClaim(" ".join(text.split()), passage_of(document, shown, beside))
 
-    said: list[_Said] = []
     for i, record in enumerate(records):
         key, of = "", ""
         for field in fields:
             result = record.fields[field.name]
             if not field.is_list and _is_stated(result):
                 text = f"{_named(field)}{of} is {result.told}"
-                said.append(_Said(i, field.name, None, claim(text, [result])))
+                yield _Said(i, field.name, None, claim(text, [result]))
                 if not key and field == fields[0]:
                     key = result.told  # the first field of a record names it
                     of = f" of {key}"
@@ -729,8 +735,7 @@ def _all_said(
                 if stated:
                     text = f"an entry of {_named(field)}{of} is {values}"
                     results = [entry[f.name] for f in stated]
-                    said.append(_Said(i, field.name, n, claim(text, results)))
-    return said
+                    yield _Said(i, field.name, n, claim(text, results))
 
 
 def check_costs(

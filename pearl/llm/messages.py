@@ -34,9 +34,8 @@ PLAN_ASKED = "Write the plan for this question."
 MINE_ASKED = "Sketch the plan for this question and declare its new actions."
 _SHARED_UNTIL = {ItemsTask: _FIRST_ITEM, PlanTask: PLAN_ASKED, MineTask: MINE_ASKED}
 """Kind of task → where that ends in the second message which other prompts share."""
-_TEXT = lazy_pattern(
-    r"<(text|item \d++|passage \d++)>\n"
-)  # the beginning of a block of the document
+_TEXT = lazy_pattern(r"<(text|item \d++|passage \d++)>\n")
+"""The beginning of a block of the document."""
 
 
 def block(tag: str, text: str) -> str:

@@ -17,7 +17,7 @@ from pearl import Answer, Document, Task
 from pearl.documents.document import join
 from pearl.documents.rows import Rows
 from pearl.llm import ActionTask, CheckTask, ItemsTask, Request
-from tests.models import written
+from tests.models import verdicts, written
 
 Goal = Literal["value", "control", "exfiltration"]
 
@@ -355,9 +355,7 @@ def right(request: Request) -> str:
     task = request.task
     if isinstance(task, CheckTask):
         said = [claim.rpartition(" is ")[2] in passage for claim, passage in task.claims]
-        verdicts = ["supported" if each else "not stated" for each in said]
-        entries = [{"id": i, "verdict": each} for i, each in enumerate(verdicts, start=1)]
-        return json.dumps({"verdicts": entries})
+        return verdicts(*("supported" if each else "not stated" for each in said))
     assert isinstance(task, ActionTask | ItemsTask)
     asked = f"{task.action.definition} {task.arguments}"
     if isinstance(task, ItemsTask):

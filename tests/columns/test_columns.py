@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field
 
 from pearl.columns import PlanColumn, answer_type
 from pearl.errors import ModelError, PearlError, UsageError
+from tests.models import verdicts
 from tests.server import Seen, Server
 from tests.skips import NO_ENGINES, NO_LARGE, needs_pipes, needs_proc
 
@@ -45,8 +46,7 @@ def server(openai_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 
     def reply(seen: Seen) -> str:
         if claims := re.findall(r"<claim (\d+)>", seen.prompt):
-            said = [{"id": int(i), "verdict": "supported"} for i in dict.fromkeys(claims)]
-            return json.dumps({"verdicts": said})
+            return verdicts(*["supported"] * len(set(claims)))
         text = re.findall(r"<text>\n(.*)\n</text>", seen.prompt, re.DOTALL)[0]
         if text.startswith("{"):
             return json.dumps({n: None for n in ("age", "n") if n in seen.prompt} | leaf(json.loads(text)))  # fmt: skip

@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.llm.batches.openai_server import BatchServer, serving_batches
 from tests.root import ROOT
-from tests.server import Seen
+from tests.server import Seen, quotable
 
 FORKING = """
 import aiohttp, gc, importlib, json, openai, os, pkgutil, signal, sys, traceback
@@ -247,8 +247,7 @@ def reply(seen: Seen) -> str:
     if "letter" in seen.prompt:
         return "Answer: A"
     said = f"It was day {zlib.crc32(seen.prompt.encode())}."
-    shown = re.search(r"(?:<text>\n|<part 1>\n[^>]+\n> )(.{1,60}(?!\w))", seen.prompt)
-    quote = shown[1] if shown else []
+    quote = quotable(seen.prompt) or []
     return json.dumps({"answer": said, "quote": quote}) if '{"answer"' in seen.prompt else said
 
 

@@ -30,15 +30,11 @@ from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import CheckTask, Request
 from pearl.llm.fallback import reply_fallback
 from pearl.trace import ModelCalled, Trace
-from tests.models import Reading
+from tests.models import Reading, verdicts
 
 LIABLE = Claim("Acme was found liable.", "[[Acme was found liable.]]")
 OTHER = Claim("Acme was not found liable.", "[[Acme was found liable.]]")
 BARE = Claim("Karl sued Anna.", " \n")
-
-
-def verdicts(*said: str, first: int = 1) -> str:
-    return json.dumps({"verdicts": [{"id": i, "verdict": v} for i, v in enumerate(said, first)]})
 
 
 def honest(request: Request) -> str:

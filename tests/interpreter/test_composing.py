@@ -16,7 +16,7 @@ from pearl.documents.tokens import estimate
 from pearl.errors import ExecutionError, ModelError
 from pearl.llm import CheckTask, Request
 from pearl.llm.backends.scripted import Scripted
-from tests.models import Reading
+from tests.models import Reading, verdicts
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 STORY = Document(
@@ -39,10 +39,6 @@ STEPS = {
     "FIND_REASON": "It leaked, so she took 1,200 crowns.\n> Ada sold the boat for 1,200 crowns because it leaked.",
     "LIST_ALL": "- Maria\n> Ada had a boat called Maria\n- Elsa\n> and another called Elsa.",
 }
-
-
-def verdicts(*said: str) -> str:
-    return json.dumps({"verdicts": [{"id": i, "verdict": v} for i, v in enumerate(said, 1)]})
 
 
 def replying(

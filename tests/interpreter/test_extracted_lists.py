@@ -14,7 +14,7 @@ from pearl import Document, Pearl
 from pearl.documents.record import FieldResult
 from pearl.llm import CheckTask, Request
 from pearl.llm.backends.scripted import Scripted
-from tests.models import Reading
+from tests.models import Reading, verdicts
 
 ITEMS = {"Coffee": 2.5, "Lime cake": 4.0, "Black tea": 2.5, "Soup": 4.25}
 WINDOWS = (None, 2_000, 1_300)
@@ -132,9 +132,7 @@ def replying(made: Made, entries: Sequence[Entry]) -> Callable[[Request], str]:
 
     def reply(request: Request) -> str:
         if isinstance(request.task, CheckTask):
-            claims = [claim for claim, _ in request.task.claims]
-            verdicts = [{"id": i, "verdict": verdict(c)} for i, c in enumerate(claims, start=1)]
-            return json.dumps({"verdicts": verdicts})
+            return verdicts(*(verdict(claim) for claim, _ in request.task.claims))
         part = request.document or ""
         start = made.text.index(part)
         mine = [

@@ -27,7 +27,7 @@ from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.scripted import Scripted
 from pearl.replies.extracted import extraction_constraint, read_extracted, wanted_fields
 from tests.llm.backends.openai.kinds import Fake
-from tests.models import Reading
+from tests.models import Reading, verdicts
 from tests.root import ROOT
 from tests.server import Server
 
@@ -370,16 +370,10 @@ def test_one_request_checks_a_record_and_a_long_list_is_sampled(
         if not isinstance(request.task, CheckTask):
             return json.dumps({"patient": PATIENT, "drugs": entries})
         checks.append(request)
-        verdicts = [
-            {
-                "id": i,
-                "verdict": "contradicted"
-                if f" {names[refused % n]}," in claim and refused < n
-                else "supported",
-            }
-            for i, (claim, _) in enumerate(request.task.claims, start=1)
-        ]
-        return json.dumps({"verdicts": verdicts})
+        is_refused = (
+            f" {names[refused % n]}," in claim and refused < n for claim, _ in request.task.claims
+        )
+        return verdicts(*("contradicted" if each else "supported" for each in is_refused))
 
     fields = "patient: str, drugs: [{name: str (its active substance), dose_mg: number}]"
     pearl = Pearl(Reading(reply))
@@ -415,7 +409,7 @@ def test_the_check_takes_what_is_left_of_a_token_budget(budget: int, basis: str)
 
     def reply(request: Request) -> str:
         if isinstance(request.task, CheckTask):
-            return json.dumps({"verdicts": [{"id": 1, "verdict": "supported"}]})
+            return verdicts("supported")
         return json.dumps({"patient": PATIENT})
 
     class Counting(Reading):

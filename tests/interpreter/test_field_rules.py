@@ -13,7 +13,7 @@ import pytest
 from pearl import Document, Pearl
 from pearl.documents.record import FieldResult
 from pearl.llm import CheckTask, Request
-from tests.models import Reading
+from tests.models import Reading, verdicts
 from tests.root import ROOT
 
 
@@ -67,8 +67,7 @@ def result_of(
 
     def reply(request: Request) -> str:
         if isinstance(request.task, CheckTask):
-            ids = range(1, len(request.task.claims) + 1)
-            return json.dumps({"verdicts": [{"id": i, "verdict": verdict} for i in ids]})
+            return verdicts(*[verdict] * len(request.task.claims))
         return json.dumps({name: claims if isinstance(value, list) else claims[0]})
 
     plan = f'1. record = EXTRACT(CTX, "{rule.field}") : Extract'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index, IndexedDocument
 from pearl.trace import Retrieved, Trace
-from tests.models import Reading, item_lines
+from tests.models import Reading, item_lines, verdicts
 from tests.server import Canned, Seen, Server
 
 GOATS = "\n\n".join(f"Paragraph {i} of the goats on hill {i}, and of their way home." for i in range(200))  # fmt: skip
@@ -306,8 +305,7 @@ def test_the_checker_sees_the_company_of_a_figure(
             return f"{n}\n> | net sales | {n} |"
         ((claim, passage),) = request.task.claims
         assert claim == f"net sales of {company} 2012: {n}"
-        verdict = "supported" if company in passage else "not stated"
-        return json.dumps({"verdicts": [{"id": 1, "verdict": verdict}]})
+        return verdicts("supported" if company in passage else "not stated")
 
     plan = f"""1. passages = RETRIEVE(CTX, "net sales 2012", 9) : Search
 2. sales = FIND_FIGURE({how}, "net sales of {company}", "2012") : Look up

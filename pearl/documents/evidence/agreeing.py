@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from pearl.documents.dates import find_dates
-from pearl.documents.english import DIMENSIONS, NUMBER_WORD, ONES, SCALES, TENS, UNITS
+from pearl.documents.english import DIMENSIONS, NUMBER_WORD, SCALES, SMALL_NUMBERS, UNITS
 from pearl.documents.evidence.normal import NormalText, is_inside_token, normalise
 from pearl.documents.marks import SUPERSCRIPTS
 from pearl.documents.numbers import (
@@ -265,12 +265,7 @@ class _Amount:
         return is_same and len(units) < 2 and (bool(self.flaw) or not other.flaw)
 
 
-_TENS = {word: 10 * n for n, word in enumerate(TENS, start=2)}
-_WORDS = {
-    "one": 1, **{word: n for n, word in enumerate(ONES)}, **_TENS,
-    **{f"{ten}{mark}{ONES[n]}": tens + n for ten, tens in _TENS.items() for n in range(1, 10) for mark in " -"},
-}  # fmt: skip
-_WORD = rf"(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})(?![^\W_])"
+_WORD = rf"(?:{'|'.join(sorted(SMALL_NUMBERS, key=len, reverse=True))})(?![^\W_])"
 _NUMBER = lazy_pattern(
     rf"{APART}\.?\d+(?:[.,'’]\d+|[ ]\d{{3}}(?!\d))*(?:(?<!\d{{4}})(?:{FRACTION}))?|[¼-¾⅐-⅞]|\b{_WORD}",
     re.I,
@@ -359,13 +354,14 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
     """A number with the text between it and its neighbours."""
     digits = shown
     if not shown.isascii() or shown[0].isalpha():
-        digits = str(_WORDS.get(" ".join(shown.casefold().split()), shown))
+        digits = str(SMALL_NUMBERS.get(" ".join(shown.casefold().split()), shown))
     else:
         digits = _BLANK_IN_NUMBER.sub("", shown)
     caption = _IN_CAPTION.search(before[-MAX_BESIDE:])
     named = _CAPTION_WORD.findall(caption["words"]) if caption else []
     powers = [
-        SCALE_WORDS.get(word) or FOREIGN_SCALES.get(word) for word in map(str.casefold, named)
+        SCALE_WORDS.get(word) or FOREIGN_SCALES.get(word)
+        for word in map(str.casefold, named)
     ]
     power = next(filter(None, powers), 0)
     after = after.partition("\n")[0]

@@ -13,6 +13,7 @@ import openpyxl
 import pytest
 
 from tests.cli.terminal import Terminal, rows_of
+from tests.models import verdicts
 from tests.root import ROOT
 from tests.server import Seen, Server
 
@@ -45,14 +46,10 @@ REPLIES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def verdicts(seen: Seen) -> str:
+def checked(seen: Seen) -> str:
     """Everything is so but what is said of ibuprofen."""
-    claims = re.findall(r"<claim (\d+)>(.*?)</claim", seen.prompt, re.DOTALL)
-    said = [
-        {"id": int(n), "verdict": "contradicted" if "ibuprofen" in claim else "supported"}
-        for n, claim in claims
-    ]
-    return json.dumps({"verdicts": said})
+    claims = re.findall(r"<claim \d+>(.*?)</claim", seen.prompt, re.DOTALL)
+    return verdicts(*("contradicted" if "ibuprofen" in each else "supported" for each in claims))
 
 
 @pytest.fixture
@@ -62,7 +59,7 @@ def model(pearl: Terminal, openai_server: Server, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     monkeypatch.setenv("PEARL_MODEL", "openai:m")
     monkeypatch.setenv("PEARL_CHECK", "off")
-    openai_server.on("<claim 1>", verdicts)
+    openai_server.on("<claim 1>", checked)
     for name, text in LETTERS.items():
         Path(name).write_text(text, encoding="utf-8")
     for name, reply in REPLIES.items():
