@@ -272,7 +272,7 @@ class Server:
         self.n_together: int | None = None
         self.hold_after: int | None = None
         self._port = 0
-        self._n_open = 0
+        self.n_open = 0
         self._rules: list[tuple[re.Pattern[str], str | Callable[[Seen], str]]] = []
         self._queue: deque[Canned] = deque()
         self._stop: Callable[[], object] = lambda: None
@@ -355,8 +355,8 @@ class Server:
             return
         self.requests.append(seen)
         number = len(self.requests)
-        self._n_open += 1
-        self.n_at_once = max(self.n_at_once, self._n_open)
+        self.n_open += 1
+        self.n_at_once = max(self.n_at_once, self.n_open)
         try:
             await self._is_due(number)
             if self._queue:
@@ -370,7 +370,7 @@ class Server:
             else:
                 answer = Canned(quoting(completion(self._reply(seen)), seen.prompt))
         finally:
-            self._n_open -= 1
+            self.n_open -= 1
         await send(answer, writer)
 
     async def _is_due(self, number: int) -> None:

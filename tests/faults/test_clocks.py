@@ -97,10 +97,14 @@ def test_clock_that_jumps(trial: Trial, lab: Lab, clock: Path, jump: int | None)
     while len(lab.server.requests) <= 3:
         time.sleep(0.01)
     set_to(clock, wrong_by)
-    lab.server.hold_after = None
-    time.sleep(0.05)
+    lab.server.hold_after = 8  # it goes on, and is killed before it has ended
+    while len(lab.server.requests) <= 8:
+        time.sleep(0.01)
     program.signal(signal.SIGKILL)
     program.wait()
+    lab.server.hold_after = None
+    while lab.server.n_open:  # what was held is not answered by the replies that follow
+        time.sleep(0.01)
     set_to(clock, "0")
     lab.server.next(*[Canned(FAULTS["429"].body, 429, {"retry-after": "1"})] * 2)
     program, start_s = lab.programs.start(folder, *args), time.monotonic()

@@ -360,8 +360,7 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
     caption = _IN_CAPTION.search(before[-MAX_BESIDE:])
     named = _CAPTION_WORD.findall(caption["words"]) if caption else []
     powers = [
-        SCALE_WORDS.get(word) or FOREIGN_SCALES.get(word)
-        for word in map(str.casefold, named)
+        SCALE_WORDS.get(word) or FOREIGN_SCALES.get(word) for word in map(str.casefold, named)
     ]
     power = next(filter(None, powers), 0)
     after = after.partition("\n")[0]
