@@ -112,11 +112,11 @@ picture: $(VENV)-browser/.installed
 
 # Environments, of the versions in uv.lock. Those of the large extras lie on top of the usual one: few need
 # them, and `make demo` stays short. Byte code is written as modules are imported: most never are.
-$(VENV)-all/.installed: private WHAT := --editable ".[data,faiss,llamacpp,pictures]" --group large
+$(VENV)-all/.installed: private WHAT := --editable ".[data,llamacpp,pictures]" --group large
 $(VENV)-ray/.installed: private WHAT := --editable ".[ray]" --group columns
 $(VENV)-browser/.installed: private WHAT := --group browser
 $(VENV)-docs/.installed: private WHAT := --group docs
-$(VENV)-supply/.installed: private WHAT := --editable ".[cloud,data,encrypted,faiss,llamacpp,lsp,ocr,office,pdf-tables,pictures]" --group supply
+$(VENV)-supply/.installed: private WHAT := --editable ".[cloud,data,encrypted,llamacpp,lsp,ocr,office,pdf-tables,pictures]" --group supply
 ON_TOP := $(VENV)-all/.installed $(VENV)-ray/.installed $(VENV)-browser/.installed $(VENV)-docs/.installed $(VENV)-supply/.installed
 $(ON_TOP): $(VENV)/.installed
 	$(PYTHON) -m venv $(@D)

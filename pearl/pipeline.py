@@ -46,7 +46,7 @@ from pearl.planner.prompt import Rejected
 from pearl.planner.understanding import Understood
 from pearl.planner.writer import one_line
 from pearl.plugins.extras import require_extra
-from pearl.retrieval import ranking_settings
+from pearl.retrieval import SearchSettings
 from pearl.retrieval.search import Searcher
 from pearl.settings import SETTINGS, Settings, values_for
 from pearl.trace import PlanFailed, QuestionUnderstood, Trace
@@ -135,7 +135,7 @@ class Pearl:
         self._is_own_searcher = searcher is None
         self.embeddings, self.reranker = chosen.embeddings, chosen.reranker
         self.searcher = searcher or new_searcher(
-            self.client.settings, ranking_settings(chosen.ranker), chosen.embeddings,
+            self.client.settings, SearchSettings(chosen.ranker), chosen.embeddings,
             chosen.reranker, chosen.reranker_url,
         )  # fmt: skip
         self.ranker = chosen.ranker if searcher is None else searcher.settings.method

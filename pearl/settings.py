@@ -238,7 +238,7 @@ class Deciding:
         _DOCUMENT, "reading",
     )] = False
     ranker: Annotated[Text, Setting(
-        "Ranking of passages: bm25, bm25+, tfidf, dense, hybrid, or a preset: corpus-qa.",
+        "Ranking of passages: bm25, dense or hybrid.",
         _DOCUMENT, "reading", metavar="NAME", set_by="trusted",
     )] = "bm25"
     as_of: Annotated[Day | None, Setting(

@@ -85,10 +85,10 @@ class Made(NamedTuple):
 
 
 def pearl(texts: Iterator[str], n: int) -> Made:
-    """BM25+ of PEARL."""
+    """BM25 of PEARL."""
     terms = Postings.build(texts)
     index: Any = SimpleNamespace(terms=terms, vectors=None)
-    method, analyse, settings = find_method("bm25+"), analyzer("english"), SearchSettings()
+    method, analyse, settings = find_method("bm25"), analyzer("english"), SearchSettings()
 
     def search(query: str) -> Sequence[int]:
         terms = Query(dict.fromkeys(analyse(query), 1.0))

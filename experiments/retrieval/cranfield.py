@@ -20,7 +20,6 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from tables import found_data, print_comparison, print_scores
@@ -36,18 +35,11 @@ from pearl.llm.embedders import create_embedder
 from pearl.retrieval import Embedder, SearchSettings
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index
+from pearl.retrieval.methods.hybrid import LEGS
 from pearl.retrieval.search import Searcher
 
 MEASURES = ("nDCG@10", "AP", "R@60")
 STEMS = ("english", "porter", "none")
-DEFAULT = SearchSettings("bm25", k1=1.2, b=0.75, idf="lucene")
-
-LEGS = {
-    "bm25": DEFAULT,
-    "bm25 b=0.5": replace(DEFAULT, b=0.5),
-    "bm25+ b=0.5": replace(DEFAULT, method="bm25+", b=0.5),
-}
-"""Lexical legs of `hybrid`: the default, and the preset `corpus-qa` without and with `delta`."""
 
 
 def records(text: str) -> Iterator[tuple[str, str]]:
@@ -75,14 +67,11 @@ def collection(
 async def lexical(
     documents: Sequence[CorpusDocument], topics: Sequence[Topic], judgments: Judgments
 ) -> list[RetrievalScores]:
-    """The lexical methods by stem."""
+    """`bm25` by stem."""
     scores = []
     for stem in STEMS:
         index = Index.build(documents, Cutting("document"), stem)
-        searchers = {
-            f"{name}, {stem}": Searcher(replace(settings, stem=stem))
-            for name, settings in {**LEGS, "tfidf": SearchSettings("tfidf")}.items()
-        }
+        searchers = {f"bm25, {stem}": Searcher(SearchSettings(stem=stem))}
         done = await evaluate_retrieval(index, topics, judgments, searchers, measures=MEASURES)
         scores += done.scores
     return scores
@@ -94,14 +83,9 @@ async def semantic(
     judgments: Judgments,
     embedder: Embedder,
 ) -> list[RetrievalScores]:
-    """`dense`, and `hybrid` of it with each lexical method in `LEGS`, by weight and by rank."""
+    """`hybrid` and its legs."""
     index = Index.build(documents, Cutting("document"))
-    searchers = {"dense": Searcher(SearchSettings("dense"), embedder)}
-    for name, leg in LEGS.items():
-        searchers[name] = Searcher(leg)
-        for fusion in ("weighted", "rank"):
-            settings = replace(leg, method="hybrid", lexical=leg.method, fusion=fusion)
-            searchers[f"hybrid of {name}, {fusion}"] = Searcher(settings, embedder)
+    searchers = {name: Searcher(SearchSettings(name), embedder) for name in (*LEGS, "hybrid")}
     done = await evaluate_retrieval(index, topics, judgments, searchers, measures=MEASURES)
     return list(done.scores)
 
@@ -122,13 +106,11 @@ def main() -> int:
     print_scores(scores)
     by_name = {one.method: one for one in scores}
     is_worse = False
-    for name in LEGS if args.embeddings else ():
+    for leg in LEGS if args.embeddings else ():
         for measure in MEASURES:
-            for leg in (name, "dense"):
-                hybrid = by_name[f"hybrid of {name}, weighted"]
-                found = RetrievalComparison.of(hybrid, by_name[leg], measure)
-                print_comparison(found)
-                is_worse |= found.difference.estimate < 0
+            found = RetrievalComparison.of(by_name["hybrid"], by_name[leg], measure)
+            print_comparison(found)
+            is_worse |= found.difference.estimate < 0
     return int(is_worse)
 
 

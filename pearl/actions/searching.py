@@ -23,8 +23,8 @@ from pearl.errors import Span
 from pearl.retrieval import Hit
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index, IndexedDocument
+from pearl.retrieval.methods.bm25 import TermRanker
 from pearl.retrieval.search import Searcher
-from pearl.retrieval.weighting import TermRanker
 
 
 class SearchedDocument:

@@ -32,9 +32,7 @@ _OTHERS = {
         "batch_threshold", "shard",
     ),
     "Search": (
-        "k", "method", "filters", "history", "also", "unit", "size", "overlap", "at", "update", "preset", "thesaurus",
-        "synonym_weight", "year_boost", "k1", "b", "delta", "idf", "stem", "lexical", "fusion",
-        "dense_weight", "embeddings_url",
+        "k", "method", "filters", "history", "also", "unit", "size", "overlap", "at", "update", "stem", "embeddings_url",
     ),
     "Retrieval": ("retrieval", "corpus", "queries", "qrels", "cutoffs", "oracle"),
     "Output": (
@@ -51,8 +49,8 @@ GROUPS = {
 
 FIRST = frozenset({
     "again", "answers", "as_json", "as_lines", "compare", "continued", "data", "dry_run", "explain", "filters", "held_out",
-    "k", "max_actions", "max_cost", "max_examples", "method", "methods", "out", "page", "preset", "private", "question", "report", "retries", "retrieval", "review", "rounds",
-    "schema", "seed_library", "show_plan", "tasks", "thesaurus", "together", "verbose",
+    "k", "max_actions", "max_cost", "max_examples", "method", "methods", "out", "page", "private", "question", "report", "retries", "retrieval", "review", "rounds",
+    "schema", "seed_library", "show_plan", "tasks", "together", "verbose",
     *(name for name, (_, setting) in schema().items() if setting.is_first),
 })  # fmt: skip
 """Options shown by `--help`."""

@@ -98,10 +98,9 @@ def _library_names() -> Iterable[str]:
 
 
 def _ranker_names() -> Iterable[str]:
-    from pearl.retrieval import PRESETS
     from pearl.retrieval.methods import method_names
 
-    return (*method_names(), *PRESETS)
+    return method_names()
 
 
 def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:

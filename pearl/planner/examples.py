@@ -17,7 +17,7 @@ from pearl.dsl.parser import parse
 from pearl.dsl.signatures import EACH, ActionLibrary
 from pearl.errors import DataError, PlanCheckError, PlanSyntaxError
 from pearl.plugins.files import find_data
-from pearl.retrieval.weighting import TermRanker
+from pearl.retrieval.methods.bm25 import TermRanker
 
 _parse = lru_cache(maxsize=256)(parse)
 """Cached: every `Pearl` reads its bank, and plans seldom change."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -124,11 +124,6 @@ class Postings:
     def n_passages(self) -> int:
         """The number of passages."""
         return len(self.lengths)
-
-    @cached_property
-    def derived(self) -> dict[Hashable, Any]:
-        """Values that ranking methods computed from it, by method and settings."""
-        return {}
 
     @cached_property
     def mean_length(self) -> float:

@@ -1,16 +1,14 @@
-"""Text → weighted terms of a query: its own, those of earlier questions, synonyms of a thesaurus; and its years."""
+"""Text → weighted terms of a query: its own and those of earlier questions; and its years."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from pearl.documents.document import read_bytes
 from pearl.documents.passages import Stem, terms
-from pearl.errors import DataError
 from pearl.errors.patterns import lazy_pattern
 
 
@@ -101,65 +99,11 @@ def years_in(text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-_Entry = tuple[str, ...]
-"""The different terms of a word or phrase."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueryThesaurus:
-    """Synonyms of the terms of queries.
-
-    An entry matches a query with all of its terms. Each other entry of its group then adds its own terms, with
-    `weight` times the smallest of the matched weights, shared among the terms of a phrase. A term of the query
-    keeps its weight.
-    """
-
-    groups: tuple[tuple[_Entry, ...], ...]
-    weight: float = 0.5
-
-    @classmethod
-    def read(cls, path: Path, stem: Stem = "english", weight: float = 0.5) -> QueryThesaurus:
-        """Read a file, for an index with a stemming."""
-        analyse = analyzer(stem)
-        groups = []
-        for line, words in read_groups(path):
-            entries = [tuple(dict.fromkeys(analyse(word))) for word in words]
-            if () in entries or len(entries) < 2:
-                what = "has one entry" if all(entries) else "has an entry without a word"
-                raise DataError(
-                    f"a group of synonyms {what}",
-                    path=path,
-                    line=line,
-                    help="separate words by blanks, or phrases by commas; at least two",
-                )
-            groups.append(tuple(dict.fromkeys(entries)))
-        return cls(tuple(groups), weight)
-
-    def __call__(self, terms: Mapping[str, float]) -> dict[str, float]:
-        """Terms of a query with weights → the same terms and those of their synonyms."""
-        added: dict[str, float] = {}
-        for group in self.groups:
-            found = [entry for entry in group if terms.keys() >= set(entry)]
-            most = max((min(terms[term] for term in entry) for entry in found), default=0.0)
-            for entry in group:
-                share = self.weight * most / len(entry)
-                for term in entry if share > 0 else ():
-                    added[term] = max(share, added.get(term, 0.0))
-        return {**terms, **{term: added[term] for term in added if term not in terms}}
-
-
-def read_groups(path: Path) -> list[tuple[int, list[str]]]:
-    """The lines of a thesaurus with their numbers from 1, each as its words or phrases."""
-    groups = []
-    for number, line in enumerate(read_bytes(str(path), str(path)).splitlines(), 1):
-        try:
-            row = line.decode("utf-8-sig").strip()
-        except UnicodeDecodeError:
-            raise DataError(
-                "the thesaurus is not UTF-8 text", path=path, line=number, help="save it as UTF-8"
-            ) from None
-        if row and not row.startswith("#"):
-            groups.append(
-                (number, [s.strip() for s in row.split(",")] if "," in row else row.split())
-            )
-    return groups
+def read_groups(path: Path) -> list[list[str]]:
+    """The words or phrases of each line of a word list of this package: between blanks, or between commas."""
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return [
+        [phrase.strip() for phrase in line.split(",")] if "," in line else line.split()
+        for line in lines
+        if line and not line.startswith("#")
+    ]

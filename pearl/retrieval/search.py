@@ -1,4 +1,4 @@
-"""Query + index → hits: expansion, filters, a method, years, fusion of sub-queries, reranking."""
+"""Query + index → hits: filters, a method, fusion of sub-queries, reranking."""
 
 from __future__ import annotations
 
@@ -6,30 +6,16 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
-from pearl.documents.passages import Stem
 from pearl.errors import ModelError, UsageError
 from pearl.retrieval import Embedder, Hit, Reranker, SearchSettings
 from pearl.retrieval.filters import Filter, parse_filter, select
-from pearl.retrieval.fusion import boost_years, depth_for, rank_fusion, reranked
+from pearl.retrieval.fusion import depth_for, rank_fusion, reranked
 from pearl.retrieval.index import Index
-from pearl.retrieval.methods import (
-    Query,
-    Ranking,
-    TermScore,
-    find_method,
-    first,
-    free_passages,
-)
-from pearl.retrieval.queries import (
-    QueryThesaurus,
-    WeightedQuery,
-    analyzer,
-    contextual_query,
-)
+from pearl.retrieval.methods import Query, Ranking, TermScore, find_method, first
+from pearl.retrieval.queries import WeightedQuery, analyzer, contextual_query
 
 if TYPE_CHECKING:
     import numpy as np
@@ -145,7 +131,6 @@ class Searcher:
         self.embedder = embedder
         self.reranker = reranker
         self._progress = progress
-        self._thesauri: dict[Stem, QueryThesaurus] = {}
 
     async def aclose(self) -> None:
         """Close the connections of the embedder and the reranker."""
@@ -173,7 +158,6 @@ class Searcher:
         if k <= 0 or not queries or not len(index.passages):
             return SearchResult((), tuple(notes))
         name, ranking = await self._ranked(index, queries, k, mask, notes)
-        free = free_passages(index.terms, self.settings)
         if self.reranker is not None and len(ranking.passages):
             n = max(k, self.settings.n_reranked)
             text = "\n".join(query.text for query in queries)
@@ -181,7 +165,7 @@ class Searcher:
                 ranking = await reranked(index, name, ranking, text, self.reranker, n)
             except ModelError as error:
                 notes.append(f"not reranked: {error.message}")
-        return SearchResult(_hits(index, first(ranking, k, free), free), tuple(notes))
+        return SearchResult(_hits(index, first(ranking, k)), tuple(notes))
 
     async def _ranked(
         self,
@@ -204,19 +188,16 @@ class Searcher:
                     raise
                 notes.append(f"ranked by words alone ({lexical}), without vectors: {error.message}")
                 name, method = lexical, find_method(lexical)
-        is_reordered = self.reranker is not None or settings.year_boost > 1 or len(queries) > 1
+        is_reordered = self.reranker is not None or len(queries) > 1
         depth = max(depth_for(k), settings.n_reranked) if is_reordered else k
         rankings = {}
         for query, vector in zip(queries, vectors, strict=True):
-            ready = Query(self._terms(query, index.stem), vector, mask)
+            ready = Query(query.terms(analyzer(index.stem)), vector, mask)
             rank = partial(method.rank, ready, searched, settings, depth)
-            ranking = await _work(index, rank)
-            if settings.year_boost > 1:
-                ranking = boost_years(index, name, ranking, query.text, settings.year_boost)
-            rankings[query.question] = ranking
+            rankings[query.question] = ranking = await _work(index, rank)
         if len(rankings) == 1:
             return name, ranking
-        return SUB_QUERIES, rank_fusion(rankings, depth, free_passages(index.terms, settings))
+        return SUB_QUERIES, rank_fusion(rankings, depth)
 
     async def _with_vectors(
         self, index: Index, queries: Sequence[WeightedQuery]
@@ -239,8 +220,9 @@ class Searcher:
     def terms(
         self, index: Index, query: str | Sequence[str], history: Sequence[str] = ()
     ) -> dict[str, dict[str, float]]:
-        """The terms of each query and their synonyms, with weights."""
-        return {each.question: self._terms(each, index.stem) for each in _queries(query, history)}
+        """The terms of each query, with weights."""
+        analyse = analyzer(index.stem)
+        return {each.question: each.terms(analyse) for each in _queries(query, history)}
 
     def explain(
         self, index: Index, query: str | Sequence[str], passage: int, history: Sequence[str] = ()
@@ -261,15 +243,6 @@ class Searcher:
         fallback = getattr(self.method, "without_vectors", None)
         return fallback(self.settings) if fallback else None
 
-    def _terms(self, query: WeightedQuery, stem: Stem) -> dict[str, float]:
-        terms, settings = query.terms(analyzer(stem)), self.settings
-        if not settings.thesaurus:
-            return terms
-        if stem not in self._thesauri:
-            path, weight = Path(settings.thesaurus), settings.synonym_weight
-            self._thesauri[stem] = QueryThesaurus.read(path, stem, weight)
-        return self._thesauri[stem](terms)
-
 
 def _queries(query: str | Sequence[str], history: Sequence[str]) -> list[WeightedQuery]:
     """The different queries that are not blank, in order."""
@@ -284,7 +257,7 @@ async def _work(index: Index, do: Callable[[], Done]) -> Done:
     return await asyncio.to_thread(do)
 
 
-def _hits(index: Index, ranking: Ranking, free: NDArray[np.bool_] | None) -> tuple[Hit, ...]:
+def _hits(index: Index, ranking: Ranking) -> tuple[Hit, ...]:
     legs: dict[int, dict[str, tuple[int, float]]] = {}
     for name, leg in ranking.legs.items():
         pairs = zip(leg.passages.tolist(), leg.scores.tolist(), strict=True)
@@ -292,12 +265,6 @@ def _hits(index: Index, ranking: Ranking, free: NDArray[np.bool_] | None) -> tup
             legs.setdefault(number, {})[name] = rank, score
     pairs = zip(ranking.passages.tolist(), ranking.scores.tolist(), strict=True)
     return tuple(
-        Hit(
-            index.passages[number],
-            rank,
-            score,
-            legs.get(number, {}),
-            free is not None and bool(free[number]),
-        )
+        Hit(index.passages[number], rank, score, legs.get(number, {}))
         for rank, (number, score) in enumerate(pairs, 1)
     )

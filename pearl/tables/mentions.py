@@ -211,7 +211,7 @@ class Mentions:
     def _column_words(self) -> dict[tuple[str, ...], frozenset[str]]:
         """Stems of a phrase for what a column holds → stems of the usual names of such columns."""
         found: dict[tuple[str, ...], frozenset[str]] = {}
-        for _, group in read_groups(COLUMN_WORDS):
+        for group in read_groups(COLUMN_WORDS):
             stems = [_stems(phrase) for phrase in group]
             single = frozenset(each[0] for each in stems if len(each) == 1)
             for each in stems:

@@ -46,7 +46,7 @@ class Synonyms:
 
     def __init__(self, path: Path = SYNONYMS) -> None:
         self._others: dict[tuple[str, ...], dict[str, None]] = {}  # stems → the other phrases
-        for _, phrases in read_groups(path):
+        for phrases in read_groups(path):
             stems = {phrase: tuple(terms(phrase)) for phrase in phrases}
             for own in filter(None, stems.values()):
                 others = (phrase for phrase in phrases if stems[phrase] != own)

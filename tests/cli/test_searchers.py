@@ -76,14 +76,6 @@ def test_a_corpus_is_asked_by_words_and_meaning(pearl: Terminal, embeddings: Ser
     assert len(embeddings.requests) == n  # passages from the index, the query from the cache
 
 
-def test_a_preset_ranks_by_its_settings(pearl: Terminal, corpus: Path) -> None:
-    methods = {
-        name: {search["method"] for search in answered(pearl, *ASKED, "--ranker", name)[1]}
-        for name in ("bm25", "corpus-qa")
-    }
-    assert methods == {"bm25": {"bm25"}, "corpus-qa": {"bm25+"}}
-
-
 def test_a_server_of_embeddings_gets_no_key_of_the_models(
     pearl: Terminal, embeddings: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,7 +44,7 @@ def index(texts: dict[str, str] = TEXTS, unit: str = "paragraph") -> Index:
 def evaluated(
     topics: Sequence[Topic] = TOPICS,
     judgments: Judgments = JUDGED,
-    methods: Sequence[str] = ("bm25+",),
+    methods: Sequence[str] = ("bm25",),
     **options: object,
 ) -> RetrievalEvaluation:
     searchers = {name: Searcher(SearchSettings(name)) for name in methods}
@@ -109,7 +109,7 @@ def test_history_and_filters_of_a_topic_are_searched_with() -> None:
 
     def found(asked: Topic) -> float:
         made = Index.build(rows, Cutting("document"))
-        done = evaluate_retrieval(made, [asked], judged, {"bm25+": Searcher()}, measures=["RR"])
+        done = evaluate_retrieval(made, [asked], judged, {"bm25": Searcher()}, measures=["RR"])
         return asyncio.run(done).scores[0].values["RR"]["q"]
 
     assert found(topic) == 1.0

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.methods import Query, Ranking, find_method
+from pearl.retrieval.methods import Query, Ranking
+from pearl.retrieval.methods import bm25 as method
 from pearl.retrieval.postings import Postings
 
 Passages = Sequence[Sequence[str]]
@@ -21,21 +22,13 @@ class Terms:
     vectors: None = None
 
 
-def ranked(
-    passages: Passages | Postings,
-    query: str | Query,
-    k: int = 1_000,
-    settings: SearchSettings | None = None,
-    method: str = "bm25+",
-) -> Ranking:
+def ranked(passages: Passages | Postings, query: str | Query, k: int = 1_000) -> Ranking:
     index = Terms(Postings.of_terms(passages) if isinstance(passages, Sequence) else passages)
     wanted = query if isinstance(query, Query) else Query(dict.fromkeys(query.split(), 1.0))
-    return find_method(method).rank(wanted, index, settings or SearchSettings(), k)
+    return method.rank(wanted, index, SearchSettings(), k)
 
 
-def bm25(
-    passages: Passages, query: dict[str, float], s: SearchSettings, delta: float
-) -> dict[int, float]:
+def bm25(passages: Passages, query: dict[str, float]) -> dict[int, float]:
     """Number of each passage that matches → its score, by the written formula."""
     total = sum(map(len, passages))
     mean = total / len(passages) if total else 1.0
@@ -44,15 +37,8 @@ def bm25(
         for term, weight in query.items():
             if tf := list(passage).count(term):
                 n, n_with = len(passages), sum(term in other for other in passages)
-                match s.idf:
-                    case "plus":
-                        idf = math.log((n + 1) / n_with)
-                    case "robertson":
-                        idf = max(0.0, math.log((n - n_with + 0.5) / (n_with + 0.5)))
-                    case _:
-                        idf = math.log((n - n_with + 0.5) / (n_with + 0.5) + 1)
-                norm = s.k1 * (1 - s.b + s.b * len(passage) / mean)
-                gain = tf * (s.k1 + 1) / (tf + norm) + delta
+                idf = math.log((n - n_with + 0.5) / (n_with + 0.5) + 1)
+                gain = tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * len(passage) / mean))
                 found[number] = found.get(number, 0.0) + weight * idf * gain
     return found
 

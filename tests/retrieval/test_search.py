@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,37 +105,13 @@ def test_earlier_questions_add_their_words(index: Index) -> None:
     assert found(index, "what is it?", history=["lead"]).hits[0].passage.document == "lead"
 
 
-def test_a_thesaurus_adds_terms(index: Index, tmp_path: Path) -> None:
-    path = tmp_path / "words.txt"
-    path.write_text("saline salt\n", encoding="utf-8")
-    assert found(index, "saline").hits == ()
-    assert ids(found(index, "saline", settings=SearchSettings(thesaurus=str(path)))) == ["salt"]
-
-
-# --- filters and years ------------------------------------------------------------------------
+# --- filters ----------------------------------------------------------------------------------
+# --- filters and years
 
 
 def test_filters_leave_out_before_ranking(index: Index) -> None:
     assert ids(found(index, "mined", 1, filters=["year=2009"])) == ["salt"]
     assert ids(found(index, "mined", filters=["year>=2005", "document!=salt"])) == ["iron", "lead"]
-
-
-def test_years_of_the_query_boost_and_filter_nothing(index: Index) -> None:
-    plain = found(index, "mined in 2009")
-    boosted = found(index, "mined in 2009", settings=SearchSettings(year_boost=3.0))
-    assert sorted(ids(plain)) == sorted(ids(boosted))
-    assert {*ids(boosted)[:2]} == {"salt", "lead"}  # by their fields
-    before = {hit.passage.document: hit.score for hit in plain.hits}
-    for hit in boosted.hits:
-        factor = 3.0 if hit.passage.fields.get("year") == "2009" else 1.0
-        assert hit.score == pytest.approx(factor * before[hit.passage.document])
-        assert hit.legs["bm25"][1] == pytest.approx(before[hit.passage.document])
-
-
-def test_a_year_in_the_text_counts_too(index: Index) -> None:
-    boosted = found(index, "gold FY2005 iron", settings=SearchSettings(year_boost=2.0))
-    assert all(hit.score == 2 * hit.legs["bm25"][1] for hit in boosted.hits[:2])
-    assert {*ids(boosted)[:2]} == {"gold", "iron"}
 
 
 # --- reranking --------------------------------------------------------------------------------
@@ -213,20 +188,3 @@ def test_vectors_of_another_model_than_the_index_are_not_used(index: Index) -> N
 def test_hybrid_without_an_embedder_is_refused() -> None:
     with pytest.raises(UsageError, match="'hybrid' needs embeddings"):
         Searcher(SearchSettings("hybrid"))
-
-
-# --- free passages ----------------------------------------------------------------------------
-
-
-def test_short_passages_are_beside_the_k_best(index: Index) -> None:
-    settings = SearchSettings(free_words=7)
-    asked = found(index, "mined iron", 1, settings=settings)
-    assert [(hit.passage.document, hit.is_free) for hit in asked.hits] == [
-        ("iron", True),
-        ("lead", False),
-    ]
-    again = found(index, "mined iron", 1, settings=settings, reranker=Reversing())
-    assert {hit.passage.document: hit.is_free for hit in again.hits} == {
-        "iron": True,
-        "salt": False,
-    }

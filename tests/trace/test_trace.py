@@ -78,7 +78,7 @@ def test_event_of_a_search_has_the_best_passages() -> None:
     hits = tuple(
         FetchedPassage("text", Span(i, i + 4), "a.txt", i + 1, 1.0 / (i + 1)) for i in range(50)
     )
-    event = retrieved("found", Fetched(("boat",), "bm25+", 50, hits, ("a note",)))
+    event = retrieved("found", Fetched(("boat",), "bm25", 50, hits, ("a note",)))
     assert (event.n_hits, len(event.passages)) == (50, MAX_PASSAGES)
     assert [passage.rank for passage in event.passages] == list(range(1, MAX_PASSAGES + 1))
     assert "text" not in event.model_dump_json().replace("a.txt", "")

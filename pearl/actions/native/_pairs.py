@@ -250,7 +250,7 @@ def near(a: Rows, b: Rows, k: int | float) -> Value:
         for rows in (a, b)
     )
     check_n_pairs(len(lefts) * min(n_best, len(rights)))
-    from pearl.retrieval.weighting import TermRanker  # imported on use: `pearl check` ranks nothing
+    from pearl.retrieval.methods.bm25 import TermRanker  # on use: `pearl check` ranks nothing
 
     index = TermRanker([_words(row) for row, _ in rights])
     n_unsure = sum(not is_sure for _, is_sure in rights)

@@ -37,7 +37,7 @@ def opposites() -> dict[str, frozenset[str]]:
 
 
 def _rows(name: str) -> list[list[str]]:
-    return [words for _, words in read_groups(Path(__file__).with_name(name))]
+    return read_groups(Path(__file__).with_name(name))
 
 
 def _stems(words: Iterable[str]) -> list[str]:

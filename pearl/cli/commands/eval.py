@@ -43,6 +43,7 @@ from pearl.errors.escaping import to_json
 from pearl.plugins.extras import require_extra
 from pearl.retrieval import DEFAULT_METHOD, SearchSettings
 from pearl.retrieval.methods import find_method
+from pearl.retrieval.methods.hybrid import LEGS as HYBRID_LEGS
 from pearl.settings import ROLES
 
 if TYPE_CHECKING:
@@ -409,7 +410,7 @@ def score_retrieval(methods: Sequence[str], options: dict[str, Any]) -> int:
     writer = OutputWriter(is_forced=options["force"])
     writer.check(out)
     settings = SearchSettings(stem=options["stem"] or "english")
-    names = _with_legs(methods if _is_given("methods") else (DEFAULT_METHOD,), settings)
+    names = _with_legs(methods if _is_given("methods") else (DEFAULT_METHOD,))
     for name in names:
         find_method(name)
     topics, judgments = read_topics(options["queries"]), read_judgments(options["qrels"])
@@ -458,11 +459,11 @@ async def _evaluated(
         )  # fmt: skip
 
 
-def _with_legs(methods: Sequence[str], settings: SearchSettings) -> list[str]:
+def _with_legs(methods: Sequence[str]) -> list[str]:
     """The methods without duplicates; the legs of a hybrid come before it."""
     names: dict[str, None] = {}
     for method in methods:
-        legs = (settings.lexical, "dense") if method == "hybrid" else ()
+        legs = HYBRID_LEGS if method == "hybrid" else ()
         names |= dict.fromkeys([*legs, method])
     return list(names)
 

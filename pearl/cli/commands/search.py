@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pearl.cli.corpora import corpus_options, open_index, searcher_opened
 from pearl.cli.files import is_file
 from pearl.cli.help import Command
-from pearl.cli.options import PATH, as_json, option, private_option, refuse, setting_options
+from pearl.cli.options import as_json, option, private_option, refuse, setting_options
 from pearl.cli.terminal import data_stdout, new_console, new_table, notice
 from pearl.documents.passages import WORD, Stem
 from pearl.errors.escaping import to_json
 from pearl.errors.patterns import lazy_pattern
-from pearl.retrieval import DEFAULT_METHOD, Fusion, Idf, SearchSettings
+from pearl.retrieval import DEFAULT_METHOD, SearchSettings
 from pearl.retrieval.queries import analyzer
 
 if TYPE_CHECKING:
@@ -34,26 +33,16 @@ if TYPE_CHECKING:
 
 DEFAULT_K = 10
 
-Options = TypeVar("Options", bound=Callable[..., Any])
-
-_DEFAULTS = SearchSettings()
-
-
-def _number(name: str, help: str) -> Callable[[Options], Options]:
-    """An option for a number of `SearchSettings`, which checks it."""
-    default = f"{help} [default: {getattr(_DEFAULTS, name):g}]."
-    return click.option(f"--{name.replace('_', '-')}", type=float, metavar="NUMBER", help=default)
-
 
 @click.command(cls=Command)
 @click.argument("corpus", nargs=-1, metavar="CORPUS...")
 @click.argument("query")
 @option(
-    "-k --k", click.IntRange(min=0), metavar="N", help=f"Maximum passages [default: {DEFAULT_K}, or that of the preset].",
+    "-k --k", click.IntRange(min=0), default=DEFAULT_K, metavar="N", show_default=True, help="Maximum passages.",
 )  # fmt: skip
 @option(
     "--method", str, metavar="NAME",
-    help=f"bm25, bm25+, tfidf, dense or hybrid [default: {DEFAULT_METHOD}; with --embeddings, hybrid].",
+    help=f"bm25, dense or hybrid [default: {DEFAULT_METHOD}; with --embeddings, hybrid].",
 )  # fmt: skip
 @option(
     "--filter filters", str, metavar="CONDITION", multiple=True,
@@ -72,19 +61,6 @@ def _number(name: str, help: str) -> Callable[[Options], Options]:
     "--update/--no-update", default=True, show_default=True,
     help="First update the index if the corpus has changed.",
 )  # fmt: skip
-@option("--preset", str, "Settings by name: corpus-qa.", metavar="NAME")
-@option(
-    "--thesaurus", PATH, metavar="FILE", help="Synonyms to add to queries, one group per line.",
-)  # fmt: skip
-@_number("synonym_weight", "Weight of a synonym relative to its term")
-@_number("year_boost", "Factor for passages that contain a year of the query")
-@_number("k1", "Saturation of term frequency")
-@_number("b", "Normalisation by length, 0 to 1")
-@_number("delta", "Constant that bm25+ adds for each matching term")
-@option("--idf", click.Choice(get_args(Idf)), "Inverse document frequency.")
-@option("--lexical", str, "Method of the lexical leg of hybrid.", metavar="NAME")
-@option("--fusion", click.Choice(get_args(Fusion)), "How hybrid merges its legs.")
-@_number("dense_weight", "Weight of the dense leg of hybrid, 0 to 1")
 @setting_options("embeddings", "reranker", "reranker_url")
 @option(
     "--embeddings-url", str, metavar="URL", help="Server of openai embeddings [default: $OPENAI_BASE_URL, then OpenAI].",
@@ -98,14 +74,10 @@ def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
     is by words, with --embeddings also by meaning; --reranker reorders the best passages. Exit code 1
     if nothing matches.
     """
-    from pearl.retrieval import find_preset
-
     _check(corpus, query)
-    preset = find_preset(options["preset"]) if options["preset"] else None
-    settings = _settings(preset.settings if preset else _DEFAULTS, options)
+    method = options["method"] or ("hybrid" if options["embeddings"] else DEFAULT_METHOD)
+    settings = SearchSettings(method, options["stem"] or "english")
     k = options["k"]
-    if k is None:
-        k = preset.k if preset else DEFAULT_K
     queries, history = [query, *options["also"]], options["history"]
     searcher, index, found = asyncio.run(_search(corpus, queries, k, settings, options))
     for note in found.notes:
@@ -146,18 +118,6 @@ def _check(corpus: Sequence[str], query: str) -> None:
 
 def _is_there(name: str) -> bool:
     return is_file(name) or Path(name).is_dir()
-
-
-def _settings(base: SearchSettings, options: dict[str, Any]) -> SearchSettings:
-    """The settings of a preset, or the default ones, changed by the options."""
-    names = (
-        "method", "k1", "b", "delta", "idf", "stem", "lexical", "fusion", "dense_weight",
-        "thesaurus", "synonym_weight", "year_boost",
-    )  # fmt: skip
-    said = {name: options[name] for name in names if options[name] is not None}
-    if options["embeddings"]:
-        said.setdefault("method", "hybrid")
-    return replace(base, **said)
 
 
 async def _search(
@@ -205,7 +165,6 @@ def to_entry(hit: Hit, explained: Explained | None = None) -> dict[str, Any]:
         "span": {"start": hit.passage.span.start, "end": hit.passage.span.end},
         "fields": dict(hit.passage.fields),
         "legs": {name: {"rank": rank, "score": score} for name, (rank, score) in hit.legs.items()},
-        "is_free": hit.is_free,
     }
     if explained is not None:
         entry["terms"] = [
@@ -229,9 +188,8 @@ def print_hits(
             console.print()
         span = hit.passage.span
         place = f"  {hit.score:.4f}  {span.start}-{span.end}"
-        free = ("  (short: not counted)", "dim") if hit.is_free else ""
         document = (_line(hit.passage.document), "bold")
-        console.print(Text.assemble(f"{hit.rank}. ", document, (place, "dim"), free))
+        console.print(Text.assemble(f"{hit.rank}. ", document, (place, "dim")))
         if hit.passage.fields:
             console.print(Text(INDENT + _fields(hit.passage.fields), style="dim"))
         console.print(Text.assemble(INDENT, excerpt(hit.passage.text, is_match)))

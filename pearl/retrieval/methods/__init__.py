@@ -1,4 +1,4 @@
-"""Query + index → a ranking of passages. Every other module of this folder is one method, or holds several in `PLUGINS`.
+"""Query + index → a ranking of passages. Every other module of this folder is one method.
 
 Only passages that match are in a ranking, the best first; those with equal scores are in the order
 of the corpus. A query without known terms gives an empty ranking.
@@ -28,7 +28,6 @@ __all__ = [
     "TermScore",
     "find_method",
     "first",
-    "free_passages",
     "method_names",
     "top",
 ]
@@ -121,63 +120,36 @@ class TermScore(NamedTuple):
 
 
 def find_method(name: str) -> RankingMethod:
-    """The method of a name; `+` is written `-plus` in file names.
+    """The method of a name.
 
     Raises:
         UsageError: No method has that name.
     """
-    spelled = name.replace("+", "-plus")
-    if not plugins.exists(__name__, spelled):
+    if not plugins.exists(__name__, name):
         raise UsageError(f"unknown method '{name}'", help=suggest(name, method_names(), "methods"))
-    method: RankingMethod = plugins.load(__name__, spelled, "method")
+    method: RankingMethod = plugins.load(__name__, name, "method")
     return method
 
 
 def method_names() -> tuple[str, ...]:
     """The names of all methods."""
-    return tuple(name.replace("-plus", "+") for name in plugins.names(__name__))
+    return plugins.names(__name__)
 
 
-def top(
-    numbers: NDArray[np.int32],
-    scores: NDArray[np.float64],
-    k: int,
-    free: NDArray[np.bool_] | None = None,
-) -> Ranking:
-    """The `k` best of some passages, by score, then by number.
-
-    Args:
-        numbers: Different numbers of passages.
-        scores: Their scores.
-        k: Maximum number of passages that are not free.
-        free: Which passages of the index are returned besides the `k` best; None for none.
-    """
+def top(numbers: NDArray[np.int32], scores: NDArray[np.float64], k: int) -> Ranking:
+    """The `k` best of some different passages, by score, then by number."""
     import numpy as np
 
-    counted = scores if free is None else scores[~free[numbers]]
     if k <= 0:
         numbers, scores = numbers[:0], scores[:0]
-    elif k < len(counted):  # only those that may be among the best are sorted
-        kept = scores >= np.partition(counted, -k)[-k]
-        if free is not None:
-            kept |= free[numbers]
+    elif k < len(scores):  # only those that may be among the best are sorted
+        kept = scores >= np.partition(scores, -k)[-k]
         numbers, scores = numbers[kept], scores[kept]
     order = np.lexsort((numbers, -scores))
-    return first(Ranking(numbers[order], scores[order]), k, free)
+    return first(Ranking(numbers[order], scores[order]), k)
 
 
-def first(ranking: Ranking, k: int, free: NDArray[np.bool_] | None = None) -> Ranking:
-    """The first `k` of a ranking, and the free passages besides them; arguments as of `top`."""
-    import numpy as np
-
-    if free is None:
-        kept: slice | NDArray[np.bool_] = slice(max(k, 0))
-    else:
-        counted = ~free[ranking.passages]
-        kept = ~counted | (np.cumsum(counted) <= k)
+def first(ranking: Ranking, k: int) -> Ranking:
+    """The first `k` of a ranking."""
+    kept = slice(max(k, 0))
     return Ranking(ranking.passages[kept], ranking.scores[kept], ranking.legs)
-
-
-def free_passages(terms: Postings, settings: SearchSettings) -> NDArray[np.bool_] | None:
-    """Which passages have fewer than `settings.free_words` terms; None if none may be free."""
-    return terms.lengths < settings.free_words if settings.free_words > 0 else None

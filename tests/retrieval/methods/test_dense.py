@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from pearl.errors import UsageError
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.methods import Query, Ranking, dense
-from tests.skips import needs
 
 
 @dataclass
@@ -78,36 +76,3 @@ def test_a_blank_passage_is_never_found() -> None:
 def test_missing_or_mismatched_vectors_are_an_error(vectors: Any, vector: Any, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         ranked(vectors, vector, 3)
-
-
-@needs("faiss")
-@pytest.mark.slow
-def test_faiss_is_used_for_many_vectors_and_many_queries_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rng = np.random.default_rng(5)
-    centres = unit(rng.standard_normal((60, 24)))
-    vectors = unit(np.repeat(centres, 100, axis=0) + 0.15 * rng.standard_normal((6_000, 24)))
-    built: list[int] = []
-    build = dense._built
-    monkeypatch.setattr(dense, "_built", lambda v: built.append(len(v)) or build(v))
-    monkeypatch.setattr(dense, "LEAST_VECTORS", 6_000)
-    monkeypatch.setattr(dense, "AFTER_QUERIES", 2)
-    mask = rng.random(6_000) < 0.5
-    exact = [ranked(vectors.copy(), query, 10) for query in centres[:8]]
-    for _ in range(2):
-        for query, right in zip(centres[:8], exact, strict=True):
-            found = ranked(vectors, query, 10)
-            assert found.passages.tolist() == right.passages.tolist()
-            np.testing.assert_array_equal(found.scores, right.scores)
-            # With a filter, every vector is compared.
-            few = ranked(vectors, query, 10, mask)
-            assert few.passages.tolist() == written_out(vectors, query, mask)[:10]
-    assert built == [6_000]
-    assert len(ranked(vectors, centres[0], 6_000).passages) == 6_000
-    ranked(vectors[:5_999], centres[0], 1)
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    other = vectors.copy()
-    for query in centres[:8]:
-        ranked(other, query, 10)
-    assert built == [6_000]

@@ -1,16 +1,14 @@
-"""`hybrid`: both legs name passages, both score what either named."""
+"""`hybrid`: the rankings of both legs, merged."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pearl.errors import UsageError
 from pearl.retrieval import Hit, SearchSettings, TextKind
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index
@@ -40,30 +38,14 @@ class Meanings:
         pass
 
 
-def hits(k: int = 10, query: str = "iron mined", **settings: Any) -> tuple[Hit, ...]:
+def hits(k: int = 10, query: str = "iron mined") -> tuple[Hit, ...]:
     index = Index.build([CorpusDocument(*pair) for pair in TEXTS.items()], Cutting("document"))
-    searcher = Searcher(SearchSettings("hybrid", **settings), Meanings())
+    searcher = Searcher(SearchSettings("hybrid"), Meanings())
     return asyncio.run(searcher.search(index, query, k)).hits
 
 
-def scaled(scores: Sequence[float]) -> list[float]:
-    low, high = min(scores), max(scores)
-    return [(score - low) / (high - low) for score in scores]
-
-
-@pytest.mark.parametrize("weight", [0.0, 0.3, 0.5, 1.0])
-def test_scores_are_weighted_sums_of_scaled_legs(weight: float) -> None:
-    found = {hit.passage.document: hit for hit in hits(dense_weight=weight)}
-    assert set(found) == set(TEXTS)
-    words = scaled([found[name].legs.get("bm25", (0, 0.0))[1] for name in TEXTS])
-    meaning = scaled([MEANINGS[name][0] for name in TEXTS])
-    for name, word, near in zip(TEXTS, words, meaning, strict=True):
-        assert found[name].legs["dense"][1] == pytest.approx(MEANINGS[name][0])
-        assert found[name].score == pytest.approx((1 - weight) * word + weight * near)
-
-
 def test_ranks_are_merged_by_reciprocal_ranks() -> None:
-    found = {hit.passage.document: hit.score for hit in hits(fusion="rank")}
+    found = {hit.passage.document: hit.score for hit in hits()}
     assert found["iron"] == pytest.approx(2 / 61)
     assert found["lead"] == pytest.approx(1 / 62 + 1 / 63)
     assert found["tale"] == pytest.approx(1 / 62)
@@ -71,9 +53,3 @@ def test_ranks_are_merged_by_reciprocal_ranks() -> None:
 
 def test_unknown_words_leave_the_dense_leg() -> None:
     assert [hit.passage.document for hit in hits(2, "zebra")] == ["iron", "tale"]
-
-
-@pytest.mark.parametrize("lexical", ["dense", "hybrid"])
-def test_the_lexical_leg_must_be_a_lexical_method(lexical: str) -> None:
-    with pytest.raises(UsageError, match="not a lexical method"):
-        hits(lexical=lexical)

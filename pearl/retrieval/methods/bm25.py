@@ -1,0 +1,116 @@
+"""BM25: the score of a passage is the sum of `weight * idf * gain` over the terms of the query that it has.
+
+The weight is the query's. With `tf` the frequency of a term in a passage of `len` terms, `mean` the mean length, and n of
+N passages with the term:
+
+    idf = ln(1 + (N - n + 0.5) / (n + 0.5))
+    gain = tf * (K1 + 1) / (tf + K1 * (1 - B + B * len / mean))
+
+Source: Robertson and Zaragoza 2009; the idf is that of Lucene.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pearl.retrieval import SearchSettings
+from pearl.retrieval.methods import Query, Ranking, Searchable, TermScore, top
+from pearl.retrieval.postings import Postings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    _Column = tuple[NDArray[np.int32], NDArray[Any]]
+
+NEEDS_VECTORS = False
+
+K1, B = 1.2, 0.75
+"""Saturation of the frequency, and normalisation by length: the defaults of Lucene."""
+
+
+def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
+    """The `k` best passages that have a term of the query."""
+    return _ranked(query, index.terms, k)
+
+
+def explain(
+    query: Query, index: Searchable, settings: SearchSettings, passage: int
+) -> tuple[TermScore, ...]:
+    """The share of each term of a query in the score of a passage; their sum, in order, is the score."""
+    import numpy as np
+
+    scored = []
+    for term, (passages, counts) in _columns(query, index.terms).items():
+        at = np.flatnonzero(passages == passage)
+        if len(at):
+            n, weight = len(passages), query.terms[term]
+            idf = _idf(index.terms, n)
+            gain = float(_gain(index.terms, passages[at], counts[at])[0])
+            tf, length = int(counts[at[0]]), int(index.terms.lengths[passage])
+            scored.append(TermScore(term, tf, length, n, weight, idf, gain, weight * idf * gain))
+    return tuple(scored)
+
+
+def _idf(terms: Postings, n_with: int) -> float:
+    return math.log(1 + (terms.n_passages - n_with + 0.5) / (n_with + 0.5))
+
+
+def _gain(
+    terms: Postings, passages: NDArray[np.int32], counts: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Saturated frequency, normalised by length."""
+    import numpy as np
+
+    tf = counts.astype(np.float64)
+    norms = K1 * (1 - B + B * terms.lengths[passages] / (terms.mean_length or 1.0))
+    return np.asarray(tf * (K1 + 1) / (tf + norms), np.float64)
+
+
+def _ranked(query: Query, terms: Postings, k: int) -> Ranking:
+    import numpy as np
+
+    columns = _columns(query, terms)
+    sizes = np.array([len(passages) for passages, _ in columns.values()], np.int64)
+    none = np.zeros(0, np.intp)
+    passages = np.concatenate([none, *(passages for passages, _ in columns.values())])
+    counts = np.concatenate([none, *(counts for _, counts in columns.values())])
+    idf = np.repeat([_idf(terms, n) for n in sizes.tolist()], sizes)
+    # Summed term by term, in the order of `explain`.
+    weights = np.repeat([query.terms[term] for term in columns], sizes)
+    parts = weights * idf * _gain(terms, passages, counts)
+    total = np.bincount(passages, parts, minlength=terms.n_passages)
+    matches = np.zeros(terms.n_passages, np.bool_)
+    matches[passages] = True
+    numbers = np.flatnonzero(matches if query.mask is None else matches & query.mask)
+    return top(numbers.astype(np.int32), total[numbers].astype(np.float64), k)
+
+
+def _columns(query: Query, terms: Postings) -> dict[str, _Column]:
+    """The postings of each term of a query that occurs in a passage."""
+    found = {term: terms.postings(term) for term in query.terms}
+    return {term: column for term, column in found.items() if len(column[0])}
+
+
+class TermRanker:
+    """Ranks texts that are given by their terms."""
+
+    def __init__(self, texts: Iterable[Sequence[str]]) -> None:
+        self._postings = Postings.of_terms(texts)
+
+    def best(self, terms: Iterable[str], n: int) -> list[int]:
+        """The places of at most `n` texts that have a term, the best first and ties in order."""
+        return [place for place, _ in self._scored(terms, n)]
+
+    def scores(self, terms: Iterable[str]) -> list[float]:
+        """One score for each text, 0 for those that have none of the terms; repeats count once."""
+        found = [0.0] * self._postings.n_passages
+        for place, score in self._scored(terms, len(found)):
+            found[place] = score
+        return found
+
+    def _scored(self, terms: Iterable[str], n: int) -> Iterator[tuple[int, float]]:
+        found = _ranked(Query(dict.fromkeys(terms, 1.0)), self._postings, n)
+        return zip(found.passages.tolist(), found.scores.tolist(), strict=True)
