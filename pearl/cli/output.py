@@ -105,7 +105,7 @@ def print_answer(
     for note in (*(() if understood is None else understood.notes), *answer.notes):
         console.print(Text(f"Note: {note}", style="yellow"))
     for quote in answer.unverified:
-        style = "bold red" if quote.reason in {"missing", "apart", "negation"} else "yellow"
+        style = "bold red" if quote.reason in {"missing", "apart"} else "yellow"
         console.print(
             Text.assemble((f"{quote.why}: ", style), quote.text, (f"  ({quote.step})", "dim"))
         )

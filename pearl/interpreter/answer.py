@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,7 +26,6 @@ from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
 from pearl.errors import Span
 from pearl.errors.escaping import to_json
-from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.parts import (
     AnswerPart,
     Piece,
@@ -206,26 +204,6 @@ MAX_TOLD = 80
 
 UNSURE = frozenset({"undecided", "degraded", "refused"})
 """Statuses of missing, incomplete or possibly wrong answers."""
-_HOW_MANY = lazy_pattern(
-    r"\bhow many\b|\b(?:what|which|give|tell|find|state|count|determine|is|was)\b[^.?!]{0,40}\bthe (?:total )?number of\b"
-    r"|\bwie ?viele?\b|\bcombien de\b|\bcu[aá]nt[oa]s\b|\bquant[ie]\b|\bquant[oa]s\b|\bhoeveel\b|\bсколько\b|多少|几个|いくつ|何人|몇",
-    re.I,
-)
-_NO_NUMBER = lazy_pattern(
-    r"\[\d{1,4}\]|\b(?:chapter|page|section|part|step) \d+"
-    r"|\b(?:in|since|from|until|by|before|after|during|[a-z]{1,5}(?:ber|uary)|march|april|may|june|july|august),? (?:1[5-9]|20)\d\d\b",
-    re.I,
-)
-_NUMBER_WORD = lazy_pattern(
-    r"\b(?:zero|none|no|nobody|neither|never|nothing|once|twice|thrice|one|two|three|four|five|six|seven|eight|"
-    r"nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty\b[\w-]*|hundreds?|thousands?|millions?|billions?|dozens?|couple|pair|half|nil|single|only|both|"
-    r"keine?r?|null|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\w+zehn|\w+zig|hundert|tausend|"
-    r"aucune?|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|cent|mille|ning[uú]n\w*|uno|dos|tres|cuatro|cinco|seis|siete|ocho|"
-    r"nueve|diez|nessun\w*|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|dois|duas|oito|dez)\b",
-    re.I,
-)
-"""Words for numbers, in several languages."""
-_ARTICLE = r"\b(?:an?|eine?[rsn]?|une?|una?|uma?)"
 
 
 @dataclass(frozen=True)
@@ -331,8 +309,7 @@ class Answer(ShownInNotebooks):
         `undecided` if a step of the answer is undecided, if any step has no value, or if different
         answers of several plans are equally frequent. `nothing_found` if no step of the answer found
         anything. `degraded` if the answer may be incomplete or wrong: a reply was cut off, a quote is
-        not in the document, a part found nothing, or the question asks for a number and the answer
-        has none. A typed answer without a value is `undecided`, one that lacks a part of it `degraded`.
+        not in the document, or a part found nothing. A typed answer without a value is `undecided`, one that lacks a part of it `degraded`.
         """
         return self._judged[0]
 
@@ -382,15 +359,11 @@ class Answer(ShownInNotebooks):
             if step.record is not None and step.why:
                 return step.why
         for quote in self.unverified:
-            if quote.reason in ("missing", "apart", "negation"):
+            if quote.reason in ("missing", "apart"):
                 return f"step '{quote.step}': {quote.why}: '{shortened(quote.text, MAX_TOLD)}'"
         for step in self.steps:
             if step.state == "nothing" and isinstance(step.value, str) and step.value in self.text:
                 return _told(step, "nothing was found for this part of the answer")
-        if (asked := _HOW_MANY.search(self.question)) and not _says_number(
-            self.text, self.question[asked.end() :]
-        ):
-            return "the question asks for a number, but the answer has no number"
         return ""
 
     @property
@@ -451,20 +424,6 @@ class Answer(ShownInNotebooks):
             "usage": self.usage.to_dict(),
             "duration_s": round(self.duration_s, 3),
         }
-
-
-def _says_number(text: str, counted: str) -> bool:
-    """Whether a text contains a number; "a dog" counts if the question counts dogs, citation marks and years do not.
-
-    Example:
-        >>> _says_number("He has a dog.", " dogs has he?"), _says_number("He ran a mile in 1957.", " dogs has he?")
-        (True, False)
-    """
-    stated = _NO_NUMBER.sub("", text)
-    if re.search(r"\d|[一二三四五六七八九十百零两]", stated) or _NUMBER_WORD.search(stated):
-        return True
-    nouns = "|".join(re.escape(word[:3]) for word in re.findall(r"[^\W\d_]{3,}", counted)[:3])
-    return bool(nouns) and bool(re.search(rf"{_ARTICLE} (?:\w+ ){{0,2}}(?:{nouns})", text, re.I))
 
 
 def _told(step: StepResult, why: str) -> str:

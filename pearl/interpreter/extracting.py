@@ -497,8 +497,7 @@ class _Quotes:
             quotes = self._places(text, part)
             if not quotes[0].spans:
                 doubt = Unverified(self._output, text, quotes[0].result)  # type: ignore[arg-type]
-                verb = "" if doubt.reason == "negation" else "is "
-                why = f"its quote {verb}{doubt.why}: {quoted(text)}"
+                why = f"its quote is {doubt.why}: {quoted(text)}"
                 return _Value(why=f"the reply gives {_told(claim.value)}, but {why}")
             ways.append(self._chosen(quotes, near, given.get(text))[:MAX_PLACES])
         evidence = tuple(passage_at(q, self._output, self._document) for way in ways for q in way)
@@ -538,8 +537,7 @@ class _Quotes:
         else:
             found = []
             for quote in self._verifier.every(text):
-                spans = quote.spans if quote.result != "negation" else ()
-                moved = [Span(s.start + self._start, s.end + self._start) for s in spans]
+                moved = [Span(s.start + self._start, s.end + self._start) for s in quote.spans]
                 inked = (
                     # The blanks before a list mark count as a part of the quote.
                     Span(s.end - len(self._document.text[s.start : s.end].lstrip()), s.end)

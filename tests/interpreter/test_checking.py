@@ -186,6 +186,7 @@ TEXT = (
     ([], ""),
     (["Acme was found liable"], "The court met. [[Acme was found liable]], some said. Nobody believed it."),
     (["It was cold."], "[[It was cold.]] The court met."),
+    (["Acme was ... liable, some said."], "The court met. [[Acme was found liable, some said.]] Nobody believed it."),
     (
         ["Acme was found liable", "Acme was found liable", "Nobody believed it."],
         "The court met. [[Acme was found liable]], some said. [[Nobody believed it.]] It rained.",

@@ -139,6 +139,7 @@ NEIGHBOURS = [
     ("finding: text", "5-10 mg daily", "5-10 mg a day", "5-10 mg a day", "checked"),
     ("n: int", "one boat", 1, 1, "normalised"),
     ("n: int", "twenty-one boats", 21, 21, "normalised"),
+    ("n: int", "einundzwanzig Boote", 21, NO, ""),
     ("n: int", "fifty-odd boats", 50, NO, ""),
     ("n: int", "about thirty nine boats", 39, 39, "normalised"),
     ("n: int", "Age 54, weight 70|weight 70", 54, NO, ""),
@@ -204,7 +205,13 @@ PATTERNS = {
     },
     "pearl/documents/evidence/finding.py": {
         "_QUOTED_LINE": "quote", "_INLINE": "quote", "_MARK": "quote", "_KEY": "quote", "_BAR": "quote", "_NO_LETTERS": "quote",
-        "_NEGATION": "omission", "_BEFORE": "omission", "_WORD_START": "omission", "_ASIDE": "omission",
+    },
+    "pearl/documents/evidence/normal.py": {
+        "_JOINED": "quote", "_UNIT": "quote", "_CURRENCY_APART": "quote", "UNSPACED": "quote", "_SIGNS": "quote",
+        "_LINE_END": "quote", "_EDITS": "quote", "_EDITS_OR_CLUSTERS": "quote", "_PARTICLE": "quote",
+    },
+    "pearl/documents/evidence/verifying.py": {
+        "_OMISSION": "omission", "_ATTRIBUTION": "quote", "_PARAGRAPH_END": "omission", "_NOTHING": "omission",
     },
     "pearl/interpreter/extracting.py": {"_MARK": "entries"},
     "pearl/replies/extracted.py": {"_START": "reply", "_COMMAS": "reply", "_TOKEN": "reply"},

@@ -1,8 +1,8 @@
 """Quotes in replies → passages of the document that verify them.
 
 `finding` extracts the quotes of a reply, `normal` normalises text for comparison, `borders` decides
-where a quote may begin and end, `verifying` looks a quote up in a document (`negation` detects
-omitted negations), and `collecting` does so for the steps of an answer.
+where a quote may begin and end, `verifying` looks a quote up in a document, and `collecting` does so
+for the steps of an answer.
 """
 
 from pearl.documents.evidence.collecting import (

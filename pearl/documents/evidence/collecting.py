@@ -129,7 +129,6 @@ DOUBTS = {
     "given": "not in the document, but in what the step was given",
     "short": "too short to verify",
     "apart": "pieces of the document that do not belong together",
-    "negation": "leaves out a negation",
 }
 
 

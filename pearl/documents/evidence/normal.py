@@ -362,7 +362,7 @@ class NormalText:
         return bisect_right(self._normals, at) - 1
 
 
-_PARTICLE = lazy_pattern(r"[\uac00-\ud7a3](?![않못없안아])[\uac00-\ud7a3]")  # not before a negation
+_PARTICLE = lazy_pattern(r"[\uac00-\ud7a3]{2}")
 _of_short_text = lru_cache(256)(NormalText)
 
 

@@ -18,8 +18,6 @@ from pearl.documents.evidence.finding import (
     TableRowFinder,
     is_passage,
     n_words,
-    negations,
-    with_negation,
 )
 from pearl.documents.evidence.normal import MAX_PLACES, NormalText, Range, normal_text, with_units
 from pearl.documents.passages import sentences
@@ -29,13 +27,12 @@ from pearl.errors.patterns import lazy_pattern
 Match = Literal["exact", "normalised", "elided"]
 """Form of a quote: literal, with typographic differences, or with omissions."""
 
-Doubt = Literal["missing", "short", "apart", "negation"]
+Doubt = Literal["missing", "short", "apart"]
 """Why a quote is not verified: it is not in the document; it is too short; its pieces do not form a
-passage; it omits a negation."""
+passage."""
 
 MAX_ATTRIBUTION_LENGTH = 80
 """Maximum characters of an attribution after a quote: `(chapter 2)`, `— The Author, p. 7`."""
-MAX_ATTRIBUTION_WORDS = 8
 
 MAX_OMITTED = 500  # maximum characters of one omission, in normal form
 MIN_PIECE_LETTERS = 4
@@ -61,19 +58,12 @@ class Quote:
 
 _OMISSION = lazy_pattern(r"[(\[]?(?:…|\.[ ]?\.[ ]?\.)[)\]]?")
 _ATTRIBUTION = lazy_pattern(
-    rf"""(?:(?<=[.!?…"'”’»」』。！？]\s)|(?<=\n)) (?:[–—―]|--?) [^\n]{{1,{MAX_ATTRIBUTION_LENGTH}}} $
-    | [(\[（【] (?P<source>[^()\[\]（）【】]{{1,{MAX_ATTRIBUTION_LENGTH}}}) [)\]）】] [\s.]* $""",
+    rf"""(?:(?<=[.!?…"'”’»」』。！？]\s)|(?<=\n)) (?:[–—―]|--?) \s [^\n]{{1,{MAX_ATTRIBUTION_LENGTH}}} $
+    | (?<=[.!?…"'”’»」』。！？]) \s* [(\[（【] [^()\[\]（）【】]{{1,{MAX_ATTRIBUTION_LENGTH}}} [)\]）】] [\s.]* $""",
     re.VERBOSE,
 )
-_SENTENCE_END = lazy_pattern(r"""[.!?…"'”’»」』。！？]$""")
-_LOCATOR = lazy_pattern(
-    r"""^\d[\d\s,;:.–-]*$ | (?<!\d)(?:1[5-9]|20)\d\d(?!\d) | § | [第页頁章节節]
-    | \b(?:pp?|pages?|ch|chap|chapters?|sec|sections?|lines?|vol|volume|par|paras?|paragraphs?|verses?
-      |act|scene|no|note|art|articles?|clauses?|part|book|Seiten?|S|Kapitel|Absatz|Zeile|chapitre|capítulo
-      |página|pagina|capitolo|стр|гл|страница|глава)\b[.]?\s*(?:\d|[ivxlc]+\b)""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_ASIDE = lazy_pattern(r"[ \t]*\n?[ \t]*[(\[（【]")
+"""What follows a whole sentence on its line, or on the next one, is not of the document: what is before it is
+looked up alone."""
 _PARAGRAPH_END = lazy_pattern(r"\n\s*\n")
 _NOTHING = lazy_pattern(r"""[\s.…,;:'"“”„‘’«»()\[\]*_–—-]*""")
 
@@ -88,9 +78,9 @@ class Verifier:
     def verify(self, quote: str) -> Quote:
         """Find a quote in the document.
 
-        Punctuation at both ends may differ; an omitted unit at the end and a negation right before
-        the quote are included in the span. An attribution after the quote, `(chapter 2)` or `— The
-        Author`, is ignored if it is not in the document. Omissions (`...`, `…`, `[…]`) divide a
+        Punctuation at both ends may differ; an omitted unit at the end is included in the span. An
+        attribution after a whole sentence, `(chapter 2)` or `— The Author`, is ignored if it is not in
+        the document. Omissions (`...`, `…`, `[…]`) divide a
         quote into pieces. A row in Markdown, or a whole row without bars, is found by its cells,
         however the document separates them; its span is the whole row.
         """
@@ -103,9 +93,6 @@ class Verifier:
                     else self._whole(wording, pieces[0])
                 )
                 if found.is_verified and wording != quote:
-                    end = found.spans[-1].end
-                    if not _SENTENCE_END.search(wording) and _ASIDE.match(self._text, end):
-                        continue  # a misquotation
                     # With an omission, this is not a literal quote.
                     result = "normalised" if found.result == "exact" else found.result
                     found = Quote(wording, found.spans, result)
@@ -127,18 +114,7 @@ class Verifier:
     def _wordings(self, quote: str) -> list[str]:
         """The quote, and the quote without a possible attribution at its end."""
         found = _ATTRIBUTION.search(quote)
-        if found is None:
-            return [quote]
-        rest, source = quote[: found.start()].rstrip(), found["source"]
-        aside = quote[found.start() :] if source is None else source
-        if not _LOCATOR.search(aside) and (
-            negations(aside)
-            or any(map(str.isdigit, aside))
-            or len(aside.split()) > MAX_ATTRIBUTION_WORDS
-            or (source and source[0].islower() and not _SENTENCE_END.search(rest))
-        ):
-            return [quote]  # `(who agreed)` and `(5 mg)` are part of the sentence
-        return [quote, rest]
+        return [quote] if found is None else [quote, quote[: found.start()].rstrip()]
 
     def _whole(self, wording: str, piece: str) -> Quote:
         """A quote without omissions."""
@@ -151,20 +127,16 @@ class Verifier:
             found = self._normal.original(*at)
         if not is_passage(piece) and not self._stands_once(needle):
             return Quote(wording, (), "short")
-        span = self._widened(found)
+        span = Span(*with_units(self._text, found.start, found.end))
         is_exact = self._text[span.start : span.end] == piece
         return Quote(wording, (span,), "exact" if is_exact else "normalised")
-
-    def _widened(self, found: Span) -> Span:
-        """A match with the unit after it and the negation before it."""
-        start, end = with_units(self._text, found.start, found.end)
-        return Span(with_negation(self._text, start), end)
 
     def places(self, quote: str) -> Iterator[Span]:
         """Every place of a quote without omissions, also of a short one."""
         needle, begin = normal_text(quote), 0
         while (at := self._normal.find(needle, begin)) is not None and at[0] < at[1]:
-            yield self._widened(self._normal.original(*at))
+            found = self._normal.original(*at)
+            yield Span(*with_units(self._text, found.start, found.end))
             begin = at[1]
 
     def every(self, quote: str) -> list[Quote]:
@@ -212,7 +184,6 @@ class Verifier:
     def _elided(self, wording: str, pieces: Sequence[str]) -> Iterator[Quote]:
         """The places of a quote with omissions; the last one is the doubt about it, if there is none."""
         needles = [normal_text(piece) for piece in pieces]
-        doubtful: tuple[Span, ...] = ()
         for places in islice(self._near_each_other(needles), _MAX_TRIED):
             spans = self._spans(places)
             gaps = [Span(one.end, other.start) for one, other in pairwise(spans)]
@@ -225,13 +196,7 @@ class Verifier:
             if not _are_long_enough(pieces):
                 yield Quote(wording, (), "short")
                 continue
-            if not any(map(negations, left_out)):
-                yield Quote(wording, spans, "elided")
-                continue
-            doubtful = doubtful or spans
-        if doubtful:
-            yield Quote(wording, doubtful, "negation")
-            return
+            yield Quote(wording, spans, "elided")
         is_there = all(self._normal.find(needle) for needle in needles)
         yield Quote(wording, (), "apart" if is_there else "missing")
 
@@ -268,7 +233,6 @@ class Verifier:
         for i, place in enumerate(places):
             found = self._normal.original(*place)
             start, end = with_units(self._text, found.start, found.end)
-            start = start if spans else with_negation(self._text, start)
             low = spans[-1].end if spans else 0
             high = self._normal.original(*places[i + 1]).start if places[i + 1 :] else end
             spans.append(

@@ -106,28 +106,6 @@ def test_omissions_divide_a_quote(omission: str) -> None:
     assert check(document, f"{omission}The dog saw{omission}") == ("normalised", ["The dog saw"])
 
 
-@pytest.mark.parametrize(
-    ("document", "quote"),
-    [
-        ("The committee did not approve the merger.", "The committee did ... approve the merger"),
-        ("He could, I think, never swim that far.", "He could ... swim that far"),
-        ("She didn’t know and couldn't say where he was.", "She didn’t know ... say where he was"),
-        ("They left without paying for the meal.", "They left ... paying for the meal"),
-        ("The man fails to see the point of it.", "The man ... see the point of it"),
-        ("Das Gericht hat den Antrag nicht bewilligt.", "Das Gericht hat ... bewilligt"),
-        ("Le juge ne l'a pas vu ce soir-là.", "Le juge ... vu ce soir-là"),
-        ("No lo he visto nunca en la casa.", "No lo he visto ... en la casa"),
-        ("Старик никогда не видел этого человека.", "Старик ... видел этого человека"),
-        ("委员会最后没有同意批准这次合并。", "委员会最后……批准这次合并"),
-        ("彼は会社の合併を承認しなかったと言った。", "彼は会社の合併を承認し…たと言った"),
-    ],
-)
-def test_an_omitted_negation_is_flagged(document: str, quote: str) -> None:
-    found = Verifier(document).verify(quote)
-    assert found.result == "negation"
-    assert not found.is_verified
-
-
 def test_pieces_stand_in_one_passage() -> None:
     apart = "The lamp was lit at ten. It rained. The men went home to sleep."
     assert check(apart, "The lamp was … went home to sleep")[0] == "apart"
@@ -188,7 +166,6 @@ def test_the_pieces_that_are_close_are_shown() -> None:
         ("It was - 5 degrees.", "It was -5 degrees"),
         ("It is 5 mg a day.", ">5 mg a day"),
         ("He took aspirin (10 mg) at ten.", "He took aspirin (5 mg)"),
-        ("The merger was approved. He left.", "The merger was approved. (Not by us)"),
         ("He died (1998) at home.", "He died (1999)"),
     ],
 )
@@ -199,13 +176,13 @@ def test_numbers_and_words_are_not_cut(document: str, quote: str) -> None:
 @pytest.mark.parametrize(
     "quote",
     [
-        "The dog ran home (chapter 2)",
+        "The dog ran home. (chapter 2)",
         "The dog ran home. (Smith, p. 7).",
         "The dog ran home. [3]",
         "“The dog ran home.” — The Author",
         "The dog ran home.\n— the author, chapter 2",
         "The dog ran home.\n-- chapter 2",
-        "The dog ran home（第二章）",
+        "The dog ran home.（第二章）",
         "The dog ran home. (on the last page)",
     ],
 )
@@ -273,16 +250,8 @@ PAID = "He was told to take exactly 5 mg of it every day. They paid $ 40 for the
         ("> 5 men came\nby.", "5 men came by", "normalised", ["5 men came\nby"]),
         ("He left—5 men came.", "“5 men came”", "normalised", ["5 men came"]),
         ("The dog's bowl is full.", "The  dog", "normalised", ["The dog"]),
-        # one that begins after a negation is shown with it: alone it would say the opposite
-        ("There is no evidence of fever today.", "evidence of fever today", "normalised", ["no evidence of fever today"]),
-        ("She denies chest pain or cough.", "chest pain or cough", "normalised", ["denies chest pain or cough"]),
-        ("He did\nnot approve the whole merger.", "approve the whole merger", "normalised", ["not approve the whole merger"]),
-        ("They don't like the old boat.", "like the old boat", "normalised", ["don't like the old boat"]),
-        ("Er hat keine Schmerzen im Arm.", "Schmerzen im Arm", "normalised", ["keine Schmerzen im Arm"]),
-        ("He left without the blue bag ... and she sat down.", "the blue bag", "normalised", ["without the blue bag"]),
-        ("He knows. Pain is there.", "Pain is there", "exact", None),
-        ("A knot tied the old boat.", "tied the old boat", "exact", None),
-        ("Why not?\n\nThe old boat sank.", "The old boat sank", "exact", None),
+        # what stands around a quote, a "no" too, is for the reader of its passage
+        ("There is no evidence of fever today.", "evidence of fever today", "exact", None),
         # a short one needs one place
         (SHORT, "liar", "exact", None),
         (SHORT, "dog", "short", []),
@@ -299,11 +268,13 @@ PAID = "He was told to take exactly 5 mg of it every day. They paid $ 40 for the
         # pieces with their units, unless another piece shows them
         (PAID, "told to take exactly 5 ... it every day. They paid $ 40", "elided", ["told to take exactly 5 mg", "it every day. They paid $ 40"]),
         (PAID, "every day. They paid ... 40 for the two of them", "normalised", ["every day. They paid $ 40 for the two of them"]),
-        # an aside may be left out with a negation in it; words that are added are no attribution
+        # words that are added within a sentence are no attribution
         ("The committee (which had never met before) approved the merger.", "The committee ... approved the merger", "elided",
          ["The committee", "approved the merger"]),
         ("The dog ran home (chapter 2 says so).", "The dog ran home (chapter 2 says so).", "exact", None),
         (HOME, "The dog ran home (who was cold)", "missing", []),
+        (HOME, "The dog ran home (chapter 2)", "missing", []),
+        (HOME, "The dog ran home. (Not at all)", "normalised", ["The dog ran home."]),
         (HOME, "The dog ran home — and The cat", "missing", []),
         (HOME, "The dog ran home - the cat did not", "missing", []),
         (HOME, "The dog ran home. -30.2", "missing", []),
