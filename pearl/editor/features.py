@@ -22,7 +22,6 @@ from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary
 from pearl.editor.outline import (
     ArgumentPlace,
     Kind,
-    NamedWord,
     Outline,
     StepLine,
     call_at,
@@ -261,35 +260,6 @@ def _lines(text: str, offset: int, plan: Outline) -> Iterator[Suggestion]:
 
 
 @dataclass(frozen=True, slots=True)
-class SignatureHelp:
-    """The action of a call that is being typed."""
-
-    signature: str
-    parameters: tuple[Span, ...]
-    active: int | None
-    definition: str
-
-
-def signature_help(text: str, offset: int, known: KnownActions) -> SignatureHelp | None:
-    """The signature of the call around an offset; None outside of a call."""
-    call = call_at(text, offset)
-    if call is None or (source := find_action(call.step.action, outline(text), known)) is None:
-        return None
-    signature = source.action.signature
-    at, spans = len(source.action.name) + 1, []
-    for name in (*(p.name for p in source.action.parameters), *["..."] * source.action.is_variadic):
-        spans.append(Span(at, at + len(name)))
-        at += len(name) + len(", ")
-    active = min(call.index, len(spans) - 1) if source.action.is_variadic else call.index
-    return SignatureHelp(
-        signature,
-        tuple(spans),
-        active if active < len(spans) else None,
-        source.action.definition,
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class NamePlace:
     """A name in a file."""
 
@@ -310,29 +280,6 @@ def definition(text: str, offset: int, kind: Kind, known: KnownActions) -> NameP
         step = names.step_of(word.name, word.span.start)
         return NamePlace(step.output_span) if step else None
     return NamePlace(word.span)
-
-
-def occurrences(text: str, offset: int) -> list[tuple[Span, bool]]:
-    """Every place of the variable or action at an offset of a plan, and whether that place defines it."""
-    word = word_at(text, offset)
-    return list(_occurrences(text, word)) if word and word.role != "document" else []
-
-
-def _occurrences(text: str, word: NamedWord) -> Iterator[tuple[Span, bool]]:
-    plan = outline(text)
-    if word.role in ("action", "declaration"):
-        for each in plan.declarations:
-            if each.name == word.name:
-                yield each.name_span, True
-        for step in plan.steps:
-            if step.action == word.name:
-                yield step.action_span, False
-        return
-    for step in plan.steps:
-        if step.output == word.name:
-            yield step.output_span, True
-        for span in plan.references(step).get(word.name, ()):
-            yield span, False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,15 @@ from typing import Literal
 
 from pearl.actions.library import MAX_ACTIONS
 from pearl.dsl.literals import canonical_name
-from pearl.dsl.parser import parse_action
+from pearl.dsl.parser import coarse_grammar, parse_action
 from pearl.dsl.signatures import CTX, Action
-from pearl.editor.line_automaton import terminals
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
 
 Kind = Literal["plan", "actions"]
 """The content of a file: a plan, or the actions of a library."""
 
-_NAME = terminals()["NAME"]
+_NAME = re.findall(r"^NAME: /(.*)/$", coarse_grammar(), re.M)[0]
 _STEP = lazy_pattern(
     rf"^[ \t]*(?:\d+[.)]?[ \t]*)?(?P<output>{_NAME})[ \t]*=(?!=)[ \t]*"
     rf"(?P<action>{_NAME})?(?P<opens>[ \t]*\()?",

@@ -20,17 +20,14 @@ from urllib.parse import unquote
 
 from lsprotocol import types as lsp
 from pygls.capabilities import get_capability
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import PositionCodec
 
-from pearl.dsl.literals import MAX_NAME, terminal
-from pearl.dsl.signatures import CTX, ActionLibrary
+from pearl.dsl.signatures import ActionLibrary
 from pearl.editor.features import (
     KnownActions,
     NamePlace,
-    SignatureHelp,
     Suggestion,
     complete,
     definition,
@@ -39,11 +36,9 @@ from pearl.editor.features import (
     fixed,
     formatted,
     hover,
-    occurrences,
-    signature_help,
     symbols,
 )
-from pearl.editor.outline import Kind, outline, word_at
+from pearl.editor.outline import Kind
 from pearl.errors import DataError, Diagnostic, PearlError, Span
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.version import __version__
@@ -373,32 +368,6 @@ def _hover(ls: EditorSession, file: OpenFile, params: lsp.HoverParams) -> lsp.Ho
     return lsp.Hover(shown, file.range(found.span))
 
 
-def _signature_help(
-    ls: EditorSession, file: OpenFile, params: lsp.SignatureHelpParams
-) -> lsp.SignatureHelp | None:
-    found = signature_help(file.text, file.index.offset(params.position), ls.known_or_none(file))
-    if found is None:
-        return None
-    parameters = [lsp.ParameterInformation(_label(ls, found, each)) for each in found.parameters]
-    formats = ls.can("signature_help.signature_information.documentation_format")
-    shown = _shown(found.definition, formats) if found.definition else None
-    # An index past the last parameter highlights no parameter.
-    active = len(parameters) if found.active is None else found.active
-    signature = lsp.SignatureInformation(found.signature, shown, parameters, active)
-    return lsp.SignatureHelp([signature], active_signature=0, active_parameter=active)
-
-
-def _label(ls: EditorSession, found: SignatureHelp, span: Span) -> str | tuple[int, int]:
-    parameter = "signature_help.signature_information.parameter_information"
-    if not ls.can(f"{parameter}.label_offset_support"):
-        return found.signature[span.start : span.end]
-    start, end = (
-        ls.workspace.position_codec.client_num_units(found.signature[:at])
-        for at in (span.start, span.end)
-    )
-    return start, end
-
-
 def _definition(
     ls: EditorSession, file: OpenFile, params: lsp.DefinitionParams
 ) -> lsp.Location | None:
@@ -419,52 +388,6 @@ def _location(ls: EditorSession, file: OpenFile, place: NamePlace) -> lsp.Locati
         str(uri), None, "actions", place.path.parent, LineIndex(text, ls.workspace.position_codec)
     )
     return lsp.Location(there.uri, there.range(place.span))
-
-
-def _references(
-    ls: EditorSession, file: OpenFile, params: lsp.ReferenceParams
-) -> list[lsp.Location] | None:
-    found = occurrences(file.text, file.index.offset(params.position))
-    return [
-        lsp.Location(file.uri, file.range(span))
-        for span, is_defined in found
-        if params.context.include_declaration or not is_defined
-    ]
-
-
-def _highlight(
-    ls: EditorSession, file: OpenFile, params: lsp.DocumentHighlightParams
-) -> list[lsp.DocumentHighlight] | None:
-    read, write = lsp.DocumentHighlightKind.Read, lsp.DocumentHighlightKind.Write
-    found = occurrences(file.text, file.index.offset(params.position))
-    return [
-        lsp.DocumentHighlight(file.range(span), write if is_defined else read)
-        for span, is_defined in found
-    ]
-
-
-def _rename(
-    ls: EditorSession, file: OpenFile, params: lsp.RenameParams
-) -> lsp.WorkspaceEdit | None:
-    """Rename an output of a step, or one of the plan's own actions."""
-    at = file.index.offset(params.position)
-    found = occurrences(file.text, at)
-    if not any(is_defined for _, is_defined in found):
-        raise _refused("only outputs of steps and new actions of the plan can be renamed here")
-    name, plan = params.new_name, outline(file.text)
-    if not terminal("NAME").fullmatch(name) or len(name) > MAX_NAME:
-        raise _refused(f"'{name}' is not a name: letters, digits and _, at most {MAX_NAME}")
-    word = word_at(file.text, at)
-    is_action = word is not None and word.role in ("action", "declaration")
-    taken = plan.declaration_of(name) if is_action else plan.step_of(name, 0)
-    if name == CTX or (taken and word and name != word.name):
-        raise _refused(f"'{name}' is taken")
-    edits = [lsp.TextEdit(file.range(span), name) for span, _ in found]
-    return lsp.WorkspaceEdit(changes={file.uri: edits})
-
-
-def _refused(why: str) -> JsonRpcInvalidParams:
-    return JsonRpcInvalidParams(message=why)
 
 
 def _symbols(
@@ -528,14 +451,7 @@ FEATURES: Mapping[str, tuple[Callable[..., Any], Any]] = {
         lsp.CompletionOptions(trigger_characters=["=", " ", "(", ",", "[", '"']),
     ),
     lsp.TEXT_DOCUMENT_HOVER: (_on_file(_hover), None),
-    lsp.TEXT_DOCUMENT_SIGNATURE_HELP: (
-        _on_file(_signature_help, plans_only=True),
-        lsp.SignatureHelpOptions(trigger_characters=["(", ","]),
-    ),
     lsp.TEXT_DOCUMENT_DEFINITION: (_on_file(_definition), None),
-    lsp.TEXT_DOCUMENT_REFERENCES: (_on_file(_references, plans_only=True), None),
-    lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT: (_on_file(_highlight, plans_only=True), None),
-    lsp.TEXT_DOCUMENT_RENAME: (_on_file(_rename, plans_only=True), None),
     lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL: (_on_file(_symbols), None),
     lsp.TEXT_DOCUMENT_CODE_ACTION: (
         _code_action,
@@ -548,17 +464,7 @@ FEATURES: Mapping[str, tuple[Callable[..., Any], Any]] = {
 
 def serve(actions_for: ActionsFor, stdin: BinaryIO, stdout: BinaryIO) -> None:
     """Answer a client until it ends the session or disconnects."""
-    logging.getLogger("pygls.protocol.json_rpc").addFilter(_told_briefly)
     session = EditorSession(actions_for)
     for method, (handler, options) in FEATURES.items():
         session.feature(method, options)(handler)
     session.start_io(stdin, stdout)
-
-
-def _told_briefly(record: logging.LogRecord) -> bool:
-    """Log a refused request, such as renaming to a taken name, without a traceback."""
-    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
-    if isinstance(error, JsonRpcException):
-        record.exc_info = None
-        record.msg, record.args = "refused: %s", (error.message,)
-    return True

@@ -57,7 +57,7 @@ OTHERS = [
         "compare a.jsonl a.jsonl",
     ],
     ['extract "deposit: str, day: date?" contracts/boat.txt -o fields.csv'],
-    ["grammar --textmate"],
+    ["grammar"],
     ["index reports/", 'search reports/ "who signed the lease"'],
     ["init leases"],
     ["lsp"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pearl.actions.library import load_library
-from pearl.editor.features import Suggestion, complete, known_actions, signature_help
+from pearl.editor.features import Suggestion, complete, known_actions
 from tests.editor.cursor import at_cursor
 
 SEED = known_actions("seed")
@@ -107,32 +107,3 @@ def test_lines_are_offered_at_their_beginning() -> None:
     assert [each.text for each in offered("Question: a\n\nNew ac‸")] == ["New actions:"]
     assert [each.text for each in offered(ABOVE + "‸")] == ["3. "]
     assert offered(ABOVE + "prose ‸") == []
-
-
-@pytest.mark.parametrize(
-    ("call", "signature", "active"),
-    [
-        ("FIND(‸", "FIND(CTX, X)", "CTX"),
-        ("FIND(CTX,‸", "FIND(CTX, X)", "X"),
-        ('FIND(CTX, "a, b"‸', "FIND(CTX, X)", "X"),
-        ("FIND(CTX, [1, 2‸", "FIND(CTX, X)", "X"),
-        ("FIND(CTX, [1, 2], ‸", "FIND(CTX, X)", None),
-        ("CONCAT(key, keys‸", "CONCAT(S1, S2, ...)", "S2"),
-        ("CONCAT(key, keys, 3, ‸", "CONCAT(S1, S2, ...)", "..."),
-        ("LOOK(CTX, ‸) : x", "LOOK(CTX, X)", "X"),
-        ("EACH_FIND(key, ‸", "EACH_FIND(ROWS, X)", "X"),
-    ],
-)
-def test_the_signature_of_the_call_and_the_argument_that_is_typed(
-    call: str, signature: str, active: str | None
-) -> None:
-    found = signature_help(*at_cursor(f"{ABOVE}3. c = {call}"), SEED)
-    assert found is not None
-    assert found.signature == signature
-    lit = None if found.active is None else found.parameters[found.active]
-    assert (lit and signature[lit.start : lit.end]) == active
-
-
-@pytest.mark.parametrize("place", ["F‸IND(CTX)", "FIND(CTX)‸", "FIND(CTX) : x‸", "NOPE(‸"])
-def test_no_signature_outside_of_a_call_that_is_known(place: str) -> None:
-    assert signature_help(*at_cursor(f"3. c = {place}"), SEED) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pearl.actions.library import load_library
-from pearl.editor.features import definition, hover, known_actions, occurrences, symbols
+from pearl.editor.features import definition, hover, known_actions, symbols
 from tests.editor.cursor import at_cursor
 from tests.root import ROOT
 
@@ -89,23 +89,6 @@ def test_a_name_that_is_assigned_twice_is_the_one_above_and_a_later_one_is_found
     place = definition(*at_cursor("b = H(‸c)\nc = F(CTX)"), "plan", SEED)
     assert place is not None
     assert place.span.start == 9
-
-
-@pytest.mark.parametrize(("before", "line"), [("1. ke", 4), ("(ke", 5), ("[n, ke", 6)])
-def test_occurrences_of_a_variable(before: str, line: int) -> None:
-    found = occurrences(*cursor(before, line))
-    assert {PLAN[span.start : span.end] for span, _ in found} == {"key"}
-    assert [is_defined for _, is_defined in found] == [True, False, False, False]
-    assert len({span.start for span, _ in found}) == 4
-
-
-def test_occurrences_of_an_action() -> None:
-    found = occurrences(*cursor("= LO", 4))
-    assert [(PLAN[span.start : span.end], is_defined) for span, is_defined in found] == [
-        ("LOOK", True),
-        ("LOOK", False),
-    ]
-    assert occurrences(*cursor("LOOK(CT", 4)) == []
 
 
 def test_symbols() -> None:

@@ -10,7 +10,6 @@ from pearl.cli.writing import OutputWriter, keep_inputs
 from pearl.dsl.checker import MAX_STEPS
 from pearl.dsl.decoding.constraint import FORMS, Form
 from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
-from pearl.errors.escaping import to_json
 
 
 @click.command()
@@ -26,29 +25,22 @@ from pearl.errors.escaping import to_json
 @option(
     "--max-text", AT_LEAST_1, metavar="N", help="Maximum characters of a string or an explanation [default: no limit].",
 )  # fmt: skip
-@option(
-    "--textmate", bool, help="Print a TextMate grammar instead, with which editors colour plan files and action files.",
-)  # fmt: skip
 @option("-o --out", PATH, "Write to FILE, not to stdout.", metavar="FILE")
 @force_option
 def command(
     library: str | None, domain: str, form: Form, static: bool, longest_plan: int,
-    max_text: int | None, textmate: bool, out: str | None, force: bool,
+    max_text: int | None, out: str | None, force: bool,
 ) -> int:  # fmt: skip
     """Print the grammar of the plans that are valid with a library.
 
     Every plan that it admits passes `pearl check` with this library.
     """
     from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
-    from pearl.editor.line_automaton import textmate_grammar
 
     keep_inputs([out], [library] if library else [])
-    if textmate:
-        text = f"{to_json(textmate_grammar(), indent=2)}\n"
-    else:
-        text = (plan_constraint if static else steps_constraint)(
-            library_for(library, domain), max_steps=longest_plan, max_text=max_text
-        ).rendered(form)
+    text = (plan_constraint if static else steps_constraint)(
+        library_for(library, domain), max_steps=longest_plan, max_text=max_text
+    ).rendered(form)
     with OutputWriter(is_forced=force).open(out) as file:
         file.write(text)
     return 0

@@ -31,7 +31,7 @@ def command(ctx: click.Context, library: str | None, domain: str) -> int:
     """Serve an editor by the Language Server Protocol.
 
     The protocol runs over stdin and stdout. It reports the diagnostics of `pearl check`, and
-    completes, explains, renames and formats. Options here, settings of the editor, or the
+    completes, explains and formats. Options here, settings of the editor, or the
     pearl.toml of the project choose the library.
     """
     require_extra("lsp", "pearl lsp", "pygls")

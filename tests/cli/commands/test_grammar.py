@@ -11,7 +11,6 @@ from llguidance import LLMatcher
 from pearl.actions.library import load_library
 from pearl.actions.operators import with_operators
 from pearl.dsl.decoding.forms import steps_constraint
-from pearl.editor.line_automaton import textmate_grammar
 from tests.cli.terminal import Terminal
 from tests.dsl.sampling import admits, gbnf_admits
 
@@ -83,9 +82,3 @@ def test_bad_input_is_told(pearl: Terminal, args: list[str], code: int, message:
     assert pearl("grammar", *args, code=code) == ""
     assert message in pearl.talk
     assert Path("mine.actions").read_text(encoding="utf-8") == ACTIONS
-
-
-def test_the_colours_for_editors(pearl: Terminal) -> None:
-    assert json.loads(pearl("grammar", "--textmate")) == textmate_grammar()
-    pearl("grammar", "--textmate", "-o", "plan.tmLanguage.json")
-    assert json.loads(Path("plan.tmLanguage.json").read_text("utf-8")) == textmate_grammar()
