@@ -26,7 +26,6 @@ from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import (
     ContextLimits,
     Strategy,
-    off_loop,
     reported_as_budget,
     share,
     share_parts,
@@ -41,7 +40,7 @@ from pearl.llm.middleware.wrappers import ProgressListener
 from pearl.llm.reply_limits import READING_TOKENS
 from pearl.planner.extraction import extraction_plan
 from pearl.planner.material import PlannerMaterial
-from pearl.planner.planner import SHAPES, Planner, PlannerSettings, shape_card
+from pearl.planner.planner import Planner, PlannerSettings
 from pearl.planner.prompt import Rejected
 from pearl.planner.understanding import Understood
 from pearl.planner.writer import one_line
@@ -49,7 +48,7 @@ from pearl.plugins.extras import require_extra
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.search import Searcher
 from pearl.settings import SETTINGS, Settings, values_for
-from pearl.trace import PlanFailed, QuestionUnderstood, Trace
+from pearl.trace import PlanFailed, Trace
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -156,8 +155,7 @@ class Pearl:
             **{f"{role}_model": self._named(role) for role in _ROLES},
             "library": library,
         }
-        is_routed = self.domain.is_routed if chosen.route is None else chosen.route
-        planning = PlannerSettings(**values_for(PlannerSettings, chosen), is_routed=is_routed)
+        planning = PlannerSettings(**values_for(PlannerSettings, chosen))
         self.planner = Planner(planner, self.material, planning, self.searcher.embedder)
         self.fallback: Literal["direct"] | None = "direct" if chosen.fallback == "direct" else None
         self.limits = ContextLimits(
@@ -192,16 +190,11 @@ class Pearl:
         for client in set(self.clients.values()):
             await client.aclose()
 
-    def card(self, document: Document) -> str:
-        """The card of a document for the planner; "" for none."""
-        return shape_card(document, self.planner.settings.shape, self.limits.counter.count)
-
     async def plan(
         self,
         question: str,
         *,
         history: Sequence[Turn] = (),
-        card: str = "",
         kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
         trace: Trace | None = None,
@@ -211,7 +204,6 @@ class Pearl:
         Args:
             question: Not blank.
             history: Earlier turns of the conversation, oldest first.
-            card: The result of `card` for the document.
             kind: Kind of the document: a corpus can be searched, a table can be queried.
             rejected: Valid plans that gave no usable answer, and why.
             trace: Records every attempt.
@@ -224,14 +216,14 @@ class Pearl:
         understood = await self.understand(question, history=history, trace=trace)
         plan = await self.planner.write(
             understood.planned, self.calls(trace, "planner"),
-            card=card, kind=kind, rejected=rejected, trace=trace,
+            kind=kind, rejected=rejected, trace=trace,
         )  # fmt: skip
         return understood.filled(plan)
 
     async def understand(
         self, question: str, *, history: Sequence[Turn] = (), trace: Trace | None = None
     ) -> Understood:
-        """Rewrite a question to be clear on its own, with dates in place of relative periods.
+        """Rewrite a question to be clear on its own.
 
         Raises:
             UsageError: The question is blank.
@@ -320,32 +312,17 @@ class Pearl:
         if schema is not None:
             result = await self._extract(schema, document, understood.question, token_budget, trace)
         else:
-            card = ""
-            if self.planner.settings.shape != "none":
-                card = await off_loop(len(document.text), partial(self.card, document))
-                what = f"planned with: {SHAPES[self.planner.settings.shape]} of {document.name}"
-                understood = replace(understood, notes=(*understood.notes, what))
-                trace.append(
-                    QuestionUnderstood(
-                        asked=understood.asked, question=understood.question, notes=(what,)
-                    )
-                )
-            result = await self._ask(understood, document, card, token_budget, trace)
+            result = await self._ask(understood, document, token_budget, trace)
         if not understood.says_more:
             return result
         return replace(result, question=understood.asked, understood=understood)
 
     async def _ask(
-        self, understood: Understood, document: Document, card: str, token_budget: int | None,
-        trace: Trace,
-    ) -> Answer:  # fmt: skip
+        self, understood: Understood, document: Document, token_budget: int | None, trace: Trace
+    ) -> Answer:
         try:
             plan = await self.planner.write_shared(
-                understood.planned,
-                self.calls(trace, "planner"),
-                trace,
-                card=card,
-                kind=document.kind,
+                understood.planned, self.calls(trace, "planner"), trace, kind=document.kind
             )
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))

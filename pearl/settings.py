@@ -205,14 +205,6 @@ class Deciding:
         "If the model writes no valid plan: ask the question itself in one step, and say so, or fail.",
         _PLAN, "answering",
     )] = "direct"
-    shape: Annotated[Literal["none", "counts", "fields"], Setting(
-        "What the planner is told about a document: counts, or also field names (trusted documents only).",
-        _PLAN, "answering", set_by="trusted",
-    )] = "none"
-    route: Annotated[bool | None, Setting(
-        "Plan a question from its parts where these suffice [default: the domain's].",
-        _PLAN, "planning",
-    )] = None
     context: Annotated[Text, Setting(
         "Documents longer than the window: full, map-reduce, retrieve or auto.",
         _DOCUMENT, "reading", metavar="STRATEGY",
@@ -242,8 +234,8 @@ class Deciding:
         _DOCUMENT, "reading", metavar="NAME", set_by="trusted",
     )] = "bm25"
     as_of: Annotated[Day | None, Setting(
-        "Date that 'last year', ... refer to, as 2024-05-01 or today [default: today where the domain is "
-        "dated; else questions stay as they are].",
+        "Date that 'last year', ... refer to, told to the planner, as 2024-05-01 or today [default: today where "
+        "the domain is dated, else none].",
         _DOCUMENT, "planning", metavar="DATE", set_by="trusted",
     )] = None
     fiscal_year_end: Annotated[tuple[int, int], Setting(

@@ -47,7 +47,6 @@ New actions:
 8. both = CONCAT(said, sail) : m"""
 
 ROWS = ["--data", "rows.jsonl"]
-FINANCE = ["--library", "finance"]
 USED = {
     "ask": ["ask", "Why was it sold last year?", "story.txt"],
     "chat": ["chat", "story.txt"],
@@ -98,10 +97,8 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "max_reasks": ([], ["--max-reasks", "3"]),
     "strict": (["--model", "openai:cut"], ["--model", "openai:cut", "--strict"]),
     "strict_items": ([], ["--strict-items"]),
-    "shape": ([], ["--shape", "counts"]),
     "as_of": ([], ["--as-of", "2024-11-05"]),
     "fiscal_year_end": (AS_OF, [*AS_OF, "--fiscal-year-end", "09-30"]),
-    "route": (FINANCE, [*FINANCE, "--route"]),
     "apart": ([], ["--apart"]),
     "compose": ([], ["--compose", "off"]),
     "concurrency": (["--prefix", "off"], ["--prefix", "off", "--concurrency", "1"]),

@@ -4,10 +4,7 @@ A calculator has
 
 - `OPERANDS: tuple[Operand, ...]`, in the order of the arguments of a call;
 - `PROGRAM: str`, in the language of `pearl.actions.arithmetic`, with operands by name;
-- `IS_PERCENTAGE: bool`, whether the result is written as a percentage;
-- `METRICS: tuple[str, ...]`, the names that questions use for the result, if reports seldom state it and
-  it has to be computed; empty for results that reports must state (earnings per share: IAS 33, cash flow:
-  IAS 7), and for relations of any two numbers.
+- `IS_PERCENTAGE: bool`, whether the result is written as a percentage.
 """
 
 from __future__ import annotations
@@ -27,12 +24,10 @@ class Operand:
     Attributes:
         name: The name in the program of the calculator.
         is_count: Whether the operand counts things, such as shares, and so has no unit.
-        also: Another name that reports use; "" for none.
     """
 
     name: str
     is_count: bool = False
-    also: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +37,6 @@ class Calculator:
     OPERANDS: tuple[Operand, ...]
     PROGRAM: str
     IS_PERCENTAGE: bool = False
-    METRICS: tuple[str, ...] = ()
 
 
 CONTRACT = Calculator
@@ -57,9 +51,8 @@ PLUGINS: dict[str, Any] = {
         "add(net income, non-cash expenses), subtract(#0, increase in working capital)",
     ),
     "current-ratio": Calculator(
-        (Operand("current assets", also="total current assets"),
-         Operand("current liabilities", also="total current liabilities")),
-        "divide(current assets, current liabilities)", METRICS=("current ratio",),
+        (Operand("current assets"), Operand("current liabilities")),
+        "divide(current assets, current liabilities)",
     ),
     "difference": Calculator(_BOTH, "subtract(first, second)"),
     # IAS 33: net income less preferred dividends, divided by the weighted average of the shares outstanding.
@@ -69,9 +62,8 @@ PLUGINS: dict[str, Any] = {
     ),
     "greater": Calculator(_BOTH, "greater(first, second)"),
     "operating-margin": Calculator(
-        (Operand("operating income", also="operating profit"), Operand("revenue", also="net sales")),
+        (Operand("operating income"), Operand("revenue")),
         "divide(operating income, revenue)", IS_PERCENTAGE=True,
-        METRICS=("operating margin", "operating profit margin"),
     ),
     "percentage-change": Calculator(
         (Operand("new value"), Operand("old value")),
@@ -97,16 +89,3 @@ def load_calculator(name: str) -> Calculator:
 def program_of(name: str) -> Program:
     """The parsed program of a calculator."""
     return parse(load_calculator(name).PROGRAM)
-
-
-@cache
-def calculator_of(metric: str) -> str | None:
-    """The name of the calculator that computes a metric, or None.
-
-    Example:
-        >>> calculator_of("Operating profit margins"), calculator_of("earnings per share")
-        ('operating margin', None)
-    """
-    name = " ".join(metric.split()).casefold()
-    forms = (name, name.removesuffix("s"))
-    return next((n for n in CALCULATORS if {*forms} & {*load_calculator(n).METRICS}), None)

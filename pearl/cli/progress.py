@@ -337,7 +337,7 @@ class PlanSection:
             case "model_called" | "call_failed" if row := self.steps.get(event.step):
                 is_kept = event.event == "model_called" and event.is_remembered
                 row.add(event.usage, is_kept=is_kept)
-            case "question_understood" | "question_routed":
+            case "question_understood":
                 self._end("question", event.usage)
             case "plan_attempted":
                 row = self._part("plan")

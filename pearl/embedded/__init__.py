@@ -20,7 +20,6 @@ from pearl.llm import (
     ChooseTask,
     Completion,
     Constrains,
-    DecomposeTask,
     ItemsTask,
     LookupTask,
     MineTask,
@@ -105,8 +104,6 @@ class ExtractiveModel:
                 text = write_plan(task.question, task.library, task.kind)
             case StandaloneTask() as task:
                 text = task.question
-            case DecomposeTask():
-                text = "the embedded model does not split questions into parts"
             case ActionTask() as task if task.action.extracts:
                 # imported on use: few plans extract
                 from pearl.embedded.extraction import read_lines

@@ -28,7 +28,6 @@ __all__ = [
     "Completion",
     "ConstrainBy",
     "Constrains",
-    "DecomposeTask",
     "ItemsTask",
     "LookupTask",
     "Message",
@@ -76,15 +75,6 @@ class StandaloneTask:
 
     question: str
     history: tuple[Turn, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DecomposeTask:
-    """List the parts of a question and rate its difficulty; `round` n follows n rejected replies."""
-
-    question: str
-    library: ActionLibrary
-    round: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +202,7 @@ class RefineTask:
 
 
 Task = (
-    PlanTask | StandaloneTask | DecomposeTask | ActionTask | ItemsTask | LookupTask | ChooseTask
+    PlanTask | StandaloneTask | ActionTask | ItemsTask | LookupTask | ChooseTask
     | CheckTask | MineTask | RefineTask
 )  # fmt: skip
 

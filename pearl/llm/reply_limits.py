@@ -14,7 +14,6 @@ from pearl.llm import (
     ActionTask,
     CheckTask,
     ChooseTask,
-    DecomposeTask,
     ItemsTask,
     LookupTask,
     MineTask,
@@ -64,7 +63,7 @@ def reply_limit(
             shown = FRAME_TOKENS + VERDICT_TOKENS * len(task.claims)
         case ItemsTask():
             shown = FRAME_TOKENS + items_limit(task, Counter(), max_item_tokens)
-        case ActionTask() | LookupTask() | ChooseTask() | StandaloneTask() | DecomposeTask():
+        case ActionTask() | LookupTask() | ChooseTask() | StandaloneTask():
             return reading_limit(window, max_output_tokens)
         case _:
             assert_never(task)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
 
 from pearl.documents.document import DocumentKind
@@ -66,6 +67,10 @@ what stands in a row. Give it the question as it was asked; its own model sees t
 - One question takes one LOOKUP: never select, sort or count again what it gives. Several questions take one each.
 - Where cells are long texts that have to be understood, begin with SPLIT(CTX, "record"), then FILTER or CLASSIFY."""
 
+_ASKED_ON = """\
+The question is asked on {day}{year}. Where it counts a period from that day ("last year", "two quarters ago") or from \
+another one ("the year before"), write the period itself in the plan, as the document names it: "2023", "Q1 2024"."""
+
 _EARLIER = "ANSWER_1 and the like stand for answers to earlier questions: copy them into strings as they are."
 
 
@@ -99,8 +104,25 @@ def _listed(heading: str, actions: Iterable[Action]) -> str:
     return "\n".join([f"{heading}:", *(f"- {print_action(action)}" for action in actions)])
 
 
+def asked_on(as_of: date | None, fiscal_year_end: tuple[int, int]) -> str:
+    """What a planner is told of the day of a question; "" without one.
+
+    Example:
+        >>> asked_on(date(2024, 11, 5), (9, 30)).partition(". ")[0]
+        'The question is asked on 2024-11-05, in fiscal 2025 (fiscal years end on 09-30)'
+    """
+    if as_of is None:
+        return ""
+    month, day = fiscal_year_end
+    year = ""
+    if fiscal_year_end != (12, 31):
+        is_over = (as_of.month, as_of.day) > fiscal_year_end
+        year = f", in fiscal {as_of.year + is_over} (fiscal years end on {month:02}-{day:02})"
+    return _ASKED_ON.format(day=as_of.isoformat(), year=year)
+
+
 def plan_messages(
-    question: str, shown: Shown, card: str = "", advice: str = "", kind: DocumentKind = "document"
+    question: str, shown: Shown, day: str = "", kind: DocumentKind = "document"
 ) -> tuple[Message, ...]:
     """Request a plan; what precedes the question is the same for all questions, unless it is shortened."""
     actions = shown.library.values()
@@ -110,10 +132,9 @@ def plan_messages(
         *material("Actions", shown, _RULES.format(composing=composing)),
         *([_TABLE_RULES] if asks_table else []),
         PLAN_ASKED,
-        *([f"What CTX consists of: {card}"] if card else []),
         f"Question: {question}",
         *([_EARLIER] if PLACEHOLDER.search(question) else []),
-        *([advice] if advice else []),
+        *([day] if day else []),
     ]
     return Message("system", _PLANNER), Message("user", "\n\n".join(parts))
 

@@ -1,4 +1,4 @@
-"""A question and its conversation → a standalone question with absolute periods."""
+"""A question and its conversation → a standalone question."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from pearl.errors import UNUSABLE_KINDS, ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Message, Model, Request, StandaloneTask, Usage
 from pearl.llm.reply_limits import reply_limit
-from pearl.planner.periods import Calendar, resolve_periods
 from pearl.retrieval.queries import years_in
 from pearl.trace import QuestionUnderstood, Trace
 
@@ -370,16 +369,12 @@ async def understand(
     model: Model,
     *,
     history: Sequence[Turn] = (),
-    calendar: Calendar | None = None,
     max_output_tokens: int | None = None,
     trace: Trace | None = None,
 ) -> Understood:
     """Make a question standalone; the model is called only if there are earlier turns."""
     made = await make_standalone(question, history, model, max_output_tokens=max_output_tokens)
     alone, notes = made.question, made.notes
-    if calendar is not None:
-        alone, periods = resolve_periods(alone, calendar)
-        notes += periods
     known = earlier_answers(question, history)
     answers = {name: known[name] for name in PLACEHOLDER.findall(alone) if name in known}
     understood = Understood(question, filled(alone, answers), notes, alone, answers)

@@ -243,8 +243,7 @@ class RepairLoop:
     max_steps: int = MAX_STEPS
     max_output_tokens: int | None = None
     rejected: Sequence[Rejected] = ()
-    card: str = ""
-    advice: str = ""
+    day: str = ""
     kind: DocumentKind = "document"
     fallback: ConstraintFallback | None = None
     trace: Trace | None = None
@@ -260,7 +259,7 @@ class RepairLoop:
     async def write(self) -> CheckedPlan:
         """Request a plan, then repairs while it has flaws."""
         messages = first = (
-            *plan_messages(self.question, self.shown, self.card, self.advice, self.kind),
+            *plan_messages(self.question, self.shown, self.day, self.kind),
             *rejection_messages(self.rejected),
         )
         attempts: list[Attempt] = []
@@ -343,7 +342,7 @@ class RepairLoop:
 
     def _tell(self, **event: Any) -> None:
         if self.trace is not None:
-            self.trace.append(PlanAttempted(shape=self.card, **event))
+            self.trace.append(PlanAttempted(**event))
 
     def _refused(self, level: ConstraintLevel, error: ModelError) -> None:
         if self.trace is not None:

@@ -17,12 +17,11 @@ from typing import Any
 from pearl.documents.digest import digest
 from pearl.documents.document import Document, DocumentKind
 from pearl.dsl.graph import PlanGraph, build_graph
-from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PearlError
 from pearl.interpreter.bounds import NONE, Range, StepCosts
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
-from pearl.llm import DecomposeTask, PlanTask, Usage
+from pearl.llm import PlanTask, Usage
 from pearl.llm.backends.openai.constraining import MAX_PROBE_TOKENS
 from pearl.llm.batches import Batches
 from pearl.llm.client import Role
@@ -30,7 +29,6 @@ from pearl.llm.prices import Price
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
 from pearl.planner.prompt import plan_messages
-from pearl.planner.routing import MAX_REPAIRS, decompose_messages, is_routable
 from pearl.planner.writer import one_line
 from pearl.runs.executors import Offered, Task, Unit
 from pearl.runs.executors.batch import THRESHOLD, WINDOW
@@ -51,7 +49,6 @@ PROBE_INPUT_TOKENS = 64
 
 PROBING = "(probes)"
 PLANNING = "(plans)"
-ROUTING = "(parts)"
 OTHERS = "(other steps)"
 
 
@@ -242,11 +239,8 @@ class Forecaster:
                 if task.problem is not None or task.document is None:
                     raise task.problem or PearlError("the task has no document")
                 if task.plan is None:
-                    card = ""
                     kind = task.kind if document is None else document.kind
-                    if self._pearl.planner.settings.shape != "none":
-                        card = self._pearl.card(document or task.document())
-                    self._plan(task.question or "", card, kind)
+                    self._plan(task.question or "", kind)
                     return
                 document = task.document() if document is None else document
                 self._run(self._graph(task.plan, task.question), document)
@@ -384,15 +378,15 @@ class Forecaster:
             name = f"{OTHERS}{model and f' {model}'}"
         return self._steps.setdefault(name, self._new(name, price, role, model))
 
-    def _plan(self, question: str, card: str, kind: DocumentKind) -> None:
-        """Add the estimate of planning; equal questions with equal cards are planned once."""
+    def _plan(self, question: str, kind: DocumentKind) -> None:
+        """Add the estimate of planning; equal questions are planned once."""
         pearl = self._pearl
         asked = one_line(question)
         shown = pearl.material.actions_for(kind)
-        material = pearl.planner.shown(asked, card=card, kind=kind)
-        messages = plan_messages(asked, material, card, "", kind)
+        material = pearl.planner.shown(asked, kind=kind)
+        messages = plan_messages(asked, material, pearl.planner.day, kind)
         self._n_unplanned += 1
-        if not self._is_new(digest(["question", question, card, kind])):
+        if not self._is_new(digest(["question", question, kind])):
             return
         # With a grammar or a schema, new actions and steps are two replies.
         planner = pearl.clients["planner"]
@@ -400,11 +394,6 @@ class Forecaster:
         n_phases = 2 if is_held and planner.constrains.by & {"grammar", "json"} else 1
         first = pearl.limits.counter.count("\n\n".join(message.content for message in messages))
         most = n_phases * (1 + pearl.planner.settings.max_repairs)
-        is_routed = pearl.planner.settings.is_routed and is_routable(shown)
-        if is_routed:
-            self._route(question, shown, n_levels=2 if is_held and planner.constrains.by else 1)
-        least = 0 if is_routed else 1  # the parts may give the plan without another call
-        is_exact = most == least == 1
         limits = pearl.limits_of("planner")
         task = PlanTask(question, shown)
         reply_tokens = reply_limit(
@@ -412,21 +401,10 @@ class Forecaster:
             max_steps=pearl.planner.settings.max_steps,
         )  # fmt: skip
         costs = StepCosts(
-            Range(least, most), Range(first * least, first if is_exact else None),
-            Range(least, most * reply_tokens), Range(least, most),
+            Range(1, most), Range(first, first if most == 1 else None),
+            Range(1, most * reply_tokens), Range(1, most),
         )  # fmt: skip
         self._named(PLANNING, "planner").add(costs, 0)
-
-    def _route(self, question: str, shown: ActionLibrary, n_levels: int) -> None:
-        """Add the calls that split a question into parts; a refused constraint takes one more request."""
-        limits = self._pearl.limits_of("planner")
-        messages = decompose_messages(one_line(question))
-        first = limits.counter.count("\n\n".join(message.content for message in messages))
-        most = n_levels * (1 + MAX_REPAIRS)
-        task = DecomposeTask(question, shown)
-        said = most * reply_limit(task, limits.window, limits.max_output_tokens)
-        costs = StepCosts(Range(1, most), Range(first, None), Range(1, said), Range(1, most))
-        self._named(ROUTING, "planner").add(costs, 0)
 
     def _rounds(self, total: StepForecast) -> tuple[Range | None, bool]:
         """Rounds of batches, one for each level of the plans, and whether a trial comes first."""

@@ -74,7 +74,6 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         # The effective value of settings that leave it to the model or the domain.
         "ranker": pearl.ranker,
         "window": pearl.limits.window,
-        "route": planned.is_routed,
         "apart": pearl.limits.is_apart,
         "as_of": None if planned.as_of is None else planned.as_of.isoformat(),
         "fiscal_year_end": list(planned.fiscal_year_end),
@@ -128,7 +127,6 @@ _PROMPTS = (
     "pearl.interpreter.prompt",
     "pearl.llm.messages",
     "pearl.planner.prompt",
-    "pearl.planner.routing",
     "pearl.planner.understanding",
     "pearl.tables.lookup",
 )

@@ -56,7 +56,6 @@ from pearl.trace import (
     ModelWaited,
     PlanAttempted,
     PlanFailed,
-    QuestionRouted,
     Retrieved,
     RunFinished,
     RunStarted,
@@ -178,7 +177,7 @@ class TaskSpans:
         match event:
             case ModelAttempted():
                 self._attempted(event, at)
-            case QuestionRouted() | PlanAttempted() | PlanFailed():
+            case PlanAttempted() | PlanFailed():
                 self._planned(event, at)
             case RunStarted():
                 self._run_started(event)
@@ -234,7 +233,7 @@ class TaskSpans:
         """Mark the task as skipped because its row is stored."""
         self._root.set_attributes({"pearl.cache": "hit", "pearl.status": status})
 
-    def _planned(self, event: QuestionRouted | PlanAttempted | PlanFailed, at: int) -> None:
+    def _planned(self, event: PlanAttempted | PlanFailed, at: int) -> None:
         planning = self._planning_since(at)
         if isinstance(event, PlanAttempted):
             self._usage += event.usage
@@ -245,8 +244,6 @@ class TaskSpans:
             if event.usage != Usage():
                 began_ns = self._began_ns if planning.n_written == 1 else planning.end_ns
                 self._replay(event, at, at - began_ns, replied_by=event.model)
-        elif isinstance(event, QuestionRouted):
-            planning.span.set_attribute("pearl.plan.by", event.by)
         else:
             self._fail(planning.span, "PlanningError", "")
         planning.end_ns = at

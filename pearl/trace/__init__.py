@@ -23,7 +23,6 @@ from pearl.llm import (
     ActionTask,
     CheckTask,
     ChooseTask,
-    DecomposeTask,
     ItemsTask,
     LookupTask,
     Message,
@@ -90,8 +89,6 @@ class PlanAttempted(AskingEvent):
     """The remaining errors, rendered; empty for the accepted plan."""
     constraint: ConstraintLevelName = "none"
     """The constraint level that the reply was written under."""
-    shape: str = ""
-    """The card of the document in the prompt; "" for none."""
     n_calls: int = 1
     """With some constraints a separate reply defines new actions."""
 
@@ -102,23 +99,9 @@ class QuestionUnderstood(AskingEvent):
     event: Literal["question_understood"] = "question_understood"
     asked: str
     question: str
-    """Clear by itself, with absolute periods."""
+    """Clear by itself."""
     notes: tuple[str, ...] = ()
-    """Why the question is unclear, if it is; the periods that were inserted, and their reference date."""
-
-
-class QuestionRouted(AskingEvent):
-    """The parts of a question, and who plans it."""
-
-    event: Literal["question_routed"] = "question_routed"
-    level: int
-    """Difficulty, 1 to 5."""
-    parts: tuple[str, ...]
-    """One line each."""
-    by: Literal["rule", "planner"]
-    notes: tuple[str, ...] = ()
-    """Contradictions between level and parts, or why the parts are unknown."""
-    n_calls: int = 1
+    """Why the question is unclear, if it is."""
 
 
 class ConstraintRefused(AskingEvent):
@@ -398,7 +381,7 @@ class RunFinished(EventBase):
 
 
 Event = Annotated[
-    PlanAttempted | QuestionUnderstood | QuestionRouted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
+    PlanAttempted | QuestionUnderstood | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
     | ModelAttempted | ModelWaited | ModelCalled | CallFailed | Retrieved | LookedUp | StepFinished | StepFailed | OptionChosen | RunFinished,
     Field(discriminator="event"),
 ]  # fmt: skip
@@ -591,7 +574,7 @@ def _purpose(task: Task) -> dict[str, Any]:
     match task:
         case PlanTask():
             return {"purpose": "plan", "attempt": task.round + 1}
-        case StandaloneTask() | DecomposeTask():
+        case StandaloneTask():
             return {"purpose": "question"}
         case ActionTask(parts=[*_]):
             return {"purpose": "combine", "step": task.output}

@@ -107,27 +107,6 @@ def test_plan_then_execute(pearl: Terminal) -> None:
     assert pearl("fmt", "--check", "mine.plan") == ""
 
 
-def test_a_plan_is_told_of_a_document_where_it_is_asked_for(pearl: Terminal) -> None:
-    Path("log.csv").write_text("Date,Room,Say yes\n" + "2023-01-02,7,x\n" * 3, encoding="utf-8")
-    ask = ("plan", "How many entries are there?")
-    row = json.loads(pearl(*ask, "log.csv", "--shape", "fields", "--json"))
-    assert "3 records of 3 fields (Date: date, Room: number, field 3: text)" in row["shape"]
-    assert "shape" not in json.loads(pearl(*ask, "--json"))
-    for args in (["log.csv"], ["--shape", "counts"]):
-        pearl(*ask, *args, code=2)
-        assert "need a DOC to describe" in pearl.talk
-    Path("pearl.toml").write_text('shape = "fields"\n', encoding="utf-8")
-    pearl("ask", "How many entries are there?", "log.csv", code=2)
-    assert "sets shape, but you have not trusted this file" in pearl.talk
-    Path("pearl.toml").unlink()
-    asked = {"question": "How many?", "document_path": "log.csv"}
-    Path("q.jsonl").write_text(json.dumps(asked), encoding="utf-8")
-    pearl("plan", "--data", "q.jsonl", "--shape", "counts", "--out", "plans.jsonl")
-    (planned,) = map(json.loads, Path("plans.jsonl").read_text(encoding="utf-8").splitlines())
-    assert "3 records of 3 fields (date, number, text)" in planned["shape"]
-    pearl("execute", "--tasks", "plans.jsonl")
-
-
 def test_plans_of_a_questions_file_are_tasks(pearl: Terminal) -> None:
     rows = [
         {"id": "a", "question": "Why did Nils sell the boat?", "document_path": "story.txt"},

@@ -174,9 +174,6 @@ def test_a_plan_for_a_corpus_may_search_it(
     assert "CTX is a table" in shown("Who?", "--table")
     assert "RETRIEVE(" in shown("Who?", "--corpus")
     assert "RETRIEVE(" in shown("--data", "asked.jsonl", "--corpus")
-    told = shown("Who?", "reports", "--corpus", "--shape", "counts")
-    assert "2 documents" in told
-    pearl("plan", "Who?", "reports", "--shape", "counts", code=3)
 
 
 def test_the_rows_of_two_files_are_joined_added_up_and_sorted(

@@ -61,8 +61,6 @@ async def everything(model: Model, limit: int | None = None) -> None:
     pearl = Pearl(model, library=SEED, max_output_tokens=limit, prefix="off")
     await pearl.plan("Where is the boat?")
     await pearl.understand("And where?", history=[Turn("What is a boat?", "It floats.")])
-    routed = Pearl(model, library="finance", route=True, max_output_tokens=limit, prefix="off")
-    await routed.plan("Where is the boat?")
     await pearl.execute(PLAN, LONG)
     await pearl.execute(BY_ROW, LONG)
     await pearl.execute(OF_TABLE, TABLE)

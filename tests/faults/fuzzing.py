@@ -47,7 +47,7 @@ from pearl.llm.backends.openai.replies import read_completion, read_tool_call
 from pearl.llm.embedding_cache import EmbeddingCache
 from pearl.llm.middleware.batching import PendingBatches
 from pearl.pipeline import Pearl
-from pearl.planner import routing, understanding
+from pearl.planner import understanding
 from pearl.replies import composed, extracted, items, reasoning, typed
 from pearl.retrieval.index import Index
 from pearl.runs.extraction import read_answers
@@ -516,19 +516,6 @@ def composed_answers(data: bytes) -> None:
         reply(data), ["It leaked.", "n = 3"], {"n": (1, "3")}, "How many?"
     )
     assert bool(answer.why) != bool(answer.sentences)
-
-
-PARTS = (
-    b'{"parts": [{"id": "p1", "kind": "figure", "metric": "sales", "entity": "UNP", "period": "2013"}, {"id": "p2", "kind":'
-    b' "calculation", "operation": "difference", "operands": ["p1", "p1"]}, {"id": "p3", "kind": "other", "question": "Why?"}], "level": 2}'
-)
-
-
-@target([PARTS], ValueError)
-def decompositions(data: bytes) -> None:
-    parts = routing.read_decomposition(reply(data))
-    routing.shown(parts.parts)
-    list(routing.flaws(parts.parts, "What was the change in sales of UNP from 2013 to 2016?"))
 
 
 @target([b"Question: What were net sales in 2009?", b"What were net sales in 2009 and ANSWER_1?"])

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pearl.actions.library import load_library, read_library
+from pearl.actions.library import read_library
 from pearl.actions.values import items_of, number_of
 from pearl.documents.document import Document
 from pearl.documents.numbers import quantity
@@ -28,7 +28,6 @@ from pearl.interpreter.results import StepResult
 from pearl.llm import ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
-from pearl.planner.routing import decompose, read_decomposition, shown
 from pearl.replies.items import end_words
 from tests.models import Reading
 from tests.root import ROOT
@@ -263,7 +262,6 @@ CONCAT(S1, S2, ...) : Join
     "corpus",
 )
 QUESTION = "How many animals does the farmer have, and why does the captain turn back?"
-CHANGE = "What was the change in revenue of Union Pacific from 2013 to 2016?"
 CLINICS = Document(
     "Clinic,City,Wait\nH&C,Tel Aviv,12\nEye House,Haifa,3\nSea House,Haifa,30\nLod Clinic,Lod,5\n",
     "clinics.csv",
@@ -292,12 +290,6 @@ def plan(model: Scripted) -> object:
     )
 
 
-def parts(model: Scripted) -> object:
-    client = Pearl(model, first_wait_s=0.001).client
-    result = asyncio.run(decompose(CHANGE, load_library("finance"), client)).decomposition
-    return result and shown(result.parts)
-
-
 def query(model: Scripted) -> object:
     answer = asyncio.run(Pearl(model, first_wait_s=0.001).execute(LOOKUP, CLINICS))
     rows = answer.steps[-1].value
@@ -310,7 +302,6 @@ def wanted_plan(first: str) -> object:
 
 STRUCTURES: dict[str, tuple[Callable[[Scripted], object], Callable[[str], object], float]] = {
     "plans": (plan, wanted_plan, 0.9),
-    "decompositions": (parts, lambda first: shown(read_decomposition(first).parts), 0.9),
     "queries": (query, lambda first: ["Eye House"], 0.9),
 }
 """What a model's replies are read as, what is right of the first one, and the share to be read at once."""
@@ -326,7 +317,7 @@ def structure_reading(reply: str, kind: str) -> tuple[object, bool]:
     return value, len(model.requests) == 1
 
 
-@pytest.mark.row("R38", TITLE + "plans, parts and queries")
+@pytest.mark.row("R38", TITLE + "plans and queries")
 @pytest.mark.parametrize("kind", STRUCTURES)
 def test_no_structure_is_read_wrongly(trial: Trial, kind: str) -> None:
     shapes = [(family, shape) for family, group in corpus(kind).items() for shape in group]

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter as Tally
 from collections.abc import Callable
+from datetime import date
 from functools import partial
 from itertools import product
 from typing import Any
@@ -127,13 +128,13 @@ def run(this: Pearl, plan: str, text: str) -> Answer | None:
         return None  # what was sent until then counts all the same
 
 
-@pytest.mark.parametrize("shape", ["none", "counts", "fields"])
-def test_forecast_of_a_planning_prompt_is_exact(shape: str) -> None:
+@pytest.mark.parametrize("as_of", [None, date(2024, 5, 1)])
+def test_forecast_of_a_planning_prompt_is_exact(as_of: date | None) -> None:
     def text(i: int) -> str:
         return f"Date: 2023-01-02 || {'User' if i < 2 else 'Item'}: {i}\n" * 3
 
     model = Scripted(lambda request: PLAN if isinstance(request.task, PlanTask) else "x")
-    this = pearl(model, shape=shape)
+    this = pearl(model, as_of=as_of)
     tasks = [Task(str(i), partial(Document, text(i)), "How many?") for i in range(4)]
     (planning,) = [step for step in forecast(this, tasks).steps if step.name == PLANNING]
 
@@ -143,8 +144,7 @@ def test_forecast_of_a_planning_prompt_is_exact(shape: str) -> None:
 
     asyncio.run(ask())
     written = [request for request in model.requests if isinstance(request.task, PlanTask)]
-    assert len(written) == (2 if shape == "fields" else 1)
-    assert planning.calls.least == len(written)
+    assert len(written) == planning.calls.least == 1
     assert planning.input_tokens.least == sum(Counter().count(r.prompt) for r in written)
 
 
@@ -351,19 +351,6 @@ def test_forecast_of_questions() -> None:
     many = ask("Who keeps bees?", "Who keeps bees?", "Who keeps goats?")
     assert many.steps[0].calls.to_dict() == {"least": 2, "most": 6}
     assert many.n_unplanned == 3
-
-
-def test_forecast_of_a_routed_question() -> None:
-    def ask(library: str) -> Forecast:
-        this = Pearl(Scripted(lambda request: ""), library=library, route=True, max_repairs=2)
-        return forecast(this, [Task("0", lambda: Document("x"), "What were the sales in 2009?")])
-
-    found = {step.name: step for step in ask("finance").steps}
-    assert found["(parts)"].calls.to_dict() == {"least": 1, "most": 3}
-    assert found["(plans)"].calls.to_dict() == {"least": 0, "most": 3}
-    assert found["(plans)"].input_tokens.least == 0
-    (planning,) = ask("seed").steps  # which cannot look up figures
-    assert planning.calls.least == 1
 
 
 def test_time_by_the_seconds_of_a_call() -> None:

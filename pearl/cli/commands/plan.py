@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.files import check_data, data_options, is_corpus, open_samples
+from pearl.cli.files import check_data, data_options, open_samples
 from pearl.cli.help import Command
 from pearl.cli.options import (
     PATH,
@@ -34,7 +34,7 @@ from pearl.errors.escaping import to_json
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
-    from pearl.documents.document import Document, DocumentKind
+    from pearl.documents.document import DocumentKind
     from pearl.dsl.checker import CheckedPlan
     from pearl.llm.middleware.caching import Replies
     from pearl.pipeline import Pearl
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("question", required=False)
-@click.argument("document", required=False, metavar="[DOC]")
 @option("-o --out", PATH, "Write to FILE instead of stdout.")
 @click.option(
     "--corpus", "kind", flag_value="corpus",
@@ -53,18 +52,18 @@ if TYPE_CHECKING:
     help="Plan for a table, for example a CSV file or a workbook: the plan queries it.",
 )  # fmt: skip
 @data_options
-@setting_options("shape", stages=("calling", "drafting", "planning"))
+@setting_options(stages=("calling", "drafting", "planning"))
 @option("--fresh", bool, "With --data, ignore stored replies.")
 @store_option
 @private_option
 @trace_option
 @force_option
 @as_json
-def command(question: str | None, document: str | None, **options: Any) -> int:
+def command(question: str | None, **options: Any) -> int:
     """Write a plan for QUESTION, or for every question of --data.
 
-    The planner does not read the document. --shape tells it what DOC consists of, --corpus that the
-    plan is for many documents (`pearl execute --together`), --table that it is for a table.
+    The planner does not read the document. --corpus tells it that the plan is for many documents
+    (`pearl execute --together`), --table that it is for a table.
 
     The rows written for --data keep the fields of the samples: they are tasks for `pearl execute`. The
     store keeps every reply for --data: the same command repeats only calls without a reply.
@@ -74,12 +73,9 @@ def command(question: str | None, document: str | None, **options: Any) -> int:
     refuse(
         ((question is None) == (data is None),
          "expected QUESTION or --data FILE", 'pearl plan "Why ...?" -o why.plan'),
-        (data is None and (document is None) != (options["shape"] == "none"),
-         "--shape counts and --shape fields need a DOC to describe, and a DOC needs one of them",
-         'pearl plan "How many ...?" log.txt --shape counts'),
         (data is None and fresh, "--fresh needs --data", "replies for one question are never stored"),
     )  # fmt: skip
-    keep_inputs([out, trace], [each for each in (data, document) if each])
+    keep_inputs([out, trace], [data] if data else [])
     writer = OutputWriter(is_forced=options["force"])
     writer.check(out, trace)
     if data is not None:
@@ -87,15 +83,13 @@ def command(question: str | None, document: str | None, **options: Any) -> int:
         with written_store(options["store"]) as opened:
             replies = opened.fresh() if fresh else opened
             return asyncio.run(_many(options, replies, writer))
-    return asyncio.run(_one(question or "", document, options, writer))
+    return asyncio.run(_one(question or "", options, writer))
 
 
-async def _one(
-    question: str, document: str | None, options: dict[str, Any], writer: OutputWriter
-) -> int:
+async def _one(question: str, options: dict[str, Any], writer: OutputWriter) -> int:
     from pearl.trace import Trace
 
-    kind, trace = options["kind"], options["trace"]
+    trace = options["trace"]
     with ExitStack() as stack:
         written = stack.enter_context(GrowingFile(writer, trace)) if trace else None
         # Opened before the first call: a plan that cannot be written should cost nothing.
@@ -103,24 +97,12 @@ async def _one(
         async with open_pearl(options) as pearl:
             with Reporter(1) as reporter:
                 events = Trace("", partial(told_too(reporter, written), ""))
-                loaded = _loaded(document, kind) if document else None
                 checked = await pearl.plan(
-                    question,
-                    card=pearl.card(loaded) if loaded else "",
-                    kind=kind or (loaded.kind if loaded else "document"),
-                    trace=events,
+                    question, kind=options["kind"] or "document", trace=events
                 )
         row = to_json(_row(question, checked, events), indent=2)
         file.write(f"{row if options['as_json'] else checked}\n")
     return 0
-
-
-def _loaded(name: str, kind: DocumentKind | None) -> Document:
-    """Load the document, or the corpus as `--together` reads it."""
-    from pearl.cli.corpora import corpus_document
-    from pearl.documents.document import load
-
-    return corpus_document((name,)) if kind == "corpus" and is_corpus((name,)) else load(name)
 
 
 def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
@@ -131,7 +113,6 @@ def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
         "plan": str(checked),
         "outputs": list(checked.outputs),
         "attempts": len(attempts),
-        **({"shape": attempts[-1].shape} if attempts and attempts[-1].shape else {}),
     }
 
 
@@ -202,13 +183,8 @@ async def _plan(
     pearl: Pearl, sample: Sample, trace: Any, kind: DocumentKind | None
 ) -> dict[str, Any]:
     try:
-        card = ""
-        if pearl.planner.settings.shape != "none" and sample.document is not None:
-            document = await asyncio.to_thread(sample.load)
-            card = await asyncio.to_thread(pearl.card, document)
-            kind = kind or document.kind
         checked = await pearl.plan(
-            sample.question, history=sample.history, card=card, kind=kind or "document", trace=trace
+            sample.question, history=sample.history, kind=kind or "document", trace=trace
         )
         return _row(sample.question, checked, trace)
     except PlanningError as error:

@@ -44,7 +44,6 @@ DOMAIN = Domain(
         frozenset({"doc", "dialogue"}),
     ),
     is_dated=True,
-    is_routed=True,
     is_apart=True,
 )
 

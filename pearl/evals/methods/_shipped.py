@@ -125,9 +125,8 @@ async def _unexecuted(
     from pearl.dsl.nodes import print_plan
 
     question = await standalone(pearl, sample, trace)
-    card = pearl.card(document)
     checked = await pearl.planner.write(
-        question, pearl.calls(trace, "planner"), card=card, kind=document.kind, trace=trace
+        question, pearl.calls(trace, "planner"), kind=document.kind, trace=trace
     )
     steps = " ".join(line for line in print_plan(checked.plan).splitlines() if line[:1].isdigit())
     asked = f"{question} Answer by these steps, and say only what the last one gives: {steps}"
