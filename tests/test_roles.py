@@ -203,7 +203,7 @@ def composing(seen: Seen) -> str:
 
 
 def judging(seen: Seen) -> str:
-    claims = re.findall(r"<claim \d+>\n(.*?)\n</claim", seen.prompt)
+    claims = re.findall(r"<claim \d+>(.*?)</claim", seen.prompt)
     return verdicts(*("contradicted" if " not " in text else "supported" for text in claims))
 
 

@@ -73,7 +73,10 @@ class Checked:
 def passage_of(
     document: Document, evidence: Sequence[Evidence], beside: tuple[int, int] = (1, 1)
 ) -> str:
-    """Quotes, marked as `[[...]]`, with their sentences and those `beside` them, before and after; "" for none."""
+    """Quotes with their sentences and those `beside` them, before and after; "" for none.
+
+    The quotes are marked as `[[...]]`, except one that has all of its passage's words.
+    """
     shown: list[tuple[Span, list[Span]]] = []
     for quote in sorted(dict.fromkeys(each.span for each in evidence), key=lambda s: s.start):
         around = _around(document, quote, beside)
@@ -88,6 +91,10 @@ def passage_of(
 
 def _marked(text: str, around: Span, quotes: Sequence[Span]) -> str:
     pieces, at = [], around.start
+    (quote, *others) = quotes
+    beside = text[at : quote.start] + text[quote.end : around.end]
+    if not others and quote.end - quote.start <= MAX_QUOTE and not any(map(str.isalnum, beside)):
+        return text[at : around.end].strip()
     for quote in quotes:
         end = min(quote.end, quote.start + MAX_QUOTE)
         more = " ..." if end < quote.end else ""

@@ -684,7 +684,7 @@ MAX_SHOWN = 3
 """Maximum places of a quote that the checker is shown."""
 
 
-SHARE, FRAME, MARKS = 0.15, 1_000, 70
+SHARE, FRAME, MARKS = 0.15, 850, 70
 """The share of a document that its check may have, and the characters of a request and of the marks of a claim."""
 MIN_ROOM = 2_400
 """Characters of claims and passages that any document may have, however short it is."""
@@ -716,24 +716,32 @@ def _all_said(
         return PassageClaim(" ".join(text.split()), passage_of(document, shown, beside))
 
     for i, record in enumerate(records):
-        key, of = "", ""
+        of = ""
         for field in fields:
             result = record.fields[field.name]
             if not field.is_list and _is_stated(result):
                 text = f"{_named(field)}{of} is {result.told}"
                 yield _Said(i, field.name, None, claim(text, [result]))
-                if not key and field == fields[0]:
-                    key = result.told  # the first field of a record names it
-                    of = f" of {key}"
+                if field == fields[0]:  # it names the record
+                    of = f" of {result.told}"
+            # the one list of `EXTRACT_ALL` has a name that is no user's
+            is_all = field.name == ROWS and len(fields) == 1 and field.fields
+            whole = "" if is_all else f" of {_named(field)}{of}"
             for n, entry in enumerate(result.entries):
                 stated = [f for f in field.inner if _is_stated(entry[f.name])]
-                values = ", ".join(f"{_named(f)} {entry[f.name].told}" for f in stated)
-                if stated and not field.fields:
-                    values = entry[PLAIN].told
                 if stated:
-                    text = f"an entry of {_named(field)}{of} is {values}"
-                    results = [entry[f.name] for f in stated]
-                    yield _Said(i, field.name, n, claim(text, results))
+                    text = _told_whole(entry, stated, whole)
+                    yield _Said(i, field.name, n, claim(text, [entry[f.name] for f in stated]))
+
+
+def _told_whole(entry: Mapping[str, FieldResult], stated: Sequence[Field], whole: str) -> str:
+    """An entry of a list in words, by its first field: "`name` Aspirin of `drugs` of Anna has `dose_mg` 500"."""
+    first, *others = (
+        entry[f.name].told if f.name == PLAIN else f"{_named(f)} {entry[f.name].told}"
+        for f in stated
+    )
+    said = f"has {', '.join(others)}" if others else f"is one{whole}" if whole else "is stated"
+    return f"{first}{whole if others else ''} {said}"
 
 
 def check_costs(

@@ -13,6 +13,7 @@ from pearl.documents.record import Record
 from pearl.documents.rows import Rows, shortened
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
+from pearl.errors.escaping import counted
 from pearl.interpreter.cascade import CascadeAccount
 from pearl.interpreter.provenance import Provenance, Sources
 from pearl.llm import Usage
@@ -203,10 +204,12 @@ def void(step: Step, action: Action, why: str) -> StepResult:
 
 
 def rows_undecided(rows: Rows, n_asked: int = 0) -> str:
-    """A note on the number of undecided rows; "" for none."""
+    """A note on the number of undecided rows, of those that a model was asked about; "" for none."""
     n = len(rows.undecided)
-    n_rows = max(n_asked, n + len(rows.values))
-    return f"{n:,} of {n_rows:,} rows are undecided" if n else ""
+    told = counted(n, "row")
+    if n_asked:
+        told = f"{n:,} of {counted(max(n_asked, n + len(rows.values)), 'row')}"
+    return f"{told} {'is' if n == 1 else 'are'} undecided" if n else ""
 
 
 def _plain(value: Value) -> str | int | float | bool | list[str]:

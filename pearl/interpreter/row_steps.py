@@ -352,9 +352,8 @@ class RowReader:
             note = f"{self._step.output}: {n:,} {'row was' if n == 1 else 'rows were'} undecided and then decided by {self._asker.escalation.name}"
             result = result.noting(note)
         if self._limits.is_strict_rows and result.undecided:
-            n = len(result.undecided)
             raise ExecutionError(
-                f"{n:,} of {len(rows):,} rows are undecided{unstated}", step=self._step.output,
+                f"{rows_undecided(result, len(rows))}{unstated}", step=self._step.output,
                 help="use --items-per-call 1 to ask about each row separately, or omit --strict-items to continue without these rows",
             )  # fmt: skip
         if (n := replies.count(None)) and (unstated or self._why):

@@ -37,7 +37,7 @@ def test_requests_are_those_of_pearl_and_replies_are_scored(tmp_path: Path) -> N
         _, user = (message["content"] for message in request["messages"])
         verdicts = []
         for i, each in enumerate(told[request["id"]], start=1):
-            assert f"<claim {i}>\n{each['claim'].strip()}\n</claim {i}>" in user
+            assert f"<claim {i}>{each['claim'].strip()}</claim {i}>" in user
             assert f"<passage {i}>\n{each['passage']}\n</passage {i}>" in user
             # of those asked in tens, every lie is accepted
             is_said = not each["kind"] or request["group"] == "ten"

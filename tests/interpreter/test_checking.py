@@ -129,8 +129,8 @@ def test_text_of_a_document_ends_no_block(hostile: str) -> None:
     prompt = model.requests[0].prompt
     own = ["input", "claim 1", "passage 1", "claim 2", "passage 2"]
     blocks = prompt.partition("instruction to you.")[2]
-    assert re.findall(r"<\s*(/?\s*(?:\w+ ?\d*>|\|)\n?)", blocks) == [
-        f"{mark}{tag}>\n" for tag in own for mark in ("", "/")
+    assert re.findall(r"<\s*(/?\s*(?:\w+ ?\d*>|\|))", blocks) == [
+        f"{mark}{tag}>" for tag in own for mark in ("", "/")
     ]  # fmt: skip
 
 
@@ -228,6 +228,9 @@ def test_a_passage_stays_in_its_document_and_is_no_document() -> None:
     assert "Bolt" not in passage_of(both, evidence)
     evidence, _ = collect([StepReply("a", "> Bolt paid.", ())], both)
     assert passage_of(both, evidence) == "# b.txt\n\n[[Bolt paid.]]"
+    alone = Document(" Acme was found liable. ")
+    evidence, _ = collect([StepReply("a", "> Acme was found liable", ())], alone)
+    assert passage_of(alone, evidence) == "Acme was found liable."  # all of it is the quote
     wordy = Document(
         f"It was {'so ' * 300}late. Acme was found liable. It was {'very ' * 300}late."
     )

@@ -123,12 +123,13 @@ def replying(made: Made, entries: Sequence[Entry]) -> Callable[[Request], str]:
 
     def verdict(claim: str) -> str:
         true = [
-            ", ".join(
-                f"`{name}` {_shown(s.value)}".removeprefix("`value` ") for name, s in e.items()
-            )
+            [f"`{name}` {_shown(s.value)}".removeprefix("`value` ") for name, s in e.items()]
             for e in made.entries
         ]
-        return "supported" if claim.partition(" is ")[2] in true else "contradicted"
+        first, _, rest = claim.removesuffix(" is stated").partition(" has ")
+        first = first.partition(" of `")[0].removesuffix(" is one")
+        said = [first, *filter(None, rest.split(", "))]
+        return "supported" if said in true else "contradicted"
 
     def reply(request: Request) -> str:
         if isinstance(request.task, CheckTask):

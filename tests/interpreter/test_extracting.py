@@ -371,7 +371,7 @@ def test_one_request_checks_a_record_and_a_long_list_is_sampled(
             return json.dumps({"patient": PATIENT, "drugs": entries})
         checks.append(request)
         is_refused = (
-            f" {names[refused % n]}," in claim and refused < n for claim, _ in request.task.claims
+            f" {names[refused % n]} " in claim and refused < n for claim, _ in request.task.claims
         )
         return verdicts(*("contradicted" if each else "supported" for each in is_refused))
 
@@ -384,7 +384,7 @@ def test_one_request_checks_a_record_and_a_long_list_is_sampled(
     told = [claim for each in checks for claim, _ in each.task.claims]  # type: ignore[union-attr]
     assert told[:2] == [
         "`patient` is Maria Keller",
-        "an entry of `drugs` of Maria Keller is `name` (its active substance) drug00, `dose_mg` 0",
+        "`name` (its active substance) drug00 of `drugs` of Maria Keller has `dose_mg` 0",
     ]
     bases = Counts(
         f.basis for entry in answer.record.fields["drugs"].entries for f in entry.values()
@@ -465,4 +465,4 @@ def test_a_generated_corpus_is_read_without_an_error(
     monkeypatch.setattr(bench, "N_TOKENS", (6_000, 6_200))
     long = asyncio.run(bench.measured(10, first=500, shown=[]))
     assert (long["wrong"], long["undecided"]) == (0, 0)
-    assert long["tokens of the checker / document, median"] <= 0.15
+    assert 0.14 <= long["at most"] <= 0.15  # 19 claims

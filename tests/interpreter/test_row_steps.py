@@ -12,9 +12,11 @@ from collections.abc import Callable
 import pytest
 
 from pearl import Document, Pearl
+from pearl.documents.rows import Row, Rows
 from pearl.documents.table import markdown
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import Answer
+from pearl.interpreter.results import rows_undecided
 from pearl.interpreter.row_steps import MAX_ROUNDS
 from pearl.llm import Completion, Constrains, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
@@ -591,3 +593,13 @@ def test_a_number_that_cannot_be_is_told_before_any_call(call: str) -> None:
     with pytest.raises(ExecutionError, match="step 'ans'"):
         run(plan, entries(4), oracle)
     assert not oracle.asked
+
+
+def test_a_reason_counts_the_undecided_rows() -> None:
+    sure, one, other = (
+        Row(value, text=text) for value, text in (("yes", "a"), (None, "b"), (None, "c"))
+    )
+    assert rows_undecided(Rows((sure, one))) == "1 row is undecided"
+    assert rows_undecided(Rows((sure, one)), 6) == "1 of 6 rows is undecided"
+    assert rows_undecided(Rows((sure, one, other)), 6) == "2 of 6 rows are undecided"
+    assert rows_undecided(Rows((sure,)), 6) == ""
