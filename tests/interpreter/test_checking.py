@@ -13,6 +13,7 @@ import pytest
 from pearl import Document, Pearl
 from pearl.documents.document import join
 from pearl.documents.evidence import StepReply, collect
+from pearl.documents.tokens import Counter
 from pearl.dsl.graph import build_graph
 from pearl.errors import ModelError
 from pearl.interpreter.asking import Asker
@@ -22,6 +23,7 @@ from pearl.interpreter.checking import (
     Checked,
     Claim,
     check_claims,
+    check_constraint,
     is_copy,
     passage_of,
 )
@@ -139,15 +141,30 @@ def test_thousands_of_claims_are_asked_in_requests_that_fit() -> None:
     found, model, _ = checked(honest, claims)
     assert found.verdicts == ["supported"] * 5_000
     assert len(model.requests) == found.n_calls == 5_000 / MAX_CLAIMS
+
+
+def test_claims_are_asked_as_far_as_a_window_and_a_budget_have_room() -> None:
+    claims = [Claim(f"It was {i}.", f"[[It was {i}.]]" * (1 + i % 7)) for i in range(200)]
     long = Claim("It was long.", "[[It was long.]] " + "It was longer. " * 2_000)
-    found, model, _ = checked(honest, [*claims[:200], long], window=4_000)
+    found, model, _ = checked(honest, [*claims, long], window=4_000)
     assert found.verdicts == ["supported"] * 200 + ["not checked"]
     assert found.why == "a passage does not fit the model's window"
     assert all(len(each.prompt) < 4 * 4_000 for each in model.requests)
-    found, model, _ = checked(honest, claims[:200], max_prompt_tokens=2_000)
-    assert "not checked" in found.verdicts
-    assert found.why == "the token budget leaves no room for it"
-    assert len(model.requests) == 1
+    for budget in (1_000, 2_000, 4_000):
+        found, model, _ = checked(honest, claims, max_prompt_tokens=budget)
+        assert set(found.verdicts) == {"supported", "not checked"}
+        assert found.why == "the token budget leaves no room for it"
+        spent = sum(Counter().count(each.prompt) for each in model.requests)
+        assert budget / 3 < spent <= budget
+
+
+def test_the_form_has_each_claim_and_no_other() -> None:
+    form = check_constraint(2).json_form
+    assert form is not None
+    assert form.text_of(json.loads(verdicts("supported", "contradicted")))
+    for said in (verdicts("supported", first=3), verdicts("not checked")):
+        with pytest.raises(ValueError, match="verdicts"):
+            form.text_of(json.loads(said))
 
 
 @pytest.mark.parametrize("kind", ["transport", "quota", "refused", "truncated"])
@@ -191,6 +208,11 @@ TEXT = (
         ["Acme was found liable", "Acme was found liable", "Nobody believed it."],
         "The court met. [[Acme was found liable]], some said. [[Nobody believed it.]] It rained.",
     ),
+    (
+        ["Acme was found liable", "Nobody believed it.", "believed it. It"],
+        "The court met. [[Acme was found liable]], some said. [[Nobody believed it.]] It rained.\n\nLater, Bolt was heard.",
+    ),
+    (["some said. Nobody"], "The court met. Acme was found liable, [[some said. Nobody]] believed it. It rained."),
     (
         ["It was cold.", "Bolt paid 5 crowns."],
         "[[It was cold.]] The court met.\n...\nLater, Bolt was heard. [[Bolt paid 5 crowns.]] All went home.",
@@ -241,3 +263,4 @@ def test_a_passage_stays_in_its_document_and_is_no_document() -> None:
     endless = Document("word " * 40_000)
     evidence, _ = collect([StepReply("a", "> " + "word " * 3_000, ())], endless)
     assert len(passage_of(endless, evidence)) < 3_000
+    assert " ...]]" in passage_of(endless, evidence)

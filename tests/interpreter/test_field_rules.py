@@ -109,13 +109,14 @@ def test_no_value_is_certain_without_a_checker(rule: Rule, verdict: str) -> None
 NO = object()  # undecided
 
 NEIGHBOURS = [
-    # field, text, value in the reply, value of the result and its basis; the quote is behind `|`, else the text
+    # field, text (with the quote behind `|` if it is another), value in the reply, value of the result, and its
+    # basis, or a part of the reason why it has none
     ("patient: str", "Maria Keller was seen", "Maria Keller", "Maria Keller", "copied"),
     ("patient: str", "MARIA KELLER was seen", "Maria Keller", "Maria Keller", "normalised"),
     ("patient: str", "Patient: Keller, Maria", "Maria Keller", "Maria Keller", "checked"),
     ("patient: str", "Anna Keller-Braun was seen", "Anna Keller", NO, ""),
     ("account: str", "from DE89 3704 0044 05 on", "DE89 3704", NO, ""),
-    ("account: str", "from DE89 3704 0044 05 on", "0044 05", NO, ""),
+    ("account: str", "from DE89 3704 0044 05 on", "3704 0044 05", NO, "part of a longer number"),
     ("account: text", "from DE89 3704 0044 05 on", "3704 0044", NO, ""),
     ("mail: str", "write to lee@example.org.uk", "lee@example.org", NO, ""),
     ("smoker: yes|no", "a pack a day", True, "yes", "checked"),
@@ -127,14 +128,19 @@ NEIGHBOURS = [
     ("grade: mild|severe", "she nearly died", "severe", "severe", "checked"),
     ("day: date", "on 2021-03-05", "5 March 2021", "2021-03-05", "copied"),
     ("day: date", "am 05.03.2021", "2021-03-05", "2021-03-05", "normalised"),
-    ("day: date", "on 5 March 2021", "2021-03", NO, ""),
+    ("day: date", "on 5 March 2021", "2021-03", NO, "no date"),
+    ("day: date", "on 5 March 2021", "2021-03-06", NO, "2021-03-06 is not in the quote"),
+    ("day: date", "on 03/05/2021", "2021-03-05", NO, "may be swapped"),
     ("day: date", "on 5 and 6 March 2021", "2021-03-05 or 2021-03-06", NO, ""),
     ("day: date", "on 6 March 2021", "seen 6 March 2021", NO, ""),
     ("day: date", "on 03/05/2021", "03/05/2021", NO, ""),
     ("finding: text", "a sum of 1.250 in all", "1.250 in sum", "1.250 in sum", "checked"),
     ("finding: text", "a sum of 1.250 in all", "1.350 in sum", NO, ""),
+    ("finding: text", "12\u00a0boats left", "left: 12 boats", "left: 12 boats", "checked"),
     ("finding: text", "5 mg of aspirin a day", "aspirin, 5 mg", "aspirin, 5 mg", "checked"),
     ("finding: text", "5 mg of aspirin a day", "aspirin, 5 g", NO, ""),
+    ("finding: text", "The release is 1.2.3", "Release 1.2.3", "Release 1.2.3", "checked"),
+    ("finding: text", "The release is 1.2.3", "Release 1.2.4", NO, "'1.2.4' is not in the quote"),
     ("finding: text", "5-10 mg daily", "5 mg a day", NO, ""),
     ("finding: text", "5-10 mg daily", "5-10 mg a day", "5-10 mg a day", "checked"),
     ("n: int", "one boat", 1, 1, "normalised"),
@@ -143,15 +149,21 @@ NEIGHBOURS = [
     ("n: int", "fifty-odd boats", 50, NO, ""),
     ("n: int", "about thirty nine boats", 39, 39, "normalised"),
     ("n: int", "Age 54, weight 70|weight 70", 54, NO, ""),
+    ("n: int", "Age 54, weight 70|weight 70", 70, 70, "copied"),
     ("n: int", "Age 54, weight 70|Age 54", 70, NO, ""),
     ("n: int", "Age 54, weight 70|Age 54", 54, 54, "copied"),
     ("year: int", "founded on 5 March 2021", 2021, 2021, "copied"),
+    ("start_year: int", "in 2021 Acme was founded", 2021, 2021, "copied"),
     ("n: int", "founded on 5 March 2021", 5, NO, ""),
     ("n: int", "2万5千", 2, NO, ""),
     ("n: int", "in room 12-A", 12, NO, ""),
     ("n: int", "10-20 mg", 20, NO, ""),
     ("n: int", "10 ± 2 mg", 10, NO, ""),
     ("n: int", "version 2.15", 15, NO, ""),
+    ("n: int", "version 1.2.3 has 12 parts", 12, 12, "copied"),
+    ("n: number", "1.250 of them", 1.25, NO, "may group thousands"),
+    ("n: number", "1.25 of them", 1.25, 1.25, "copied"),
+    ("price_usd: number", "code 1-2-3-4-5-6-7, with then a fee of $25", 25, 25, "copied"),
     ("n: int", "at 12:30 today", 30, NO, ""),
     ("n: int", "3 boats, 3.5 t", 3.5, NO, ""),
     ("n: int", "3 boats", True, NO, ""),
@@ -191,6 +203,7 @@ def test_a_value_has_the_basis_of_its_rule(
     result = result_of(rule, (value, quote or text), "supported")
     if wanted is NO:
         assert (result.state, result.value) == ("undecided", None)
+        assert basis in result.why
     else:
         assert (result.state, result.value, result.basis) == ("found", wanted, basis)
 
