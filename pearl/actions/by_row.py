@@ -247,7 +247,7 @@ def shown_text(row: Row, instruction: str = "") -> str | None:
     """
     if not row.value or row.value != row.text:
         return row.value
-    cells = _cells(row)
+    cells = cells_of(row)
     if not cells:
         return row.value
     lines = {
@@ -272,7 +272,7 @@ def _is_named(name: str, wanted: str) -> bool:
     return any(end not in _GENERIC and f" {end} " in wanted for end in ends)
 
 
-def _cells(row: Row) -> dict[str, str]:
+def cells_of(row: Row) -> dict[str, str]:
     """The cells of a row whose text is only cells, in order; none if the text names them."""
     text = row.text.replace('""', '"').replace(r"\|", "|")
     cells: dict[str, str] = {}

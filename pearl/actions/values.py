@@ -207,7 +207,7 @@ def _truth(value: Value) -> bool:
 
 
 def as_text(value: Value, max_rows: int | None = None) -> str:
-    """A value as text, for prompts and answers."""
+    """A value as text, for prompts and traces."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -218,12 +218,16 @@ def as_text(value: Value, max_rows: int | None = None) -> str:
         return "\n".join(f"- {item}" for item in value) or NOTHING
     if isinstance(value, Rows):
         bullet = "" if value.columns else "- "
-        none = [] if value.undecided else [NOTHING]
-        lines = [f"{bullet}{line}" for line in value.lines(max_rows)] if len(value) else none
-        return "\n".join([*lines, *_marks(value)])
+        return rows_text(value, [f"{bullet}{line}" for line in value.lines(max_rows)])
     if isinstance(value, Scalar):
         return " ".join([as_text(value.value), *([] if value.is_marked else _marks(value.rows))])
     return str(value)
+
+
+def rows_text(rows: Rows, lines: Sequence[str]) -> str:
+    """Rows by their lines, and how many are undecided."""
+    none = [] if rows.undecided else [NOTHING]
+    return "\n".join([*(lines if len(rows) else none), *_marks(rows)])
 
 
 def _marks(rows: Rows) -> list[str]:

@@ -453,7 +453,7 @@ def compose(
         evidence = tuple(
             replace(each, ranks=ranks_at(fetched, each.span.start)) for each in evidence
         )
-    parts = answer_parts(graph, by_output, names, evidence)
+    parts = answer_parts(graph, by_output, names, evidence, document)
     numbers = {(each.span, each.omitted): number for number, each in enumerate(evidence, start=1)}
     composed = tuple(
         (text, tuple(numbers[each.span, each.omitted] for each in cites))
@@ -519,13 +519,12 @@ def step_evidence(
         if step.output in by_output and not by_output[step.output].is_native
     )
     evidence, unverified = collect(replies, document)
-    records = [result.record for result in results if result.record is not None]
-    if not records:
-        return evidence, unverified
     passages = {(each.span, each.omitted): each for each in evidence}
-    for record in records:
-        for result in record.fields.values():
-            for passage in result.passages:
+    for result in results:
+        for passage in result.deciding.values():
+            add_passage(passages, passage)
+        for value in result.record.fields.values() if result.record is not None else ():
+            for passage in value.passages:
                 add_passage(passages, passage)
     return tuple(passages.values()), unverified
 

@@ -44,7 +44,8 @@ from pearl.interpreter.checking import (
 from pearl.interpreter.composing import compose_answer, composed_result
 from pearl.interpreter.context import Context, ContextLimits, fail_step, off_loop
 from pearl.interpreter.flows import as_input, contents
-from pearl.interpreter.parts import answer_parts
+from pearl.interpreter.naming import named_rows
+from pearl.interpreter.parts import answer_parts, deciding_of, sources_of_part
 from pearl.interpreter.provenance import Sources, heads_of, sources_of
 from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.results import StepResult, computed, void
@@ -275,7 +276,7 @@ class _Interpreter:
         gather_evidence = partial(step_evidence, self._graph, list(before.values()), document)
         evidence, _ = await off_loop(len(document.text), gather_evidence)
         names = [reference.name for reference in step.references()]
-        make = partial(answer_parts, self._graph, before, names, evidence)
+        make = partial(answer_parts, self._graph, before, names, evidence, document)
         parts = await off_loop(sum(len(result.reply) for result in before.values()), make)
         quoted = Sources(tuple(evidence[n - 1].span for part in parts for n in part.evidence))
         if self._calls.limits.compose == "off":
@@ -286,8 +287,13 @@ class _Interpreter:
             if isinstance(question, String)
             else (self._graph.checked.plan.question or "")
         )
-        values = ((name, before[name].value) for name in names)
-        rows = {name: value for name, value in values if isinstance(value, Rows)}
+        steps = {each.output: each for each in self._graph.steps}
+        rows = {
+            name: named_rows(
+                value, document, deciding_of(before, sources_of_part(name, steps, before)), is_brief=False
+            )
+            for name in names if isinstance(value := before[name].value, Rows)
+        }  # fmt: skip
         computed = {name for name, result in before.items() if result.is_native}
         composed = await compose_answer(
             step, action, asked, parts, rows, evidence, self._asker, computed

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from pearl.actions.values import Scalar
+from pearl.actions.values import Scalar, rows_text
+from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, normalise, placed, quoted_line
 from pearl.documents.evidence.normal import normal_text
 from pearl.documents.numbers import plain
@@ -19,6 +20,7 @@ from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
 from pearl.dsl.signatures import ValueType
 from pearl.errors.patterns import lazy_pattern
+from pearl.interpreter.naming import named_rows
 from pearl.interpreter.results import StepResult
 from pearl.replies.typed import State, read_reply
 
@@ -63,6 +65,7 @@ class AnswerPart:
         evidence: Numbers of its passages in `Answer.evidence`, from 1.
         entries: The entries of a list, each with its own passages.
         reply: What the model replied, with its quotes.
+        n_undecided: How many of its rows are undecided.
     """
 
     output: str
@@ -74,6 +77,7 @@ class AnswerPart:
     evidence: tuple[int, ...] = ()
     entries: tuple[ListEntry, ...] = ()
     reply: str = field(default="", repr=False)
+    n_undecided: int = 0
 
     @property
     def is_decided(self) -> bool:
@@ -117,6 +121,7 @@ def answer_parts(
     results: Mapping[str, StepResult],
     names: Iterable[str],
     evidence: Sequence[Evidence],
+    document: Document,
 ) -> tuple[AnswerPart, ...]:
     """The results of some steps as parts; a computed one has the evidence of its inputs."""
     steps = {step.output: step for step in graph.steps}
@@ -126,7 +131,7 @@ def answer_parts(
     for name, label in labels.items():
         result = results[name]
         value = None if result.is_void else _plain(result)
-        sources = _sources(name, steps, results)
+        sources = sources_of_part(name, steps, results)
         numbers = tuple(
             number for number, passage in enumerate(evidence, start=1)
             if not sources.isdisjoint(passage.steps)
@@ -144,10 +149,37 @@ def answer_parts(
             )
         if n_same[label] > 1:
             label += _argument(steps[name])
+        text, n_undecided = result.text, 0
+        if isinstance(rows := result.value, Rows):
+            n_undecided = len(rows.undecided)
+            if len(rows) and not rows.columns:
+                named = named_rows(rows, document, deciding_of(results, sources), is_brief=True)
+                text = rows_text(rows, [each.line for each in named])
+                value = [
+                    each.name or row.value if row.value == row.text else row.value
+                    for row, each in zip(rows, named, strict=True)
+                ]
+                if any(each.passages for each in named):
+                    places = {(e.span, e.omitted): n for n, e in enumerate(evidence, start=1)}
+                    entries = tuple(
+                        ListEntry(each.line.removeprefix("- "), tuple(places[e.span, e.omitted] for e in each.passages))
+                        for each in named
+                    )  # fmt: skip
         parts.append(AnswerPart(
-            name, label, value, result.text, result.state, result.why, numbers, entries, replies
+            name, label, value, text, result.state, result.why, numbers, entries, replies, n_undecided
         ))  # fmt: skip
     return tuple(parts)
+
+
+def deciding_of(
+    results: Mapping[str, StepResult], outputs: Collection[str]
+) -> dict[object, list[Evidence]]:
+    """The passages that decided rows in some steps, by `Row.key`."""
+    found: dict[object, list[Evidence]] = defaultdict(list)
+    for output in outputs:
+        for key, passage in results[output].deciding.items():
+            found[key].append(passage)
+    return found
 
 
 def _label(step: Step) -> str:
@@ -162,14 +194,14 @@ def _argument(step: Step) -> str:
     return f" ({shortened('; '.join(texts), MAX_LABEL)})" if texts else f" ({step.output})"
 
 
-def _sources(
+def sources_of_part(
     name: str, steps: Mapping[str, Step], results: Mapping[str, StepResult]
 ) -> frozenset[str]:
     """The step itself, or the steps of a model that a computed one uses."""
     if not results[name].is_native:
         return frozenset([name])
     inputs = [each.name for each in steps[name].references() if not each.is_context]
-    return frozenset([name]).union(*(_sources(each, steps, results) for each in inputs))
+    return frozenset([name]).union(*(sources_of_part(each, steps, results) for each in inputs))
 
 
 def _plain(result: StepResult) -> PartValue:

@@ -112,6 +112,8 @@ class StepResult:
     cascade: CascadeAccount | None = field(default=None, repr=False)
     decided_by: Mapping[object, str] = field(default_factory=dict, repr=False)
     """Keys of the rows that only a scorer decided → its name."""
+    deciding: Mapping[object, Evidence] = field(default_factory=dict, repr=False)
+    """Keys of rows → the passage of each that decided its value."""
     models: tuple[str, ...] = ()
     """The models whose replies it has."""
 
