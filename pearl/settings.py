@@ -256,6 +256,10 @@ class Deciding:
         "Maximum rows per call.",
         _ROWS, "reading", metavar="N", least=1,
     )] = 32
+    row_quotes: Annotated[int, Setting(
+        "Ask for the words that decide each row, in steps over at most N rows; 0: never.",
+        _ROWS, "reading", metavar="N", least=0,
+    )] = 200
     max_item_tokens: Annotated[int, Setting(
         "Maximum tokens of the reply for one row.",
         _ROWS, "reading", metavar="TOKENS", least=1,

@@ -90,9 +90,11 @@ def print_answer(
         n = sum(not row.is_decided for row in answer.rows)
         undecided = f", {n:,} of them undecided" if n else ""
         head(f"Rows behind it: {counted(len(answer.rows), 'row')}{undecided}")
-    for each in islice(numbered, MAX_SHOWN):
+    # What decided the others stands above.
+    bare = [each for each, row in zip(numbered, answer.rows, strict=True) if not row.quote]
+    for each in bare[:MAX_SHOWN]:
         each.print(console, style="" if each.is_decided else "yellow")
-    if (left := len(answer.rows) - MAX_SHOWN) > 0:
+    if (left := len(bare) - MAX_SHOWN) > 0:
         console.print(Text(f"... and {left:,} more; --rows FILE.csv writes all of them", "dim"))
     if answer.evidence and vain:
         console.print(Text(in_vain, style="yellow"))

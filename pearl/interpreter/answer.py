@@ -82,6 +82,8 @@ class RowEvidence:
     ocr: float | None = None
     decided_by: tuple[str, ...] = ()
     """The scorers and escalation models that decided it in place of the model."""
+    quote: str = ""
+    """The passages that decided its values."""
 
     @property
     def line(self) -> str:
@@ -123,6 +125,7 @@ class RowEvidence:
             "state": "found" if self.is_decided else "undecided",
             **({"ranks": dict(self.ranks)} if self.ranks else {}),
             **({"decided_by": list(self.decided_by)} if self.decided_by else {}),
+            **({"quote": self.quote} if self.quote else {}),
         }
 
 
@@ -142,6 +145,7 @@ def row_evidence(
     fetched: Sequence[tuple[str, Fetched]] = (),
     cited: Sequence[Cited] = (),
     decided_by: Sequence[Mapping[object, str]] = (),
+    deciding: Sequence[Mapping[object, Evidence]] = (),
 ) -> tuple[RowEvidence, ...]:
     """The rows that outputs are computed from, in the order of the document, without repeats."""
     found: dict[object, Row] = {}
@@ -162,6 +166,7 @@ def row_evidence(
             steps=tuple(steps[key]),
             is_decided=is_decided[key],
             decided_by=tuple(dict.fromkeys(each[key] for each in decided_by if key in each)),
+            quote="\n".join(dict.fromkeys(each[key].marked for each in deciding if key in each)),
         )
         for key, row in sorted(found.items(), key=lambda item: item[1].spans[:1])
     )
@@ -492,6 +497,7 @@ def compose(
             fetched,
             [each.cited for each in results if each.cited is not None],
             [each.decided_by for each in results if each.decided_by],
+            [each.deciding for each in results if each.deciding],
         ),
         document_notes=document.notes,
     )
@@ -521,6 +527,7 @@ def step_evidence(
     evidence, unverified = collect(replies, document)
     passages = {(each.span, each.omitted): each for each in evidence}
     for result in results:
+        unverified = (*unverified, *result.misquoted)
         for passage in result.deciding.values():
             add_passage(passages, passage)
         for value in result.record.fields.values() if result.record is not None else ():

@@ -79,7 +79,7 @@ def passage_of(
     """
     shown: list[tuple[Span, list[Span]]] = []
     for quote in sorted(dict.fromkeys(each.span for each in evidence), key=lambda s: s.start):
-        around = _around(document, quote, beside)
+        around = sentences_around(document, quote, beside)
         if shown and around.start <= shown[-1][0].end:
             last, quotes = shown.pop()
             inside = [] if quote.start < quotes[-1].end else [quote]
@@ -128,7 +128,7 @@ def _bare(sentence: str) -> str:
     return normalise(sentence).strip(" .。")
 
 
-def _around(document: Document, quote: Span, beside: tuple[int, int]) -> Span:
+def sentences_around(document: Document, quote: Span, beside: tuple[int, int]) -> Span:
     """The span of a quote with the sentences that it stands in and their neighbours: headings divide the documents of a corpus."""
     spans = _near(document, quote)
     inside = [i for i, s in enumerate(spans) if s.start < quote.end and s.end > quote.start]

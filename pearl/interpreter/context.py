@@ -316,6 +316,7 @@ class ContextLimits:
     items_per_call: int = 32
     max_reasks: int = 1
     max_item_tokens: int = 64
+    row_quotes: int = 200
     is_strict: bool = False
     is_strict_rows: bool = False
     accuracy: float | None = None

@@ -469,6 +469,9 @@ class CostEstimator:
         task = row_step.task
         if self._unknown.are_in(*task.labels, *(value for _, value in task.arguments)):
             given = replace(given, is_certain=False)
+        known = None if given.texts(row_step) is None else given.rows
+        row_step = self._row_requests.quoted(row_step, known, is_certain=given.is_certain)
+        task = row_step.task
         costs = StepCosts()
         if task.kind == "pick":
             costs = self._picking(row_step, given)

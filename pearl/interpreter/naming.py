@@ -84,7 +84,9 @@ class _Call(NamedTuple):
 def _wholes(document: Document) -> dict[int, tuple[int, str]]:
     """Where files begin, without the blanks around them, where they end, and their names."""
     text = document.text
-    parts = part_spans(text, document.parts) or [(document.name, Span(0, len(text)))]
+    parts = part_spans(text, document.parts)
+    if not parts and len(text) > MAX_PASSAGE:
+        parts = [(document.name, Span(0, len(text)))]
     wholes = {}
     for name, span in parts:
         whole = text[span.start : span.end]

@@ -13,7 +13,14 @@ from pearl.interpreter.instructions import filled_in
 from pearl.llm import ActionTask, CheckTask, ChooseTask, ItemsTask, Message
 from pearl.llm.messages import block, inert
 from pearl.planner.extraction import QUESTION
-from pearl.replies.items import NOT_STATED, RATINGS, ItemKind, echoes, label_line
+from pearl.replies.items import (
+    MAX_QUOTE_WORDS,
+    NOT_STATED,
+    RATINGS,
+    ItemKind,
+    echoes,
+    label_line,
+)
 from pearl.replies.typed import form_text
 
 _READER = """\
@@ -125,12 +132,20 @@ def items_messages(task: ItemsTask) -> tuple[Message, ...]:
             which = echoes(task.items).which
             key += f" and its {which} words, as many as tell it from all other items"
             words, more = " Once the boat", " My"
+        quoted = ""
+        if task.is_quoted:
+            one, other = f'{one},"q1":"sold it on 2 May"', f'{other},"q2":null'
+            quoted = (
+                f" Behind it stands, under q and the number, what decides it: up to {MAX_QUOTE_WORDS} words in a row, copied "
+                "from the item, or null if no words do."
+            )
         labels = "".join(f"\n- {label_line(label)}" for label in task.labels)
         if "LABELS" in task.inputs:  # text of a document is data, not an instruction
             labels = "\n" + block("input", labels.removeprefix("\n"))
         parts.append(
             f'Form of the reply: one JSON object on one line, such as {{"1{words}":{one},"2{more}":{other}}}. For every '
             f"item, in order, its key is {key}, and its value is {value}{labels * (task.kind == 'label')}"
+            f"{'.' * bool(quoted and task.kind != 'label')}{quoted}"
         )
     # The same items again are another request, or the reply that could not be read is repeated.
     end = f"Now the JSON object for the items 1 to {n}"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pearl.actions.groups import NONE
 from pearl.actions.values import Fetched, Scalar, Value, as_text, behind
-from pearl.documents.evidence import Evidence
+from pearl.documents.evidence import Evidence, Unverified
 from pearl.documents.record import Record
 from pearl.documents.rows import Rows, shortened
 from pearl.dsl.nodes import Step
@@ -114,6 +114,8 @@ class StepResult:
     """Keys of the rows that only a scorer decided → its name."""
     deciding: Mapping[object, Evidence] = field(default_factory=dict, repr=False)
     """Keys of rows → the passage of each that decided its value."""
+    misquoted: tuple[Unverified, ...] = ()
+    """The words that were to decide rows and do not stand in these."""
     models: tuple[str, ...] = ()
     """The models whose replies it has."""
 

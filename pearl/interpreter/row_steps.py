@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
+from typing import Any
 
 from pearl.actions.by_row import (
     ByRow,
@@ -33,14 +34,19 @@ from pearl.actions.values import (
 )
 from pearl.documents.comparisons import Verdict
 from pearl.documents.digest import digest
+from pearl.documents.document import Document
+from pearl.documents.evidence import Evidence, Unverified
+from pearl.documents.evidence.collecting import passage_at
+from pearl.documents.evidence.verifying import Quote, Verifier
 from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.nodes import Number, Step, String, is_data
 from pearl.dsl.signatures import NOTHING, Action
-from pearl.errors import ExecutionError, ModelError, ModelErrorKind
+from pearl.errors import ExecutionError, ModelError, ModelErrorKind, Span
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.cascade import Cascade, CascadeAccount, Scoring
-from pearl.interpreter.context import ContextOverflowError, fail_step
+from pearl.interpreter.checking import sentences_around
+from pearl.interpreter.context import ContextOverflowError, fail_step, off_loop
 from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.provenance import Sources
 from pearl.interpreter.requests import RequestBuilder
@@ -61,6 +67,9 @@ from pearl.replies.items import (
 )
 from pearl.replies.typed import Reply
 from pearl.retrieval import Reranker
+
+LONG_ROW = 200
+"""Characters from which a row has words that decide about it: a shorter one is its own passage."""
 
 ITEM_TOKENS = 24
 """Tokens reserved for the tags around an item, and for the seams of its text."""
@@ -131,6 +140,25 @@ def _verdicts(replies: Sequence[str], name: str, operator: str, x: Value) -> lis
     return judge(rows, name, operator, x)[0]
 
 
+MAX_SENTENCE = 300
+"""Maximum characters of a sentence that is shown whole, because words of it decided about a row."""
+
+
+def passage_in(document: Document, row: Row, quote: str, output: str) -> Evidence | Unverified:
+    """The sentence of a row in which words stand; these alone, if it is long."""
+    start, end = row.spans[0].start, row.spans[-1].end
+    found = Verifier(document.text[start:end]).verify(quote)
+    if not found.is_verified:
+        reason: Any = found.result
+        return Unverified(output, quote, reason)
+    first, last = start + found.spans[0].start, start + found.spans[-1].end
+    around = sentences_around(document, Span(first, last), (0, 0))
+    around = Span(max(start, around.start), min(end, around.end))
+    if around.end - around.start > MAX_SENTENCE:
+        around = Span(first, last)
+    return passage_at(Quote(quote, (around,), "exact"), output, document)
+
+
 class RowRequests:
     """Builds the requests of steps that are carried out row by row."""
 
@@ -173,6 +201,7 @@ class RowRequests:
             is_echoed=how.KIND != "pick" and not self._limits.is_constrained,
         )  # fmt: skip
         is_each = each_of(action, library) is not None
+        rows = as_rows(first)
         query = ""
         if self._builder.searcher.reranker is not None:
             query = dict(arguments).get(query_of(how), "")
@@ -181,10 +210,20 @@ class RowRequests:
             said.append(action.definition)
         taken = frozenset[str]() if k else self._taken(step, task)
         needed = self._builder.graph.needed_rows.get(step.output)
-        return RowStep(
-            as_rows(first), task, how, reading(action, library), is_each, k, query, " ".join(said),
+        row_step = RowStep(
+            rows, task, how, reading(action, library), is_each, k, query, " ".join(said),
             needed.n if needed and taken else None, taken,
         )  # fmt: skip
+        return self.quoted(row_step, rows)
+
+    def quoted(self, row_step: RowStep, rows: Rows | None, *, is_certain: bool = True) -> RowStep:
+        """The step with its replies to have the words that decide about rows, if these may be long; None is any rows."""
+        is_asked = row_step.task.kind != "pick" and self._limits.row_quotes > 0
+        if rows is not None:
+            texts = row_step.texts(rows) if all(row.spans for row in rows) else []
+            is_few = len(texts) <= self._limits.row_quotes or not is_certain
+            is_asked &= is_few and any(len(text) > LONG_ROW for text in texts)
+        return replace(row_step, task=replace(row_step.task, is_quoted=is_asked))
 
     def _taken(self, step: Step, task: ItemsTask) -> frozenset[str]:
         """The replies whose rows a LIMIT takes; none if it has to know all replies to tell."""
@@ -276,6 +315,9 @@ UNREADABLE: frozenset[ModelErrorKind] = frozenset(
 """Errors that concern one batch only: its rows are requested again."""
 
 
+_QUOTE = "\n> "
+"""Stands between a kept reply and its quote; a reply is one line."""
+
 NOT_BLANK = ("yes_no", "label", "rating")
 """Kinds of decision for which a blank reply is none."""
 
@@ -308,6 +350,7 @@ class RowReader:
         self._flaw = ""  # why the value of a row may be incomplete or wrong
         self._failure: ModelError | None = None
         self._by_other = set[str]()  # values that the escalation model has decided
+        self._quotes: dict[str, str] = {}  # value → the words that decided about it
         self._scorer = scorer  # of a cascade
         # With a token budget, all prompts of the step together get the step's share.
         self._left = self._limits.max_prompt_tokens
@@ -363,6 +406,7 @@ class RowReader:
             result = result.noting(account.note(self._step.output, self._asker.name))
             by |= dict.fromkeys(account.scored, account.scorer)
         n_undecided = len(result.undecided)
+        deciding, misquoted = await self._deciding(result)
         return StepResult(
             self._step.output, task.action.name, result, False, "rows",
             self._asker.calls.coverage(rows), self._n_calls, self._usage,
@@ -374,7 +418,32 @@ class RowReader:
             sources=Sources(is_by_row=task.kind != "line" or self._row_step.is_each),
             cascade=account,
             decided_by={row.key: by[t] for row, t in zip(rows, self._shown, strict=True) if t in by},
+            deciding=deciding, misquoted=misquoted,
         )  # fmt: skip
+
+    async def _deciding(
+        self, result: Rows
+    ) -> tuple[dict[object, Evidence], tuple[Unverified, ...]]:
+        """The passages that decided the rows of a result, and words that do not stand in their rows."""
+        of_result = {row.key for row in result}
+        pairs = [
+            (row, quote)
+            for row, text in zip(self._row_step.rows, self._shown, strict=False)
+            if text and (quote := self._quotes.get(text)) and row.spans and row.key in of_result
+        ]
+        document, output = self._asker.calls.document, self._step.output
+
+        def find() -> tuple[dict[object, Evidence], tuple[Unverified, ...]]:
+            found, misquoted = {}, []
+            for row, quote in pairs:
+                passage = passage_in(document, row, quote, output)
+                if isinstance(passage, Unverified):
+                    misquoted.append(passage)
+                else:
+                    found[row.key] = passage
+            return found, tuple(misquoted)
+
+        return await off_loop(sum(len(row.text) for row, _ in pairs), find)
 
     def _ranked(self, rows: Rows, *, is_scored: bool) -> Fetched | None:
         """The rows of a result as they were ranked for the step's query, if it has one."""
@@ -421,6 +490,7 @@ class RowReader:
                     if not self._is_open(reply):
                         found[text] = reply
                         self._by_other.add(text)
+                        self._quotes[text] = reader._quotes.get(text, "")
         return found
 
     @asynccontextmanager
@@ -481,7 +551,8 @@ class RowReader:
             self._asker.outputs.add(self._step.output)
         found: dict[str, str | None] = {}
         if self._cache is not None:
-            found.update(await self._cache.find(self._row_step.task, texts, self._document))
+            kept = await self._cache.find(self._row_step.task, texts, self._document)
+            found.update(self._without_quotes(kept))
         left = [text for text in texts if text not in found]
         batches, long = self._requests.batches(self._row_step, left)
         self._reserve(batches, len(long))
@@ -559,7 +630,7 @@ class RowReader:
         """The replies about the items of one batch."""
         found: dict[str, str | None] = dict.fromkeys(task.items)
         if self._cache is not None:
-            found.update(self._cache.of_batch(task))
+            found.update(self._without_quotes(self._cache.of_batch(task)))
         missing = tuple(text for text, value in found.items() if value is None)
         idle, round, why, is_free = 0, 0, "", False
         while missing and idle <= self._limits.max_reasks and round < MAX_ROUNDS:
@@ -594,7 +665,7 @@ class RowReader:
         unheld = replace(task, is_echoed=kind != "pick" and n > 1)
         constraint = items_constraint(
             n, kind, labels, n_picks=task.n_picks, max_item_tokens=self._limits.max_item_tokens,
-            max_text=max_text,
+            max_text=max_text, is_quoted=task.is_quoted,
         )  # fmt: skip
         self._n_calls += 1
         completion: Completion | None = None
@@ -625,10 +696,27 @@ class RowReader:
             is_echoed=unheld.is_echoed and not is_held, is_cut=completion is None,
         )  # fmt: skip
         values = tuple("" if value == NOTHING else value for value in replies.values)
+        quotes = replies.quotes if task.is_quoted else ()
+        self._quotes |= {
+            text: quote for text, quote in zip(task.items, quotes, strict=False) if quote
+        }
         if completion is not None and self._cache is not None and kind != "pick":
-            read = {text: v for text, v in zip(task.items, values, strict=True) if v is not None}
+            read = {
+                text: f"{v}{_QUOTE}{self._quotes[text]}" if text in self._quotes else v
+                for text, v in zip(task.items, values, strict=True)
+                if v is not None
+            }
             await self._cache.keep(task, read, self._document, completion.model)
         return replace(replies, values=values)
+
+    def _without_quotes(self, kept: Mapping[str, str]) -> dict[str, str]:
+        """Kept replies by text; their quotes are noted."""
+        replies = {}
+        for text, reply in kept.items():
+            replies[text], _, quote = reply.partition(_QUOTE)
+            if quote:
+                self._quotes[text] = quote
+        return replies
 
     def _n_later(self) -> int:
         """The number of batches besides this one that are not finished."""
@@ -643,6 +731,8 @@ class RowReader:
         self._usage += read.usage
         self._replies.append(read.text)
         self._flaw = self._flaw or read.truncated
+        if read.reply.quotes:
+            self._quotes[text] = read.reply.quotes[0]
         return {text: self._value(read.reply)}
 
     def _value(self, reply: Reply) -> str | None:

@@ -121,6 +121,7 @@ class ItemsTask:
         inputs: Names of those arguments that are outputs of earlier steps.
         is_echoed: Whether the reply repeats the first words of each item after its number.
         why: The error in the previous reply.
+        is_quoted: Whether the reply has the words that decided about each item.
     """
 
     output: str
@@ -134,6 +135,7 @@ class ItemsTask:
     inputs: frozenset[str] = frozenset()
     is_echoed: bool = False
     why: str = ""
+    is_quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ ID_TOKENS = (
 PICKS_TOKENS = 12  # For the marks around the numbers of chosen items
 VERDICT_TOKENS = 24  # For the number of a claim, its verdict, and the marks around them
 ECHO_TOKENS = 24  # For the first words of an item
+QUOTE_TOKENS = 32  # For the words that decide about an item, and their key
 
 
 def reply_limit(
@@ -97,7 +98,8 @@ def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_IT
         case "line":
             values, most = (), max_item_tokens
     most = max(map(counter.count, values), default=most)
-    return len(task.items) * (most + ID_TOKENS + ECHO_TOKENS * task.is_echoed)
+    more = ECHO_TOKENS * task.is_echoed + QUOTE_TOKENS * task.is_quoted
+    return len(task.items) * (most + ID_TOKENS + more)
 
 
 def _limit(shown: int, window: int | None, max_output_tokens: int | None) -> int:

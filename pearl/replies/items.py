@@ -34,6 +34,10 @@ from pearl.replies.typed import FENCE
 ItemKind = Literal["yes_no", "label", "line", "rating", "pick"]
 """The question about every item; `pick` chooses among them."""
 
+MAX_QUOTE_WORDS = 6
+"""Maximum words of an item that a reply is asked to copy as what decided about it."""
+_MAX_QUOTE = 96
+_QUOTE_KEY = lazy_pattern(r"q([0-9]{1,7})")
 MAX_ITEM_TOKENS = 64
 """Maximum tokens of a free line about one item."""
 RATINGS = (0, 10)
@@ -69,10 +73,11 @@ _NO_VALUE = lazy_pattern(
 
 @dataclass(frozen=True, slots=True)
 class ItemReplies:
-    """The values of the items in a reply; `why` says why some are missing."""
+    """The values of the items in a reply; `why` says why some are missing, `quotes` have the words that decided."""
 
     values: tuple[str | None, ...]
     why: str = ""
+    quotes: tuple[str, ...] = ()
 
 
 class _OutOfFormError(Exception):
@@ -115,7 +120,7 @@ def read_items(
     try:
         if kind == "pick":
             return _picked(body, n, n_picks)
-        rows = _rows(body, n, kind, is_cut=is_cut, is_echoed=is_echoed)
+        rows, said = _rows(body, n, kind, is_cut=is_cut, is_echoed=is_echoed)
         owners = echoes(tuple(items))
         ids = {row.id for row in rows}
         # Without words, only the numbers show that none is shifted.
@@ -147,27 +152,36 @@ def read_items(
         if others or i not in found:
             why = why or f"item {i} {'has several values' if others else 'is missing'}"
         values.append(None if others else value)
-    return ItemReplies(tuple(values), why if None in values else "")
+    quotes = tuple(said.get(i, "") for i in range(1, n + 1)) if said else ()
+    return ItemReplies(tuple(values), why if None in values else "", quotes)
 
 
 # ---------------------------------------------------------------------------------------------
 # The rows of a reply
 
 
-def _rows(body: str, n: int, kind: ItemKind, *, is_cut: bool, is_echoed: bool) -> list[_Row]:
-    """The rows of a reply: the members of its object, or its lines; a value alone, if one item needs no number."""
+def _rows(
+    body: str, n: int, kind: ItemKind, *, is_cut: bool, is_echoed: bool
+) -> tuple[list[_Row], dict[int, str]]:
+    """The rows of a reply: the members of its object, or its lines; a value alone, if one item needs no number.
+
+    An object may have a quote for each row, too.
+    """
     start = _START.search(body)
     if start is None and n == 1 and kind != "line":
-        return [_Row(1, None, body)]
+        return [_Row(1, None, body)], {}
     if start is None:
         raise _OutOfFormError("there is no JSON object in it")
     body = body[start.start() :]
     if body.startswith("{"):
         # Words prove each row by itself, also in a reply that breaks off without notice.
-        said = [(_KEY.fullmatch(k), v) for k, v in _members(body, is_cut=is_cut or is_echoed)]
+        members = _members(body, is_cut=is_cut or is_echoed)
+        quoted = [(_QUOTE_KEY.fullmatch(k), v) for k, v in members]
+        said = [(_KEY.fullmatch(k), v) for k, v in members if not _QUOTE_KEY.fullmatch(k)]
         if not all(key for key, _ in said):
             raise _OutOfFormError("it has a key without a number")
-        return [_Row(int(key[1]), key[2] or None, value) for key, value in said if key]
+        quotes = {int(key[1]): v for key, v in quoted if key and isinstance(v, str) and v.strip()}
+        return [_Row(int(key[1]), key[2] or None, value) for key, value in said if key], quotes
     rows: list[_Row] = []
     for line in body.split("\n"):
         match = _LINE.fullmatch(line)
@@ -175,7 +189,7 @@ def _rows(body: str, n: int, kind: ItemKind, *, is_cut: bool, is_echoed: bool) -
             raise _OutOfFormError("there is a line in it that is no row")
         rows.append(_Row(int(match[1]), match[2], match[3].strip()))
     is_short = len({row.id for row in rows}) < n and rows[-1].id < n
-    return rows[:-1] if is_cut or is_short else rows  # the last line may be cut off
+    return rows[:-1] if is_cut or is_short else rows, {}  # the last line may be cut off
 
 
 def _members(body: str, *, is_cut: bool) -> list[tuple[str, Any]]:
@@ -361,6 +375,11 @@ def line_length(max_item_tokens: int, max_text: int | None = None) -> int:
     return length if max_text is None else min(length, max_text)
 
 
+def _text_rule(max_length: int) -> str:
+    """A JSON string of one line, or null."""
+    return rf'"null" | /"(?:[^"\\\u0000-\u001f]|\\["\\\/nt]){{1,{max_length}}}"/'
+
+
 @lru_cache(maxsize=32)
 def items_constraint(
     n: int,
@@ -370,39 +389,50 @@ def items_constraint(
     n_picks: int = 0,
     max_item_tokens: int = MAX_ITEM_TOKENS,
     max_text: int | None = None,
+    is_quoted: bool = False,
 ) -> Constraint:
     """The language of the replies about items, as `read_items` accepts them."""
     allowed = _allowed(n, kind, labels)
     one: dict[str, Any] = {"enum": list(allowed)}
+    most = {} if max_text is None else {"maxLength": max_text}
+    text = {"anyOf": [{"type": "string", **most}, {"type": "null"}]}
     if kind in ("rating", "pick"):
         value = " | ".join(map(literal_rule, allowed))
         one = {"type": "integer", "enum": list(map(int, allowed))}
     elif kind == "line":
-        most = line_length(max_item_tokens, max_text)
-        value = rf'"null" | /"(?:[^"\\\u0000-\u001f]|\\["\\\/nt]){{1,{most}}}"/'
-        text = {"type": "string"} if max_text is None else {"type": "string", "maxLength": max_text}
-        one = {"anyOf": [text, {"type": "null"}]}
+        value = _text_rule(line_length(max_item_tokens, max_text))
+        one = text
     else:
         one["type"] = "string"
         value = either_rule(allowed)
-    keys = [f'"{i}":' for i in range(1, n + 1)]
+    rules = {"VALUE": value}
     if kind == "pick":
         marks = ['{"items":[', *[","] * (n_picks - 1), "]}"]
+        start = " VALUE ".join(map(literal_rule, marks))
         values = {"type": "array", "items": one, "minItems": n_picks, "maxItems": n_picks}
         schema = closed_object({"items": values})
     else:
-        marks = ["{" + keys[0], *(f",{key}" for key in keys[1:]), "}"]
+        defs = {"value": one}
+        if is_quoted:
+            rules["QUOTE"] = _text_rule(_MAX_QUOTE)
+            defs["quote"] = text
+        keys = [(f"{'q' * (name == 'quote')}{i}", name) for i in range(1, n + 1) for name in defs]
+        marks = [literal_rule(f'{"," if at else "{"}"{key}":') for at, (key, _) in enumerate(keys)]
+        start = " ".join(
+            f"{mark} {name.upper()}" for mark, (_, name) in zip(marks, keys, strict=True)
+        )
+        start += f" {literal_rule('}')}"
         # Values are references: repeating the labels for each of a hundred items makes a long schema.
-        schema = closed_object({str(i): {"$ref": "#/$defs/value"} for i in range(1, n + 1)})
-        schema["$defs"] = {"value": one}
-    start = " VALUE ".join(map(literal_rule, marks))
+        schema = closed_object({key: {"$ref": f"#/$defs/{name}"} for key, name in keys})
+        schema["$defs"] = defs
 
     def text_of(said: Any) -> str:
         require(said, schema)
         return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
 
     form = JsonForm(schema, text_of, "")
-    return Constraint(f"items-{kind}", f"start: {start}\nVALUE: {value}\n", form)
+    lines = "".join(f"{name}: {rule}\n" for name, rule in rules.items())
+    return Constraint(f"items-{kind}", f"start: {start}\n{lines}", form)
 
 
 def form_flaw(text: str, constraint: Constraint) -> str | None:

@@ -80,7 +80,7 @@ def write_rows(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
     return n_rows
 
 
-_OF_ROW = ("id", "value", "text", "source", "page", "start", "end", "state")
+_OF_ROW = ("id", "value", "text", "source", "page", "start", "end", "state", "quote")
 
 
 def write_evidence(rows: Callable[[], Iterable[Mapping[str, Any]]], file: IO[str]) -> None:
@@ -97,7 +97,7 @@ def write_evidence(rows: Callable[[], Iterable[Mapping[str, Any]]], file: IO[str
     writer = csv.writer(file)
     writer.writerow(map(inert, [*_OF_ROW, *named]))
     for id, each in behind():
-        own = {"page": "", "start": "", "end": "", **each, "id": id}
+        own = {"page": "", "start": "", "end": "", "quote": "", **each, "id": id}
         cells = [*map(own.get, _OF_ROW), *(each["fields"].get(name, "") for name in fields)]
         writer.writerow(inert("undecided" if cell is None else cell) for cell in cells)
 

@@ -202,7 +202,8 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
         for name, value in rows[0].fields.items()
         if value in rows[0].text and name != DOCUMENT
     )
-    if 2 * n_written < len(rows[0].text):
+    has_quotes = all("quote" in row.fields for row in rows)
+    if 2 * n_written < len(rows[0].text) and not has_quotes:
         names.append(TEXT_COLUMN)  # the other columns do not hold what the row says
     sources = {row.source for row in rows}
     has_files = len(sources) > 1 and DOCUMENT not in names

@@ -357,6 +357,8 @@ def _places(row: Untrusted) -> Iterator[Place]:
         cells = [(cell.text("column"), cell.span()) for cell in each.objects("cells")]
         # Where the document is a text, its whole is no column beside the others.
         fields = {k: v for k, v in each.cells("fields").items() if k != TEXT_COLUMN or v != text}
+        if quote := each.text("quote"):
+            fields["quote"] = quote
         text = text or each.any("value")
         page = each.whole("page")
         yield Place(number, text, "", source, span, steps, note, "", True, fields, tuple(cells), page)  # fmt: skip

@@ -223,6 +223,6 @@ class ItemCache:
     def _instruction(self, task: ItemsTask) -> str:
         parts = (
             "pearl item 2", self._identity, task.kind, task.action.signature, task.action.definition,
-            task.arguments, task.labels,
+            task.arguments, task.labels, *(["quoted"] if task.is_quoted else []),
         )  # fmt: skip
         return digest(map(repr, parts)).hex()
