@@ -159,7 +159,7 @@ def item_lines(request: Request, say: Callable[[str], str | None]) -> str:
         values = [
             int(v) if v is not None and re.fullmatch("-?[0-9]+", str(v)) else v for v in values
         ]
-    return written(task.items, values, is_echoed=task.is_echoed)
+    return written(task.items, values, is_echoed=task.is_echoed, is_quoted=task.is_quoted)
 
 
 def verdicts(*said: str, first: int = 1) -> str:
@@ -167,8 +167,19 @@ def verdicts(*said: str, first: int = 1) -> str:
     return json.dumps({"verdicts": [{"id": i, "verdict": v} for i, v in enumerate(said, first)]})
 
 
-def written(items: Sequence[str], values: Sequence[str | int | None], *, is_echoed: bool) -> str:
-    """A reply about items; those without a value are left out."""
+def written(
+    items: Sequence[str],
+    values: Sequence[str | int | None],
+    *,
+    is_echoed: bool,
+    is_quoted: bool = False,
+) -> str:
+    """A reply about items, without quotes where it may have some; those without a value are left out."""
     words = echoes(tuple(items)).words if is_echoed else [""] * len(items)
     said = zip(words, values, strict=True)
-    return json.dumps({f"{i} {w}".strip(): v for i, (w, v) in enumerate(said, 1) if v is not None})
+    reply: dict[str, str | int | None] = {}
+    for i, (words, value) in enumerate(said, start=1):
+        if value is not None:
+            reply[f"{i} {words}".strip()] = value
+            reply |= {f"q{i}": None} if is_quoted else {}
+    return json.dumps(reply)
