@@ -79,7 +79,7 @@ def test_a_row_costs_a_few_tokens_more_and_no_call() -> None:
         reader = model("yes")
         asyncio.run(Pearl(reader, row_quotes=n).execute(f"{SPLIT}2. kept = {FORMS['filter'][0]} : Kept", FILES))  # fmt: skip
         (request,) = reader.requests
-        texts.append(estimate(reader._reply(request)))  # type: ignore[arg-type]
+        texts.append(estimate(reader._reply(request)))
     assert texts[0] - texts[1] <= 14 * len(LAWS)
 
 
