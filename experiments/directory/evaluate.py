@@ -1,26 +1,19 @@
-"""How many of 150 questions of a made-up directory are answered, by gold queries and by the product.
+"""How many of 150 questions of a made-up directory are answered by gold queries.
 
-    python -m experiments.directory.evaluate [--rows 23000] [--seed 0] [--json] [--write FILE.csv] [--ask]
+    python -m experiments.directory.evaluate [--rows 23000] [--seed 0] [--json] [--write FILE.csv]
 
-A question counts if its rows are those of the gold answer, and its figures, where it has some. With
---ask they are asked as `pearl ask` does, of the file, with the embedded model: right, wrong, undecided.
+A question counts if its rows are those of the gold answer, and its figures, where it has some.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import math
-import re
-import tempfile
 from collections import Counter
 from pathlib import Path
 
 from experiments.directory.questions import Question, questions
 from experiments.directory.records import N_RECORDS, Record, records, write
-from pearl import Pearl
-from pearl.documents.document import load
 from pearl.documents.rows import Row, Rows
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import run
@@ -36,19 +29,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", type=Path)
-    parser.add_argument("--ask", action="store_true")
     said = parser.parse_args()
     found = records(said.rows, said.seed)
     if said.write:
         write(said.write, found)
-    if said.ask:
-        counts = asyncio.run(ask_all(questions(found, said.seed + 1), found))
-        print(
-            json.dumps(counts)
-            if said.json
-            else "\n".join(f"{k:10}{n:5}" for k, n in counts.items())
-        )
-        return
     table = table_of(found)
     asked = questions(found, said.seed + 1)
     thesaurus = Thesaurus(table)
@@ -82,34 +66,6 @@ def is_right(question: Question, query: Query, table: QueryTable) -> bool:
     if not query.aggregate or rows != set(question.rows):
         return False
     return tuple(line.cells for line in result.lines) == question.figures
-
-
-async def ask_all(asked: list[Question], found: list[Record]) -> dict[str, int]:
-    """How many are right, wrong and undecided, where each is planned, and its plan run over the file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "directory.csv"
-        write(path, found)
-        document = load(path)
-    counts = {"right": 0, "wrong": 0, "undecided": 0}
-    async with Pearl() as pearl:
-        for question in asked:
-            answer = await pearl.ask(question.text, document)
-            rows = tuple(sorted((row.number or 0) - 1 for row in answer.rows))
-            figures = [cell for line in question.figures for cell in line]
-            is_right = rows == tuple(sorted(question.rows)) and all(
-                is_in(cell, answer.text) for cell in figures
-            )
-            is_decided = answer.status == "answered"
-            counts[("right" if is_right else "wrong") if is_decided else "undecided"] += 1
-    return counts
-
-
-def is_in(cell: str, text: str) -> bool:
-    """Whether an answer, which shows 15 digits of a number, has what a cell says."""
-    if not cell.replace(".", "").isdigit():
-        return cell in text
-    numbers = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)]
-    return any(math.isclose(float(cell), number, rel_tol=1e-12) for number in numbers)
 
 
 def has_its_terms(question: Question, thesaurus: Thesaurus) -> bool:

@@ -1,15 +1,14 @@
 """The embedded model: quotes the relevant passages of a document, without a language model.
 
 It computes replies from `Request.task`, not from the prompt, and is deterministic. A plan is one step, which
-asks the question itself: of a table by a query (`tables`), of another document by its sentences, ranked by
-words and optionally by vectors (`reading`). It decides nothing about rows and proposes no actions.
+asks the question itself of the sentences, ranked by words and optionally by vectors (`reading`). It decides
+nothing about rows, queries no tables and proposes no actions.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pearl.documents.document import DocumentKind
 from pearl.dsl.nodes import Plan, Reference, Step, String, print_action, print_plan
 from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType
 from pearl.embedded.reading import carry_out, choose_option, combine
@@ -45,7 +44,7 @@ MAX_ARGUMENT = 2_000
 """Maximum characters of the question in a plan."""
 
 
-def write_plan(question: str, library: ActionLibrary, kind: DocumentKind = "document") -> str:
+def write_plan(question: str, library: ActionLibrary) -> str:
     """The text of a plan of one step that asks the question; it passes the checker with that library.
 
     Example:
@@ -56,12 +55,9 @@ def write_plan(question: str, library: ActionLibrary, kind: DocumentKind = "docu
         <BLANKLINE>
         1. answer = FIND(CTX, "Why did Ada sell the mill?") : Find what the text says about it
     """
-    lookup = library.get("LOOKUP")
-    is_query = kind == "table" and lookup is not None and lookup.asks_table
-    action = lookup if is_query and lookup else _general(library)
-    explanation = "Ask the table" if is_query else "Find what the text says about it"
+    action = _general(library)
     asked = String(" ".join(question.split())[:MAX_ARGUMENT])
-    step = Step("answer", action.name, (Reference(CTX), asked), explanation)
+    step = Step("answer", action.name, (Reference(CTX), asked), "Find what the text says about it")
     return print_plan(Plan((step,), (_OWN,) if action is _OWN else ()))
 
 
@@ -101,7 +97,7 @@ class ExtractiveModel:
         """Compute the reply to one request."""
         match request.task:
             case PlanTask() as task:
-                text = write_plan(task.question, task.library, task.kind)
+                text = write_plan(task.question, task.library)
             case StandaloneTask() as task:
                 text = task.question
             case ActionTask() as task if task.action.extracts:
@@ -117,11 +113,8 @@ class ExtractiveModel:
                 text = "{}"  # decides about no item
             case CheckTask():
                 text = '{"verdicts": []}'  # it checks no claim
-            case LookupTask() as task:
-                # imported on use: few questions query a table
-                from pearl.embedded.tables import write_query
-
-                text = write_query(task)
+            case LookupTask():
+                text = "Undecided: the embedded model queries no tables; name a language model with --model"
             case ChooseTask() as task:
                 text = choose_option(task, self._ranker)
             case MineTask() as task:

@@ -60,6 +60,8 @@ _NEIGHBOUR = 0.5
 """Share of the neighbouring sentences in the vector of a sentence."""
 _MAX_INDEXES = 8
 """Maximum cached indexes of texts."""
+_ALIKE = 0.8
+"""Minimum share of lines with equally many delimiters, for a passage of them to be rows."""
 _BATCH = 256
 """Sentences that are embedded between two reports of progress."""
 
@@ -101,7 +103,7 @@ class SentenceIndex:
     """The sentences of a text, indexed for many queries."""
 
     def __init__(self, text: str) -> None:
-        spans = sentences(text)
+        spans = [line for span in sentences(text) for line in _rows(text, span)]
         self.texts = [_on_one_line(text[span.start : span.end]) for span in spans]
         labels = [match[0] if (match := _TURN.match(text)) else "" for text in self.texts]
         counts = Counter(labels)
@@ -219,6 +221,23 @@ def matching_terms(term: str, vocabulary: Sequence[str]) -> dict[str, float]:
     if term in beginning_with(term):
         weights[term] = 1.0
     return weights
+
+
+def _rows(text: str, span: Span) -> Iterator[Span]:
+    """The lines of a passage of delimited cells, which has no sentences; any other passage as it is."""
+    lines = text[span.start : span.end].split("\n")
+    for mark in ",;\t|":
+        n_cells = Counter(line.count(mark) for line in lines)
+        ((n, n_same),) = n_cells.most_common(1)
+        if len(lines) > 2 and n and n_same >= _ALIKE * len(lines):
+            break
+    else:
+        yield span
+        return
+    start = span.start
+    for line in lines:
+        yield Span(start, start + len(line))
+        start += len(line) + 1
 
 
 def _read_speakers(text: str, spans: Sequence[Span], labels: Sequence[str]) -> list[frozenset[str]]:

@@ -18,7 +18,7 @@ from pearl.interpreter.context import ContextLimits, ContextOverflowError, off_l
 from pearl.interpreter.provenance import Sources, heads_of
 from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.interpreter.results import Cited, StepResult, computed, void
-from pearl.llm import LookupTask, Message, Request, TableColumn, Usage
+from pearl.llm import LookupTask, Message, Request, Usage
 from pearl.llm.messages import inert
 from pearl.tables.columns import DATE_PART
 from pearl.tables.lookup import (
@@ -63,13 +63,7 @@ class TableQuestion:
         self.question = question
         self._limits = limits
         self._spent = 0
-        lookup = found.lookup
-        columns = tuple(
-            TableColumn(column.name, column.kind, column.name in lookup.mentions.lists)
-            for column in lookup.table.columns
-        )
-        mentions = tuple(lookup.mentions.of(question))
-        self._task = LookupTask(output, action, question, columns, mentions, found.name)
+        self._task = LookupTask(output, action, question)
         self.prompt = self._fitting()
 
     @cached_property

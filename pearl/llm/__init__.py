@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pearl.data.samples import Turn
 from pearl.documents.digest import digest
-from pearl.documents.document import DocumentKind
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType
 from pearl.replies.items import ItemKind
-
-if TYPE_CHECKING:
-    from pearl.tables.columns import Kind
-    from pearl.tables.mentions import Mention
 
 __all__ = [
     "ActionTask",
@@ -38,7 +33,6 @@ __all__ = [
     "RefineTask",
     "Request",
     "StandaloneTask",
-    "TableColumn",
     "Task",
     "Usage",
     "messages_digest",
@@ -66,7 +60,6 @@ class PlanTask:
     library: ActionLibrary
     round: int = 0
     n_rejected: int = 0  # valid plans that did not reach the gold answer
-    kind: DocumentKind = "document"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,28 +132,12 @@ class ItemsTask:
 
 
 @dataclass(frozen=True, slots=True)
-class TableColumn:
-    """A column of a table; `is_list` if some of its cells list several values."""
-
-    name: str
-    kind: Kind
-    is_list: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class LookupTask:
-    """Write the query of a table that answers a question; `round` n follows n rejected replies.
-
-    `mentions` lists what words of the question refer to in the table; `table` is its file and
-    caption.
-    """
+    """Write the query of a table that answers a question; `round` n follows n rejected replies."""
 
     output: str
     action: Action
     question: str
-    columns: tuple[TableColumn, ...]
-    mentions: tuple[Mention, ...] = ()
-    table: str = ""
     round: int = 0
 
 

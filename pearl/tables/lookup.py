@@ -27,7 +27,6 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import install_hint
 from pearl.replies.json_objects import json_objects
 from pearl.tables.columns import TypedColumn
-from pearl.tables.mentions import Mentions
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Answer, run, unit_with_scale, why_empty
 from pearl.tables.specification import (
@@ -79,11 +78,6 @@ class Lookup:
     def rows(self) -> RowSearch:
         """The index of rows for the prompt."""
         return RowSearch(self.table)
-
-    @cached_property
-    def mentions(self) -> Mentions:
-        """The index of names that questions mention."""
-        return Mentions(self.table, self.thesaurus)
 
     @cached_property
     def constraint(self) -> Constraint:

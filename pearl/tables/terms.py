@@ -62,17 +62,12 @@ class Synonyms:
                 found |= self._others.get(tuple(stems[start:end]), {})
         return list(found)
 
-    def same(self, phrase: str) -> list[str]:
-        """The other phrases of the groups that have exactly this one."""
-        return list(self._others.get(tuple(terms(phrase)), ()))
-
 
 class Thesaurus:
     """The terms of a table."""
 
     def __init__(self, table: QueryTable, expand: Expand | None = None) -> None:
         self._expand = Synonyms() if expand is None else expand
-        self.synonyms = self._expand if isinstance(self._expand, Synonyms) else None
         self._columns = [column.name for column in table.columns]
         self._terms = [
             (column.name, term) for column in table.columns for term in column_terms(column)

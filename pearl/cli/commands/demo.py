@@ -25,10 +25,11 @@ PARTS = (
         "recorded:demo",
     ),
     (
-        "Python counts the rows of a table (exact, no language model takes part)",
-        "How many crossings in the rain had more than 4 passengers?",
+        "Python counts the rows of a table by a plan (exact, no language model takes part):\n"
+        "   how many crossings in the rain had more than 4 passengers?",
+        "crossings.plan",
         "crossings.csv",
-        "extractive",
+        "",
     ),
     (
         "The embedded model reads the story. It is not a language model: it quotes the\n"
@@ -38,7 +39,7 @@ PARTS = (
         "extractive",
     ),
 )
-"""Titles, questions, documents and models."""
+"""Titles, questions or plans, documents and models of the questions."""
 
 
 @click.command(cls=Command)
@@ -57,9 +58,14 @@ def command(copy: str | None, force: bool) -> int:
     answers = []
     for number, (title, question, name, model) in enumerate(PARTS, 1):
         console.print(f"{number}. {title}", style="bold")
-        console.print(f'$ pearl ask "{question}" {name} --model {model}\n', soft_wrap=True)
         document = pearl.load(FOLDER / name, name=name)
-        answer = pearl.run(pearl.Pearl(model).ask(question, document))
+        if model:
+            console.print(f'$ pearl ask "{question}" {name} --model {model}\n', soft_wrap=True)
+            answer = pearl.run(pearl.Pearl(model).ask(question, document))
+        else:
+            console.print(f"$ pearl execute {question} {name}\n")
+            plan = (FOLDER / question).read_text(encoding="utf-8")
+            answer = pearl.run(pearl.Pearl().execute(plan, document))
         if number == 1:
             console.print(f"{answer.model}\n")
             console.print("Plan, written by the model before it reads the story", style="bold")
@@ -73,14 +79,17 @@ def command(copy: str | None, force: bool) -> int:
 
 
 def _copy(folder: Path, writer: OutputWriter) -> int:
-    paths = {FOLDER / name: folder / name for _, _, name, _ in PARTS}
+    shipped = [
+        name for _, asked, *names, model in PARTS for name in ([] if model else [asked]) + names
+    ]
+    paths = {FOLDER / name: folder / name for name in shipped}
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"cannot be created: {error.strerror}", path=folder) from None
     writer.check(*map(str, paths.values()))
-    for shipped, path in paths.items():
+    for source, path in paths.items():
         with writer.open(str(path)) as file:
-            file.write(shipped.read_text(encoding="utf-8"))
+            file.write(source.read_text(encoding="utf-8"))
         click.echo(path)
     return 0

@@ -20,8 +20,8 @@ def test_the_commands_of_the_demo_print_its_answers_again(pearl: Terminal) -> No
     commands = re.findall(r"^\$ pearl (.+)$", printed, re.M)
     assert len(commands) == len(PARTS) == 3
     for command in commands:
-        question, document, *options = shlex.split(command)[1:]
-        again = pearl("ask", question, f"mine/{document}", *options)
+        files = re.sub(r"\b\w+\.(?:txt|csv|plan)\b", r"mine/\g<0>", command)
+        again = pearl(*shlex.split(files))
         assert again.replace("mine/", "") in printed
         assert again.strip()
 
@@ -37,9 +37,8 @@ def test_a_recorded_answer_is_labelled_and_its_quotes_are_in_the_story(pearl: Te
 
 
 def test_the_count_has_its_rows(pearl: Terminal) -> None:
-    _, question, name, model = PARTS[1]
     pearl("demo", "--copy", ".", "--force")
-    pearl("ask", question, name, "--model", model, "--rows", "rows.csv")
+    pearl("execute", "crossings.plan", "crossings.csv", "--rows", "rows.csv")
     rows = (pearl.folder / "rows.csv").read_text("utf-8").splitlines()[1:]
     assert len(rows) == 4
     assert all("rain" in row for row in rows)
