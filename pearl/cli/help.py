@@ -36,7 +36,7 @@ _OTHERS = {
     ),
     "Retrieval": ("retrieval", "corpus", "queries", "qrels", "cutoffs", "oracle"),
     "Output": (
-        "explain", "out", "review", "answers", "page", "report", "verbose", "context_lines", "boxes", "as_json", "as_lines", "trace", "telemetry", "force",
+        "explain", "out", "review", "answers", "page", "report", "verbose", "boxes", "as_json", "as_lines", "trace", "telemetry", "force",
     ),
 }  # fmt: skip
 """Options that are not settings, by their names in Python."""

@@ -236,12 +236,6 @@ page_option = option(
 )  # fmt: skip
 
 
-context_lines_option = option(
-    "--context-lines", click.IntRange(0, 100), metavar="N", default=0, show_default=False,
-    help="Show N lines of the document before and after each piece of evidence.",
-)  # fmt: skip
-
-
 boxes_option = option(
     "--boxes", bool, "Add to JSON where evidence in PDFs stands on its page, in points from the top left.",
 )  # fmt: skip
@@ -429,7 +423,7 @@ def executor_options() -> Callable[[Command], Command]:
         ),
         option(
             "--shard", str, metavar="I/N",
-            help="Run only part I of N of the tasks, as a run of its own; `pearl runs merge` combines the parts.",
+            help="Run only part I of N of the tasks, as a run of its own.",
         ),
     )  # fmt: skip
 

@@ -10,16 +10,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from pearl.cli.terminal import MARK_STYLE, new_console, new_table
 from pearl.documents.evidence import normalise
-from pearl.errors import Span
 from pearl.errors.escaping import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pearl.documents.document import Document
-    from pearl.documents.evidence import Evidence
     from pearl.dsl.fields import Field
-    from pearl.interpreter.answer import Answer, RowEvidence
+    from pearl.interpreter.answer import Answer
     from pearl.interpreter.results import StepResult
 
 _ALL = 0.995
@@ -39,7 +36,6 @@ def print_answer(
     file: IO[str],
     *,
     with_steps: bool = False,
-    surroundings: Surroundings | None = None,
 ) -> None:
     """Print an answer with its evidence; a passage that the answer quotes is marked there, and not repeated below."""
     from rich.text import Text
@@ -83,7 +79,7 @@ def print_answer(
         head(f"Evidence: none; {'no step quotes the document' if is_known else in_vain}")
     elif answer.evidence:
         head("Evidence")
-    numbered = _numbered(answer, surroundings)
+    numbered = _numbered(answer)
     for each in islice(numbered, len(answer.evidence)):
         each.print(console, is_quoted=each.number in quoted)
     if answer.rows:
@@ -166,12 +162,10 @@ def print_steps(steps: Sequence[StepResult], file: IO[str]) -> None:
         console.print()
 
 
-def print_evidence(
-    answer: Answer, file: IO[str], *, surroundings: Surroundings | None = None
-) -> None:
+def print_evidence(answer: Answer, file: IO[str]) -> None:
     """Print every passage and row behind an answer, with its place and the steps that use it."""
     console = new_console(file=file)
-    for each in _numbered(answer, surroundings):
+    for each in _numbered(answer):
         each.print(console)
     if not answer.evidence and not answer.rows:
         console.print("Evidence: none")
@@ -179,12 +173,11 @@ def print_evidence(
 
 @dataclass(frozen=True, slots=True)
 class _Numbered:
-    """A passage or a row behind an answer, with the lines around it."""
+    """A passage or a row behind an answer."""
 
     number: int
     text: str
     where: str
-    lines: Sequence[Line]
     is_decided: bool = True
 
     def print(self, console: Console, *, is_quoted: bool = False, style: str = "") -> None:
@@ -196,21 +189,14 @@ class _Numbered:
             console.print(Text.assemble(mark, (self.where, "dim")))
         else:
             console.print(Text.assemble(mark, (self.text, style), (f"  ({self.where})", "dim")))
-        # Quotes are marked by ">", too, for terminals without colours.
-        for line in self.lines:
-            lead, quote = ("  > ", (line.quote, "bold underline")) if line.quote else ("    ", "")
-            console.print(Text.assemble(lead, (line.before, "dim"), quote, (line.after, "dim")))
 
 
-def _numbered(answer: Answer, surroundings: Surroundings | None) -> Iterator[_Numbered]:
+def _numbered(answer: Answer) -> Iterator[_Numbered]:
     """The passages, then the rows."""
-    around = surroundings
     for number, each in enumerate(answer.evidence, start=1):
-        lines = around.of(each) if around else []
-        yield _Numbered(number, each.marked, each.where, lines)
+        yield _Numbered(number, each.marked, each.where)
     for number, row in enumerate(answer.rows, start=len(answer.evidence) + 1):
-        lines = around.of_row(row) if around else []
-        yield _Numbered(number, row.line, row.where, lines, row.is_decided)
+        yield _Numbered(number, row.line, row.where, row.is_decided)
 
 
 def _context(context: str, coverage: float | None) -> str:
@@ -218,98 +204,3 @@ def _context(context: str, coverage: float | None) -> str:
         return "from earlier steps"
     shown = "100" if coverage == 1 else f"{100 * coverage:.3g}"
     return f"{context}, {shown} % of the document"
-
-
-MAX_LINE = 200
-"""Maximum characters of a line, and of the text on either side of a quote in its line."""
-
-MAX_QUOTE = 1_000
-"""Maximum characters of a quote among its lines."""
-
-_SEARCHED = 20_000
-"""Characters that are searched for each line beside a quote."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a document, with the part that belongs to a quote."""
-
-    before: str
-    quote: str = ""
-    after: str = ""
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """Finds the lines around evidence."""
-
-    document: Document
-    n: int
-
-    def of(self, evidence: Evidence) -> list[Line]:
-        """The lines around a passage; none if the document has changed there."""
-        return self._around(evidence.span, evidence.text)
-
-    def of_row(self, row: RowEvidence) -> list[Line]:
-        """The lines around a row; none if it is computed."""
-        if row.span is None:
-            return []
-        at = dict(reversed(self.document.parts)).get(row.source, 0)
-        return self._around(Span(at + row.span.start, at + row.span.end), row.text)
-
-    def _around(self, span: Span, quote: str) -> list[Line]:
-        text = self.document.text
-        if text[span.start : span.end] != quote or not quote:
-            return []
-        low, high = self._file(span)
-        begin = text.rfind("\n", low, span.start) + 1 or low
-        end = text.find("\n", span.end - 1, high)
-        end = high if end < 0 else max(end, span.end)
-        reach = self.n * _SEARCHED
-        before = _filled(text[max(low, begin - reach) : begin])
-        after = _filled(text[end : min(high, end + reach)])
-        return [
-            *(Line(_end_of(line)) for line in before[len(before) - self.n :]),
-            *_quoted(_end_of(text[begin : span.start]), quote, _start_of(text[span.end : end])),
-            *(Line(_start_of(line)) for line in after[: self.n]),
-        ]
-
-    def _file(self, span: Span) -> tuple[int, int]:
-        """Return the range of the file that contains a passage, without the heading of the next file."""
-        from pearl.documents.document import heading
-
-        low, high = 0, len(self.document.text)
-        for name, start in self.document.parts:
-            if start > span.start:
-                title = heading(name)
-                has_title = self.document.text.startswith(title, start - len(title))
-                high = start - len(title) if has_title else start
-                break
-            low = start
-        return low, max(high, span.end)
-
-
-def _filled(text: str) -> list[str]:
-    """The lines of a text that are not blank."""
-    return [line for line in text.split("\n") if line.strip()]
-
-
-def _quoted(before: str, quote: str, after: str) -> Iterator[Line]:
-    """The lines of a quote without blank ones."""
-    if len(quote) > MAX_QUOTE:
-        half = MAX_QUOTE // 2
-        quote = f"{quote[:half]} … {quote[-half:]}"
-    lines = quote.split("\n")
-    for at, line in enumerate(lines):
-        head = before if at == 0 else ""
-        tail = after if at == len(lines) - 1 else ""
-        if f"{head}{line}{tail}".strip():
-            yield Line(head, line, tail)
-
-
-def _end_of(line: str) -> str:
-    return line if len(line) <= MAX_LINE else f"…{line[-MAX_LINE:]}"
-
-
-def _start_of(line: str) -> str:
-    return line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…"

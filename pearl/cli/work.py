@@ -27,7 +27,7 @@ from pearl.cli.options import (
     report_refused,
     written_store,
 )
-from pearl.cli.output import Surroundings, print_answer, print_records, print_steps
+from pearl.cli.output import print_answer, print_records, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import new_console, notice
 from pearl.cli.writing import GrowingFile, OutputWriter, is_plain, told_too
@@ -53,7 +53,7 @@ _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 
 _NOT_OFFERED: dict[str, Any] = {
-    "out": None, "page": None, "rows_out": None, "context_lines": 0, "verbose": False,
+    "out": None, "page": None, "rows_out": None, "verbose": False,
     "boxes": False, "named": (), "schema": None,
     "as_lines": False, "tells_plans": False, "dry_run": False,
 }  # fmt: skip
@@ -68,8 +68,6 @@ def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
         return forecast_tasks(tasks, options)
     page, trace = options["page"], options["trace"]
     refuse(
-        (options["as_json"] and options["context_lines"],
-         "--context-lines cannot be combined with --json", "leave out one of them"),
         (options["boxes"] and not options["as_json"],
          "--boxes needs --json", "without it, evidence has the number of its page"),
         (page and known_length(tasks) != 1,
@@ -193,11 +191,8 @@ async def _run_reported(
                             row = await asyncio.to_thread(_row, outcome, options)
                             file.write(to_json(row) + "\n")
                         elif n_tasks != 1 and schema is None:
-                            around = await asyncio.to_thread(_surroundings, outcome, options)
                             with reporter.aside():
-                                _print(
-                                    outcome, file, around, options["verbose"], summary.n_done == 1
-                                )
+                                _print(outcome, file, options["verbose"], summary.n_done == 1)
                         reporter.advance(is_failure=outcome.error is not None)
                 finally:
                     report_refused(summary.limits, pearl.client.settings.concurrency)
@@ -364,22 +359,9 @@ def _row(outcome: Outcome[Task], options: Mapping[str, Any]) -> Mapping[str, Any
     return with_boxes(row, options["named"]) if options["boxes"] else row
 
 
-def _surroundings(outcome: Outcome[Task], options: Mapping[str, Any]) -> Surroundings | None:
-    """The lines around the evidence of an answer, if `--context-lines` asks for them."""
-    n = options["context_lines"]
-    if not n or outcome.result is None or outcome.unit.document is None:
-        return None
-    try:
-        return Surroundings(outcome.unit.document(), n)
-    except PearlError as error:
-        notice(f"the lines around the evidence cannot be shown: {error}")
-        return None
-
-
 def _print(
     outcome: Outcome[Task],
     file: IO[str],
-    around: Surroundings | None,
     verbose: bool,
     is_first: bool,
 ) -> None:
@@ -390,7 +372,7 @@ def _print(
     head = escaped(" ".join(": ".join(filter(None, names)).split()))
     file.write(f"{'' if is_first else chr(10)}== {head}\n")
     if outcome.result is not None:
-        print_answer(outcome.result, file, with_steps=verbose, surroundings=around)
+        print_answer(outcome.result, file, with_steps=verbose)
     else:
         file.write(escaped(f"(failed) {_reason(outcome).removeprefix(f'{task.id}: ')}") + "\n")
 
@@ -407,8 +389,7 @@ def _print_only(outcome: Outcome[Task], file: IO[str], options: Mapping[str, Any
             notice("finished steps:")
             print_steps(finished, file)
     else:
-        around = _surroundings(outcome, options)
-        print_answer(outcome.result, file, with_steps=options["verbose"], surroundings=around)
+        print_answer(outcome.result, file, with_steps=options["verbose"])
 
 
 U = TypeVar("U", bound="Unit")

@@ -1,4 +1,4 @@
-"""Shards: each task is in one shard, on every machine, and merged shards are the whole run."""
+"""Shards: each task is in one shard, on every machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Task
 from pearl.runs.session import Shard, parse_shard, run_recorded
 from pearl.runs.store import RunSpec, Store
-from pearl.runs.store.merging import merge
 
 PLAN = '1. why = FIND(CTX, "why") : Why'
 COMMAND = ("execute", "--tasks", "t.jsonl")
@@ -64,21 +63,6 @@ def exported(folder: Path) -> bytes:
     for row in rows:
         row.pop("duration_s", None)
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
-
-
-def test_merged_shards_equal_the_whole_run(tmp_path: Path) -> None:
-    found = []
-    for n in (1, 2, 7):
-        folders = [tmp_path / f"{i}-of-{n}" for i in range(1, n + 1)]
-        counts = [run_shard(f, Shard(i, n), 40) for i, f in enumerate(folders, start=1)]
-        assert sum(counts) == 40
-        with Store.open(tmp_path / f"all-{n}") as store:
-            assert merge(store, folders).n_conflicts == 0
-            assert merge(store, folders).n_results == 0
-        found.append(exported(tmp_path / f"all-{n}"))
-    assert found[0].count(b"\n") == 40
-    assert found[0] == found[1] == found[2]
-    assert [json.loads(row)["id"] for row in found[0].splitlines()] == [f"t{i}" for i in range(40)]
 
 
 def test_repeated_shard_runs_only_failures(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from pearl.cli.options import (
     PATH,
     boxes_option,
     budget_options,
-    context_lines_option,
     force_option,
     json_options,
     new_pearl,
@@ -37,7 +36,6 @@ from pearl.errors import UsageError
 )
 @option("-o --out", PATH, "Write to FILE instead of stdout.")
 @option("-v --verbose", bool, "Show the plan and every step, too.")
-@context_lines_option
 @page_option
 @rows_option
 @boxes_option

@@ -18,7 +18,6 @@ from pearl.cli.help import Command
 from pearl.cli.options import (
     PATH,
     as_json,
-    context_lines_option,
     force_option,
     limit_options,
     option,
@@ -26,7 +25,7 @@ from pearl.cli.options import (
     store_option,
     trace_option,
 )
-from pearl.cli.output import Surroundings, print_answer, print_evidence, print_steps
+from pearl.cli.output import print_answer, print_evidence, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import notice
 from pearl.cli.writing import (
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     "--continue continued", PATH, metavar="FILE", help="Continue the conversation in FILE, and save it there.",
 )  # fmt: skip
 @option("-v --verbose", bool, "Show the plan and every step, too.")
-@context_lines_option
 @setting_options()
 @limit_options
 @option("--fresh", bool, "Ignore kept replies.")
@@ -95,7 +93,7 @@ def command(
     writer = OutputWriter(is_forced=options["force"])
     if out is None or continued is None or Path(out).resolve() != Path(continued).resolve():
         writer.check(out)
-    trace, n_lines = options["trace"], options["context_lines"]
+    trace = options["trace"]
     writer.check(trace)
     document = _document(documents, together=together, outs=[path, trace])
     with ExitStack() as stack:
@@ -120,7 +118,6 @@ def command(
         return Chat(
             conversation, session, runner, file, writer, as_json=options["as_json"],
             verbose=options["verbose"], kept=None if path is None else KeptFile(path), events=events,
-            surroundings=Surroundings(document, n_lines) if n_lines else None,
         ).run()  # fmt: skip
 
 
@@ -213,7 +210,6 @@ class Chat:
     verbose: bool = False
     kept: KeptFile | None = None
     events: GrowingFile | None = None
-    surroundings: Surroundings | None = None
 
     def __post_init__(self) -> None:
         self._messages = sys.stderr if self.as_json else self.out  # of commands
@@ -310,7 +306,7 @@ class Chat:
         if self.as_json:
             self.out.write(to_json(answer.to_dict()) + "\n")
         else:
-            print_answer(answer, self.out, with_steps=self.verbose, surroundings=self.surroundings)
+            print_answer(answer, self.out, with_steps=self.verbose)
             self.out.write("\n")
         self._keep()
 
@@ -353,7 +349,7 @@ class Chat:
         print_steps(self._answer().steps, self._messages)
 
     def _evidence(self, _: str) -> None:
-        print_evidence(self._answer(), self._messages, surroundings=self.surroundings)
+        print_evidence(self._answer(), self._messages)
 
     def _turns(self, _: str) -> None:
         from pearl.documents.rows import shortened

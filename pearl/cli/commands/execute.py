@@ -29,7 +29,6 @@ from pearl.cli.options import (
     batch_options,
     boxes_option,
     budget_options,
-    context_lines_option,
     executor_options,
     force_option,
     json_options,
@@ -73,7 +72,6 @@ if TYPE_CHECKING:
     "Write one JSON line per document to FILE, or Parquet files to a folder at an address (s3://...).",
 )
 @option("-v --verbose", bool, "Show the plan and every step, too.")
-@context_lines_option
 @page_option
 @rows_option
 @boxes_option
@@ -109,8 +107,6 @@ def command(
          "--executor and --shard write rows", "name a file: --out rows.jsonl"),
         (not is_printed and options["page"],
          "--page cannot be combined with --out", "pearl view rows.jsonl writes a page of the rows"),
-        (not is_printed and options["context_lines"],
-         "--context-lines cannot be combined with --out", "leave out one of them"),
         (data is None and options["longest"] is not None,
          "--longest needs --data", "pearl execute why.plan --data FILE"),
         (tasks is not None and not is_printed and is_address(str(out)),

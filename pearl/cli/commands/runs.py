@@ -1,4 +1,4 @@
-"""`pearl runs`: lists, shows, resumes, exports, prunes and merges the runs of a store."""
+"""`pearl runs`: lists, shows, resumes, exports and prunes the runs of a store."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
     facts: dict[str, Any] = {
         "run": info.id,
         "state": info.state if info.holder is None else f"{info.state} (process {info.holder.pid})",
-        "command": shlex.join(_command(info)),
+        "command": shlex.join(info.command),
         "folder": info.folder,
         "begun": _time(info.created),
         "changed": _time(info.updated),
@@ -202,15 +202,6 @@ def _resumed(
     with _read(store) as opened:
         info = opened.run(run)
     request = request_of(info)
-    if request.shard and not info.settings.get("shard"):  # merged from shards
-        if out is None:
-            raise UsageError(
-                f"run {info.id} was merged from shards with a file each",
-                help=f"name one for all rows: pearl runs resume {info.id} -o rows.jsonl",
-            )
-        fields = {"shard": None, "trace": None}
-        known = {name: None for name in fields if name in type(request).model_fields}
-        request = request.model_copy(update=known)
     is_own = store is None
     params, said = _params_of(ctx, request, options, out, is_own=is_own)
     ctx.find_root().obj = info.command  # the store keeps the original command line
@@ -228,13 +219,6 @@ def _resumed(
     return code
 
 
-def _command(info: RunInfo) -> list[str]:
-    """The command line of a run; for a merged run, without the options of its shards."""
-    if info.settings.get("shard") or not info.work.get("shard"):
-        return list(info.command)
-    return _without(info.command, ("--shard", "-o", "--out", "--trace", "--store"))
-
-
 @contextmanager
 def _in(info: RunInfo) -> Iterator[None]:
     try:
@@ -250,20 +234,6 @@ def _in(info: RunInfo) -> Iterator[None]:
         yield
     finally:
         where.__exit__(None, None, None)
-
-
-def _without(command: Sequence[str], options: tuple[str, ...]) -> list[str]:
-    """The arguments without some options and their values."""
-    kept: list[str] = []
-    words = iter(command)
-    for word in words:
-        if word == "--":
-            return [*kept, word, *words]
-        if word in options:
-            next(words, None)
-        elif not word.startswith(tuple(f"{option}=" for option in options)):
-            kept.append(word)
-    return kept
 
 
 @command.command()
@@ -357,37 +327,6 @@ def prune(
     )
 
 
-@command.command()
-@click.argument("stores", nargs=-1, required=True, metavar="STORE...", type=click.Path())
-@option(
-    "--into", click.Path(file_okay=False), metavar="FOLDER", envvar="PEARL_STORE",
-    help="The store to merge into, created if missing [default: as --store of the other commands].",
-)  # fmt: skip
-def merge(stores: tuple[str, ...], into: str | None) -> int:
-    """Copy the results and replies of each STORE into one store.
-
-    Each STORE is a folder. Shards of one command become one run. Merging again changes nothing. Merge only stores that you
-    trust: runs of your own store are resumed without confirmation.
-    """
-    from pearl.runs.store import Store
-    from pearl.runs.store.merging import merge as merge_stores
-
-    for store in stores:  # checked before the new store is created
-        _read(store).close()
-    with Store.open(opened_folder(into)) as opened:
-        merged = merge_stores(opened, [Path(store) for store in stores])
-    click.echo(
-        f"{counted(merged.n_runs, 'run')} read; new: {counted(merged.n_results, 'result')}, "
-        f"{merged.n_replies:,} replies",
-        err=True,
-    )
-    if merged.n_conflicts:
-        notice(f"{merged.n_conflicts:,} results exist with other content and were not replaced")
-    if merged.n_bad:
-        notice(f"{merged.n_bad:,} damaged rows are left out")
-    return 1 if merged.n_conflicts or merged.n_bad else 0
-
-
 def _print_runs(runs: Sequence[RunInfo]) -> None:
     from rich.text import Text
 
@@ -397,7 +336,7 @@ def _print_runs(runs: Sequence[RunInfo]) -> None:
             name, justify="right" if name == "results" else "left", no_wrap=name != "command"
         )
     for run in runs:
-        command = Text(_short(shlex.join(_command(run))))
+        command = Text(_short(shlex.join(run.command)))
         failed = f", {run.n_failed:,} failed" if run.n_failed else ""
         results = f"{run.n_results:,}{failed}"
         table.add_row(_short(run.id), run.state, _ago(run.updated), results, command)

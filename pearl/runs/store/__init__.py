@@ -139,7 +139,7 @@ def refuse_others(folder: Path) -> None:
             raise StoreError(
                 f"a run of this store is not resumed: {why}",
                 path=path,
-                help="merge runs that you trust into a store of your own: pearl runs merge",
+                help="copy a store that you trust to a folder that only you can write to",
             )
 
 
@@ -189,13 +189,9 @@ class Run:
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
-                "UPDATE runs SET status = ?1, updated = ?2,"
-                # Patched, because merging may have added the shards.
-                " counts = CASE WHEN ?3 IS NULL THEN counts"
-                " WHEN json_valid(counts) THEN json_patch(counts, CAST(?3 AS TEXT))"
-                " ELSE CAST(?3 AS TEXT) END,"
+                "UPDATE runs SET status = ?, updated = ?, counts = coalesce(CAST(? AS TEXT), counts),"
                 " lease_pid = NULL, lease_host = NULL, lease_started = NULL, lease_at = NULL"
-                " WHERE id = ?4",
+                " WHERE id = ?",
                 (status, time.time(), said, self.id),
             )
 
@@ -375,10 +371,6 @@ class Store:
         """A row by its row id, and its trace as JSON lines; None if the row was removed."""
         found = self.all("SELECT key, row, trace FROM results WHERE rowid = ?", (rowid,))
         return (self._whole(*found[0][:2]), unpacked_trace(found[0][2])) if found else (None, "")
-
-    def results(self, run_id: str) -> Iterator[list[tuple[Any, ...]]]:
-        """The results of a run as they are in the file, a page at a time."""
-        return self._pages(run_id, "key, seq, task_id, status, row, trace")
 
     def tally(self, run_id: str) -> dict[str, int]:
         """The number of rows of a run by status."""

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
 import socket
 import sqlite3
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 from pearl.documents.digest import digest
 from pearl.errors.escaping import json_bytes
@@ -103,11 +102,6 @@ def is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def is_shard(text: str) -> bool:
-    """Whether a text names a shard, such as `1/8`."""
-    return re.fullmatch(r"\d{1,9}/\d{1,9}", text, re.ASCII) is not None
-
-
 def new_id(n_digits: int = 4) -> str:
     """An id that sorts by the day and is short enough to be typed."""
     return f"{datetime.now():%Y%m%d}-{secrets.token_hex((n_digits + 1) // 2)[:n_digits]}"
@@ -152,18 +146,6 @@ class RunSpec:
             and "command" in common
             and all(mine[name] == theirs[name] for name in common)
         )
-
-    @property
-    def shard(self) -> str:
-        """The shard, such as `1/8`; "" for all of the work."""
-        said = str(self.settings.get("shard"))
-        return said if is_shard(said) else ""
-
-    @property
-    def whole(self) -> Self:
-        """The specification without the shard."""
-        settings = {name: value for name, value in self.settings.items() if name != "shard"}
-        return replace(self, settings=settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""`pearl runs`: what is shown, exported, resumed, removed and merged."""
+"""`pearl runs`: what is shown, exported, resumed and removed."""
 
 from __future__ import annotations
 
@@ -100,8 +100,6 @@ def test_what_is_not_there(pearl: Terminal) -> None:
         assert "no run 'nope'" in pearl.talk
     pearl("runs", "show", id[:-1] + "x", code=8)
     assert f"did you mean '{id}'?" in pearl.talk
-    pearl("runs", "merge", "none", "--into", "all", code=8)
-    assert not Path("all").exists()
     pearl("runs", "prune", code=2)
     pearl("runs", "prune", "--older-than", "soon", code=2)
     assert "as 30d or 12h" in pearl.talk
@@ -292,7 +290,6 @@ def test_every_option_of_execute_is_part_of_the_work_or_known_not_to_be() -> Non
         "dry_run",
         "page",
         "as_lines",
-        "context_lines",
         "api_key_env",
         *ALLOWED,
     }
@@ -306,44 +303,10 @@ TASKS = [
     {"id": str(i), "plan": PLAN, "document": f"He sold it on day {i} because it was rotten."}
     for i in range(12)
 ]
-SHARDED = ("execute", "--tasks", "t.jsonl", "--out", "part.jsonl")
 
 
 def ids(path: str) -> list[str]:
     return [json.loads(line)["id"] for line in Path(path).read_text("utf-8").splitlines()]
-
-
-def test_shards_are_runs_of_their_own_that_merge_into_one(pearl: Terminal) -> None:
-    Path("t.jsonl").write_text("\n".join(map(json.dumps, TASKS)), "utf-8")
-    for i in (1, 2, 3):
-        pearl(*SHARDED, "--shard", f"{i}/3", "--force")
-    (third, second, first) = json.loads(pearl("runs", "list", "--json"))
-    assert first["results"] + second["results"] + third["results"] == len(TASKS)
-    pearl("runs", "merge", "store", "--into", "all")
-    (whole,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
-    assert (whole["state"], whole["results"]) == ("done", len(TASKS))
-    assert "--shard" not in pearl("runs", "list", "--store", "all")
-    pearl("runs", "export", whole["id"], "--store", "all", "-o", "all.jsonl")
-    assert ids("all.jsonl") == [task["id"] for task in TASKS]
-
-
-def test_a_merged_run_goes_on_with_what_no_shard_has_done(pearl: Terminal) -> None:
-    Path("t.jsonl").write_text("\n".join(map(json.dumps, TASKS)), "utf-8")
-    pearl(*SHARDED, "--shard=2/3")
-    pearl("runs", "merge", "store", "--into", "all")
-    (whole,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
-    assert whole["state"] == "stopped"
-    assert whole["counts"]["shards"] == ["2/3"]
-    before = Path("part.jsonl").read_bytes()
-    pearl("runs", "resume", whole["id"], "--store", "all", code=2)
-    assert f"pearl runs resume {whole['id']} -o rows.jsonl" in pearl.talk
-    pearl("runs", "resume", whole["id"], "--store", "all", "-o", "whole.jsonl", "--yes")
-    assert f"{whole['results']} of them from earlier runs" in pearl.talk
-    assert ids("whole.jsonl") == [task["id"] for task in TASKS]
-    assert Path("part.jsonl").read_bytes() == before
-    pearl("runs", "merge", "store", "--into", "all")  # what is done stays done
-    (again,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
-    assert (again["id"], again["state"]) == (whole["id"], "done")
 
 
 def test_what_can_be_read_but_once_is_never_the_same_run(pearl: Terminal) -> None:
@@ -368,15 +331,3 @@ def test_prune_shows_before_it_removes(pearl: Terminal) -> None:
     pearl("runs", "prune", "--keep", "1", "--replies", "--yes")
     assert "removed 1 run, 1 result, 0 replies" in pearl.talk
     assert [run["id"] for run in json.loads(pearl("runs", "list", "--json"))] == [ids[1]]
-
-
-def test_merge(pearl: Terminal) -> None:
-    fill(ANSWERED, folder="a")
-    fill(FAILED, folder="b")
-    pearl("runs", "merge", "a", "b", "--into", "all")
-    assert "2 runs read; new: 2 results, 0 replies" in pearl.talk
-    (run,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
-    assert run["results"] == 2
-    fill({**ANSWERED, "answer": "other"}, folder="c")
-    pearl("runs", "merge", "c", "--into", "all", code=1)
-    assert "1 results exist with other content" in pearl.talk

@@ -11,9 +11,8 @@ import pytest
 from pearl.errors import StoreError
 from pearl.llm import Completion, Usage
 from pearl.plugins.persistence import connect
-from pearl.runs.store import FILE, Run, RunSpec, Store, default_folder
+from pearl.runs.store import FILE, RunSpec, Store, default_folder
 from pearl.runs.store.database import create_database
-from pearl.runs.store.merging import merge
 from tests.runs.store.filling import KEY, REPLY, SPEC, change, keep, key, record, row
 
 
@@ -223,98 +222,10 @@ def test_prune(tmp_path: Path) -> None:
         assert len(list(held.rows())) == 300
 
 
-def test_merge_is_a_union(tmp_path: Path) -> None:
-    folders = [tmp_path / name for name in "abc"]
-    for i, folder in enumerate(folders):
-        with Store.open(folder) as store:
-            run = store.begin(SPEC)
-            record(run, *range(i, 30, 3))
-            asyncio.run(store.keep(key(i), REPLY))
-            asyncio.run(store.keep(KEY, REPLY))
-            run.finish("done")
-    with Store.open(tmp_path / "all") as store:
-        merged = merge(store, folders)
-        assert (merged.n_runs, merged.n_results, merged.n_replies) == (3, 30, 4)
-        assert (merged.n_conflicts, merged.n_bad) == (0, 0)
-        again = merge(store, folders)
-        assert (again.n_results, again.n_replies, again.n_conflicts) == (0, 0, 0)
-        (info,) = store.runs()
-        assert info.state == "done"
-        assert list(store.rows(info.id)) == [row(i) for i in range(30)]
-        assert store.begin(SPEC).has(key(29))
-
-
-def test_merge_replaces_only_failures(tmp_path: Path) -> None:
-    for name, fields in (("a", {"answer": "mine"}), ("b", {"answer": "other"})):
-        with Store.open(tmp_path / name) as store:
-            run = store.begin(SPEC)
-            record(run, 0, **fields)
-            record(run, 1, status="failed" if name == "a" else "answered")
-            record(run, 2, status="failed" if name == "b" else "answered")
-            asyncio.run(store.keep(KEY, Completion(name, "m")))
-    change(tmp_path / "b", "INSERT INTO replies VALUES (x'00', '{}', 0)")
-    with Store.open(tmp_path / "a") as store:
-        merged = merge(store, [tmp_path / "b"])
-        assert (merged.n_results, merged.n_conflicts, merged.n_bad) == (1, 2, 1)
-        (info,) = store.runs()
-        assert [each["answer"] for each in store.rows(info.id)] == ["mine", "a1", "a2"]
-        assert store.tally(info.id) == {"answered": 3}
-        with pytest.raises(StoreError, match="into itself"):
-            merge(store, [tmp_path / "a"])
-
-
-def test_conflicting_reply_does_not_block_others(tmp_path: Path) -> None:
-    for name in "ab":
-        with Store.open(tmp_path / name) as store:
-            for number in range(4):
-                said = name if number < 2 else "same"
-                if name == "b" or number < 2:
-                    asyncio.run(store.keep(key(number), Completion(said, "m")))
-    with Store.open(tmp_path / "a") as store:
-        merged = merge(store, [tmp_path / "b"])
-        assert (merged.n_conflicts, merged.n_replies) == (2, 2)
-
-
-def test_merge_has_one_row_per_task(tmp_path: Path) -> None:
-    async def kept(run: Run, status: str, *keys: int) -> None:
-        for place, number in enumerate(keys):
-            await run.record(key(number), place, str(place), row(place, status=status), None)
-
-    for name, status, keys in (
-        ("a", "failed", (0, 1)),
-        ("a", "answered", (0,)),
-        ("b", "answered", (10, 11)),
-    ):
-        with Store.open(tmp_path / name) as store:
-            asyncio.run(kept(store.begin(SPEC), status, *keys))
-    with Store.open(tmp_path / "a") as store:
-        merged = merge(store, [tmp_path / "b"])
-        assert (merged.n_results, merged.n_conflicts) == (1, 0)  # the failure gave way
-        assert merge(store, [tmp_path / "b"]).n_results == 0
-        rows = list(store.rows(store.runs()[0].id))
-    assert [(each["id"], each["status"]) for each in rows] == [("0", "answered"), ("1", "answered")]
-
-
-def test_merge_of_different_runs_with_the_same_id(tmp_path: Path) -> None:
-    other = RunSpec(SPEC.command, {"model": "other"}, {})
-    for name, spec in (("a", SPEC), ("b", other)):
-        with Store.open(tmp_path / name) as store:
-            record(store.begin(spec), 0, by=name)
-        change(tmp_path / name, "UPDATE runs SET id = '20260101-abcd'")
-        change(tmp_path / name, "UPDATE results SET run_id = '20260101-abcd'")
-    with Store.open(tmp_path / "a") as store:
-        assert merge(store, [tmp_path / "b"]).n_results == 1
-        assert merge(store, [tmp_path / "b"]).n_results == 0
-        assert sorted(row["by"] for info in store.runs() for row in store.rows(info.id)) == ["a", "b"]  # fmt: skip
-
-
 def test_id_that_is_a_path_is_not_used_as_one(tmp_path: Path) -> None:
     with Store.open(tmp_path / "b") as store:
         record(store.begin(SPEC), 0)
     change(tmp_path / "b", "UPDATE runs SET id = '../../x'")
-    with Store.open(tmp_path / "a") as store:
-        merge(store, [tmp_path / "b"])
-        assert [info.id.count("/") for info in store.runs()] == [0]
     with (
         Store.open(tmp_path / "b") as store,
         pytest.raises(StoreError, match="not the id of a run"),
