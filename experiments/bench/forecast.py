@@ -136,7 +136,6 @@ async def compare(url: str, n_documents: int) -> dict[str, Any]:
             "output_tokens": [
                 said.output_tokens.least, said.output_tokens.most, spent.usage.n_output_tokens,
             ],
-            "cached_tokens": [said.cached_tokens, spent.usage.n_cached_tokens],
             "is_within": least <= sent <= most,
             "most_over_actual": round(most / sent, 4),
             "server_adds_per_call": (spent.usage.n_input_tokens - sent) / spent.n_calls,

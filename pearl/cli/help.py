@@ -24,7 +24,7 @@ _OTHERS = {
     "Rows": ("rows_out",),
     "Limits": (
         "max_actions", "max_examples", "dry_run", "max_cost", "max_tokens", "max_calls", "max_time",
-        "max_errors", "token_budget", "part_tokens", "price", "prices", "seconds_per_call",
+        "max_errors", "token_budget", "part_tokens", "price", "prices",
     ),
     "Run": (
         "methods", "seeds", "scorer", "by_document", "rotate", "seed_library", "rounds", "retries", "compare",

@@ -391,13 +391,9 @@ limit_options = grouped(
 
 budget_options = grouped(
     option(
-        "--dry-run", bool, help="Print the expected calls, tokens, cost and time without calling a model.",
+        "--dry-run", bool, help="Print the expected calls, tokens and cost without calling a model.",
     ),
     limit_options,
-    option(
-        "--seconds-per-call", click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-        help="Duration of a call, for the time estimate of --dry-run.",
-    ),
 )  # fmt: skip
 """`--dry-run` and the options of `limit_options`."""
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 RETRY = "pearl.cli.retry"
 """Key of a context's `meta` with the rows that are repeated, as `Session.run` takes them."""
 
-_LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
+_LIMITS = ("max_cost", "max_tokens", "max_calls")
 
 
 _NOT_OFFERED: dict[str, Any] = {
@@ -131,9 +131,7 @@ def show_forecast(
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
     """Print the forecast of units without a row, and of rows that `redo` selects."""
-    found = session.forecast(
-        units, asked, id=options.get("run"), seconds_per_call=options["seconds_per_call"], redo=redo
-    )
+    found = session.forecast(units, asked, id=options.get("run"), redo=redo)
     limits = {name: options[name] for name in _LIMITS if options[name] is not None}
     print_forecast(found, limits, as_json=options.get("as_json", False))
     return 1 if found.n_problems else 0
@@ -681,13 +679,12 @@ def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: boo
     models = ["model"] if found.prices else []
     table = Table("step", *models, box=None, pad_edge=False, show_edge=False)
     has_price = any((found.price, *found.prices.values()))
-    for name in ("calls", "input", "cached", "output", *(("US dollars",) if has_price else ())):
+    for name in ("calls", "input", "output", *(("US dollars",) if has_price else ())):
         table.add_column(name, justify="right")
     for step in (*found.steps, found.total):
         usd = found.cost_usd if step is found.total else step.usd
         cells = [
             _shown(step.calls, _count), _shown(step.input_tokens, _count),
-            f"{step.cached_tokens:,}" if step.cached_tokens else "",
             _shown(step.output_tokens, _count),
             *([UNKNOWN if usd is None else _shown(usd, money)] if has_price else []),
         ]  # fmt: skip
@@ -700,8 +697,8 @@ def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: boo
 
 
 def report_spent(session: Session, error: object, *_: object) -> None:
-    """Print the predicted and the actual usage to stderr; after an error, calls also without a limit or price."""
-    found, budget = session.predicted, session.budget
+    """Print the usage to stderr; after an error, calls also without a limit or price."""
+    budget = session.budget
     client = session.client
     if budget is None and error is not None and client.model.reads_prompts:
         budget = client.budget if client.budget.spent.n_calls else None
@@ -724,16 +721,7 @@ def report_spent(session: Session, error: object, *_: object) -> None:
     elif spent.n_unsure_calls:
         unsure = counted(spent.n_unsure_calls, "call")
         actual.append(f"{unsure} without a usable reply may have been billed")
-    total, cost = (None, None) if found is None else (found.total, found.cost_usd)
-    if total is not None and total.calls.most is not None:
-        predicted = [_calls(total.calls)]
-        read, written = total.input_tokens, total.output_tokens
-        if read.most is not None and written.most is not None:
-            predicted.append(f"{_shown(read, _count)} + {_shown(written, _count)} tokens")
-        if cost is not None and cost.most is not None:
-            predicted.append(_shown(cost, money))
-        click.echo(f"predicted {', '.join(predicted)}", err=True)
-    click.echo(f"actual    {', '.join(actual)}", err=True)
+    click.echo(f"spent {', '.join(actual)}", err=True)
 
 
 def _notes(found: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
@@ -753,14 +741,6 @@ def _notes(found: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
         yield f"Price: {found.price} (US dollars per million tokens); the lower bounds assume cache hits."
     for model, price in found.prices.items():
         yield f"Price of {model}: {price or f'unknown; {table_help(model)}'}"
-    if found.rounds is not None:
-        probe = ", the first of them a trial of 100 requests" if found.has_probe else ""
-        days = "" if found.time_s is None else "; each takes up to 24 hours"
-        yield f"Rounds of batches: {_shown(found.rounds, _count)}{probe}{days}."
-    elif found.time_s is None:
-        yield "Time: unknown; --seconds-per-call SECONDS gives an estimate."
-    else:
-        yield f"Time: {_shown(found.time_s, _seconds)}, if each call takes as long and none waits."
     if over := _over(found, limits):
         yield f"The limits may end the run early: {', '.join(over)}."
     if found.n_problems:
@@ -776,7 +756,6 @@ def _over(found: Forecast, limits: Mapping[str, float]) -> list[str]:
         "max_cost": None if cost is None else cost.most,
         "max_tokens": tokens.most,
         "max_calls": total.calls.most,
-        "max_time": None if found.time_s is None else found.time_s.most,
     }
     return [
         "--" + name.replace("_", "-")
@@ -799,9 +778,3 @@ def _calls(n: Range) -> str:
 
 def _count(n: float) -> str:
     return f"{n:,.0f}"
-
-
-def _seconds(s: float) -> str:
-    return (
-        f"{s:,.1f} s" if s < 100 else f"{s / 60:,.0f} min" if s < 7_200 else f"{s / 3_600:,.1f} h"
-    )

@@ -46,7 +46,7 @@ class ResultUnit(RecordUnit):
         """At most one call, to map the answer to an option."""
         most = Range(0, 1 if self.sample.options else 0)
         tokens = Range(0, None if self.sample.options else 0)
-        return "(results)", StepCosts(most, tokens, tokens, most)
+        return "(results)", StepCosts(most, tokens, tokens)
 
     async def perform(self, resources: Resources, trace: Trace) -> EvalRecord:
         """Map the answer to an option, if the sample has options, and score it."""

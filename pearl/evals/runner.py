@@ -382,7 +382,7 @@ class EvalUnit(RecordUnit):
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
         """At least one call: the number of others depends on the plan or the document."""
         some = Range(1, None)
-        return f"({self.method})", StepCosts(some, some, some, some)
+        return f"({self.method})", StepCosts(some, some, some)
 
     async def perform(self, resources: Resources, trace: Trace) -> EvalRecord:
         """Predict and score; an error goes into the record."""

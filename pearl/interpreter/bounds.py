@@ -50,37 +50,17 @@ class StepCosts:
     calls: Range = NONE
     input_tokens: Range = NONE
     output_tokens: Range = NONE
-    depth: Range = NONE
-    prefixes: tuple[str, ...] = ()
 
-    def then(self, later: StepCosts) -> StepCosts:
-        """The sum of these costs and of calls that run after them."""
-        return self._with(later, self.depth + later.depth)
-
-    def beside(self, other: StepCosts) -> StepCosts:
-        """The sum of these costs and of calls that run at the same time."""
-        return self._with(other, longer(self.depth, other.depth))
-
-    def _with(self, other: StepCosts, depth: Range) -> StepCosts:
+    def __add__(self, other: StepCosts) -> StepCosts:
         return StepCosts(
             self.calls + other.calls,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
-            depth,
-            (*self.prefixes, *other.prefixes),
         )
 
     @property
     def or_nothing(self) -> StepCosts:
         """These costs with lower bounds of 0."""
         return StepCosts(
-            self.calls.or_nothing,
-            self.input_tokens.or_nothing,
-            self.output_tokens.or_nothing,
-            self.depth.or_nothing,
+            self.calls.or_nothing, self.input_tokens.or_nothing, self.output_tokens.or_nothing
         )
-
-
-def longer(a: Range, b: Range) -> Range:
-    """The longer of two chains of calls."""
-    return Range(max(a.least, b.least), max(a.upper, b.upper))

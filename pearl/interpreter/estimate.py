@@ -23,7 +23,7 @@ from pearl.dsl.fields import Field
 from pearl.dsl.nodes import Argument, Reference, Step, String
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
-from pearl.interpreter.bounds import NONE, Range, StepCosts, longer
+from pearl.interpreter.bounds import NONE, Range, StepCosts
 from pearl.interpreter.checking import FIGURE_ACTION
 from pearl.interpreter.context import (
     GAP,
@@ -37,7 +37,6 @@ from pearl.interpreter.context import (
 from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
 from pearl.interpreter.row_steps import ITEM_TOKENS, MAX_ROUNDS, RowRequests, RowStep, check_numbers
 from pearl.llm import ActionTask
-from pearl.llm.messages import block
 from pearl.llm.reply_limits import items_limit
 
 
@@ -156,8 +155,6 @@ class CostEstimator:
         self._possible: dict[str, PossibleRows] = {}
         self._row_requests = RowRequests(calls)
         self._unknown = Placeholders(calls.limits.counter, calls.texts)
-        self._depths: dict[str, Range] = {}
-        self.path = NONE  # calls on the longest chain of dependent steps so far
         self._reply_tokens = calls.limits.reply_tokens
         self._seam = self._counter.most(0)
         self._by_rows = self._scoring = self._within(rows) if rows else self
@@ -180,7 +177,7 @@ class CostEstimator:
             if is_scored and self._limits.accuracy is not None:
                 with suppress(ContextOverflowError):
                     once = self._scoring._of_step(step, action).or_nothing
-                    self.scored = once.beside(once)
+                    self.scored = once + once
                 by = self
             costs = by._of_step(step, action)
             if action.composes and costs != StepCosts():
@@ -191,12 +188,6 @@ class CostEstimator:
                 self.checked = self._of_claims(_fields(step, action), costs.calls.upper)
         except (ValueError, ExecutionError) as error:
             fail_step(step, error)
-        before = NONE
-        for reference in step.references():
-            before = longer(before, self._depths.get(reference.name, NONE))
-        beside = (self.escalated, self.scored, self.checked)
-        self._depths[step.output] = sum((each.depth for each in beside), before + costs.depth)
-        self.path = longer(self.path, self._depths[step.output])
         return costs
 
     def _within(self, limits: ContextLimits) -> CostEstimator:
@@ -247,7 +238,7 @@ class CostEstimator:
         cap = self._limits.prompt_tokens
         return StepCosts(
             Range(0, 1), Range(0, most if cap is None else min(most, cap)),
-            Range(0, self._reply_tokens), Range(0, 1),
+            Range(0, self._reply_tokens),
         )  # fmt: skip
 
     def _of_checker(self, step: Step) -> StepCosts:
@@ -260,7 +251,7 @@ class CostEstimator:
         cap = self._checker.prompt_tokens or inf
         again = most + self._checker.counter.most(reply) + AGAIN_TOKENS
         tokens = min(most, cap) + min(again, cap) + 2 * HELD_TOKENS
-        return StepCosts(Range(0, 2), Range(0, tokens), Range(0, 2 * reply), Range(0, 2))
+        return StepCosts(Range(0, 2), Range(0, tokens), Range(0, 2 * reply))
 
     def _of_claims(self, fields: Sequence[Field], n_replies: float) -> StepCosts:
         """Costs of checking the values of fields."""
@@ -268,11 +259,11 @@ class CostEstimator:
         from pearl.interpreter.extracting import check_costs
 
         if n_replies == inf:
-            return StepCosts(Range(0, inf), Range(0, inf), Range(0, inf), Range(0, 4))
+            return StepCosts(Range(0, inf), Range(0, inf), Range(0, inf))
         n, tokens, replied = check_costs(fields, int(n_replies), self._reply_tokens, self._checker)
         cap = self._checker.prompt_tokens or inf
         most = min(2 * (tokens + replied) + n * (AGAIN_TOKENS + HELD_TOKENS), 2 * n * cap)
-        return StepCosts(Range(0, 2 * n), Range(0, most), Range(0, 2 * replied), Range(0, 4))
+        return StepCosts(Range(0, 2 * n), Range(0, most), Range(0, 2 * replied))
 
     def _of_table(self, step: Step, action: Action) -> StepCosts:
         """Costs of a question about a table: one query, and its repetitions if it cannot be used."""
@@ -315,7 +306,6 @@ class CostEstimator:
                 costs.calls + Range(0, costs.calls.most),
                 Range(costs.input_tokens.least, 2 * costs.input_tokens.upper + n * added),
                 Range(costs.output_tokens.least, 2 * n * self._reply_tokens),
-                costs.depth + Range(0, 1), costs.prefixes,
             )  # fmt: skip
         # Any text is read; a broken object, which is asked again, is as rare as a retry.
         if task.gives is ValueType.TEXT:
@@ -331,7 +321,6 @@ class CostEstimator:
         return StepCosts(
             calls, Range(costs.input_tokens.least, most),
             Range(costs.output_tokens.least, calls.upper * self._reply_tokens),
-            costs.depth + Range(0, 1), costs.prefixes,
         )  # fmt: skip
 
     def _search(self, step: Step, action: Action) -> None:
@@ -481,11 +470,8 @@ class CostEstimator:
                 self._unknown_texts(row_step, given) if texts is None
                 else self._known_texts(step, row_step, texts, is_certain=given.is_certain)
             )  # fmt: skip
-            if (
-                row_step.n_needed is not None
-            ):  # its calls may follow each other, and end after the first
-                depth = Range(0, costs.calls.most)
-                costs = replace(costs.or_nothing, depth=depth)
+            if row_step.n_needed is not None:  # its calls may end after the first
+                costs = costs.or_nothing
         self._hold(step.output, self._read_rows(step, row_step, given))
         is_cascaded = self._limits.accuracy is not None and row_step.is_comparable
         return self._in_samples(row_step, costs) if is_cascaded else costs
@@ -497,8 +483,7 @@ class CostEstimator:
             n += costs.calls.upper
         frame = self._row_requests.frame_tokens(row_step.task) + ITEMS_AGAIN_TOKENS
         more = StepCosts(Range(0, n), Range(0, n * frame), Range(0, n * 16))
-        depth = Range(0, PHASES * costs.depth.upper)
-        return replace(costs.or_nothing.then(more), depth=depth)
+        return costs.or_nothing + more
 
     def _read_rows(self, step: Step, row_step: RowStep, given: PossibleRows) -> PossibleRows:
         """The rows that a step carried out row by row may return."""
@@ -536,11 +521,10 @@ class CostEstimator:
             Range(n, most * rounds),
             Range(prompts, prompts * rounds + most * rounds * ITEMS_AGAIN_TOKENS),
             Range(n, replies * rounds),
-            Range(min(1, n), rounds if n else 0),
         )
         for text in long:
             alone = self._row_requests.alone(row_step, step, text)
-            costs = costs.beside(self._formed(alone, self._ask(alone)))
+            costs += self._formed(alone, self._ask(alone))
         return costs if is_certain else costs.or_nothing
 
     @property
@@ -553,7 +537,7 @@ class CostEstimator:
         task, n = row_step.task, given.n
         if given.tokens == inf or row_step.is_each:
             any_number = Range(0, None)
-            return StepCosts(any_number, any_number, any_number, any_number)
+            return StepCosts(any_number, any_number, any_number)
         calls = ceil(n / self._limits.items_per_call)
         # Without a constraint, texts that begin and end alike are in calls of their own.
         if not self._limits.is_constrained:
@@ -569,7 +553,6 @@ class CostEstimator:
         )
         return StepCosts(
             Range(0, most), Range(0, tokens), Range(0, replies * self._rounds + most * 16),
-            Range(0, self._rounds if n else 0),
         )  # fmt: skip
 
     def _picking(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
@@ -605,7 +588,6 @@ class CostEstimator:
         least = calls if is_exact else 0
         return StepCosts(
             Range(least, calls * rounds), Range(0, tokens), Range(least, calls * rounds * reply),
-            Range(depth if is_exact else 0, depth * rounds),
         )  # fmt: skip
 
     def _prompt(self, task: ActionTask) -> Range:
@@ -627,19 +609,12 @@ class CostEstimator:
         for piece in pieces:
             tokens += self._prompt(piece)
         merging = self._merging(task, Range(len(pieces), len(pieces)))
-        prefixes = tuple(map(self._prefix, pieces))
-        return self._costs(tokens, len(pieces), len(pieces), merging, prefixes)
+        return self._costs(tokens, len(pieces), len(pieces), merging)
 
     def _is_ranked(self, document: str) -> bool:
         """Whether the passages of a document depend on a ranking by a server."""
         is_split = self._limits.max_parts is None and self._calls.is_split(document)
         return self._calls.may_wait and self._limits.strategy != "full" and not is_split
-
-    def _prefix(self, piece: ActionTask) -> str:
-        """The prefix of a prompt with a text: everything before the instruction."""
-        head, body = self._calls.request(piece).messages
-        end = len(block("text", piece.document or ""))
-        return f"{head.content}\n\n{body.content[:end]}"
 
     def _costs(
         self,
@@ -647,11 +622,10 @@ class CostEstimator:
         least: int,
         most: float | None,
         merging: tuple[Range, Range] = (NONE, NONE),
-        prefixes: tuple[str, ...] = (),
     ) -> StepCosts:
         calls = Range(least, most) + merging[0]
         output = Range(calls.least, calls.upper * self._reply_tokens)
-        return StepCosts(calls, tokens + merging[1], output, Range(1, 1) + merging[0], prefixes)
+        return StepCosts(calls, tokens + merging[1], output)
 
     def _vague(self, task: ActionTask, document: str) -> StepCosts:
         """Costs of a step that reads a document and has unknown inputs."""
@@ -662,8 +636,7 @@ class CostEstimator:
         prompt = self._unknown.tokens(self._calls.request(task).prompt, document)
         fits = cap is None or (prompt.upper <= cap and length.upper <= available.least)
         if strategy == "full" or (fits and strategy != "retrieve"):
-            prefixes = () if self._unknown.are_in(document) else (self._prefix(task),)
-            return self._costs(prompt.up_to(cap), 1, 1, prefixes=prefixes)
+            return self._costs(prompt.up_to(cap), 1, 1)
         is_split = self._calls.is_split(document)
         if strategy == "retrieve" or (self._calls.corpus(document) is not None and not is_split):
             most = frame.upper + self._retrieved(document, available)
@@ -693,15 +666,9 @@ class CostEstimator:
         least = parts.least * max(0, frame.least - 2 * self._seam - 1)
         if is_known and self._limits.max_parts is None:
             least += self._counter.bounds(document)[0]
-        prefixes: tuple[str, ...] = ()
-        if parts.least > 1 and chunk_size(int(available.least)) == chunk_size(
-            int(available.most or 0)
-        ):
-            cut = self._calls.cut(document, chunk_size(int(available.least)))
-            prefixes = tuple(self._prefix(replace(task, document=text)) for text in cut)
         merging = self._merging(task, parts)
         tokens = Range(min(least, most), most)
-        return self._costs(tokens, int(parts.least), parts.most, merging, prefixes)
+        return self._costs(tokens, int(parts.least), parts.most, merging)
 
     def _available_tokens(self, task: ActionTask, frame: Range, cap: int) -> Range:
         """Bounds of the prompt budget for the document, for any inputs."""

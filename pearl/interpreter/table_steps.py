@@ -266,7 +266,4 @@ def query_costs(
     ]
     total = sum(prompt.upper for prompt in prompts)
     tokens = Range(prompts[0].least, total).up_to(limits.max_prompt_tokens)
-    costs = StepCosts(
-        Range(1, n_calls), tokens, Range(1, n_calls * limits.reply_tokens), Range(1, n_calls)
-    )
-    return costs, n_rows
+    return StepCosts(Range(1, n_calls), tokens, Range(1, n_calls * limits.reply_tokens)), n_rows

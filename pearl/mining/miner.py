@@ -278,7 +278,7 @@ class MineUnit(RecordUnit):
         n_reply = reply_limit(task, client.window, limits.max_output_tokens)
         most = None if calls.most != 1 else n_input
         output = Range(1, (calls.most or 1) * n_reply)
-        return "(drafts)", StepCosts(calls, Range(n_input, most), output, calls)
+        return "(drafts)", StepCosts(calls, Range(n_input, most), output)
 
     async def perform(self, resources: Resources, trace: Trace) -> MinedRow:
         """Ask for actions."""

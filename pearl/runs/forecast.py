@@ -1,4 +1,4 @@
-"""Tasks → estimated calls, tokens, cost and time, before anything is sent.
+"""Tasks → estimated calls, tokens and cost, before anything is sent.
 
 Prompts are built by the same code as in a run. Unknown outputs of earlier steps are bounded by an
 empty and a maximum-length reply. Retries are not included.
@@ -6,12 +6,11 @@ empty and a maximum-length reply. Retries are not included.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import ceil, inf
+from math import ceil
 from typing import Any
 
 from pearl.documents.digest import digest
@@ -23,26 +22,19 @@ from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import PlanTask, Usage
 from pearl.llm.backends.openai.constraining import MAX_PROBE_TOKENS
-from pearl.llm.batches import Batches
 from pearl.llm.client import Role
 from pearl.llm.prices import Price
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
 from pearl.planner.prompt import plan_messages
 from pearl.planner.writer import one_line
-from pearl.runs.executors import Offered, Task, Unit
-from pearl.runs.executors.batch import THRESHOLD, WINDOW
-
-BLOCK = 128
-"""Block size of servers' prefix caches in tokens."""
+from pearl.runs.executors import Task, Unit
 
 MAX_REMEMBERED = 50_000
-"""Maximum prefixes and questions remembered: a bound for the memory; older ones count as new."""
+"""Maximum documents and questions remembered: a bound for the memory; older ones count as new."""
 
 MAX_STEPS_SHOWN = 1_000
 """Maximum rows of the forecast; further steps are added up in one row."""
-
-DAY_S = 86_400.0
 
 PROBE_INPUT_TOKENS = 64
 """Maximum tokens of the prompt of a probe, with the frame of its message."""
@@ -63,7 +55,6 @@ class StepForecast:
     calls: Range = field(default_factory=lambda: Range(0, 0))
     input_tokens: Range = field(default_factory=lambda: Range(0, 0))
     output_tokens: Range = field(default_factory=lambda: Range(0, 0))
-    cached_tokens: int = 0
     longest: float = 0.0
     """No prompt has more tokens."""
     may_write: bool = True
@@ -72,16 +63,13 @@ class StepForecast:
     """Maximum tokens that requests mark."""
     share: float = 1.0
     """The share of the price that batches cost."""
-    direct_usd: float = 0.0
-    """What calls that are sent directly may cost more."""
 
-    def add(self, costs: StepCosts | StepForecast, cached: int, n: int = 1) -> None:
+    def add(self, costs: StepCosts | StepForecast, n: int = 1) -> None:
         """Add `n` more runs of the step."""
         self.n += n
         self.calls += costs.calls
         self.input_tokens += costs.input_tokens
         self.output_tokens += costs.output_tokens
-        self.cached_tokens += cached
         own = costs.longest if isinstance(costs, StepForecast) else costs.input_tokens.upper
         self.longest = max(self.longest, own)
 
@@ -91,7 +79,7 @@ class StepForecast:
         return None if self.price is None else self.cost_usd(self.price)
 
     def cost_usd(self, price: Price) -> Range:
-        """US dollars: the least if every possible prefix is cached, the most if all is written."""
+        """US dollars: the least if every prompt is cached, the most if all is written and nothing is batched."""
         read, said = self.input_tokens, self.output_tokens
 
         def readings(n_input: int, n_output: int, n_cached: int = 0) -> list[float]:
@@ -105,12 +93,10 @@ class StepForecast:
                 for is_long in {False, price.is_long(self.longest)}
             ]
 
-        n_cached = min(self.cached_tokens, int(read.least))
-        least = min(readings(int(read.least), int(said.least), n_cached))
+        least = min(readings(int(read.least), int(said.least), int(read.least)))
         most: float | None = None
         if read.most is not None and said.most is not None:
             most = max(readings(ceil(read.most), ceil(said.most)))
-            most = min(most, most * self.share + self.direct_usd)
         return Range(least * self.share, most)
 
     def to_dict(self, usd: Range | None) -> dict[str, Any]:
@@ -122,7 +108,6 @@ class StepForecast:
             "calls": self.calls.to_dict(),
             "input_tokens": self.input_tokens.to_dict(),
             "output_tokens": self.output_tokens.to_dict(),
-            "cached_tokens": self.cached_tokens,
             "cost_usd": None if usd is None else usd.to_dict(),
         }
 
@@ -137,7 +122,6 @@ class Forecast:
     n_unplanned: int
     problems: tuple[str, ...]
     n_problems: int
-    time_s: Range | None
     reply_tokens: int
     counter: str
     model: str
@@ -145,10 +129,6 @@ class Forecast:
     n_known: int = 0
     prices: Mapping[str, Price | None] = field(default_factory=dict)
     """Of further models, by name."""
-    rounds: Range | None = None
-    """Rounds of batches; None without batches."""
-    has_probe: bool = False
-    """Whether a first round tries some of the requests."""
 
     @property
     def cost_usd(self) -> Range | None:
@@ -173,7 +153,6 @@ class Forecast:
             "problems": list(self.problems),
             "steps": [step.to_dict(step.usd) for step in self.steps],
             "total": self.total.to_dict(self.cost_usd),
-            "time_s": None if self.time_s is None else self.time_s.to_dict(),
             "reply_tokens": self.reply_tokens,
             "token_count": self.counter,
             "price_usd_per_million": None if self.price is None else str(self.price),
@@ -181,108 +160,87 @@ class Forecast:
                 {"prices": {n: p and str(p) for n, p in self.prices.items()}} if self.prices else {}
             ),
             "n_known": self.n_known,
-            **({} if self.rounds is None else {"rounds": self.rounds.to_dict()}),
         }
 
 
-def forecast(
-    pearl: Pearl,
-    tasks: Iterable[Unit],
-    *,
-    price: Price | None = None,
-    seconds_per_call: float | None = None,
-) -> Forecast:
+def forecast(pearl: Pearl, tasks: Iterable[Unit], *, price: Price | None = None) -> Forecast:
     """Estimate tasks without sending anything."""
-    forecaster = Forecaster(pearl, price=price, seconds_per_call=seconds_per_call)
+    forecaster = Forecaster(pearl, price=price)
     for task in tasks:
         forecaster.add(task)
     return forecaster.result()
 
 
 class Forecaster:
-    """Accumulates the estimates of tasks; thread-safe."""
+    """Accumulates the estimates of tasks."""
 
     def __init__(
-        self, pearl: Pearl, *, price: Price | None = None, seconds_per_call: float | None = None,
-        batches: Offered | None = None, prices: Mapping[str, Price | None] | None = None,
-    ) -> None:  # fmt: skip
-        self._batches = batches
+        self,
+        pearl: Pearl,
+        *,
+        price: Price | None = None,
+        is_batched: bool = False,
+        prices: Mapping[str, Price | None] | None = None,
+    ) -> None:
+        self._is_batched = is_batched
         self._prices = prices or {}
         self._pearl = pearl
         self._price = price
-        self._call_s = seconds_per_call
         self._steps: dict[str, StepForecast] = {}
-        self._seen: OrderedDict[bytes, int | None] = OrderedDict()
+        self._seen: OrderedDict[bytes, None] = OrderedDict()
         self._n_tasks = self._n_unplanned = self._n_problems = 0
         self._problems: list[str] = []
-        self._paths = Range(0, 0)
-        self._longest = 0
-        self._deepest: float | None = 0.0
-        self._lock = threading.Lock()
         self._graph = lru_cache(maxsize=256)(self._read)
 
-    def add(self, unit: Unit, document: Document | None = None) -> None:
+    def add(self, unit: Unit) -> None:
         """Add a unit of work."""
-        if isinstance(unit, Task):
-            self._add(unit, document)
+        self._n_tasks += 1
+        if not isinstance(unit, Task):
+            name, costs = unit.costs(self._pearl)
+            self._named(name, None).add(costs)
             return
-        name, costs = unit.costs(self._pearl)
-        with self._lock:
-            self._n_tasks += 1
-            self._named(name, None).add(costs, 0)
-            self._add_path(costs.depth)
+        try:
+            self._add(unit)
+        except PearlError as error:
+            self._n_problems += 1
+            if len(self._problems) < 3:
+                where = f"{unit.id}: " if unit.id else ""
+                self._problems.append(f"{where}{error.message}")
 
-    def _add(self, task: Task, document: Document | None) -> None:
-        with self._lock:
-            self._n_tasks += 1
-            try:
-                if task.problem is not None or task.document is None:
-                    raise task.problem or PearlError("the task has no document")
-                if task.plan is None:
-                    kind = task.kind if document is None else document.kind
-                    self._plan(task.question or "", kind)
-                    return
-                document = task.document() if document is None else document
-                self._run(self._graph(task.plan, task.question), document)
-            except PearlError as error:
-                self._n_problems += 1
-                if len(self._problems) < 3:
-                    where = f"{task.id}: " if task.id else ""
-                    self._problems.append(f"{where}{error.message}")
+    def _add(self, task: Task) -> None:
+        if task.problem is not None or task.document is None:
+            raise task.problem or PearlError("the task has no document")
+        if task.plan is None:
+            self._plan(task.question or "", task.kind)
+        else:
+            self._run(self._graph(task.plan, task.question), task.document())
 
     def result(self) -> Forecast:
         """The estimate of all tasks so far."""
         limits = self._pearl.limits
         total = self._new("total", self._price)
-        with self._lock:
-            self._probe()
-            steps = tuple(self._steps.values())
-            for step in steps:
-                total.add(step, step.cached_tokens, step.n)
-                total.marked_tokens += step.marked_tokens
-            if self._n_unplanned:  # the cost of its steps is unknown until the plan is written
-                total.calls = Range(total.calls.least, None)
-                total.input_tokens = Range(total.input_tokens.least, None)
-                total.output_tokens = Range(total.output_tokens.least, None)
-            rounds, has_probe = self._rounds(total)
-            if rounds is not None:
-                total.direct_usd = self._direct_usd(total, rounds)
-            return Forecast(
-                steps=steps,
-                total=total,
-                n_tasks=self._n_tasks,
-                n_unplanned=self._n_unplanned,
-                problems=tuple(self._problems),
-                n_problems=self._n_problems,
-                time_s=self._time_s(total) if rounds is None else self._batch_time_s(rounds),
-                rounds=rounds,
-                has_probe=has_probe,
-                reply_tokens=limits.reply_tokens,
-                counter=limits.counter.method,
-                model=self._pearl.client.name,
-                price=self._price,
-                prices=self._prices,
-            )
+        self._probe()
+        steps = tuple(self._steps.values())
+        for step in steps:
+            total.add(step, step.n)
+            total.marked_tokens += step.marked_tokens
+        if self._n_unplanned:  # the cost of its steps is unknown until the plan is written
+            total.calls = Range(total.calls.least, None)
+            total.input_tokens = Range(total.input_tokens.least, None)
+            total.output_tokens = Range(total.output_tokens.least, None)
+        return Forecast(
+            steps=steps,
+            total=total,
+            n_tasks=self._n_tasks,
+            n_unplanned=self._n_unplanned,
+            problems=tuple(self._problems),
+            n_problems=self._n_problems,
+            reply_tokens=limits.reply_tokens,
+            counter=limits.counter.method,
+            model=self._pearl.client.name,
+            price=self._price,
+            prices=self._prices,
+        )
 
     def _read(self, plan: str, question: str | None) -> PlanGraph:
         return build_graph(self._pearl.compile(plan, question=question))
@@ -307,18 +265,16 @@ class Forecaster:
             # The last request with a prefix marks nothing.
             is_again = step.output in builder.heads and not self._is_new(read)
             if costs.calls.most != 0:
-                cached = sum(self._cached(prefix, document.text) for prefix in costs.prefixes)
                 is_by_row = graph.checked.action(step).reads_rows and walk.scored == StepCosts()
                 named = self._named(name, "rows" if is_by_row else "main")
-                named.add(costs, cached)
+                named.add(costs)
                 named.marked_tokens += costs.input_tokens.upper if is_again else 0
             if walk.scored.calls.most != 0:
-                self._named(f"{name}, scores", "rows").add(walk.scored, 0)
+                self._named(f"{name}, scores", "rows").add(walk.scored)
             if walk.escalated.calls.most != 0:
-                self._named(f"{name}, undecided", "escalate").add(walk.escalated, 0)
+                self._named(f"{name}, undecided", "escalate").add(walk.escalated)
             if walk.checked.calls.most != 0:
-                self._named(f"{name}, checked", "checker").add(walk.checked, 0)
-        self._add_path(walk.path)
+                self._named(f"{name}, checked", "checker").add(walk.checked)
 
     def _probe(self) -> None:
         """Add the calls that find out to which forms of a reply the servers can be held, once."""
@@ -330,24 +286,8 @@ class Forecaster:
             n = getattr(client.model, "n_probes", 0)
             if n and client.settings.constrain != "off":
                 read, said = n * PROBE_INPUT_TOKENS, n * MAX_PROBE_TOKENS
-                costs = StepCosts(Range(0, n), Range(0, read), Range(0, said), Range(0, n))
-                self._named(PROBING, role).add(costs, 0)
-                self._paths += costs.depth
-
-    def _add_path(self, path: Range) -> None:
-        """Add the longest chain of calls of a task."""
-        self._paths += path
-        self._longest = max(self._longest, int(path.least))
-        is_known = path.most is not None and self._deepest is not None
-        self._deepest = max(self._deepest or 0.0, path.most or 0.0) if is_known else None
-
-    def _cached(self, prefix: str, document: str) -> int:
-        """Cached tokens of a prefix in whole blocks; marks the prefix as cached."""
-        key = digest([prefix])
-        if not self._is_new(key) and self._seen[key] is None:  # most prefixes are not seen again
-            n = self._pearl.limits.counter.bounds_with(prefix, document)[0]
-            self._seen[key] = n // BLOCK * BLOCK
-        return self._seen[key] or 0
+                costs = StepCosts(Range(0, n), Range(0, read), Range(0, said))
+                self._named(PROBING, role).add(costs)
 
     def _is_new(self, key: bytes) -> bool:
         """Whether a key is seen for the first time; the oldest keys are forgotten."""
@@ -363,12 +303,8 @@ class Forecaster:
     ) -> StepForecast:
         client = self._pearl.clients[role] if role else self._pearl.client
         caching = getattr(client.model, "caching", None)
-        share = (self._batches is not None and price is not None and price.batch) or 1.0
-        # Which of several models is asked directly is not known.
-        direct_usd = inf if self._batches is not None and self._prices else 0.0
-        return StepForecast(
-            name, model, price, share=share, may_write=caching is None, direct_usd=direct_usd
-        )
+        share = (self._is_batched and price is not None and price.batch) or 1.0
+        return StepForecast(name, model, price, share=share, may_write=caching is None)
 
     def _named(self, name: str, role: Role | None) -> StepForecast:
         """The row of a step; without a role, of all models together."""
@@ -402,53 +338,6 @@ class Forecaster:
         )  # fmt: skip
         costs = StepCosts(
             Range(1, most), Range(first, first if most == 1 else None),
-            Range(1, most * reply_tokens), Range(1, most),
+            Range(1, most * reply_tokens),
         )  # fmt: skip
-        self._named(PLANNING, "planner").add(costs, 0)
-
-    def _rounds(self, total: StepForecast) -> tuple[Range | None, bool]:
-        """Rounds of batches, one for each level of the plans, and whether a trial comes first."""
-        if self._batches is None:
-            return None, False
-        most = None if self._n_unplanned else self._deepest
-        n_probe = 0 if "batch_folder" in self._batches else Batches.n_probe
-        n_most = total.calls.most
-        has_probe = 0 < n_probe < (inf if n_most is None else n_most)
-        if most is not None:
-            most = most * ceil(max(1, self._n_tasks) / WINDOW) + has_probe
-        least = self._longest + (0 < n_probe < total.calls.least / max(1, self._longest))
-        return Range(min(least, inf if most is None else most), most), has_probe
-
-    def _direct_usd(self, total: StepForecast, rounds: Range) -> float:
-        """What calls of small rounds, and those that no batch takes, cost more than in batches."""
-        assert self._batches is not None
-        client = self._pearl.client
-        if self._price is None or client.settings.constrain == "grammar":
-            return inf
-        n = (
-            0
-            if "batch_folder" in self._batches
-            else self._batches.get("batch_threshold", THRESHOLD)
-        )
-        if rounds.most is None or not n:
-            return inf if n else 0.0
-        worst = self._price.worst_usd(ceil(total.longest), self._pearl.limits.reply_tokens)
-        return (n - 1) * rounds.most * worst * (1 - total.share)
-
-    def _batch_time_s(self, rounds: Range) -> Range | None:
-        """Every vendor answers a batch within a day; nothing is known of the user's own program."""
-        if self._batches is None or "batch_folder" in self._batches:
-            return None
-        return Range(0, None if rounds.most is None else rounds.most * DAY_S)
-
-    def _time_s(self, total: StepForecast) -> Range | None:
-        """Lower bound of the time: the longest chain, or all calls at this concurrency."""
-        if self._call_s is None:
-            return None
-        n = self._pearl.client.settings.concurrency
-        least = max(self._longest, total.calls.least / n)
-        most: float | None = None
-        if total.calls.most is not None and self._paths.most is not None:
-            # While a place is free, every call advances the oldest running task.
-            most = min(total.calls.most, total.calls.most / n + self._paths.most)
-        return Range(least * self._call_s, None if most is None else most * self._call_s)
+        self._named(PLANNING, "planner").add(costs)

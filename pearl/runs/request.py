@@ -90,7 +90,6 @@ class RunRequest(Frozen, Settings):
     max_calls: NonNegativeInt | None = None
     price: Price | None = None
     prices: Text | None = None
-    seconds_per_call: PositiveFloat | None = None
     executor: ExecutorName
     batch_folder: Text | None = None
     batch_threshold: NonNegativeInt | None = None

@@ -23,9 +23,6 @@ from pearl.pipeline import Pearl
 
 Made = TypeVar("Made")
 
-OnBegun = Callable[[Any, Document | None], None]
-"""Callback for a started unit, with its document if it has one."""
-
 KEPT_PLANS = 1_000
 """Maximum parsed plans in the cache, some kilobytes each."""
 
@@ -36,11 +33,12 @@ KEPT = 2
 class Resources:
     """Resources of units, shared between them."""
 
-    def __init__(self, pearl: Pearl, on_begun: OnBegun | None = None) -> None:
+    def __init__(self, pearl: Pearl, on_loaded: Callable[[], None] = lambda: None) -> None:
         self.pearl = pearl
+        self.on_loaded = on_loaded
+        """Called when the document of a task is there."""
         self.n_loading = 0
         """Units that wait for their documents."""
-        self._on_begun = on_begun
         self._plan = lru_cache(KEPT_PLANS)(self._read)
         self._made: dict[Hashable, Any] = {}
         self._documents: WeakValueDictionary[Hashable, Document] = WeakValueDictionary()
@@ -67,12 +65,6 @@ class Resources:
             return known
         finally:
             self.n_loading -= 1
-
-    async def begin(self, unit: Any, document: Document | None = None) -> None:
-        """Report that a unit started, with its document if its cost depends on it."""
-        if self._on_begun is not None:
-            n = 0 if document is None else len(document.text)
-            await off_loop(n, partial(self._on_begun, unit, document))
 
     def plan(self, text: str, question: str | None) -> CheckedPlan:
         """Parse a plan, cached by its text."""

@@ -27,7 +27,6 @@ from collections.abc import (
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -59,7 +58,7 @@ from pearl.runs.store import FILE, Run, RunSpec, Status, Store, refuse_others
 from pearl.runs.tasks import DocumentTasks, read_tasks, tasks_to_json
 
 if TYPE_CHECKING:
-    from pearl.runs.forecast import Forecast, Forecaster
+    from pearl.runs.forecast import Forecast
     from pearl.telemetry.tracing import Telemetry
 
 U = TypeVar("U", bound=Unit)
@@ -394,7 +393,6 @@ class Session:
         self._max_errors = max_errors
         self.telemetry = telemetry
         self.budget: Budget | None = None
-        self._begun: Forecaster | None = None
 
     @property
     def only_price(self) -> Price | None:
@@ -406,21 +404,12 @@ class Session:
         """The client of the session's `Pearl`; its budget counts the calls that no limit counts."""
         return self._pearl.client
 
-    @property
-    def predicted(self) -> Forecast | None:
-        """The estimate of the started tasks; `budget` has the actual spending.
-
-        None if nothing is counted, or if the executor does not report started tasks.
-        """
-        return None if self._begun is None else self._begun.result()
-
     def forecast(
         self,
         tasks: Iterable[Unit],
         asked: RunSpec | None = None,
         *,
         id: str | None = None,
-        seconds_per_call: float | None = None,
         redo: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> Forecast:
         """Estimate the tasks without a row; sends and writes nothing.
@@ -429,15 +418,13 @@ class Session:
             tasks: As in `run`.
             asked: As in `run`.
             id: As in `run`.
-            seconds_per_call: How long a call takes, for an estimate of the time.
             redo: As in `run`.
         """
         from pearl.runs.forecast import Forecaster
 
         tasks = self._repeatable(tasks, asked)
         forecaster = Forecaster(
-            self._pearl, price=self.price, prices=self._prices, seconds_per_call=seconds_per_call,
-            batches=self._batches if self._executor == "batch" else None,
+            self._pearl, price=self.price, prices=self._prices, is_batched=self._executor == "batch"
         )  # fmt: skip
         known: list[bytes] = []
         with ExitStack() as stack:
@@ -558,7 +545,6 @@ class Session:
         if isinstance(self._store, Path):
             raise UsageError("the store is not open", help="with Store.open(FOLDER) as store: ...")
         equipped, _ = self._equipped(self._store, Watcher(), is_fresh=False)
-        self._begun = None  # the questions are unknown, so nothing is predicted
         return equipped
 
     def rows(self, run_id: str) -> Iterator[dict[str, Any]]:
@@ -710,10 +696,6 @@ class Session:
                     prices=self._prices,
                     **self._limits,  # type: ignore[arg-type]
                 )
-            if "on_begun" in signature(self._plugin.run).parameters:
-                from pearl.runs.forecast import Forecaster
-
-                self._begun = Forecaster(self._pearl, price=self.price, prices=self._prices)
         offered: Offered = {
             **self._batches,
             "on_progress": lambda progress: watcher.on_notice(str(progress)),
@@ -721,8 +703,6 @@ class Session:
                 f"{error.message}; retrying for at most {wait_s / 60:.0f} minutes"
             ),
         }
-        if self._begun is not None:
-            offered["on_begun"] = self._begun.add
         if replies is not None:
             offered["replies"] = replies
         if store is not None:

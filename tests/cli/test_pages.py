@@ -49,7 +49,7 @@ def test_page_and_terminal_count_the_same_calls_and_tokens(
             re.S,
         )
         (told,) = re.findall(
-            r"actual +(\d+) calls?(?: \((\d+) failed\))?, (\d+) \+ (\d+) tokens(?: \((\d+))?",
+            r"spent +(\d+) calls?(?: \((\d+) failed\))?, (\d+) \+ (\d+) tokens(?: \((\d+))?",
             pearl.talk,
         )
         calls, n_failed, n_input, n_output, n_cached = told
@@ -72,11 +72,11 @@ def test_calls_of_a_failed_plan_are_counted(pearl: Terminal, openai_server: Serv
     args = ["--model", "openai:test-model", "--page", "p.html", "--price", "input=2,output=8"]
     pearl("ask", "Why?", "story.txt", *args, "--base-url", openai_server.url, code=5)
     n = len(openai_server.requests)
-    assert f"actual    {n} calls ({n} failed)" in pearl.talk
+    assert f"spent {n} calls ({n} failed)" in pearl.talk
     assert f"calls{n} ({n} failed)" in Page(Path("p.html").read_text("utf-8")).text
     refused = ["--base-url", "http://127.0.0.1:9/v1", "--force"]
     pearl("ask", "Why?", "story.txt", *args, *refused, code=5)
-    assert "actual    0 calls, 0 + 0 tokens" in pearl.talk
+    assert "spent 0 calls, 0 + 0 tokens" in pearl.talk
     assert "billed" not in pearl.talk
     assert "calls0" in Page(Path("p.html").read_text("utf-8")).text
 
@@ -95,7 +95,7 @@ def test_tokens_that_the_server_does_not_tell_are_counted_or_unknown(
     if not is_priced:
         assert re.search(r"tokens, cost\s*unknown", text)
         return
-    (n,) = re.findall(r"actual +2 calls, ([\d,]+) \+ \d+ tokens", pearl.talk)
+    (n,) = re.findall(r"spent +2 calls, ([\d,]+) \+ \d+ tokens", pearl.talk)
     assert f"tokens in, cached{n}, 0" in text
     assert n != "0"
 

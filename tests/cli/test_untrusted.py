@@ -41,7 +41,7 @@ def test_nonsense_usage_is_flagged_in_rows_and_breaks_no_table(
     assert (usage["cached_tokens"], usage["implausible_calls"]) == (0, n)
     assert 100 < usage["input_tokens"] < 1_000, "counted here instead"
     assert '"n_implausible_calls":1' in Path("trace.jsonl").read_text().replace(" ", "")
-    assert "-" not in pearl.talk.partition("actual")[2].splitlines()[0], "nothing below 0 is shown"
+    assert "-" not in pearl.talk.partition("spent")[2].splitlines()[0], "nothing below 0 is shown"
     id = json.loads(pearl("runs", "list", "--json"))[0]["id"]
     parquet = pytest.importorskip("pyarrow.parquet", reason=NO_LARGE)
     pearl("runs", "export", id, "-o", "rows.parquet")

@@ -75,8 +75,6 @@ def test_forecast_run_and_resume(folder: Path, asked: pearl.Pearl, openai_server
     assert [row["id"] for row in session.rows(done.id)] == [task.id for task in tasks()]
     assert session.budget is not None
     assert session.budget.spent.n_calls == 2 * N
-    assert session.predicted is not None
-    assert session.predicted.total.input_tokens == before.total.input_tokens
 
     left = session.forecast(tasks())
     assert (left.n_tasks, left.n_known) == (0, N)
@@ -362,8 +360,6 @@ def test_other_units_are_forecast_limited_and_resumed(
     stopped = pearl.run(session.run(units))
     assert (stopped.status, stopped.n_unfinished) == ("stopped", 1)
     assert stopped.statuses == {"answered": 2, "failed": 1}
-    assert session.predicted is not None
-    assert session.predicted.total.calls.least >= 2
     done = pearl.run(pearl.Session(asked, store="kept").run(units))
     assert (done.id, done.n_known, done.n_rows) == (stopped.id, 2, 3)
     assert len(openai_server.requests) == 3

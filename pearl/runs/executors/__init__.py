@@ -43,7 +43,7 @@ from pearl.errors import (
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.pipeline import Pearl
-from pearl.runs.resources import OnBegun, Resources
+from pearl.runs.resources import Resources
 from pearl.trace import Event, Trace
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Unit(ABC):
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
         """Its estimated cost without its document, under a name shared by similar units."""
         some = Range(1, None)
-        return "(units)", StepCosts(some, some, some, some)
+        return "(units)", StepCosts(some, some, some)
 
     @abstractmethod
     async def perform(self, resources: Resources, trace: Trace) -> Any:
@@ -194,7 +194,7 @@ class Task(Unit):
         if self.problem is not None or self.document is None:
             raise self.problem or PearlError("the task has no document")
         document = await resources.document(self.document)
-        await resources.begin(self, document)
+        resources.on_loaded()
         if self.plan is None:
             return await resources.pearl.ask(self.question or "", document, trace=trace)
         plan = resources.plan(self.plan, self.question)
@@ -296,7 +296,6 @@ class Offered(TypedDict, total=False):
     Attributes:
         replies: Cache of the model's replies.
         folder: Folder of the store, for data that has to outlive the process.
-        on_begun: Callback, maybe in a thread, for every started unit, with its document if it has one.
         on_progress: Callback for the progress of the work; `str` of its argument is one line.
         on_trouble: Callback for an error of a server, with the seconds during which it is retried.
         batch_folder: Folder for files of requests in place of a Batch API.
@@ -305,7 +304,6 @@ class Offered(TypedDict, total=False):
 
     replies: Replies
     folder: Path
-    on_begun: OnBegun
     on_progress: Callable[[object], None]
     on_trouble: Callable[[ModelError, float], None]
     batch_folder: Path

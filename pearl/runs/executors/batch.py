@@ -117,7 +117,7 @@ async def run(
 
     others = {f"{role}_model": c for role, c in clients.items() if c is not clients["main"]}
     options = {**pearl.settings, **others, "library": pearl.library, "searcher": pearl.searcher}
-    resources: Resources = Resources(Pearl(clients["main"], **options), lambda *_: stir())
+    resources: Resources = Resources(Pearl(clients["main"], **options), stir)
 
     async def perform(unit: Unit) -> Outcome[Task]:
         if not isinstance(unit, Task):

@@ -19,8 +19,8 @@ from typing import TypeVar
 
 from pearl.interpreter.requests import n_more_readers
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Listener, Outcome, Task, Unit
-from pearl.runs.resources import OnBegun, Resources, loader_key
+from pearl.runs.executors import Listener, Outcome, Unit
+from pearl.runs.resources import Resources, loader_key
 from pearl.trace import Trace
 
 Item = TypeVar("Item")
@@ -157,13 +157,12 @@ async def run(
     *,
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
-    on_begun: OnBegun | None = None,
 ) -> AsyncGenerator[Outcome[U], None]:
     """Run the units; outcomes come in the order of the units.
 
     Units over one document are started one after another, and load it once.
     """
-    resources = Resources(pearl, on_begun)
+    resources = Resources(pearl)
     n = pearl.client.settings.concurrency
     n_readers: Counter[Hashable] = Counter()  # by document; of units taken and not finished
 
@@ -201,8 +200,6 @@ async def perform(unit: U, resources: Resources, listener: Listener | None = Non
     """Execute one unit; errors are recorded in the outcome, never raised."""
     trace = Trace(unit.id, (lambda event: listener(unit.id, event)) if listener else None)
     try:
-        if not isinstance(unit, Task):  # a task reports its start with its document
-            await resources.begin(unit)
         result = await unit.perform(resources, trace)
     except Exception as error:  # noqa: BLE001 - one unit's failure is recorded, the rest goes on
         return Outcome(unit, None, error, trace)

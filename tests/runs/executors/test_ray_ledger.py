@@ -110,7 +110,7 @@ def workers() -> list[int]:
 
 
 def test_limits_hold_for_all_workers_together(lab: Lab) -> None:
-    assert "actual    13 calls" in lab.run("--max-calls", "13", code=7)
+    assert "spent 13 calls" in lab.run("--max-calls", "13", code=7)
     assert len(lab.prompts) == 13
     told = lab.run("--max-cost", "0.5", "--price", "input=100,output=100", code=7)
     cost_usd = sum(100 + len(reply(seen).split()) for seen in lab.server.requests[13:]) / 1e4
@@ -149,7 +149,7 @@ def test_replies_are_not_asked_again_when_workers_were_killed(lab: Lab) -> None:
     assert {n_asked[prompt] for prompt in lab.prompts[:10]} == {1}
     assert 2 * N < len(lab.prompts) <= 2 * N + AT_ONCE
     # What the lost workers had in flight may have been billed: it counts.
-    assert f"actual    {len(lab.prompts)} calls" in told
+    assert f"spent {len(lab.prompts)} calls" in told
 
 
 def test_all_workers_wait_when_the_server_tells_one_to(lab: Lab) -> None:
