@@ -219,10 +219,10 @@ MAX_STATIC = 100
 """Rows in the HTML itself, for readers without scripts."""
 
 MAX_LINES = 100_000
-"""Maximum rows of a page that is one file."""
+"""Maximum rows of a page."""
 
 MAX_DETAILS = 8_000_000
-"""Maximum bytes of details in a page that is one file; later rows have only their line."""
+"""Maximum bytes of details in a page; later rows have only their line."""
 
 
 def index_page(source: ResultSource) -> str:
@@ -241,33 +241,15 @@ def index_page(source: ResultSource) -> str:
                 left -= len(json_bytes(shown))
                 if left > 0:
                     details.append(shown)
-    return _page(source, prices, totals, lines, details=details, address=None)
-
-
-def served_index(source: ResultSource, prices: Prices) -> str:
-    """The same page for `pearl.view.server`, which serves its rows."""
-    return _page(source, prices, None, [], details=[], address="lines")
-
-
-def _page(
-    source: ResultSource,
-    prices: Prices,
-    totals: Totals | None,
-    lines: list[list[Any]],
-    *,
-    details: list[dict[str, Any]],
-    address: str | None,
-) -> str:
     return render_page(
         "index",
         f"Results of {source.title}",
         script="index",
-        records={"columns": COLUMNS, "lines": lines, "details": details, "address": address},
+        records={"columns": COLUMNS, "lines": lines, "details": details},
         totals=totals,
         n_listed=len(lines),
         n_detailed=len(details),
         static=[dict(zip(COLUMNS, cells, strict=True)) for cells in lines[:MAX_STATIC]],
-        is_served=address is not None,
         problems=source.problems,
         as_of=prices.as_of.isoformat(),
     )

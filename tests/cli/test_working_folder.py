@@ -49,7 +49,7 @@ OTHERS = [
     ["doctor"],
     [
         "execute why.plan story.txt letters/ --out results.jsonl",
-        "view results.jsonl --serve",
+        "view results.jsonl",
         "runs list",
     ],
     [
@@ -97,17 +97,13 @@ def test_no_file_of_the_working_folder_is_executed(
             [sys.executable, "-P", "-m", "pearl", *command], cwd=folder, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         ) as process:  # fmt: skip
-            if "--serve" in command:
-                assert process.stdout
-                process.stdout.readline()
-                process.kill()
             _, errors = process.communicate()
         assert not mark.exists(), mark.read_text()
         codes = {
             EXIT_CODES.get(command[0], 0),
             int(any("tiny" in each for each in command)),
         }  # it quotes nothing
-        assert process.returncode in codes or "--serve" in command, errors
+        assert process.returncode in codes, errors
         assert not any(word in errors for word in ("Traceback", "a bug in PEARL"))
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
-from pearl.errors import UsageError
 from pearl.view.comparison_page import aligned, comparison_page, differences
 from pearl.view.listing import MAX_STATIC, index_page
-from pearl.view.server import ResultServer
 from pearl.view.sources import ResultsFile
 
 HOSTILE = "</script></style><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -121,69 +117,3 @@ def test_both_texts_can_be_had_from_their_differences(text: str) -> None:
     found = differences(text[:9_000], other[:9_000])
     assert "".join(c.text for c in found if c.kind != "new") == text[:9_000]
     assert "".join(c.text for c in found if c.kind != "gone") == other[:9_000]
-
-
-def test_only_who_knows_the_secret_and_names_this_server_is_answered(tmp_path: Path) -> None:
-    source = kept(tmp_path / "r.jsonl", row("a"), row("b"))
-
-    async def ask() -> None:
-        server = ResultServer(lambda: source, lambda record: f"<p>{1 / (record.id == 'a')}</p>")
-        await server.start()
-        try:
-            async with aiohttp.ClientSession() as session:
-                root = server.address
-                async with session.get(root) as reply:
-                    assert reply.status == 200
-                    assert "connect-src 'self'" in reply.headers["Content-Security-Policy"]
-                async with session.get(root + "lines") as reply:
-                    *lines, end = [json.loads(line) for line in (await reply.text()).splitlines()]
-                    assert [cells[0] for _, cells in lines] == ["a", "b"]
-                    assert end["facts"][0] == ["rows", "2"]
-                keys = [key for key, _ in lines]
-                statuses = {}
-                for path in (
-                    f"row/{keys[0]}",
-                    f"row/{keys[1]}",
-                    f"details/{keys[1]}",
-                    "row/999999",
-                    "../../etc/passwd",
-                    "row/..%2f..%2fetc",
-                ):
-                    async with session.get(root + path) as reply:
-                        statuses[path] = reply.status
-                assert list(statuses.values()) == [200, 500, 200, 404, 404, 404]
-                async with session.get(root, headers={"Host": "evil.example"}) as reply:
-                    assert reply.status == 421
-                async with session.get(root[:-2] + "/") as reply:
-                    assert reply.status == 404
-                async with session.post(root) as reply:
-                    assert reply.status == 405
-                with pytest.raises(UsageError, match="cannot be used"):
-                    await ResultServer(lambda: source, str).start(
-                        int(root.split(":")[2][:5].strip("/"))
-                    )
-        finally:
-            await server.stop()
-
-    asyncio.run(ask())
-
-
-def test_a_request_of_no_path_is_answered_like_any_without_the_secret(tmp_path: Path) -> None:
-    source = kept(tmp_path / "r.jsonl", row("a"))
-
-    async def ask() -> bytes:
-        server = ResultServer(lambda: source, lambda record: record.id)
-        await server.start()
-        try:
-            host = server.address.split("/")[2]
-            reader, writer = await asyncio.open_connection(*host.split(":"))
-            writer.write(
-                f"OPTIONS * HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
-            )
-            reply = await reader.read()
-            writer.close()
-            return reply
-        finally:
-            await server.stop()
-
-    assert asyncio.run(ask()).startswith(b"HTTP/1.1 404 ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,13 +29,11 @@ if TYPE_CHECKING:
     "--out", PATH, metavar="DIR",
     help="Output folder for logs of evaluations [default: NAME-pictures beside the first log].",
 )  # fmt: skip
-@option("--serve", bool, "Serve all results at 127.0.0.1 for a browser, until Ctrl-C.")
-@option("--port", click.IntRange(0, 65_535), "Port of --serve [default: a free one].", metavar="N")
 @force_option
 @store_option
 def command(
     sources: tuple[str, ...], page: str | None, row: str | None, documents: tuple[str, ...],
-    trace: str | None, out: str | None, serve: bool, port: int | None, force: bool, store: str | None,
+    trace: str | None, out: str | None, force: bool, store: str | None,
 ) -> None:  # fmt: skip
     """Write results, runs, traces or evaluation logs as an HTML page.
 
@@ -53,13 +50,6 @@ def command(
     with ExitStack() as stack:
         opened = [_opened(source, trace, store, stack) for source in sources]
         results = [each for each in opened if each is not None]
-        if port is not None and not serve:
-            raise UsageError("--port needs --serve", help="add --serve")
-        if serve:
-            if len(opened) != 1 or not results:
-                raise UsageError("--serve takes one source: a run, results or traces")
-            _serve(results[0], sources[0], trace, documents, port or 0)
-            return
         if not results:
             _draw(sources, out, force=force)
             return
@@ -123,23 +113,6 @@ def _page_of(record: ResultRecord, source: ResultSource, documents: tuple[str, .
 
     with reading(record.settings):  # as the run read its documents
         return result_page(with_document(record, [*map(Path, documents), source.folder]))
-
-
-def _serve(
-    source: ResultSource, name: str, trace: str | None, documents: tuple[str, ...], port: int
-) -> None:
-    """Serve until Ctrl-C. Each request reopens the file, which may have grown."""
-    from pearl.view.server import serve
-    from pearl.view.sources import RunResults, open_results
-
-    def again() -> ResultSource:
-        if isinstance(source, RunResults):
-            return source  # reads the store each time
-        return open_results(Path(name), Path(trace) if trace else None) or source
-
-    asyncio.run(
-        serve(again, lambda record: _page_of(record, source, documents), port=port, told=click.echo)
-    )
 
 
 def _write(text: str, target: str, *, force: bool) -> None:

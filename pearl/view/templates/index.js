@@ -15,12 +15,10 @@
   const TOLD = ["question", "document", "model"];
   let found = [];
   let state = fromHash();
-  let isLoading = false;
-  let trouble = "";
   let drawing = 0, telling = 0;
 
-  function entry(cells, i, key) {
-    return { cells, i, key, text: null };
+  function entry(cells, i) {
+    return { cells, i, text: null };
   }
 
   function make(name, text, className) {
@@ -98,8 +96,7 @@
     $("first").disabled = $("before").disabled = state.page === 0;
     $("last").disabled = $("after").disabled = state.page >= pages - 1;
     $("pages").hidden = pages < 2;
-    const told = isLoading ? "Loading: " : "";
-    $("told").textContent = `${told}${found.length.toLocaleString("en")} of ${lines.length.toLocaleString("en")} rows${trouble}`;
+    $("told").textContent = `${found.length.toLocaleString("en")} of ${lines.length.toLocaleString("en")} rows`;
     toHash();
   }
 
@@ -159,22 +156,9 @@
   }
 
   async function fill(inner, line) {
-    let details = data.details[line.i];
-    if (data.address !== null) {
-      const whole = make("a", "The page of this row");
-      whole.href = `row/${line.key}`;
-      inner.append(whole);
-      try {
-        const reply = await fetch(`details/${line.key}`);
-        if (!reply.ok) throw new Error(`status ${reply.status}`);
-        details = await reply.json();
-      } catch (error) {
-        inner.append(make("p", `Its details cannot be had: ${error.message}.`, "flag"));
-        return;
-      }
-    }
+    const details = data.details[line.i];
     if (!details) {
-      inner.append(make("p", "Its details are not in this file: pearl view --serve shows them.", "soft"));
+      inner.append(make("p", "Its details are not in this file: pearl view --row ID shows them.", "soft"));
       return;
     }
     const text = (title, said, element, className) => {
@@ -290,43 +274,6 @@
     row.scrollIntoView({ block: "start" });
   }
 
-  // Only a server has lines to be taken: each is a JSON array [key, cells]; the last is an object, the totals.
-  async function load() {
-    isLoading = true;
-    let drawnAt = 0;
-    try {
-      const reply = await fetch(data.address);
-      if (!reply.ok) throw new Error(`status ${reply.status}`);
-      const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
-      let rest = "", isWhole = false;
-      for (;;) {
-        const { value: piece, done } = await reader.read();
-        if (done) break;
-        const parts = (rest + piece).split("\n");
-        rest = parts.pop();
-        for (const part of parts) {
-          const said = JSON.parse(part);
-          if (Array.isArray(said)) lines.push(entry(said[1], lines.length, said[0]));
-          else { isWhole = true; summarise(said); }
-        }
-        if (lines.length && !state.row && performance.now() - drawnAt > 1000) { fillChoices(); show(); drawnAt = performance.now(); }
-      }
-      if (!isWhole) throw new Error("it ended before all rows were sent");
-    } catch (error) {
-      trouble = `. The rows cannot be had: ${error.message}. Is pearl view still running?`;
-    }
-    isLoading = false;
-  }
-
-  function summarise(said) {
-    for (const [name, told] of said.facts) {
-      const group = make("div");
-      group.append(make("dt", name), make("dd", told));
-      $("summary").append(group);
-    }
-    for (const problem of said.problems) $("summary").after(make("p", problem, "flag"));
-  }
-
   heads.forEach(sortable);
   $("filters").addEventListener("submit", event => event.preventDefault());
   $("q").addEventListener("input", event => change({ q: event.target.value }));
@@ -343,11 +290,8 @@
   $("last").addEventListener("click", go(() => Math.ceil(found.length / PAGE) - 1));
   addEventListener("hashchange", () => { state = fromHash(); setInputs(); openSaid(show()); });
   $("filters").hidden = false;
-  (async () => {
-    if (data.address !== null) await load();
-    fillChoices();
-    setInputs();
-    openSaid(show());
-    prepare(0);
-  })();
+  fillChoices();
+  setInputs();
+  openSaid(show());
+  prepare(0);
 })();

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from html import unescape
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
@@ -196,42 +194,6 @@ def test_several_results_are_listed_and_two_files_compared(folder: Path, pearl: 
     assert ">Nils sold it</td>" in Path("a.html").read_text()
     assert pearl("view", "a.jsonl", "b.jsonl") == "a-b.html\n"
     assert "<del>Nils</del><ins>Runa</ins> sold it" in Path("a-b.html").read_text()
-    pearl("view", "a.jsonl", "b.jsonl", "--serve", code=2)
-    pearl("view", "a.jsonl", "--port", "1", code=2)
-
-
-@pytest.mark.slow
-def test_results_are_served_as_they_grow_until_interrupted(folder: Path) -> None:
-    path = Path("a.jsonl")
-    path.write_text(_results("Ada", "Nils"))
-    command = [sys.executable, "-m", "pearl", "view", "a.jsonl", "--serve"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
-        try:
-            assert it.stdout is not None
-            address = it.stdout.readline().strip()
-
-            def read(place: str) -> str:
-                with urlopen(address + place, timeout=60) as reply:
-                    return str(reply.read().decode())
-
-            keys = [json.loads(line)[0] for line in read("lines").splitlines()[:-1]]
-            assert "Nils" in read(f"row/{keys[1]}")
-            path.write_text(_results("Ada", "Nils", "Runa"))
-            assert "Results of a.jsonl" in read("")
-            assert len(read("lines").splitlines()) == 4
-            port = address.split(":")[2].split("/")[0]
-            taken = subprocess.run(
-                [*command, "--port", port], capture_output=True, text=True, check=False
-            )
-            assert taken.returncode == 2
-            assert f"port {port} of 127.0.0.1 cannot be used" in taken.stderr
-            assert not any(word in taken.stderr for word in ("Traceback", "a bug in PEARL"))
-            it.send_signal(signal.SIGINT)
-            _, told = it.communicate(timeout=60)
-        finally:
-            it.kill()
-    assert it.returncode == 130
-    assert told.strip() == "pearl: interrupted"
 
 
 def test_a_document_that_has_changed_or_is_gone_is_told(asked: Path, pearl: Terminal) -> None:
