@@ -10,9 +10,10 @@ Ines lit a fire because the lamp failed.
 from __future__ import annotations
 
 from importlib import import_module
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from pearl.notebooks import DRAWN_BY
+from pearl.notebooks import SHOWN_BY
 
 if TYPE_CHECKING:
     from pearl.actions.library import load_library
@@ -80,10 +81,15 @@ def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
 
 
-def _drawn(shown: object) -> str:
-    from pearl.view.notebook import html_of
+def _shown(shown: object) -> str:
+    from pearl.cli.output import print_answer
+    from pearl.interpreter.answer import Answer
 
-    return html_of(shown)
+    if not isinstance(shown, Answer):
+        return str(shown)
+    file = StringIO()
+    print_answer(shown, file)
+    return file.getvalue()
 
 
-DRAWN_BY.append(_drawn)
+SHOWN_BY.append(_shown)

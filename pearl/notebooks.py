@@ -1,17 +1,18 @@
-"""Objects that notebooks show as HTML."""
+"""Objects that notebooks show as text, as the command line prints them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-DRAWN_BY: list[Callable[[object], str]] = []
-"""The function that renders them; `pearl/__init__.py` adds it, so that this module imports nothing."""
+SHOWN_BY: list[Callable[[object], str]] = []
+"""The function that gives their text; `pearl/__init__.py` adds it, so that this module imports nothing."""
 
 
 class ShownInNotebooks:
-    """An object that notebooks show as HTML."""
+    """An object that notebooks show as text."""
 
     __slots__ = ()
 
-    def _repr_html_(self) -> str:
-        return DRAWN_BY[0](self)
+    def _repr_pretty_(self, printer: Any, is_cycle: bool) -> None:
+        printer.text(SHOWN_BY[0](self))

@@ -30,6 +30,9 @@ class PlanGraph(ShownInNotebooks):
     checked: CheckedPlan
     dependencies: tuple[frozenset[int], ...]
 
+    def __str__(self) -> str:
+        return str(self.checked)
+
     @property
     def steps(self) -> tuple[Step, ...]:
         """The steps, in plan order."""

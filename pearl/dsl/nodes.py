@@ -102,6 +102,9 @@ class Plan(ShownInNotebooks):
     new_actions: tuple[Action, ...] = ()
     question: str | None = None
 
+    def __str__(self) -> str:
+        return print_plan(self)
+
 
 def one_line(text: str) -> str:
     """A text on one line: without control characters, lone surrogates or surrounding blanks."""

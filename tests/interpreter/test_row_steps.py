@@ -544,7 +544,6 @@ def test_notes_stand_beside_the_answer() -> None:
     assert (answer.text, answer.status) == ("1", "answered")
     assert "are read month first" in answer.notes[0]
     assert answer.to_dict()["notes"] == list(answer.notes)
-    assert "are read month first" in answer._repr_html_()
 
 
 def test_an_estimate_is_never_shown_without_saying_so() -> None:
