@@ -44,6 +44,7 @@ from pearl.documents.rows import Row, Rows
 from pearl.dsl.fields import Field, print_fields
 from pearl.dsl.nodes import Step
 from pearl.errors import ModelError, Span
+from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.asking import CUT_SHORT, Asker
 from pearl.interpreter.checking import (
@@ -604,7 +605,7 @@ class _Said:
 async def _with_meaning(
     step: Step, fields: Sequence[Field], records: Sequence[Record], spent: Usage, asker: Asker
 ) -> tuple[list[Record], Checked, str]:
-    """The records without the values that the checker does not find in their passages; a note on a sample."""
+    """The records without the values that the checker does not find in their passages; a note on those not asked about."""
     document = asker.calls.document
     if (
         asker.checker is None
@@ -648,8 +649,15 @@ async def _with_meaning(
     ]
     n_left = sum(each.entry is not None and each not in verdicts for each in said)
     n_entries = sum(each.entry is not None for each in said)
-    note = f"{n_entries - n_left:,} of {n_entries:,} entries were checked, a sample"
-    return meant, checked, note if n_left and checked.by else ""
+    note = ""
+    n_judged = sum(
+        f.basis == "judged" and bool(f.evidence) for record in meant for f in record.paths.values()
+    )
+    if n_left and checked.by:
+        note = f"{n_entries - n_left:,} of {n_entries:,} entries were checked, a sample"
+    elif n_judged:  # of rows, nothing else shows it
+        note = f"judged, not checked: {counted(n_judged, 'value')}"
+    return meant, checked, note
 
 
 def _settled(result: FieldResult, verdict: Verdict, by: str) -> FieldResult:

@@ -136,6 +136,15 @@ def test_text_of_a_document_ends_no_block(hostile: str) -> None:
     ]  # fmt: skip
 
 
+def test_a_passage_may_be_in_another_language_than_its_claim() -> None:
+    foreign = Claim("Acme was found liable.", "法院开庭。[[法院判定Acme公司对火灾负有责任。]]")
+    found, model, _ = checked(lambda request: verdicts("supported"), [foreign])
+    assert found.verdicts == ["supported"]
+    prompt = model.requests[0].messages[-1].content
+    assert f"<passage 1>\n{foreign.passage}\n</passage 1>" in prompt
+    assert "in any words or language" in prompt
+
+
 def test_thousands_of_claims_are_asked_in_requests_that_fit() -> None:
     claims = [Claim(f"It was {i}.", f"[[It was {i}.]]" * (1 + i % 7)) for i in range(5_000)]
     found, model, _ = checked(honest, claims)
