@@ -16,10 +16,9 @@ setup: $(VENV)/.installed
 demo: setup
 	@$(BIN)/pearl demo
 
-# What tests/real asks, and sentence vectors: 190 MB, fetched once, kept in the cache folder of the user, pinned by its hash.
+# What tests/real asks: 98 MB, fetched once, kept in the cache folder of the user, pinned by its hash.
 models: setup
-	$(BIN)/pearl models get smollm2
-	$(BIN)/pearl models get minilm
+	$(BIN)/python -m tests.real.fetch
 
 fmt: setup
 	$(BIN)/ruff format .

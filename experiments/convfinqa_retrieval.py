@@ -63,8 +63,6 @@ class Legs:
 
     methods: Sequence[str] = (LEXICAL,)
     embeddings: str = ""
-    reranker: str = ""
-    reranker_url: str = ""
 
     def searchers(self) -> dict[str, Searcher]:
         """Each by its name."""
@@ -73,11 +71,6 @@ class Legs:
         if self.embeddings:
             for name in ("dense", "hybrid"):
                 found[name] = new_searcher(client, SearchSettings(name), self.embeddings)
-        if self.reranker:
-            last = list(found)[-1]
-            found[f"{last}, reranked"] = new_searcher(
-                client, SearchSettings(last), self.embeddings or None, self.reranker, self.reranker_url or None
-            )  # fmt: skip
         return found
 
 

@@ -15,7 +15,7 @@ With --pages every program is evaluated over its page, too, as EVALUATE does it 
 to the same, and `operands` says where their numbers were found.
 
 `retrieval` is how well the rows are found that the programs take their numbers from: `convfinqa_retrieval` says what
-each setting is. --dense adds search by meaning and both together, --rerank the best in the order of a reranker.
+each setting is. --dense adds search by meaning and both together.
 
 Exit code 1 if a program comes to
 something else, or recall is lower than it was.
@@ -225,20 +225,16 @@ def render(report: Report) -> str:
     show_default=True,
     help="Lexical; repeatable.",
 )
-@click.option(
-    "--dense", default="", help="Embeddings for dense and hybrid search: minilm, openai:MODEL."
-)
-@click.option("--rerank", default="", help="Reranker: cohere:MODEL, tei.")
-@click.option("--rerank-url", default="", help="Its address.")
+@click.option("--dense", default="", help="Embeddings for dense and hybrid search: openai:MODEL.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
     data: Path, pages: bool, methods: tuple[str, ...],
-    dense: str, rerank: str, rerank_url: str, as_json: bool,
+    dense: str, as_json: bool,
 ) -> None:  # fmt: skip
     dialogues = list(read_dialogues(data))
     report = reproduce(dialogues, has_pages=pages)
     if (rows := RowTopics(dialogues)).topics:
-        legs = Legs(methods, dense, rerank, rerank_url)
+        legs = Legs(methods, dense)
         report.retrieval = asyncio.run(evaluate_rows(rows, legs))
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=1))

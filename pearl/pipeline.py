@@ -68,7 +68,7 @@ class Pearl:
             `Model`, a `Client`, or an official client: `openai.AsyncOpenAI` with `model_name`, or
             `AsyncAzureOpenAI`.
         library: An action library in place of the domain's: a name, a file, or a library.
-        searcher: A searcher in place of `ranker`, `embeddings` and `reranker`; `aclose` does not close it.
+        searcher: A searcher in place of `ranker` and `embeddings`; `aclose` does not close it.
         replies: As in `Client`.
         budget: As in `Client`.
         private: Leave text of documents, questions and replies out of errors, spans and caches, in the
@@ -88,7 +88,6 @@ class Pearl:
         searcher: The searcher of passages.
         ranker: The name of its method or preset.
         embeddings: The name of the embedder.
-        reranker: The name of the reranker, without its address.
 
     Raises:
         UsageError: A name is unknown, or settings are given for a client that exists already.
@@ -132,10 +131,9 @@ class Pearl:
             classifier = ["sklearn"] if self.clients["rows"] is self.client else []
             require_extra("cascade", "--accuracy", "scipy", *classifier)
         self._is_own_searcher = searcher is None
-        self.embeddings, self.reranker = chosen.embeddings, chosen.reranker
+        self.embeddings = chosen.embeddings
         self.searcher = searcher or new_searcher(
             self.client.settings, SearchSettings(chosen.ranker), chosen.embeddings,
-            chosen.reranker, chosen.reranker_url,
         )  # fmt: skip
         self.ranker = chosen.ranker if searcher is None else searcher.settings.method
         self.domain_name = chosen.domain

@@ -133,10 +133,6 @@ class Places:
         "Examples for the planner, by name or folder [default: the domain's].",
         _PLAN, "drafting", metavar="NAME|FOLDER", set_by="trusted",
     )] = None
-    reranker_url: Annotated[Text | None, Setting(
-        "Full address of the reranker [default: the vendor's]; its key: $PEARL_RERANKER_API_KEY.",
-        _SEARCH, "reading", metavar="URL", set_by="trusted", is_kept=False,
-    )] = None
     concurrency: Annotated[int, Setting(
         "Maximum concurrent model calls and tasks.",
         _LIMITS, "calling", metavar="N", least=1,
@@ -284,12 +280,8 @@ class Deciding:
         _ROWS, "reading", metavar="SHARE", above=0.5, most=0.9999,
     )] = None
     embeddings: Annotated[Text | None, Setting(
-        "Embedder for the rankers dense and hybrid, and for extractive: minilm, openai:NAME, "
+        "Embedder for the rankers dense and hybrid, and for extractive: openai:NAME, "
         "model2vec:NAME.",
-        _SEARCH, "reading", metavar="NAME", set_by="trusted", is_kept=False,
-    )] = None
-    reranker: Annotated[Text | None, Setting(
-        "Reranker for the best passages and for RERANK: cohere:MODEL, tei, voyage:MODEL.",
         _SEARCH, "reading", metavar="NAME", set_by="trusted", is_kept=False,
     )] = None
     # fmt: on

@@ -14,14 +14,12 @@ from pearl.llm import (
     ConstrainBy,
     Constrains,
     ItemsTask,
-    Message,
     Model,
     Request,
     Task,
     Usage,
 )
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.messages import read_numbers
 from pearl.llm.middleware.wrappers import ProgressListener
 from pearl.llm.progress import CallProgress, CallWait
 from pearl.replies.items import echoes
@@ -138,16 +136,6 @@ def answer_task(question: str, document: str) -> ActionTask:
     )
     arguments = (("QUESTION", question),)
     return ActionTask("answer", action, arguments, document, question=question)
-
-
-async def log_likelihoods(
-    model: Model, prompt: str, candidates: Sequence[str]
-) -> tuple[float, ...]:
-    """The log-likelihood of each candidate as the beginning of the reply."""
-    messages, task = (Message("user", prompt),), answer_task(prompt, "")
-    request = Request(messages, task, max_output_tokens=1, candidates=tuple(candidates))
-    completion = await model.complete(request)
-    return read_numbers(completion.text, len(candidates), model.name)
 
 
 def item_lines(request: Request, say: Callable[[str], str | None]) -> str:

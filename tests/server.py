@@ -126,37 +126,6 @@ def tool_call(text: str, **changes: Any) -> dict[str, Any]:
     return completion(None, tool_calls=[{**call, **changes}])
 
 
-def response(*output: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
-    """A reply as OpenAI's Responses API sends it."""
-    return {
-        "id": "resp_1",
-        "object": "response",
-        "status": "completed",
-        "error": None,
-        "incomplete_details": None,
-        "model": "test-model-2026",
-        "output": [{"type": "reasoning", "id": "rs_1", "summary": []}, *output],
-        "usage": {
-            "input_tokens": 100,
-            "input_tokens_details": {"cached_tokens": 64},
-            "output_tokens": 7,
-            "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": 107,
-        },
-        **changes,
-    }
-
-
-def called(text: str) -> dict[str, Any]:
-    """The part of a response that calls a custom tool."""
-    return {"type": "custom_tool_call", "call_id": "call_1", "name": "reply", "input": text}
-
-
-def said(*parts: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a response that is a message; its text is of type `output_text`."""
-    return {"type": "message", "role": "assistant", "status": "completed", "content": list(parts)}
-
-
 def embeddings(texts: Sequence[str], *, dimension: int = 16) -> dict[str, Any]:
     """Vectors as OpenAI sends them: texts with the same words have similar ones."""
     data = []

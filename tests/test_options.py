@@ -112,7 +112,7 @@ OF_EVERY_CALL = {"timeout_s", "requests_per_minute", "tokens_per_minute"}
 """Settings of every model that is called; that they hold is shown where models are tested."""
 
 
-OF_SEARCH = {"ranker", "embeddings", "reranker", "reranker_url"}
+OF_SEARCH = {"ranker", "embeddings"}
 """`tests/plugins/test_foreign.py` and `tests/cli/test_corpora.py` show what they do."""
 
 ASKING_FOR_NO_REPLY = {"mcp", "doctor"}

@@ -1,6 +1,6 @@
 """How often the sentence that answers a question is found, of 240 questions worded unlike their documents.
 
-    python -m experiments.reading.evaluate [--half open|frozen] [--embeddings minilm] [--ask] [--json]
+    python -m experiments.reading.evaluate [--half open|frozen] [--embeddings openai:MODEL] [--ask] [--json]
 
 Methods: `bm25` and, with embeddings, `vectors` (cosine) as `pearl search` ranks sentences; `words` and
 `words+vectors` as the embedded model does. Intervals are 95 %, of resampled documents. With --ask each

@@ -1,6 +1,6 @@
 """Cranfield: nDCG@10, MAP and recall@60 of every method.
 
-    python experiments/retrieval/cranfield.py [--data FOLDER] [--embeddings minilm]
+    python experiments/retrieval/cranfield.py [--data FOLDER] [--embeddings openai:MODEL]
 
 FOLDER has `cran.all.1400`, `cran.qry` and `cranqrel`; without it `shared/data/cranfield` beside the
 checkout is read. Queries are numbered in the order of `cran.qry`. `cranqrel` codes relevance from 1,
@@ -93,7 +93,7 @@ async def semantic(
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--embeddings", help="for dense and hybrid, as minilm")
+    parser.add_argument("--embeddings", help="for dense and hybrid, as openai:MODEL")
     parser.add_argument("--sources", action="store_true", help="code -1 is relevant")
     args = parser.parse_args()
     folder = found_data(args.data, "cranfield")

@@ -3,7 +3,7 @@
 A plug-in has `ACTION`, an `Action` whose first parameter is `ROWS`; `KIND`, the form of the reply to
 an item; `READING`, the same action for one text that is too long to be an item; and `collect`, which
 turns the replies into rows. It may have `select`, which takes the first K of those rows, and `QUERY`,
-the name of a parameter by which a reranker scores rows in place of the model. Any other action with
+the name of the parameter by which rows are ranked. Any other action with
 `ROWS` as its first parameter is a `MAP` with its own definition, and `EACH_NAME(ROWS, ...)` carries out
 `NAME(CTX, ...)` for each row.
 """
@@ -70,7 +70,7 @@ def by_row(action: Action) -> ByRow:
 
 
 def query_of(how: ByRow) -> str:
-    """The name of the parameter that a reranker scores rows by; "" if only a model can."""
+    """The name of the parameter that rows are ranked by; "" if they are not."""
     return getattr(how, "QUERY", "")
 
 

@@ -208,8 +208,7 @@ async def searcher_opened(
     if url and not options["embeddings"]:
         raise UsageError("--embeddings-url without --embeddings", help="--embeddings openai:NAME")
     searcher = new_searcher(
-        ClientSettings(), settings, options["embeddings"], options["reranker"],
-        options["reranker_url"], embeddings_url=url, progress=vectors_progress(),
+        ClientSettings(), settings, options["embeddings"], embeddings_url=url, progress=vectors_progress(),
     )  # fmt: skip
     if told := getattr(searcher.embedder, "notice", ""):
         notice(told)

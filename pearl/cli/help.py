@@ -28,7 +28,7 @@ _OTHERS = {
     ),
     "Run": (
         "methods", "seeds", "scorer", "by_document", "rotate", "seed_library", "rounds", "retries", "compare",
-        "again", "shard_size", "continued", "fresh", "store", "private", "executor", "batch_folder",
+        "again", "shard_size", "continued", "fresh", "store", "private", "executor",
         "batch_threshold", "shard",
     ),
     "Search": (

@@ -424,17 +424,10 @@ def executor_options() -> Callable[[Command], Command]:
     )  # fmt: skip
 
 
-batch_options = grouped(
-    option(
-        "--batch-folder", PATH, metavar="DIR",
-        help="With --executor batch: write requests to files in DIR, for `vllm run-batch`, and read its results.",
-    ),
-    option(
-        "--batch-threshold", click.IntRange(min=0), metavar="N",
-        help="With --executor batch: send rounds of fewer than N requests directly, at the full price [default: 20].",
-    ),
+batch_options = option(
+    "--batch-threshold", click.IntRange(min=0), metavar="N",
+    help="With --executor batch: send rounds of fewer than N requests directly, at the full price [default: 20].",
 )  # fmt: skip
-"""`--batch-folder` and `--batch-threshold`."""
 
 
 def unit_options(command: Command) -> Command:

@@ -115,7 +115,6 @@ def new_session(
         price=options.get("price"),
         prices=read_prices(options.get("prices")),
         executor=options.get("executor", "local"),
-        batch_folder=options.get("batch_folder"),
         batch_threshold=options.get("batch_threshold"),
         shard=options.get("shard"),
         max_errors=options.get("max_errors"),

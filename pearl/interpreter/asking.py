@@ -138,11 +138,6 @@ class Asker:
         """The name of the model."""
         return self._model.name
 
-    @property
-    def has_likelihoods(self) -> bool:
-        """Whether the model computes the log-likelihoods of candidates."""
-        return self._model.constrains.likelihoods
-
     async def over_pieces(
         self, step: Step, task: ActionTask, pieces: Sequence[ActionTask]
     ) -> TextReply:

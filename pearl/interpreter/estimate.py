@@ -142,7 +142,6 @@ class CostEstimator:
     def __init__(
         self, calls: RequestBuilder, rows: ContextLimits | None = None,
         escalate: ContextLimits | None = None, *, checker: ContextLimits | None = None,
-        is_rated: bool = False,
     ) -> None:  # fmt: skip
         self.scored = StepCosts()  # of the last step, by the model for rows
         self.escalated = StepCosts()  # of the last step
@@ -157,9 +156,7 @@ class CostEstimator:
         self._unknown = Placeholders(calls.limits.counter, calls.texts)
         self._reply_tokens = calls.limits.reply_tokens
         self._seam = self._counter.most(0)
-        self._by_rows = self._scoring = self._within(rows) if rows else self
-        if rows and is_rated:  # the scorer of a cascade reads each row alone
-            self._scoring = self._within(replace(rows, items_per_call=1))
+        self._by_rows = self._within(rows) if rows else self
         self._escalation = self._within(escalate) if escalate else None
         self._checker = checker or calls.limits
 
@@ -176,7 +173,7 @@ class CostEstimator:
             is_scored = by is not self and by_row(action).KIND in ("yes_no", "label")
             if is_scored and self._limits.accuracy is not None:
                 with suppress(ContextOverflowError):
-                    once = self._scoring._of_step(step, action).or_nothing
+                    once = self._by_rows._of_step(step, action).or_nothing
                     self.scored = once + once
                 by = self
             costs = by._of_step(step, action)
@@ -464,7 +461,7 @@ class CostEstimator:
         costs = StepCosts()
         if task.kind == "pick":
             costs = self._picking(row_step, given)
-        elif not row_step.query:
+        else:
             texts = given.texts(row_step)
             costs = (
                 self._unknown_texts(row_step, given) if texts is None

@@ -393,8 +393,8 @@ class RequestBuilder:
 
     @property
     def may_wait(self) -> bool:
-        """Whether a search needs a server or an embedder, which a forecast does not call."""
-        return self.searcher.method.NEEDS_VECTORS or self.searcher.reranker is not None
+        """Whether a search needs an embedder, which a forecast does not call."""
+        return self.searcher.method.NEEDS_VECTORS
 
     def corpus(self, document: str) -> SearchedDocument | None:
         """The passages of a whole corpus; None for other texts."""

@@ -66,7 +66,6 @@ from pearl.replies.items import (
     read_items,
 )
 from pearl.replies.typed import Reply
-from pearl.retrieval import Reranker
 
 LONG_ROW = 200
 """Characters from which a row has words that decide about it: a shorter one is its own passage."""
@@ -98,7 +97,6 @@ class RowStep:
     reading: Action
     is_each: bool
     k: int = 0
-    query: str = ""
     instruction: str = ""
     n_needed: int | None = None
     taken: frozenset[str] = frozenset()
@@ -202,16 +200,13 @@ class RowRequests:
         )  # fmt: skip
         is_each = each_of(action, library) is not None
         rows = as_rows(first)
-        query = ""
-        if self._builder.searcher.reranker is not None:
-            query = dict(arguments).get(query_of(how), "")
         said = [value for name, value in arguments if name not in inputs]
         if action.name not in known():  # built-in definitions mention only rows and labels
             said.append(action.definition)
         taken = frozenset[str]() if k else self._taken(step, task)
         needed = self._builder.graph.needed_rows.get(step.output)
         row_step = RowStep(
-            rows, task, how, reading(action, library), is_each, k, query, " ".join(said),
+            rows, task, how, reading(action, library), is_each, k, " ".join(said),
             needed.n if needed and taken else None, taken,
         )  # fmt: skip
         return self.quoted(row_step, rows)
@@ -341,7 +336,6 @@ class RowReader:
         self._limits = asker.calls.limits
         self._cache = cache
         self._document = asker.calls.document.digest
-        self._reranker = asker.calls.searcher.reranker
         self._n_calls = 0
         self._n_batches = 0  # that are not finished
         self._usage = Usage()
@@ -360,11 +354,8 @@ class RowReader:
     async def run(self) -> StepResult:
         """Request a reply about every row."""
         task = self._row_step.task
-        note = ""  # why a reranker did not score them
         account: CascadeAccount | None = None
-        if self._row_step.query and self._reranker is not None:
-            found, note = await self._scored(self._reranker)
-        elif task.kind == "pick":
+        if task.kind == "pick":
             found = await self._pick()
         elif self._scorer is not None and self._limits.accuracy is not None:
             found, account = await self._cascaded(self._scorer, self._limits.accuracy)
@@ -384,10 +375,8 @@ class RowReader:
             if n := replies.count(NOT_STATED):
                 unstated = f", {n:,} of them {NOT_STATED}"
             replies = [None if reply == NOT_STATED else reply for reply in replies]
-        how, is_scored = self._row_step.how, not note
-        result = rows if note else how.collect(rows, replies, self._step.output)
-        result = selected(how, result, self._row_step.k)
-        result = result.noting(note) if note else result
+        how = self._row_step.how
+        result = selected(how, how.collect(rows, replies, self._step.output), self._row_step.k)
         by: dict[str, str] = {}  # values that another model decided
         if self._by_other and self._asker.escalation is not None:
             by = dict.fromkeys(self._by_other, self._asker.escalation.name)
@@ -413,7 +402,7 @@ class RowReader:
             reply="\n\n".join(self._replies), truncated=self._flaw,
             state="undecided" if n_undecided else "found" if result else "nothing",
             why=rows_undecided(result, len(rows)), verdicts=verdicts,
-            fetched=self._ranked(result, is_scored=is_scored),
+            fetched=self._ranked(result),
             # A line about one row may repeat the text of another row in its batch.
             sources=Sources(is_by_row=task.kind != "line" or self._row_step.is_each),
             cascade=account,
@@ -445,30 +434,17 @@ class RowReader:
 
         return await off_loop(sum(len(row.text) for row, _ in pairs), find)
 
-    def _ranked(self, rows: Rows, *, is_scored: bool) -> Fetched | None:
+    def _ranked(self, rows: Rows) -> Fetched | None:
         """The rows of a result as they were ranked for the step's query, if it has one."""
         name = query_of(self._row_step.how)
         if not name:
             return None
         query = dict(self._row_step.task.arguments).get(name, "")
-        by = self._reranker.name if self._row_step.query and self._reranker else "model"
-        scores = (float(row.fields[self._step.output] or 0) if is_scored else 0.0 for row in rows)
         hits = (
-            placed(row, i, score)
-            for i, (row, score) in enumerate(zip(rows, scores, strict=True), 1)
+            placed(row, i, float(row.fields[self._step.output] or 0))
+            for i, row in enumerate(rows, 1)
         )
-        return Fetched((query,), by, self._row_step.k, tuple(hits))
-
-    async def _scored(self, reranker: Reranker) -> tuple[dict[str, str | None], str]:
-        """The reranker's score of each different value, or a note on its failure."""
-        texts = self._texts
-        try:
-            scores = await reranker.rerank(self._row_step.query, texts)
-        except ModelError as error:
-            return dict.fromkeys(
-                texts
-            ), f"not reranked, the previous order is kept: {error.message}"
-        return {text: repr(score) for text, score in zip(texts, scores, strict=True)}, ""
+        return Fetched((query,), "model", self._row_step.k, tuple(hits))
 
     @property
     def _is_strict(self) -> bool:

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pearl.dsl.nodes import Step
-from pearl.errors import ModelError
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.cascade import Replies, Score
 from pearl.interpreter.row_steps import RowReader, RowRequests, RowStep
 from pearl.llm import Usage
 from pearl.llm.concurrency import gather
-from pearl.llm.messages import read_numbers
 from pearl.llm.middleware.caching import ItemCache
-from pearl.replies.items import NOT_STATED, label_line
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-UNRATED = frozenset({"bad_request", "malformed", "unconstrained"})
-"""Kinds of errors by which a server shows that it cannot compute likelihoods."""
 
 N_FOLDS = 5
 """A labelled text is scored by a classifier that was trained without its fifth of the labelled texts."""
@@ -50,19 +42,11 @@ class Scorer:
             if self._embedder is not None:
                 vectors = await self._embedder.embed(self._texts, "passage")
             return await asyncio.to_thread(by_vectors, self._texts, labelled, vectors)
-        requests, count = RowRequests(self._asker.calls), self._asker.calls.limits.counter.count
-        # Likelihoods need a prompt for each row; with short rows, it would mostly be frames.
-        least = requests.frame_tokens(self._row_step.task) * len(self._texts)
-        if self._asker.has_likelihoods and sum(map(count, self._texts)) >= least:
-            try:
-                return await self._by_likelihoods(self._asker, requests)
-            except ModelError as error:
-                if error.kind not in UNRATED:
-                    raise
-        return await self._by_agreement(self._asker, requests)
+        return await self._by_agreement(self._asker)
 
-    async def _by_agreement(self, asker: Asker, requests: RowRequests) -> dict[str, Score]:
+    async def _by_agreement(self, asker: Asker) -> dict[str, Score]:
         """Replies that were asked for twice, in other batches: their score is 1 if they are equal, else 0."""
+        requests = RowRequests(asker.calls)
 
         async def read(texts: Sequence[str], cache: ItemCache | None) -> dict[str, str | None]:
             reader = RowReader(self._step, self._row_step, requests, asker, cache)
@@ -77,31 +61,6 @@ class Scorer:
             [read(self._texts, asker.items), read(self._texts[::-1], None)]
         )
         return {text: Score(reply, float(reply == second[text])) for text, reply in first.items()}
-
-    async def _by_likelihoods(self, asker: Asker, requests: RowRequests) -> dict[str, Score]:
-        """The most likely label of each text: its score is its share of the probability of all labels."""
-        task = replace(self._row_step.task, is_echoed=False)
-        labels = task.labels or ("yes", "no", NOT_STATED)
-        candidates = tuple(
-            json.dumps({"1": label_line(label)}, ensure_ascii=False, separators=(",", ":"))
-            for label in labels
-        )
-        limits = asker.calls.limits
-
-        async def score(text: str) -> Score:
-            request = requests.request(replace(task, items=(text,)))
-            request = replace(request, max_output_tokens=1, candidates=candidates)
-            most = limits.prompt_tokens
-            if most is not None and limits.counter.count(request.prompt) > most:
-                return Score(None, 0.0)
-            completion = await asker.ask(self._step, "items", request, None, lambda _: None)
-            self.n_calls += 1
-            self.usage += completion.usage
-            return most_likely(labels, read_numbers(completion.text, len(labels), asker.name))
-
-        first, *others = self._texts  # a server that cannot do it is not asked about all
-        scores = [await score(first), *await gather([score(text) for text in others])]
-        return dict(zip(self._texts, scores, strict=True))
 
 
 def most_likely(labels: Sequence[str], likelihoods: Sequence[float]) -> Score:

@@ -200,12 +200,10 @@ class Constrains:
     Attributes:
         by: The supported forms.
         max_text: Maximum characters of a free text in its constraints; None for no limit.
-        likelihoods: Whether it computes the log-likelihoods of `Request.candidates`.
     """
 
     by: frozenset[ConstrainBy] = frozenset()
     max_text: int | None = None
-    likelihoods: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +218,6 @@ class Request:
         seed: Sampling seed for servers that support one; None for the backend's default.
         constraint: Only for models that support it; the caller still validates the reply.
         constrain_by: Its form; a JSON reply is converted to a sentence of the language.
-        candidates: Beginnings of a reply whose log-likelihoods are requested instead of a reply
-            (`pearl.llm.messages`); only for models that compute them.
         n_later: Counts the later requests that are expected by now, with the same prefix
             (`pearl.llm.messages.prefix_end`).
         n_between: Requests that are expected to be sent before the next of them.
@@ -235,7 +231,6 @@ class Request:
     seed: int | None = None
     constraint: Constraint | None = None
     constrain_by: ConstrainBy = "grammar"
-    candidates: tuple[str, ...] = ()
     # The reply depends on none of these.
     n_later: Callable[[], int] = field(default=int, compare=False)
     n_between: int = field(default=0, compare=False)
@@ -259,8 +254,8 @@ class Request:
 
     @property
     def prompt(self) -> str:
-        """All messages as one text, and all candidates, for counting, logging and matching."""
-        return "\n\n".join([*(message.content for message in self.messages), *self.candidates])
+        """All messages as one text, for counting, logging and matching."""
+        return "\n\n".join(message.content for message in self.messages)
 
 
 @dataclass(frozen=True, slots=True)

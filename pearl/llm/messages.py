@@ -7,13 +7,11 @@ so a document may contain `CTX` or `{{CTX}}`.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pearl.dsl.decoding.constraint import Constraint
-from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ConstrainBy, ItemsTask, Message, MineTask, PlanTask, Request
 
@@ -114,23 +112,3 @@ def constrained(request: Request, constraint: Constraint | None, by: ConstrainBy
         asked = f"{last.content}\n\nReply as JSON: {constraint.json_form.hint}"
         messages = (*before, replace(last, content=asked))
     return replace(request, messages=messages, constraint=constraint, constrain_by=by)
-
-
-def write_numbers(values: Sequence[float]) -> str:
-    """Log-likelihoods as the text of a completion."""
-    return " ".join(map(repr, map(float, values)))
-
-
-def read_numbers(text: str, n: int, name: str) -> tuple[float, ...]:
-    """Log-likelihoods from the text of a completion."""
-    try:
-        values = tuple(map(float, text.split()))
-    except ValueError:
-        values = ()
-    # Sums of rounded logarithms may be slightly above 0.
-    if len(values) != n or not all(math.isfinite(value) and value < 1e-3 for value in values):
-        raise ModelError(
-            f"{name} does not report likelihoods of the {n} candidates: {text[:80]!r}",
-            kind="malformed",
-        )
-    return values

@@ -1,4 +1,4 @@
-"""Lists of backends, servers with a short name, prices and local models.
+"""Lists of backends, servers with a short name, and prices.
 
 Only `served_models` and `running_servers` send requests: for lists of models.
 """
@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pearl import plugins
 from pearl.documents.tokens import known_window
-from pearl.errors import DataError, PearlError, UsageError
+from pearl.errors import PearlError, UsageError
 from pearl.llm import ConstrainBy
 from pearl.llm.backends import (
     Abilities,
@@ -24,14 +24,12 @@ from pearl.llm.backends import (
     description_of,
     providers,
 )
-from pearl.llm.backends.llamacpp.header import read_header
 from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.replies import Listed
 from pearl.llm.backends.openai.sessions import listed_window
 from pearl.llm.prices import Price, read_prices
 from pearl.plugins.extras import extras
-from pearl.plugins.files import cache_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +50,15 @@ class ServerKindRow:
     name: str
     title: str
     constrains: tuple[ConstrainBy, ...]
-    likelihoods: bool
     tokenizes: bool
 
 
 @dataclass(frozen=True, slots=True)
-class PlugInRow:
-    """Embeddings or a dialect of rerankers, by name."""
+class EmbedderRow:
+    """Embeddings, by name."""
 
     name: str
     about: str
-
-
-@dataclass(frozen=True, slots=True)
-class LocalFile:
-    """A GGUF file in the cache folder."""
-
-    use: str
-    bytes: int
-    window: int | None
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,36 +118,22 @@ def server_kind_rows() -> list[ServerKindRow]:
     kinds = [(name, servers.load(name)) for name in servers.names()]
     return [
         ServerKindRow(
-            name, kind.title, tuple(sorted(kind.by)), kind.likelihoods is not None,
-            bool(kind.tokenizes),
+            name, kind.title, tuple(sorted(kind.by)), bool(kind.tokenizes),
         )
         for name, kind in kinds
     ]  # fmt: skip
 
 
-def plug_in_rows(package: str) -> list[PlugInRow]:
-    """The plug-ins of `pearl.llm.embedders` or `pearl.llm.rerankers`, with their descriptions."""
+def embedder_rows() -> list[EmbedderRow]:
+    """The plug-ins of `pearl.llm.embedders`, with their descriptions."""
+    package = "pearl.llm.embedders"
     names = plugins.names(package)
-    return [PlugInRow(name, plugins.load(package, name).DESCRIPTION) for name in names]
+    return [EmbedderRow(name, plugins.load(package, name).DESCRIPTION) for name in names]
 
 
 def key_is_set(variable: str) -> bool:
     """Whether an environment variable holds a key."""
     return bool(os.environ.get(variable, "").strip())
-
-
-def local_files() -> list[LocalFile]:
-    """The GGUF files of the cache folder, by name."""
-    folder = cache_file("models")
-    files = []
-    for path in sorted(folder.rglob("*.gguf")) if folder is not None else ():
-        window, why = None, ""
-        try:
-            window = read_header(path).trained
-        except DataError as error:
-            why = error.message
-        files.append(LocalFile(f"llamacpp:{path}", path.stat().st_size, window, why))
-    return files
 
 
 async def served_models(spec: str, settings: ModelSettings | None = None) -> list[Served]:

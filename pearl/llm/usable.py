@@ -26,8 +26,6 @@ def usable(
     completion: Completion, request: Request | None, *, is_computed: bool = False
 ) -> Completion:
     """The completion without reasoning and control characters."""
-    if request is not None and request.candidates:  # equal numbers are no loop
-        return completion
     text, usage = _SURROGATE.sub("\ufffd", completion.text), completion.usage
     if _CONTROL.search(text) and not _CONTROL.search((request and request.document) or ""):
         text = _CONTROL.sub("", text)  # no quote of the document

@@ -1,8 +1,8 @@
 """Query + passages → the passages that match best, with their place in the documents.
 
 A query goes through `corpus` (the documents), `index` (their passages, terms and vectors) and
-`search` (expansion, filters, one of `methods`, fusion, reranking) to hits. Nothing here uses a
-network: callers pass embedders and rerankers, which implement the protocols below.
+`search` (filters, one of `methods`, fusion) to hits. Nothing here uses a
+network: callers pass embedders, which implement the protocol below.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ __all__ = [
     "Embedder",
     "Hit",
     "Passage",
-    "Reranker",
     "SearchSettings",
     "TextKind",
 ]
@@ -59,7 +58,6 @@ class SearchSettings:
 
     method: str = DEFAULT_METHOD
     stem: Stem = "english"
-    n_reranked: int = 50
 
     def __post_init__(self) -> None:
         names = get_args(Stem)
@@ -77,23 +75,6 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
         """Vectors of unit length, shape (len(texts), dimension), in order."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close connections."""
-        ...
-
-
-class Reranker(Protocol):
-    """Query + texts → their order. Implemented by the plug-ins of `pearl.llm.rerankers`."""
-
-    @property
-    def name(self) -> str:
-        """Identifies dialect, server and model."""
-        ...
-
-    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score for each text, in the order of the texts; higher is better."""
         ...
 
     async def aclose(self) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pearl.errors import ModelError
-from pearl.retrieval import Reranker
-from pearl.retrieval.index import Index
 from pearl.retrieval.methods import Ranking, top
 
 RANK_CONSTANT = 60
@@ -34,36 +31,3 @@ def rank_fusion(legs: Mapping[str, Ranking], k: int) -> Ranking:
         total[np.searchsorted(numbers, leg.passages)] += 1 / (RANK_CONSTANT + ranks)
     best = top(numbers, total, k)
     return Ranking(best.passages, best.scores, dict(legs))
-
-
-MAX_RERANKED = 1_000
-"""Maximum number of passages for a reranker."""
-
-RERANK = "rerank"
-"""Name of the leg of the reranker."""
-
-
-async def reranked(
-    index: Index, name: str, ranking: Ranking, query: str, reranker: Reranker, n: int
-) -> Ranking:
-    """Order the `n` best by a reranker; the others follow in their old order."""
-    import numpy as np
-
-    best = ranking.passages[: min(n, MAX_RERANKED)]
-    texts = [index.passages[number].text for number in best.tolist()]
-    scores = np.array(await reranker.rerank(query, texts), np.float64)
-    if len(scores) != len(best) or not np.isfinite(scores).all():
-        raise ModelError(
-            f"{reranker.name} returned {len(scores):,} scores for {len(best):,} passages, or a score "
-            "that is not a number",
-            kind="malformed",
-        )
-    order = np.argsort(-scores, kind="stable")  # those with equal scores keep their order
-    top = Ranking(best[order], scores[order])
-    legs = {**ranking.legs, name: Ranking(ranking.passages, ranking.scores), RERANK: top}
-    rest = slice(len(best), None)
-    return Ranking(
-        np.concatenate([top.passages, ranking.passages[rest]]),
-        np.concatenate([top.scores, ranking.scores[rest]]),
-        legs,
-    )

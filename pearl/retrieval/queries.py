@@ -1,10 +1,9 @@
-"""Text → weighted terms of a query: its own and those of earlier questions; and its years."""
+"""Text → the terms of a query, and its years."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -22,10 +21,6 @@ def analyzer(stem: Stem) -> Callable[[str], list[str]]:
     return analyse
 
 
-FOLLOWING_WEIGHT = 0.6
-"""Weight of earlier questions between the first and this one. Recall at 10 on ConvFinQA hardly depends on
-it: 0.6 gives .815, joined questions, which all weigh 1, .812 (experiments/convfinqa_retrieval.py)."""
-
 MAX_YEARS = 30
 """Years from the first to the last of a range that includes all years between; a longer range counts as its ends."""
 
@@ -40,39 +35,6 @@ _ONE = lazy_pattern(
     re.IGNORECASE,
 )
 _BETWEEN = lazy_pattern(r"\bbetween\s*\Z", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class WeightedQuery:
-    """Texts that are searched together."""
-
-    parts: tuple[tuple[str, float], ...]
-
-    @property
-    def question(self) -> str:
-        """The question itself, without those before it."""
-        return self.parts[-1][0]
-
-    @property
-    def text(self) -> str:
-        """All texts, for an embedder or a reranker."""
-        return "\n".join(text for text, _ in self.parts)
-
-    def terms(self, analyse: Callable[[str], list[str]]) -> dict[str, float]:
-        """Its different terms, each with the largest weight of the texts that contain it."""
-        known = dict.fromkeys(analyse(self.text), 0.0)
-        for text, weight in self.parts:
-            for term in analyse(text):
-                if term in known:
-                    known[term] = max(known[term], weight)
-        return known
-
-
-def contextual_query(question: str, history: Sequence[str] = ()) -> WeightedQuery:
-    """A question with the earlier ones, whose words it may leave out ("and in 2009?")."""
-    said = [text for text in history if text.strip()]
-    weights = [1.0, *[FOLLOWING_WEIGHT] * (len(said) - 1)] if said else []
-    return WeightedQuery((*zip(said, weights, strict=True), (question, 1.0)))
 
 
 def years_in(text: str) -> tuple[int, ...]:

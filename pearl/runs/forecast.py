@@ -255,9 +255,8 @@ class Forecaster:
             for role in ("rows", "escalate")
         ]
         builder = RequestBuilder(graph, document, pearl.limits, pearl.searcher)
-        is_rated = pearl.clients["rows"].constrains.likelihoods
         checker = pearl.limits_of("checker")
-        walk = CostEstimator(builder, *others, checker=checker, is_rated=is_rated)
+        walk = CostEstimator(builder, *others, checker=checker)
         read = digest(["read", document.digest])
         for step in graph.steps:
             costs = walk.step(step)

@@ -91,7 +91,6 @@ class RunRequest(Frozen, Settings):
     price: Price | None = None
     prices: Text | None = None
     executor: ExecutorName
-    batch_folder: Text | None = None
     batch_threshold: NonNegativeInt | None = None
     max_errors: NonNegativeInt | None = None
     shard: Text | None = None

@@ -298,7 +298,6 @@ class Session:
             None for `prices`.
         prices: Table of prices of all models; None for the shipped one.
         executor: Where tasks run: `local`, `ray`, `batch`.
-        batch_folder: For `batch`: folder for files of requests and results in place of a Batch API.
         batch_threshold: For `batch`: rounds of fewer requests are sent directly, at the full price;
             None for 20.
         shard: Only a part of the tasks, as `1/8`.
@@ -341,7 +340,6 @@ class Session:
         price: str | Price | Prices | None = None,
         prices: Prices | None = None,
         executor: str = DEFAULT,
-        batch_folder: str | Path | None = None,
         batch_threshold: int | None = None,
         shard: Shard | str | None = None,
         max_errors: int | None = None,
@@ -382,13 +380,10 @@ class Session:
         self._executor = executor
         self._plugin = load_executor(executor)
         self._batches: Offered = {}
-        if batch_folder is not None:
-            self._batches["batch_folder"] = Path(batch_folder)
         if batch_threshold is not None:
             self._batches["batch_threshold"] = batch_threshold
         if self._batches and executor != "batch":
-            name = next(iter(self._batches)).replace("_", "-")
-            raise UsageError(f"--{name} needs --executor batch", help="or leave it out")
+            raise UsageError("--batch-threshold needs --executor batch", help="or leave it out")
         self._shard = parse_shard(shard) if isinstance(shard, str) else shard
         self._max_errors = max_errors
         self.telemetry = telemetry

@@ -1,8 +1,7 @@
-"""Names of attributes by the version of OpenTelemetry's conventions for generative models.
+"""Names of attributes by OpenTelemetry's conventions for generative models.
 
-The conventions are in development, and names change; only `_NAMES` contains them. Sources:
-open-telemetry/semantic-conventions 1.36 and 1.41 (its last version with these conventions), and
-open-telemetry/semantic-conventions-genai, their new repository.
+Source: open-telemetry/semantic-conventions 1.41, its last version with these conventions. They are in development, and
+names change; only `_NAMES` contains them.
 """
 
 from __future__ import annotations
@@ -10,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
 from pearl.dsl.nodes import Argument, ListLiteral, Reference
-from pearl.errors import ModelError, UsageError, suggest
+from pearl.errors import ModelError
 from pearl.errors.escaping import to_json
 from pearl.errors.privacy import is_private
 from pearl.llm import Message, Usage
@@ -24,89 +22,52 @@ from pearl.trace import ModelAttempted, Retrieved, StepFinished
 
 AttributeValue = str | bool | int | float | Sequence[str]
 
-OPT_IN_VARIABLE = "OTEL_SEMCONV_STABILITY_OPT_IN"
-
 CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
-VERSIONS = ("genai-1.36", "genai-1.41", "genai-latest")
-"""The versions, in the order of the columns of `_NAMES`."""
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0"
 
-DEFAULT = "genai-1.41"
-
-_SCHEMAS = (
-    "https://opentelemetry.io/schemas/1.36.0",
-    "https://opentelemetry.io/schemas/1.41.0",
-    None,
-)
-
-_NAMES: Mapping[str, tuple[str | None, str | None, str | None]] = {
-    "operation": ("gen_ai.operation.name",) * 3,
-    "provider": ("gen_ai.system", "gen_ai.provider.name", "gen_ai.provider.name"),
-    "conversation": ("gen_ai.conversation.id",) * 3,
-    "workflow": (None, "gen_ai.workflow.name", "gen_ai.workflow.name"),
-    "agent": ("gen_ai.agent.name",) * 3,
-    "tool": ("gen_ai.tool.name",) * 3,
-    "tool_type": ("gen_ai.tool.type",) * 3,
-    "tool_call": ("gen_ai.tool.call.id",) * 3,
-    "tool_arguments": (None, "gen_ai.tool.call.arguments", "gen_ai.tool.call.arguments"),
-    "tool_result": (None, "gen_ai.tool.call.result", "gen_ai.tool.call.result"),
-    "request_model": ("gen_ai.request.model",) * 3,
-    "temperature": ("gen_ai.request.temperature",) * 3,
-    "seed": ("gen_ai.request.seed",) * 3,
-    "max_tokens": ("gen_ai.request.max_tokens",) * 3,
-    "response_model": ("gen_ai.response.model",) * 3,
-    "finish_reasons": ("gen_ai.response.finish_reasons",) * 3,
-    "input_tokens": ("gen_ai.usage.input_tokens",) * 3,
-    "output_tokens": ("gen_ai.usage.output_tokens",) * 3,
-    "cached_tokens": (None, "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read.input_tokens"),
-    "system_instructions": (None, "gen_ai.system_instructions", "gen_ai.system_instructions"),
-    "input_messages": (None, "gen_ai.input.messages", "gen_ai.input.messages"),
-    "output_messages": (None, "gen_ai.output.messages", "gen_ai.output.messages"),
-    "error": ("error.type",) * 3,
-    "resend_count": ("http.request.resend_count",) * 3,
-    "server_address": ("server.address",) * 3,
-    "server_port": ("server.port",) * 3,
-}  # fmt: skip
-"""Value → its attribute in each of `VERSIONS`; None if the version defines none."""
+_NAMES: Mapping[str, str] = {
+    "operation": "gen_ai.operation.name",
+    "provider": "gen_ai.provider.name",
+    "conversation": "gen_ai.conversation.id",
+    "workflow": "gen_ai.workflow.name",
+    "agent": "gen_ai.agent.name",
+    "tool": "gen_ai.tool.name",
+    "tool_type": "gen_ai.tool.type",
+    "tool_call": "gen_ai.tool.call.id",
+    "tool_arguments": "gen_ai.tool.call.arguments",
+    "tool_result": "gen_ai.tool.call.result",
+    "request_model": "gen_ai.request.model",
+    "temperature": "gen_ai.request.temperature",
+    "seed": "gen_ai.request.seed",
+    "max_tokens": "gen_ai.request.max_tokens",
+    "response_model": "gen_ai.response.model",
+    "finish_reasons": "gen_ai.response.finish_reasons",
+    "input_tokens": "gen_ai.usage.input_tokens",
+    "output_tokens": "gen_ai.usage.output_tokens",
+    "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
+    "system_instructions": "gen_ai.system_instructions",
+    "input_messages": "gen_ai.input.messages",
+    "output_messages": "gen_ai.output.messages",
+    "error": "error.type",
+    "resend_count": "http.request.resend_count",
+    "server_address": "server.address",
+    "server_port": "server.port",
+}
+"""Value → its attribute."""
 
 _PROVIDERS = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai"}
 """Backends whose provider has another name in the conventions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Conventions:
-    """The names of one version."""
+def named(**told: AttributeValue | None) -> dict[str, AttributeValue]:
+    """Attributes of a span, without values that are None.
 
-    version: str
-    schema_url: str | None
-    names: Mapping[str, str]
-
-    def attributes(self, **told: AttributeValue | None) -> dict[str, AttributeValue]:
-        """Attributes of a span, without values that are None or have no name in this version.
-
-        Example:
-            >>> conventions_of("genai-1.36").attributes(provider="openai", cached_tokens=3, seed=None)
-            {'gen_ai.system': 'openai'}
-        """
-        return {
-            self.names[what]: value
-            for what, value in told.items()
-            if value is not None and what in self.names
-        }
-
-
-def conventions_of(version: str | None = None) -> Conventions:
-    """The conventions of a version."""
-    if version is None:
-        opted_in = os.environ.get(OPT_IN_VARIABLE, "").replace(" ", "").split(",")
-        version = VERSIONS[-1] if "gen_ai_latest_experimental" in opted_in else DEFAULT
-    if version not in VERSIONS:
-        raise UsageError(
-            f"unknown conventions {version!r}", help=suggest(version, VERSIONS, "conventions")
-        )
-    column = VERSIONS.index(version)
-    names = {what: name for what, row in _NAMES.items() if (name := row[column]) is not None}
-    return Conventions(version, _SCHEMAS[column], names)
+    Example:
+        >>> named(provider="openai", seed=None)
+        {'gen_ai.provider.name': 'openai'}
+    """
+    return {_NAMES[what]: value for what, value in told.items() if value is not None}
 
 
 def captures_content() -> bool:
@@ -187,15 +148,13 @@ def is_computed(model: str) -> bool:
     return model.partition(":")[0] == _COMPUTES
 
 
-def call_attributes(
-    names: Conventions, model: str, replied_by: str, usage: Usage
-) -> tuple[str, dict[str, Any]]:
+def call_attributes(model: str, replied_by: str, usage: Usage) -> tuple[str, dict[str, Any]]:
     """The name of a model, and the attributes of a call of it."""
     backend, _, name = model.partition(":")
     name = (PurePath(name).name if backend == _ON_DISK else name) or backend
     reported = _without_folder(replied_by.removeprefix(f"{backend}:"))
     has_usage = usage != Usage()
-    told = names.attributes(
+    told = named(
         operation="chat",
         provider=provider_of(backend) or None,
         request_model=name or None,
@@ -207,12 +166,10 @@ def call_attributes(
     return name or reported, {**told, **openinference("LLM")}
 
 
-def attempt_attributes(
-    names: Conventions, event: ModelAttempted, *, has_content: bool
-) -> dict[str, Any]:
+def attempt_attributes(event: ModelAttempted, *, has_content: bool) -> dict[str, Any]:
     """Attributes of an attempt beyond the call: parameters, server, prompt and reply."""
     server = urlsplit(event.server)
-    told = names.attributes(
+    told = named(
         temperature=event.temperature,
         seed=event.seed,
         max_tokens=event.max_output_tokens,
@@ -223,17 +180,17 @@ def attempt_attributes(
     )
     if not has_content:
         return told
-    return told | names.attributes(
+    return told | named(
         system_instructions=system_json(event.messages),
         input_messages=prompt_json(event.messages),
         output_messages=reply_json(event.reply, event.finish_reason or event.error or ""),
     )
 
 
-def search_attributes(names: Conventions, event: Retrieved) -> dict[str, Any]:
+def search_attributes(event: Retrieved) -> dict[str, Any]:
     """The search method, and the number of hits."""
     return {
-        **names.attributes(operation="retrieval"),
+        **named(operation="retrieval"),
         **openinference("RETRIEVER"),
         "pearl.retrieval.method": event.method,
         "pearl.retrieval.k": event.k,

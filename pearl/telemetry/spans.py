@@ -36,12 +36,12 @@ from pearl.errors.escaping import to_json
 from pearl.llm import Usage
 from pearl.telemetry.conventions import (
     AttributeValue,
-    Conventions,
     argument_data,
     attempt_attributes,
     call_attributes,
     error_type,
     is_computed,
+    named,
     openinference,
     result_attributes,
     search_attributes,
@@ -139,7 +139,6 @@ class TaskSpans:
     def __init__(
         self,
         tracer: Tracer,
-        names: Conventions,
         *,
         has_content: bool = False,
         id: str = "",
@@ -148,7 +147,6 @@ class TaskSpans:
         replayed_with: str | None = None,
     ) -> None:
         self._tracer = tracer
-        self._names = names
         self._has_content = has_content
         self._began_ns = self._end_ns = time.time_ns() if began_ns is None else began_ns
         self._replayed_with = replayed_with
@@ -161,9 +159,7 @@ class TaskSpans:
             "invoke_workflow pearl",
             start_time=self._began_ns,
             attributes={
-                **names.attributes(
-                    operation="invoke_workflow", workflow="pearl", conversation=run_id or None
-                ),
+                **named(operation="invoke_workflow", workflow="pearl", conversation=run_id or None),
                 **openinference("CHAIN"),
                 **({"pearl.run.id": run_id} if run_id else {}),
                 **self._content("pearl.task.id", id),
@@ -254,7 +250,7 @@ class TaskSpans:
         if planning is None:
             if self._replayed_with is not None:
                 began_ns = self._began_ns
-            told = self._names.attributes(operation="plan", agent="pearl")
+            told = named(operation="plan", agent="pearl")
             span = self._start(
                 "plan pearl", self._root, began_ns, {**told, **openinference("AGENT")}
             )
@@ -298,9 +294,7 @@ class TaskSpans:
         is_new = event.action in nodes.new_actions and event.action != "ANSWER"
         action = NEW_ACTION if is_new and not self._has_content else event.action
         attributes: dict[str, Any] = {
-            **self._names.attributes(
-                operation="execute_tool", tool=action, tool_type="function", tool_call=node
-            ),
+            **named(operation="execute_tool", tool=action, tool_type="function", tool_call=node),
             **openinference("TOOL"),
             "pearl.step.id": node,
             "pearl.step.deps": [self._node(parent) for parent in parents],
@@ -310,7 +304,7 @@ class TaskSpans:
             attributes["graph.node.parent_id"] = self._node(parents[0])
         if self._has_content and (step := nodes.steps.get(event.step)) is not None:
             arguments = text_of(to_json([argument_data(argument) for argument in step.arguments]))
-            attributes |= self._names.attributes(tool_arguments=arguments)
+            attributes |= named(tool_arguments=arguments)
             attributes |= {"input.value": arguments, "pearl.step.output": event.step}
         done = [span for parent in parents if (span := self._done.get(parent))]
         links = [Link(span.get_span_context()) for span in done[1:]]
@@ -323,7 +317,7 @@ class TaskSpans:
             return
         step.span.set_attributes(result_attributes(event, step.n_sent, step.n_kept))
         if self._has_content:
-            result = self._names.attributes(tool_result=text_of(event.value))
+            result = named(tool_result=text_of(event.value))
             step.span.set_attributes({**result, **self._content("output.value", event.value)})
         step.span.end(at)
         self._done[event.step] = step.span
@@ -356,10 +350,10 @@ class TaskSpans:
             parent = planning.span
         else:
             parent = self._span_of(event.step)
-        name, attributes = call_attributes(self._names, event.model, event.replied_by, event.usage)
+        name, attributes = call_attributes(event.model, event.replied_by, event.usage)
         is_replayed = self._replayed_with is not None  # without its prompt and reply
         has_content = self._has_content and not is_replayed
-        attributes |= attempt_attributes(self._names, event, has_content=has_content)
+        attributes |= attempt_attributes(event, has_content=has_content)
         is_remote = event.server or is_replayed
         kind = SpanKind.CLIENT if is_remote else SpanKind.INTERNAL
         span = self._start(f"chat {name}", parent, began_ns, attributes, kind=kind)
@@ -385,7 +379,7 @@ class TaskSpans:
 
     def _retrieved(self, event: Retrieved, at: int) -> None:
         attributes = {
-            **search_attributes(self._names, event),
+            **search_attributes(event),
             **self._content("input.value", "\n".join(event.queries)),
         }
         parent = self._span_of(event.step)
@@ -407,7 +401,7 @@ class TaskSpans:
         )
 
     def _fail(self, span: Span, kind: str, message: str) -> None:
-        span.set_attributes(self._names.attributes(error=kind))
+        span.set_attributes(named(error=kind))
         told = text_of(message) if self._has_content and message else None
         span.set_status(Status(StatusCode.ERROR, told))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pearl.plugins.extras import require_extra
 from pearl.plugins.version import __version__
-from pearl.telemetry.conventions import captures_content, conventions_of
+from pearl.telemetry.conventions import SCHEMA_URL, captures_content
 from pearl.trace import Event, ModelProgressed, RunStarted, Trace
 
 if TYPE_CHECKING:
@@ -45,18 +45,16 @@ class Telemetry:
         self,
         provider: TracerProvider | None = None,
         *,
-        conventions: str | None = None,
         content: bool | None = None,
         on_trouble: Callable[[str], object] | None = None,
     ) -> None:
         require_extra("telemetry", "telemetry", "opentelemetry")
         from opentelemetry.trace import get_tracer_provider
 
-        self.names = conventions_of(conventions)
         self.has_content = captures_content() if content is None else content
         self._on_trouble = on_trouble or (lambda line: warnings.warn(line, stacklevel=2))
         self._tracer = (provider or get_tracer_provider()).get_tracer(
-            "pearl", __version__, schema_url=self.names.schema_url
+            "pearl", __version__, schema_url=SCHEMA_URL
         )
         self._is_over = False
 
@@ -83,7 +81,7 @@ class Telemetry:
         from pearl.telemetry.spans import TaskSpans
 
         return TaskSpans(
-            self._tracer, self.names, has_content=self.has_content, id=id, run_id=run_id, **options
+            self._tracer, has_content=self.has_content, id=id, run_id=run_id, **options
         )
 
     @contextmanager

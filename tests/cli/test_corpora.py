@@ -152,8 +152,6 @@ def test_what_passages_were_sent_to_is_named_again_by_the_user(
     again = ("runs", "resume", run["id"], "--yes")
     pearl(*again, code=2)
     assert "--embeddings openai:e" in pearl.talk
-    pearl(*again, *words[2:], "--reranker", "tei", "--reranker-url", openai_server.url, code=2)
-    assert "leave out --reranker" in pearl.talk
     pearl(*again, *words[2:])
     assert "1 of them from earlier runs" in pearl.talk
     assert len(openai_server.requests) == n_asked

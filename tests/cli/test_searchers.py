@@ -1,9 +1,8 @@
-"""Corpora with embeddings and a reranker of a server: as they answer, and as they are down."""
+"""Corpora with embeddings of a server: as it answers, and as it is down."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from tests.cli.terminal import Terminal
 from tests.cli.test_corpora import corpus
-from tests.server import Canned, Seen, Server, serving
+from tests.server import Server, serving
 
 __all__ = ["corpus"]
 
@@ -29,30 +28,11 @@ HYBRID = ("--ranker", "hybrid", "--embeddings", "openai:e")
 
 DOWN = "http://127.0.0.1:9/v1"
 
-PLAN = """\
-1. found = RETRIEVE(CTX, "boat", 5) : Search
-2. best = RERANK(found, "Who kept the boat?", 1) : The one that answers
-"""
-
 
 @pytest.fixture
 def embeddings(corpus: Path, openai_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     monkeypatch.setenv("PEARL_EMBEDDINGS_URL", openai_server.url)
     return openai_server
-
-
-@pytest.fixture
-def reranker(corpus: Path) -> Iterator[Server]:
-    """One that prefers texts that say `kept`."""
-
-    def ranked(seen: Seen) -> Canned:
-        texts = enumerate(seen.body["documents"])
-        scores = [{"index": i, "relevance_score": float("kept" in text)} for i, text in texts]
-        return Canned({"results": scores})
-
-    with serving() as server:
-        server.answer = ranked
-        yield server
 
 
 def answered(pearl: Terminal, *args: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -124,18 +104,3 @@ def test_the_embedded_model_says_that_its_vectors_cannot_be_had(
     monkeypatch.setenv("PEARL_EMBEDDINGS_URL", DOWN)
     pearl(*ASKED, *HYBRID, code=5)  # not an answer by words under the name of one with vectors
     assert "no server at http://127.0.0.1:9" in pearl.talk
-
-
-def test_rows_are_reranked_by_a_server(pearl: Terminal, reranker: Server) -> None:
-    Path("boat.plan").write_text(PLAN)
-    url = reranker.url.replace("/v1", "/v2/rerank")
-    told, searches = answered(
-        pearl, "execute", "boat.plan", "reports", "--together", "--reranker", "cohere:m",
-        "--reranker-url", url,
-    )  # fmt: skip
-    assert told["steps"][1]["value"] == ["Ada kept her boat."]
-    assert told["evidence"][0]["source"] == "b.txt"
-    assert [seen.path for seen in reranker.requests] == ["/v2/rerank"] * 2
-    assert reranker.requests[1].body["query"] == "Who kept the boat?"
-    assert set(reranker.requests[1].body["documents"]) == set(told["steps"][0]["value"])
-    assert searches[0]["notes"] == []

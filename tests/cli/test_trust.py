@@ -179,14 +179,13 @@ def test_a_folder_cannot_bring_its_own_trust(user: User, evil: Server, home: Pat
     "line",
     ['model = "llamacpp:model.gguf"', 'library = "x.actions"', 'examples = "bank"', 'domain = "quality"',
      'server = "vllm"', 'as_of = "1990-05-01"', 'fiscal_year_end = "06-30"', 'ranker = "hybrid"',
-     'embeddings = "openai:m"', 'embeddings = "model2vec:who/knows"', 'reranker = "tei"',
-     f'reranker_url = "{EVIL}"'],
+     'embeddings = "openai:m"', 'embeddings = "model2vec:who/knows"'],
 )  # fmt: skip
 def test_what_else_a_folder_may_not_set(user: User, evil: Server, line: str) -> None:
     (user.folder / "pearl.toml").write_text(line, encoding="utf-8")
     name = line.partition(" ")[0]
     for command in (ASK, ("search", "story.txt", "boat", "--at", "index")):
-        if command is ASK or name.startswith(("embeddings", "reranker")):
+        if command is ASK or name == "embeddings":
             assert f"sets {name}, but you have not trusted" in user(*command, code=2)
     assert evil.requests == []
 

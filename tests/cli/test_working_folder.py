@@ -27,7 +27,6 @@ ASK = 'ask "Why does the captain turn back?" story.txt'
 TABLE = "execute table.plan directory.csv --model openai:m --base-url {url}"
 
 WITH_CHILDREN = [
-    ["models get smollm2"],
     ['ask "Who pays the deposit?" contract.html'],
     pytest.param(
         [

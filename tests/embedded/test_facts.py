@@ -22,19 +22,10 @@ from pearl.embedded import ExtractiveModel
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.execution import run
 from pearl.llm import PlanTask, Request
-from pearl.llm.embedders.minilm import MiniLM
-from pearl.llm.weights import find_weights
 from pearl.plugins.files import read_data
 from pearl.trace import Trace
-from tests.skips import NO_MINILM
 
 FACTS = Path(__file__).with_name("document_facts.jsonl")
-
-MINILM = find_weights("minilm")
-FOLDER, IS_THERE = (
-    MINILM.folder,
-    MINILM.is_there,
-)  # of the user: tests have a home of their own later
 
 
 async def quoted(model: ExtractiveModel, question: str, document: Document) -> list[str]:
@@ -74,12 +65,3 @@ def test_the_share_of_facts_quoted_does_not_fall() -> None:
     assert found["first"] >= 0.25, found
     assert found["top 3"] >= 0.45, found
     assert found["anywhere"] >= 0.55, found
-
-
-@pytest.mark.slow  # a minute
-@pytest.mark.skipif(not IS_THERE, reason=NO_MINILM)
-def test_sentence_vectors_find_more_of_the_facts() -> None:
-    found = shares(ExtractiveModel(MiniLM(FOLDER, "minilm")))
-    assert found["first"] >= 0.25, found
-    assert found["top 3"] >= 0.54, found
-    assert found["anywhere"] >= 0.65, found

@@ -9,36 +9,31 @@ from pathlib import Path
 from typing import Any
 
 from pearl.llm import Completion, Message, Model, Request
-from pearl.llm.backends.openai import OpenAIModel, servers
+from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.client import Client, ClientSettings
 from pearl.runs.store import Store
 from pearl.runs.store.database import unpacked_reply
-from tests.llm.backends.openai.kinds import CONSTRAINT, SENTENCE
 from tests.models import answer_task
-from tests.server import Canned, Seen, Server, completion, response, said
+from tests.server import Canned, Seen, Server, completion
 
 Outcome = Completion | BaseException
 """What a caller of a client gets."""
 
-FORMS = ("chat", "responses", "stream")
-"""The forms of replies: whole by either API of OpenAI, or as they are written."""
+FORMS = ("chat", "stream")
+"""The forms of replies: whole, or as they are written."""
 
 
-def request(number: int, form: str = "chat", **options: Any) -> Request:
+def request(number: int, **options: Any) -> Request:
     """The request whose prompt is a number."""
-    if form == "responses":
-        options |= {"constraint": CONSTRAINT, "constrain_by": "json", "max_output_tokens": 900}
     return Request((Message("user", f"{number}"),), answer_task("Who?", ""), **options)
 
 
 def model_of(server: Server, form: str = "chat", timeout_s: float = 30.0) -> Model:
     """The model of the server that sends replies in a form."""
-    server.sees_probes = True
-    kind = servers.load("responses") if form == "responses" else None
     endpoint = Endpoint(server.url, "m", "")
     is_streamed = form == "stream"
-    return OpenAIModel(endpoint, timeout_s, 128_000, kind, is_streamed=is_streamed)
+    return OpenAIModel(endpoint, timeout_s, 128_000, is_streamed=is_streamed)
 
 
 def answering(answer: Callable[[int, int], Canned]) -> Callable[[Seen], Canned]:
@@ -46,8 +41,6 @@ def answering(answer: Callable[[int, int], Canned]) -> Callable[[Seen], Canned]:
     n_asked: dict[str, int] = {}
 
     def reply(seen: Seen) -> Canned:
-        if not seen.prompt.isdecimal():  # a probe
-            return Canned(response(said({"type": "output_text", "text": json.dumps({"sentence": SENTENCE})})))  # fmt: skip
         n_before = n_asked.get(seen.prompt, 0)
         n_asked[seen.prompt] = n_before + 1
         return answer(int(seen.prompt), n_before)
@@ -100,9 +93,6 @@ def body_of(text: str, form: str) -> bytes:
     """The body of a whole reply in a form."""
     if form == "stream":
         return streamed(events(text)).encode()
-    if form == "responses":
-        part = {"type": "output_text", "text": json.dumps({"plan": text})}
-        return json.dumps(response(said(part))).encode()
     return json.dumps(completion(text)).encode()
 
 

@@ -41,9 +41,8 @@ from pearl.dsl.nodes import print_plan
 from pearl.dsl.signatures import ValueType
 from pearl.errors import DataError, ModelError, PearlError, PlanError, StoreError, UsageError
 from pearl.interpreter.chooser import read_choice
-from pearl.llm import rerankers
 from pearl.llm.backends.openai import endpoint
-from pearl.llm.backends.openai.replies import read_completion, read_tool_call
+from pearl.llm.backends.openai.replies import read_completion
 from pearl.llm.embedding_cache import EmbeddingCache
 from pearl.llm.middleware.batching import PendingBatches
 from pearl.pipeline import Pearl
@@ -535,18 +534,9 @@ BODIES = [
 
 @target(BODIES, ModelError, share=200)
 def response_bodies(data: bytes) -> None:
-    for read in (read_tool_call, read_completion):
-        completion = read(data, SERVER)
-        assert completion.text.strip()
-        completion.text.encode()
-
-
-@target(
-    [b'{"results": [{"index": 0, "relevance_score": 0.5}, {"index": 1, "relevance_score": 0.1}]}'],
-    ModelError,
-)
-def reranker_scores(data: bytes) -> None:
-    assert len(rerankers.read_scores(data, 2, SERVER)) == 2
+    completion = read_completion(data, SERVER)
+    assert completion.text.strip()
+    completion.text.encode()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 from collections import Counter as Tally
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -18,7 +18,6 @@ from pearl.llm import Constrains, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index
-from pearl.retrieval.search import Searcher
 from pearl.runs.executors import Task
 from pearl.runs.forecast import Forecast, forecast
 from tests.models import item_lines
@@ -199,40 +198,6 @@ def test_a_random_plan_takes_what_its_forecast_says(block: int) -> None:
 @pytest.mark.slow
 def test_a_thousand_random_plans_take_what_their_forecasts_say() -> None:
     assert Tally(map(compare, range(1_000, 2_000)))["done"] > 500
-
-
-class Waits:
-    """A reranker that a forecast must not ask."""
-
-    name = "waits"
-
-    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        await asyncio.sleep(0)
-        return [float(-len(text)) for text in texts]
-
-    async def aclose(self) -> None:
-        pass
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_where_a_search_may_wait_there_are_bounds(seed: int) -> None:
-    draw = random.Random(seed)
-    texts = {name: entries(draw, 80) for name in ("a", "b")}
-    document = Index.build(CorpusDocument(*each) for each in texts.items()).document("both")
-    plan = """\
-1. found = RETRIEVE(CTX, "apple and beet", 30) : Search
-2. best = RERANK(found, "what is sweet", 9) : Rank
-3. label = CLASSIFY(best, ["fruit", "root", "something else"], "its kind") : Labels
-4. told = FIND(CTX, "the apple") : Read"""
-    model = oracle(seed, 0.0)
-    searcher = Searcher(reranker=Waits())
-    this = Pearl(
-        model, window=draw.choice([2_048, 4_096]), max_output_tokens=256, searcher=searcher
-    )
-    found = forecast(this, [Task("", lambda: document, plan=plan)])
-    asyncio.run(this.execute(plan, document))
-    within(found, model, is_whole=True)
-    assert "best" not in sent(model), "the reranker takes the place of the model"
 
 
 @pytest.mark.parametrize("written", [str, table])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from pearl import Document, Pearl
 from pearl.documents.document import from_text
-from pearl.errors import ModelError
 from pearl.interpreter.answer import Answer
 from pearl.llm import ActionTask, CheckTask, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
@@ -157,25 +155,6 @@ def test_of_a_passage_that_is_longer_than_the_window_the_best_chunks_are_shown()
     assert "the bees of Ada" in (task.document or "")
 
 
-class Backwards:
-    """A reranker: the longer, the better; or one that is down."""
-
-    name = "backwards"
-
-    def __init__(self, *, is_down: bool = False) -> None:
-        self.is_down = is_down
-        self.asked: list[tuple[str, list[str]]] = []
-
-    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        if self.is_down:
-            raise ModelError("the server cannot be reached", kind="transport")
-        self.asked.append((query, list(texts)))
-        return [float(len(text)) for text in texts]
-
-    async def aclose(self) -> None:
-        pass
-
-
 ROWS = "Salt.\n\nIron and salt.\n\nThe lamp.\n\nSalt again."
 RERANKED = """\
 1. found = RETRIEVE(CTX, "salt", 9) : Find them
@@ -214,29 +193,6 @@ def test_a_row_that_stays_without_rating_may_be_among_the_best() -> None:
     assert rows.values == ["Iron and salt."]
     assert {row.value for row in rows.doubtful} == {"Salt.", "Salt again."}
     assert answer.status == "undecided"
-
-
-def test_a_configured_reranker_takes_the_place_of_the_model() -> None:
-    reranker, model = Backwards(), Scripted(lambda request: "1: 1")
-    pearl = Pearl(model)
-    pearl.searcher.reranker = reranker
-    answer = asyncio.run(pearl.execute(RERANKED, from_text(ROWS, "a.txt")))
-    rows = answer.steps[1].rows
-    assert rows is not None
-    assert rows.values == ["Iron and salt.", "Salt again."]
-    assert reranker.asked[-1][0] == "Where is the salt?"
-    assert not model.requests
-
-
-def test_where_the_reranker_is_down_rows_keep_their_order_and_that_is_said() -> None:
-    pearl = Pearl(Scripted(lambda request: "1: 1"))
-    pearl.searcher.reranker = Backwards(is_down=True)
-    answer = asyncio.run(pearl.execute(RERANKED, from_text(ROWS, "a.txt")))
-    found, best = (step.rows for step in answer.steps)
-    assert found is not None
-    assert best is not None
-    assert best.values == found.values[:2]
-    assert any("not reranked" in note and "cannot be reached" in note for note in answer.notes)
 
 
 # --- tables beside prose ----------------------------------------------------------------------

@@ -12,15 +12,13 @@ from pathlib import Path
 from pearl.documents.document import Document
 from pearl.errors import ModelError
 from pearl.llm import Completion, Model, Request, Usage
-from pearl.llm.weights import find_weights
+from tests.real.fetch import path
 from tests.root import ROOT
 
 HERE = Path(__file__).parent
 
-WEIGHTS = find_weights("smollm2")
-FOLDER = WEIGHTS.folder  # of the user: tests have a home of their own later
-(FILE,) = (FOLDER / name for name in WEIGHTS.files)
-IS_THERE = WEIGHTS.is_there
+FILE = path()  # of the user: tests have a home of their own later
+IS_THERE = FILE.is_file()
 
 LIBRARY, EXAMPLES = HERE / "ferry.actions", HERE / "examples"
 """As short as prompts can be."""

@@ -1,4 +1,4 @@
-"""Terms of queries: analysis, earlier questions, years."""
+"""Terms of queries: analysis, years."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 from pearl.retrieval.queries import (
     Stem,
     analyzer,
-    contextual_query,
     years_in,
 )
 
@@ -63,17 +62,3 @@ def test_porter_is_porters(word: str, stemmed: str) -> None:
 )
 def test_years(text: str, years: tuple[int, ...]) -> None:
     assert years_in(text) == years
-
-
-def test_the_question_and_the_first_one_count_in_full() -> None:
-    query = contextual_query("and tea?", ["price of salt", "", "its change", "the tea price"])
-    assert [weight for _, weight in query.parts] == [1.0, 0.6, 0.6, 1.0]
-    terms = query.terms(analyzer("english"))
-    assert terms == {"price": 1.0, "salt": 1.0, "chang": 0.6, "tea": 1.0}
-    assert query.text == "price of salt\nits change\nthe tea price\nand tea?"
-
-
-def test_stop_words_count_only_where_there_is_nothing_else() -> None:
-    analyse = analyzer("english")
-    assert list(contextual_query("what is it?", ["salt"]).terms(analyse)) == ["salt"]
-    assert list(contextual_query("what is it?").terms(analyse)) == analyse("what is it?")

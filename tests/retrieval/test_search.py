@@ -1,9 +1,9 @@
-"""Searches: what is searched for, left out, boosted and reordered, and what is said of it."""
+"""Searches: what is searched for, left out, and what is said of it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,32 +38,12 @@ def ids(found: SearchResult) -> list[str]:
     return [hit.passage.document for hit in found.hits]
 
 
-class Reversing:
-    """A reranker for which the last is the best."""
-
-    name = "reversing"
-
-    def __init__(self, score: Callable[[int], float] = float) -> None:
-        self.asked: list[tuple[str, tuple[str, ...]]] = []
-        self._score = score
-
-    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        self.asked.append((query, tuple(texts)))
-        return [self._score(i) for i in range(len(texts))]
-
-    async def aclose(self) -> None:
-        pass
-
-
 class Down:
-    """An embedder and a reranker whose server is down."""
+    """An embedder whose server is down."""
 
     name = "down"
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> np.ndarray[Any, Any]:
-        raise ModelError("no server at http://localhost:1", kind="transport")
-
-    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         raise ModelError("no server at http://localhost:1", kind="transport")
 
     async def aclose(self) -> None:
@@ -112,47 +92,6 @@ def test_earlier_questions_add_their_words(index: Index) -> None:
 def test_filters_leave_out_before_ranking(index: Index) -> None:
     assert ids(found(index, "mined", 1, filters=["year=2009"])) == ["salt"]
     assert ids(found(index, "mined", filters=["year>=2005", "document!=salt"])) == ["iron", "lead"]
-
-
-# --- reranking --------------------------------------------------------------------------------
-
-
-def test_the_best_are_reordered(index: Index) -> None:
-    reranker = Reversing()
-    asked = found(index, "iron mined", 2, reranker=reranker)
-    assert ids(asked) == ["salt", "lead"]
-    assert [hit.score for hit in asked.hits] == [2.0, 1.0]
-    assert asked.hits[0].legs["rerank"] == (1, 2.0)
-    assert asked.hits[0].legs["bm25"][0] == 3
-    ((query, texts),) = reranker.asked
-    assert query == "iron mined"
-    assert texts[0] == METALS[0][1]
-
-
-def test_equal_scores_keep_their_order_and_what_is_not_reranked_follows(index: Index) -> None:
-    settings = SearchSettings(n_reranked=2)
-    plain = ids(found(index, "iron mined"))
-    reranker = Reversing(lambda _: 0.5)
-    assert ids(found(index, "iron mined", 2, settings=settings, reranker=reranker)) == plain[:2]
-    assert len(reranker.asked[0][1]) == 2
-
-
-def test_a_reranker_that_is_down_leaves_the_order_and_is_said(index: Index) -> None:
-    asked = found(index, "iron mined", reranker=Down())
-    assert ids(asked) == ids(found(index, "iron mined"))
-    assert asked.notes == ("not reranked: no server at http://localhost:1",)
-
-
-def test_scores_that_are_no_numbers_reorder_nothing(index: Index) -> None:
-    asked = found(index, "iron mined", reranker=Reversing(lambda _: float("nan")))
-    assert ids(asked) == ids(found(index, "iron mined"))
-    assert "not a number" in asked.notes[0]
-
-
-def test_a_reranker_of_no_hits_is_not_asked(index: Index) -> None:
-    reranker = Reversing()
-    found(index, "zebra", reranker=reranker)
-    assert reranker.asked == []
 
 
 # --- vectors ----------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ _MARKS = {"ok": "ok", "missing": "-", "failed": "FAILED"}
 def command(store: str | None, as_json: bool, **settings: Any) -> int:
     """Check whether PEARL works here.
 
-    The checks: model, names of keys, extras, weights, store, settings. It costs nothing: servers
+    The checks: model, names of keys, extras, store, settings. It costs nothing: servers
     are only asked for their lists of models. Exit code 1 if a necessary part does not work.
     """
     checks = list(run_checks(settings, store))
@@ -64,7 +64,6 @@ def run_checks(settings: Mapping[str, Any], store: str | None) -> Iterator[Check
     yield from _servers()
     yield _keys()
     yield from _extras()
-    yield from _weights()
     yield _store(store)
     yield from _files()
 
@@ -149,24 +148,6 @@ def _extras() -> Iterator[Check]:
         if missing:
             about = f"{', '.join(missing)} not installed"
             yield Check(f"extra {name}", "missing", about, install_hint(name))
-
-
-def _weights() -> Iterator[Check]:
-    from pearl.llm.weights import find_weights, weights_names
-
-    for name in weights_names():
-        weights = find_weights(name)
-        try:
-            is_there, where = weights.is_there, str(weights.folder)
-        except PearlError as error:
-            yield Check(f"weights {name}", "failed", error.message, error.help or "")
-            continue
-        size = f"{weights.bytes / 1e6:.0f} MB"
-        if is_there:
-            yield Check(f"weights {name}", "ok", f"{size} in {where}")
-        else:
-            help = f"pearl models get {name}"
-            yield Check(f"weights {name}", "missing", f"{weights.about}; {size}", help)
 
 
 def _store(store: str | None) -> Check:

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 _OWN = ("queries", "qrels", "cutoffs", "oracle")
 _OF_CORPUS = ("unit", "size", "overlap", "stem", "at")
-_SEARCH = ("corpus", "embeddings", "reranker", "reranker_url", *_OF_CORPUS)
+_SEARCH = ("corpus", "embeddings", *_OF_CORPUS)
 _SHARED = ("retrieval", "methods", "out", "force", "as_json")
 
 
@@ -448,10 +448,6 @@ async def _evaluated(
         for name in methods:
             ranked_by = replace(settings, method=name)
             searchers[name] = Searcher(ranked_by, opened.embedder, progress=told)
-            if opened.reranker is not None:
-                searchers[f"{name}, reranked"] = Searcher(
-                    ranked_by, opened.embedder, opened.reranker, progress=told
-                )
         cutoffs = options["cutoffs"]
         return await evaluate_retrieval(
             index, topics, judgments, searchers, k=max(cutoffs),

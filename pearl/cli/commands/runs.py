@@ -499,15 +499,14 @@ def _show_work(
 
 
 def _refuse_other_search(info: RunInfo, params: Mapping[str, Any]) -> None:
-    """Refuse other embeddings or another reranker than the run's."""
-    for name in ("embeddings", "reranker"):
-        was = info.settings.get(name)
-        if name in params and was != params[name]:
-            did = f"had {name} '{visible(str(was))}'" if was else f"had no {name}"
-            raise UsageError(
-                f"run {info.id} {did}, but your command says {visible(str(params[name] or 'none'))}",
-                help=f"--{name} {visible(str(was))}" if was else f"leave out --{name}",
-            )
+    """Refuse other embeddings than the run's."""
+    was = info.settings.get("embeddings")
+    if "embeddings" in params and was != params["embeddings"]:
+        did = f"had embeddings '{visible(str(was))}'" if was else "had no embeddings"
+        raise UsageError(
+            f"run {info.id} {did}, but your command says {visible(str(params['embeddings'] or 'none'))}",
+            help=f"--embeddings {visible(str(was))}" if was else "leave out --embeddings",
+        )
 
 
 def _refuse_other_corpus(info: RunInfo, request: Any) -> None:

@@ -61,7 +61,7 @@ DEFAULT_K = 10
     "--update/--no-update", default=True, show_default=True,
     help="First update the index if the corpus has changed.",
 )  # fmt: skip
-@setting_options("embeddings", "reranker", "reranker_url")
+@setting_options("embeddings")
 @option(
     "--embeddings-url", str, metavar="URL", help="Server of openai embeddings [default: $OPENAI_BASE_URL, then OpenAI].",
 )  # fmt: skip
@@ -71,8 +71,7 @@ def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
     """Find the passages of CORPUS that match QUERY best.
 
     CORPUS is a folder, files, or rows with `id` and `text` (JSONL, CSV, Parquet). The search
-    is by words, with --embeddings also by meaning; --reranker reorders the best passages. Exit code 1
-    if nothing matches.
+    is by words, with --embeddings also by meaning. Exit code 1 if nothing matches.
     """
     _check(corpus, query)
     method = options["method"] or ("hybrid" if options["embeddings"] else DEFAULT_METHOD)

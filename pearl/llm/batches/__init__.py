@@ -1,6 +1,6 @@
 """Batches: many requests go up in one file, and their replies come down hours later, for less money.
 
-Each other module is the Batch API of one vendor, or files that a program of the user reads and writes.
+Each other module is the Batch API of one vendor.
 Every request has an id, the digest of everything its reply depends on, so replies are matched
 regardless of order and process. A reply is validated like a direct one. Retries are up to the caller.
 """
@@ -11,26 +11,22 @@ import asyncio
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from pearl.dsl.decoding.constraint import Constraint, closed_object
 from pearl.errors import ModelError
 from pearl.errors.escaping import json_bytes
-from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request, Usage
 from pearl.llm.backends.openai import faults, replies, servers
 from pearl.llm.backends.openai.constraining import Constraining
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.servers import Body, Server
 from pearl.llm.backends.openai.sessions import HttpSession
-from pearl.llm.flaws import is_blank
 from pearl.llm.usable import trimmed, usable
-from pearl.replies.reasoning import without_reasoning
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
@@ -39,13 +35,6 @@ TRANSFER_TIMEOUT_S = 3600.0  # Time limit of an upload or download in seconds
 MAX_RESULT_BYTES = 2**30  # Maximum bytes of a file of replies
 PAGE = 100  # Batches per page of a listing
 MAX_PAGES = 10  # Pages of a listing that are searched, latest first
-_MARK = lazy_pattern(r"\[ref: ([a-p]{6})\]")
-_MARK_LINE = lazy_pattern(rf"[ \t*_`>#]*+{_MARK.pattern}[ \t*_`]*+:?+\n?")
-_ASKED = "\n\nBegin your reply with this line: [ref: {}]"
-_FIELD = "pearl_ref"
-_ASKED_IN_JSON = f'\n\nThe field "{_FIELD}" of your reply is "{{}}".'
-_MARK_TOKENS = 16  # Maximum tokens of the mark in a reply
-_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
 # `waiting` will change, `unknown` may; the others are final, and all but `failed` may have results.
 State = Literal["waiting", "completed", "failed", "expired", "cancelled", "unknown"]
@@ -62,7 +51,6 @@ class Submission(BaseModel):
 
     id: str = ""  # our own, new for each submission
     file_id: str = ""  # the server's id of the uploaded file; "" without one
-    group: str = ""  # see `Batches.group`
     keys: frozenset[bytes]
     constrained: frozenset[bytes] = frozenset()  # those whose replies are JSON of a schema
     created_at: float = 0.0  # seconds since 1970
@@ -94,8 +82,7 @@ class Batches(ABC):
 
     max_requests: ClassVar[int]  # of a batch
     max_bytes: ClassVar[int]
-    n_probe: ClassVar[int] = 100  # requests that are tried before the others; 0 for none
-    is_by_hand: ClassVar[bool] = False  # whether the user carries out a batch
+    n_probe: ClassVar[int] = 100  # requests that are tried before the others
     id_name: ClassVar[str] = "custom_id"  # of a request
     page_size: ClassVar[str] = "limit"  # in the query of a listing
 
@@ -140,24 +127,8 @@ class Batches(ABC):
     def _reply(self, row: Row, request: Request | None) -> Completion:
         """The reply in a line of them, or its `ModelError`; a `request` of None is unconstrained."""
 
-    def group(self, request: Request) -> str:
-        """What all requests of one batch have in common."""
-        return ""
-
-    async def end(self, batch: Batch) -> None:  # noqa: B027 - most have nothing to clean up
-        """Clean up after the results of a batch are stored."""
-
     async def aclose(self) -> None:  # noqa: B027 - most have no connections of their own
         """Close its own connections."""
-
-    def pause(self, submissions: Sequence[Submission]) -> tuple[str, str]:
-        """What waits when a run leaves its batches, and what to do."""
-        n = len(submissions)
-        left = f"{n:,} batch{'' if n == 1 else 'es'} still running at the server"
-        return (
-            left if n else "stopped before anything was submitted",
-            "run the same command again to read their replies",
-        )
 
     # --- what all vendors share
 
@@ -181,7 +152,7 @@ class Batches(ABC):
                     return batch
                 if not batch.is_over:
                     unsure = batch
-                elif (await self.results(batch, {}, ()) or {}).keys() & submission.keys:
+                elif (await self.results(batch, {}) or {}).keys() & submission.keys:
                     return replace(batch, is_sure=True)
             if not following:
                 break
@@ -195,29 +166,8 @@ class Batches(ABC):
         with at_most(MAX_RESULT_BYTES):
             return await self._known(self._wire().get(path, query))
 
-    def marked(self, key: bytes, request: Request) -> Request:
-        """A request that asks for a mark in the reply, which reveals a reply to another request."""
-        asked, constraint = _ASKED, request.constraint
-        form = None if constraint is None else constraint.json_form
-        if constraint is not None and form is not None:
-            asked, properties = "", form.schema.get("properties")
-            if form.schema.get("type") == "object" and properties is not None:
-                asked = _ASKED_IN_JSON
-                shape = closed_object({_FIELD: {"type": "string"}, **properties})
-                marked = replace(form, schema={**form.schema, **shape})
-                constraint = replace(constraint, json_form=marked)
-        *before, last = request.messages
-        last = replace(last, content=last.content + asked.format(_mark(key)))
-        limit = request.max_output_tokens
-        return replace(
-            request,
-            messages=(*before, last),
-            max_output_tokens=None if limit is None else limit + _MARK_TOKENS,
-            constraint=constraint,
-        )
-
     def line(self, key: bytes, request: Request) -> bytes:
-        """A marked request with its key of 32 bytes, without a line end."""
+        """A request with its key of 32 bytes, without a line end."""
         body = self._session.parameters.body(request)
         if request.constraint is not None:
             body = self._kind.held(body, request.constraint, "json-schema")
@@ -226,25 +176,24 @@ class Batches(ABC):
         return json_bytes(self._line(key.hex(), request, body))
 
     async def results(
-        self, batch: Batch, asked: Mapping[bytes, Request], keys: Iterable[bytes]
+        self, batch: Batch, asked: Mapping[bytes, Request]
     ) -> dict[bytes, Completion | ModelError] | None:
         """The results of a batch that is over, by key; None if the server does not have them.
 
         Unreadable lines and requests without a line are missing. Of several lines for a request,
         the first usable one counts; different replies to one request are an error. `asked` has the
-        requests that are awaited, `keys` those of the whole batch.
+        requests that are awaited.
         """
         if batch.state == "completed" and not batch.places:
             return None
         results: dict[bytes, Completion | ModelError] = {}
         ambiguous: set[bytes] = set()
-        marks = frozenset(map(_mark, keys))
         for place in batch.places:
             data = await self._call(self._download(place), TRANSFER_TIMEOUT_S)
             if data is None:
                 return None
             # In a thread: a file of 50,000 lines would block the event loop for seconds.
-            for key, result in await asyncio.to_thread(self._read, data, asked, marks):
+            for key, result in await asyncio.to_thread(self._read, data, asked):
                 before = results.get(key)
                 if not isinstance(before, Completion):
                     results[key] = result
@@ -254,7 +203,7 @@ class Batches(ABC):
         return results | {key: ModelError(message, kind="malformed") for key in ambiguous}
 
     def _read(
-        self, data: bytes, asked: Mapping[bytes, Request], marks: frozenset[str]
+        self, data: bytes, asked: Mapping[bytes, Request]
     ) -> list[tuple[bytes, Completion | ModelError]]:
         results: list[tuple[bytes, Completion | ModelError]] = []
         for line in data.split(b"\n"):
@@ -266,63 +215,23 @@ class Batches(ABC):
             request = asked.get(key)
             try:
                 completion = self._reply(row, request)
-                with replies.billed(completion.usage, completion.text):
-                    completion = self._unmarked(_mark(key), marks, completion, request)
                 if request is not None:
+                    if request.constraint is not None:
+                        completion = self._constraining.sentence(completion, request.constraint)
                     completion = replies.within(completion, request, self._endpoint)
                 results.append((key, usable(completion, request)))
             except ModelError as error:
-                error.reply = _MARK_LINE.sub("", error.reply)
                 if error.usage and request is not None:
                     error.usage = replies.plausible(error.usage, request)
                 results.append((key, trimmed(error, self._endpoint.model)))
         return results
-
-    def _unmarked(
-        self, mark: str, marks: frozenset[str], completion: Completion, request: Request | None
-    ) -> Completion:
-        """The reply without its mark; a missing mark is accepted, because many models omit it."""
-        if request is not None and request.constraint is not None:
-            return self._held(mark, marks, completion, request.constraint)
-        said = set(_MARK.findall(completion.text))
-        if mark not in said:
-            if said & marks:
-                raise self._misplaced()
-            return completion
-        text = _MARK_LINE.sub("", completion.text).strip()
-        if is_blank(text):
-            raise replies.blank(self._endpoint)
-        return replace(completion, text=text)
-
-    def _held(
-        self, mark: str, marks: frozenset[str], completion: Completion, constraint: Constraint
-    ) -> Completion:
-        """The sentence in a reply of JSON, without its mark."""
-        split = without_reasoning(completion.text)
-        try:
-            value = json.loads(split.text)
-        except (ValueError, RecursionError):
-            form = constraint.json_form
-            if form is not None:  # a reply without the mark may be that to another request
-                form = replace(form, is_read_by_caller=False)
-            return self._constraining.sentence(completion, replace(constraint, json_form=form))
-        if isinstance(value, dict):
-            said = value.pop(_FIELD, mark)
-            if isinstance(said, str) and said != mark and said in marks:
-                raise self._misplaced()
-        reasoning = completion.reasoning or split.reasoning
-        completion = replace(completion, text=json.dumps(value), reasoning=reasoning)
-        return self._constraining.sentence(completion, constraint)
-
-    def _misplaced(self) -> ModelError:
-        return ModelError(f"{self.server} sent the reply to another request", kind="malformed")
 
     def _read_body(self, body: Any, request: Request | None) -> Completion:
         """The completion in a body as of a direct call."""
         data = json_bytes(body)
         is_own = request is not None and request.constraint is not None
         if is_own or self._kind.with_nothing is not None:
-            return self._kind.read_json(data, self._endpoint)
+            return self._kind.read(data, self._endpoint)
         return replies.read_completion(data, self._endpoint)
 
     def _refused(self, status: int, said: object, request: Request | None) -> ModelError:
@@ -407,11 +316,6 @@ def create(session: HttpSession, server: Server | None) -> Batches:
     name = "openai" if server is None else server.batches
     made: Batches = import_module(f"{__name__}.{name}").VendorBatches(session, server)
     return made
-
-
-def _mark(key: bytes) -> str:
-    """Six letters that identify a request within its file; digits could be read as figures."""
-    return key.hex()[:6].translate(_LETTERS)
 
 
 def _is_about_temperature(error: dict[str, Any]) -> bool:

@@ -199,7 +199,7 @@ class VendorBatches(Batches):
         if reply.blocked:
             choices = [replies.ChatChoice(finish_reason="safety", message=replies.ChatMessage())]
         chat = replies.ChatReply(choices=choices, model=reply.model)
-        return replies.completion_of(chat, usage, self._endpoint, is_by_tool=False)
+        return replies.completion_of(chat, usage, self._endpoint)
 
 
 def _choice(candidate: _Candidate) -> replies.ChatChoice:

@@ -26,6 +26,7 @@ _STATES: dict[str, State] = {
     "completed": "completed", "failed": "failed", "expired": "expired", "cancelled": "cancelled",
     "validating": "waiting", "in_progress": "waiting", "finalizing": "waiting", "cancelling": "waiting",
 }  # fmt: skip
+PATH = "/v1/chat/completions"
 _Id = Annotated[str, Field(min_length=1)]
 
 
@@ -62,11 +63,7 @@ class VendorBatches(Batches):
     max_bytes = 200_000_000
 
     def _line(self, id: str, request: Request, body: Body) -> Row:
-        return {"custom_id": id, "method": "POST", "url": self.group(request), "body": body}
-
-    def group(self, request: Request) -> str:
-        """The path of the requests: OpenAI takes one per batch."""
-        return f"/v1{'/chat/completions' if request.constraint is None else self._kind.path}"
+        return {"custom_id": id, "method": "POST", "url": PATH, "body": body}
 
     async def upload(self, lines: Sequence[bytes]) -> str:
         """Upload a file of requests; returns the server's id."""
@@ -79,7 +76,7 @@ class VendorBatches(Batches):
         """Create a batch from a file, which starts billing."""
         asked = {
             "input_file_id": submission.file_id,
-            "endpoint": submission.group,
+            "endpoint": PATH,
             "completion_window": "24h",
         }
         return self._batch(await self._call(self._wire().post("/batches", asked)))

@@ -125,7 +125,7 @@ def create_embedder(spec: str, settings: EmbedderSettings | None = None) -> Text
         if close := did_you_mean(kind, known):
             help = f"did you mean '{close}{':' + name if name else ''}'?"
         else:
-            help = "minilm, openai:NAME, or model2vec:NAME for a folder or a model of the Hub"
+            help = "openai:NAME, or model2vec:NAME for a folder or a model of the Hub"
         raise UsageError(f"unknown embeddings '{spec}'", help=help)
     settings = settings or EmbedderSettings()
     module: EmbedderModule = plugins.load(__name__, kind)

@@ -101,7 +101,7 @@ class PendingBatches:
         """Return a batch that was not read after all."""
         self._by_key.update(dict.fromkeys(record.keys, record))
 
-    def add(self, file_id: str, group: str, requests: Mapping[bytes, Request]) -> PendingBatch:
+    def add(self, file_id: str, requests: Mapping[bytes, Request]) -> PendingBatch:
         """Record a batch that is about to be created."""
         id = uuid4().hex
         record = PendingBatch(
@@ -109,7 +109,6 @@ class PendingBatches:
             model=self._model,
             id=id,
             file_id=file_id,
-            group=group,
             keys=frozenset(requests),
             constrained=frozenset(key for key in requests if requests[key].constraint is not None),
             created_at=time.time(),
@@ -182,7 +181,7 @@ OnTrouble = Callable[[ModelError, float], None]
 class Batched(Wrapper):
     """Collects requests and sends them by rounds through a Batch API.
 
-    Requests for likelihoods and for grammars go to the model directly, because no Batch API takes them;
+    Requests for grammars go to the model directly, because no Batch API takes them;
     so does a round of fewer requests than `threshold`, if the budget allows the full price. Close it in
     the event loop that uses it.
     """
@@ -213,7 +212,7 @@ class Batched(Wrapper):
         self._records = PendingBatches(folder, batches.server, model.name)
         self._replies = replies
         self._pace = pace
-        self._threshold = 0 if batches.is_by_hand else threshold
+        self._threshold = threshold
         self._is_busy = is_busy
         self._on_progress = on_progress
         self._on_trouble = on_trouble
@@ -224,9 +223,7 @@ class Batched(Wrapper):
         self._calls: dict[bytes, Call] = {}  # reservations of the budget
         self._n_direct = 0
         self._n_rounds = 0
-        self._n_submitting = 0
         self._waited_for: list[PendingBatch] = []
-        self._blocked: set[str] = set()  # ids of those that the user has to carry out
         self._batch_ended = asyncio.Event()
         self._resubmitting = asyncio.Lock()
         self._is_probed = False
@@ -245,7 +242,7 @@ class Batched(Wrapper):
         self.breaker.check()
         constraint = request.constraint
         is_form = request.constrain_by == "json" and constraint and constraint.json_form
-        if request.candidates or not (constraint is None or is_form):
+        if not (constraint is None or is_form):
             return await self._complete_directly(request)
         key = request_key(request, self.identity)
         if key not in self._futures:
@@ -267,8 +264,12 @@ class Batched(Wrapper):
 
     def leave(self) -> None:
         """End the run; submitted batches continue at the server."""
-        message, help = self._batches.pause(self._waited_for)
-        self.breaker.throw(PausedError(message, help=help))
+        n = len(self._waited_for)
+        left = f"{n:,} batch{'' if n == 1 else 'es'} still running at the server"
+        message = left if n else "stopped before anything was submitted"
+        self.breaker.throw(
+            PausedError(message, help="run the same command again to read their replies")
+        )
 
     async def aclose(self) -> None:
         """Stop waiting. The wrapped model stays open, because this one does not own it."""
@@ -277,9 +278,8 @@ class Batched(Wrapper):
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
         await self._batches.aclose()
-        is_sent = not self._batches.is_by_hand
         for key in list(self._calls):  # those that the server still works on
-            self._settle(key, is_sure=not is_sent, is_sent=is_sent, is_usable=True)
+            self._settle(key, is_sure=False, is_usable=True)
 
     async def _complete_directly(self, request: Request) -> Completion:
         self._n_direct += 1
@@ -336,7 +336,7 @@ class Batched(Wrapper):
                 if 0 < len(rest) < self._threshold:
                     rest = await self._sent_directly(rest, progress)
                 n_probe = self._batches.n_probe
-                if rest and not self._is_probed and 0 < n_probe < len(requests):
+                if rest and not self._is_probed and n_probe < len(requests):
                     if not records:
                         probe = dict(islice(rest.items(), n_probe))
                         rest = await self._rest_after(probe, self._answered(probe, progress), rest)
@@ -348,7 +348,7 @@ class Batched(Wrapper):
                     self._is_probed = True
                 await self._sent(rest, progress, group)
         except asyncio.CancelledError:
-            if progress.n_batches and not self._batches.is_by_hand:
+            if progress.n_batches:
                 progress.is_left = True
                 self._report(progress)
             raise
@@ -430,47 +430,41 @@ class Batched(Wrapper):
                     self._deliver(key, error)
                 else:
                     (admitted if is_held else waiting)[key] = request
-            self._n_submitting += 1
-            for path, asked, lines in self._files(admitted):
-                if record := await self._submitted(asked, path, lines):
+            for asked, lines in self._files(admitted):
+                if record := await self._submitted(asked, lines):
                     group.create_task(self._see_through(asked, record, progress, is_new=True))
-            self._n_submitting -= 1
             if waiting:
                 await changed
             left = waiting
 
     def _files(
         self, requests: Mapping[bytes, Request]
-    ) -> Iterator[tuple[str, dict[bytes, Request], list[bytes]]]:
+    ) -> Iterator[tuple[dict[bytes, Request], list[bytes]]]:
         """The requests as files within the limits, one at a time: each may be large."""
         most, most_bytes = self._batches.max_requests, self._batches.max_bytes
-        path, n_bytes = "", 0
+        n_bytes = 0
         part: dict[bytes, Request] = {}
         lines: list[bytes] = []
-        grouped = {key: self._batches.group(request) for key, request in requests.items()}
-        for key in sorted(requests, key=lambda key: grouped[key]):
-            line = self._batches.line(key, self._marked(key, requests[key]))
+        for key, request in requests.items():
+            line = self._batches.line(key, self._budget.limited(request))
             is_full = len(part) == most or n_bytes + len(line) + 1 > most_bytes
-            if part and (is_full or grouped[key] != path):
-                yield path, part, lines
+            if part and is_full:
+                yield part, lines
                 part, lines, n_bytes = {}, [], 0
-            path, part[key] = grouped[key], requests[key]
+            part[key] = request
             lines.append(line)
             n_bytes += len(line) + 1
         if part:
-            yield path, part, lines
-
-    def _marked(self, key: bytes, request: Request) -> Request:
-        return self._batches.marked(key, self._budget.limited(request))
+            yield part, lines
 
     async def _submitted(
-        self, asked: Mapping[bytes, Request], path: str, lines: Sequence[bytes]
+        self, asked: Mapping[bytes, Request], lines: Sequence[bytes]
     ) -> PendingBatch | None:
         """Upload requests, record them and create their batch; None after an error, which is delivered."""
         is_doubtful, record = False, None
         try:
             file_id = await self._patiently(lambda: self._batches.upload(lines))
-            record = submission = self._records.add(file_id, path, asked)
+            record = submission = self._records.add(file_id, asked)
 
             async def create() -> Batch:
                 nonlocal is_doubtful
@@ -553,7 +547,6 @@ class Batched(Wrapper):
             self._fail(asked, error)
         finally:
             self._waited_for.remove(record)
-            self._blocked.discard(record.id)
             self._batch_ended.set()
         return True, batch
 
@@ -563,13 +556,13 @@ class Batched(Wrapper):
         Servers limit the tokens that wait in all batches. So a batch that was too large waits for
         those before it, and is halved if there are none.
         """
-        for path, part, lines in list(self._files(asked)):
-            await self._part_once_more(path, part, lines, progress)
+        for part, lines in list(self._files(asked)):
+            await self._part_once_more(part, lines, progress)
 
     async def _part_once_more(
-        self, path: str, asked: dict[bytes, Request], lines: list[bytes], progress: BatchProgress
+        self, asked: dict[bytes, Request], lines: list[bytes], progress: BatchProgress
     ) -> None:
-        while record := await self._submitted(asked, path, lines):
+        while record := await self._submitted(asked, lines):
             is_delivered, batch = await self._delivered(asked, record, progress, is_new=True)
             if is_delivered:
                 return
@@ -606,14 +599,14 @@ class Batched(Wrapper):
                 await self._over(found.id, record, progress)
         progress.n_batches += 1
         self._report(progress)
-        if is_new and not self._batches.is_by_hand:
+        if is_new:
             # A server may not find it at once, and it would be submitted again.
             await asyncio.sleep(self._pace.poll_s)
         return await self._over(record.batch_id, record, progress)
 
     async def _over(self, id: str, record: PendingBatch, progress: BatchProgress) -> Batch | None:
         """A batch when it is over; None if the server does not know it."""
-        wait_s = self._pace.quiet_s if self._batches.is_by_hand else self._pace.poll_s
+        wait_s = self._pace.poll_s
         n_done = 0
         known_at = monotonic()
         while True:
@@ -636,18 +629,8 @@ class Batched(Wrapper):
                     kind="bad_request",
                     help="run the same command again to check it again; nothing is submitted twice",
                 )
-            if self._batches.is_by_hand:
-                self._blocked.add(record.id)
-                if self._is_idle():
-                    self.leave()
             await asyncio.sleep(wait_s)
             wait_s = min(self._pace.longest_poll_s, POLL_GROWTH * wait_s)
-
-    def _is_idle(self) -> bool:
-        """Whether nothing goes on before the user has carried out batches."""
-        is_quiet = monotonic() - self._stirred_at > self._pace.quiet_s
-        is_blocked = len(self._blocked) == len(self._waited_for) and not self._n_submitting
-        return is_quiet and is_blocked and not (self._collected or self._is_busy())
 
     async def _read(
         self, asked: Mapping[bytes, Request], record: PendingBatch, batch: Batch
@@ -657,7 +640,7 @@ class Batched(Wrapper):
             record.remove()
             self._fail(asked, batch.problem)
             return
-        results = await self._patiently(lambda: self._batches.results(batch, asked, record.keys))
+        results = await self._patiently(lambda: self._batches.results(batch, asked))
         if results is None:
             again = f"remove {record.path}" if record.path else "run the same command again"
             raise ModelError(
@@ -678,7 +661,6 @@ class Batched(Wrapper):
             self._records.put_back(record)
         else:
             record.remove()
-            await self._batches.end(batch)
         for key, request in asked.items():
             result = results.get(key) or self._batches.missing(batch)
             if isinstance(result, Completion):
@@ -697,14 +679,13 @@ class Batched(Wrapper):
 
     def _hold(self, key: bytes, request: Request, *, is_sent: bool = False) -> bool:
         """Reserve the worst case of a request in the budget; False if others have to end first."""
-        marked = self._marked(key, request)
         worst = replace(
-            self._budget.worst(marked),
+            self._budget.worst(self._budget.limited(request)),
             price=self._price,
             share=self._share,
             sure_share=self._share,
         )
-        constraint = marked.constraint
+        constraint = request.constraint
         if constraint is not None and constraint.json_form is not None:
             # Vendors bill the schema as input.
             worst.n_input += self._budget.count(json.dumps(constraint.json_form.schema))
@@ -719,7 +700,7 @@ class Batched(Wrapper):
         call = self._calls.get(key)
         if call is None:
             return completion
-        usage = self._budget.usage_of(self._marked(key, request), completion)
+        usage = self._budget.usage_of(self._budget.limited(request), completion)
         call.reply, call.is_told = completion.text, bool(completion.usage.n_tokens)
         call.may_write = self._may_write
         self._settle(key, usage=usage, is_usable=True)

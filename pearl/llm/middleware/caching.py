@@ -44,7 +44,7 @@ def request_key(request: Request, identity: str) -> bytes:
     """Cache key of a request: a digest of everything that its reply depends on.
 
     These are the model's `identity`, the messages (which contain the document, the action and the
-    inputs), the limit of the reply, the temperature, the seed, the constraint and the candidates.
+    inputs), the limit of the reply, the temperature, the seed and the constraint.
     `request.task` is left out: it is the same request as data, with names that do not affect
     replies to the messages. For a constraint that changes line by line, the whole grammar counts,
     because the lines are derived from it.
@@ -65,7 +65,6 @@ def _parts(request: Request, identity: str) -> Iterator[str]:
         is_json = request.constrain_by == "json" and request.constraint.json_form is not None
         yield request.constraint.rendered("json-schema") if is_json else ""
     yield request.digest
-    yield from request.candidates
 
 
 @dataclass(slots=True, eq=False)

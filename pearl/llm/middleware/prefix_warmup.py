@@ -28,9 +28,7 @@ MIN_PREFIX_TOKENS = 1_024  # Minimum prefix length of hosted caches, in tokens
 BLOCK_TOKENS = 128  # Block size of hosted caches in tokens
 LIFETIME_S = 300.0  # Seconds after which hosted caches evict an unused prefix
 PROOFS = 3  # Calls without cached tokens after which the server is considered to have no cache
-SAMPLES = 16  # Number of durations, of the last calls, that are compared
-MIN_FIRST = 4  # Minimum number of durations of warm-up calls
-MIN_SAVED = 0.2  # Minimum share of a call's time that the cache has to save
+SAMPLES = 16  # Number of durations, of the last calls, whose median is expected of the next
 MAX_AGAIN_TOKENS = 16_384  # Tokens of a document that are sent uncached instead of waiting
 MAX_AGAIN_USD = 0.02  # The same in money, if the price is known
 SURE = 0.9  # Share of its lifetime in which a prefix is taken to be in the server's cache
@@ -67,10 +65,7 @@ class PrefixWarmup(Wrapper):
     `MAX_AGAIN_TOKENS` and `MAX_AGAIN_USD` together uncached.
 
     `auto` stops delaying calls for the rest of the run, with the reason in `Completion.prefix`, if
-
-    - `PROOFS` calls with a warm prefix report no cached tokens: there is no cache;
-    - the cache saves less than `MIN_SAVED` of a call's time, by the shortest of the last `SAMPLES`
-      calls that found a free slot, and no known money: waiting for a whole reply costs more than that.
+    `PROOFS` calls with a warm prefix report no cached tokens: there is no cache.
 
     Calls whose prefix has fewer than `MIN_PREFIX_TOKENS` are never delayed.
 
@@ -95,9 +90,6 @@ class PrefixWarmup(Wrapper):
         self._n_places = n_places
         self._price = price
         self._caching = caching
-        self._saves_usd = price is not None and price.input_usd > (
-            price.input_usd if price.cached_usd is None else price.cached_usd
-        )
         self._min_tokens = MIN_PREFIX_TOKENS if caching is None else caching.min_tokens
         self._off = "" if mode == "auto" else "priming is off"
         self._prefixes: OrderedDict[Hashable, _Prefix] = OrderedDict()
@@ -105,8 +97,6 @@ class PrefixWarmup(Wrapper):
         self._n_missed = 0
         self._is_proven = False
         self._call_s: deque[float] = deque(maxlen=SAMPLES)
-        self._first_s: deque[float] = deque(maxlen=SAMPLES)
-        self._later_s: deque[float] = deque(maxlen=SAMPLES)
         self._n_tokens, self._n_characters = 1, 4  # English, until usage is reported
 
     async def complete(self, request: Request) -> Completion:
@@ -220,12 +210,7 @@ class PrefixWarmup(Wrapper):
         finally:
             self._n_under_way -= 1
         if has_place:
-            took_s = monotonic() - began
-            self._call_s.append(took_s)
-            if use.role == "first":
-                self._first_s.append(took_s)
-            elif use.n_expected_cached_tokens:
-                self._later_s.append(took_s)
+            self._call_s.append(monotonic() - began)
         if completion.usage.n_input_tokens:
             self._n_tokens += completion.usage.n_input_tokens
             self._n_characters += sum(len(message.content) for message in request.messages)
@@ -242,17 +227,6 @@ class PrefixWarmup(Wrapper):
             self._n_missed += 1
             if self._n_missed >= PROOFS:
                 self._off = "the server reports no cached tokens"
-                return
-        if (
-            not (self._caching or self._saves_usd)
-            and len(self._first_s) >= MIN_FIRST
-            and len(self._later_s) == SAMPLES
-        ):
-            # The shortest, because the others may have queued in the server. That errs on the side
-            # of the cache, which lowers the bill.
-            saved = 1 - min(self._later_s) / min(self._first_s)
-            if saved < MIN_SAVED:
-                self._off = f"the cache saves {max(0.0, saved):.0%} of a call's time"
 
     def _tokens(self, n_characters: int) -> int:
         """Estimate the tokens of a text by the server's counts so far."""

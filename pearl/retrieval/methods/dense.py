@@ -31,7 +31,7 @@ def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> R
     if vectors is None or vector is None:
         raise UsageError(
             "dense search needs vectors, but the index has none",
-            help="name embeddings: --embeddings minilm, or openai:NAME of a server",
+            help="name embeddings: --embeddings openai:NAME of a server",
         )
     if vector.shape != vectors.shape[1:]:
         raise UsageError(

@@ -298,7 +298,6 @@ class Offered(TypedDict, total=False):
         folder: Folder of the store, for data that has to outlive the process.
         on_progress: Callback for the progress of the work; `str` of its argument is one line.
         on_trouble: Callback for an error of a server, with the seconds during which it is retried.
-        batch_folder: Folder for files of requests in place of a Batch API.
         batch_threshold: Rounds of fewer requests are sent directly.
     """
 
@@ -306,7 +305,6 @@ class Offered(TypedDict, total=False):
     folder: Path
     on_progress: Callable[[object], None]
     on_trouble: Callable[[ModelError, float], None]
-    batch_folder: Path
     batch_threshold: int
 
 

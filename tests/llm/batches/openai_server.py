@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.server import FAULTS, Canned, Seen, Server, completion, error, response, said, send
+from tests.server import FAULTS, Canned, Seen, Server, completion, error, send
 
 Row = dict[str, Any]
 ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -32,11 +32,7 @@ CHAT = {
     "max_completion_tokens?": int, "structured_outputs?": {"json": SCHEMA},  # of vLLM
     "response_format?": {"type": re.compile("json_schema"), "json_schema": {"name": ID, "strict": bool, "schema": SCHEMA}},
 }  # fmt: skip
-RESPONSE = {
-    "model": TEXT, "input": MESSAGES, "store": bool, "temperature?": float, "max_output_tokens?": int,
-    "text": {"format": {"type": re.compile("json_schema"), "name": ID, "strict": bool, "schema": SCHEMA}},
-}  # fmt: skip
-PATHS = {"/v1/chat/completions": CHAT, "/v1/responses": RESPONSE}
+PATHS = {"/v1/chat/completions": CHAT}
 
 
 def check(value: Any, form: Any, at: str = "") -> None:
@@ -258,23 +254,12 @@ class BatchServer(Server):
         made = self.line(row)
         if made is None:
             body = row["body"]
-            text = self.replied(body.get("messages") or body["input"])
-            if row["url"] == "/v1/responses":
-                made = answered(response(said({"type": "output_text", "text": text})))
-            else:
-                made = answered(completion(text))
+            made = answered(completion(self.replied(body["messages"])))
         return {"id": "batch_req_1", "custom_id": row["custom_id"], "error": None, **made}
 
     def replied(self, messages: list[Row]) -> str:
-        """The reply to a request by the rules, with the mark that it asks for."""
-        last = messages[-1]
-        content, _, mark = last["content"].partition("\n\nBegin your reply with this line: ")
-        asked, _, field = content.partition('\n\nThe field "pearl_ref" of your reply is ')
-        seen = Seen("POST", "", {}, {"messages": [*messages[:-1], {**last, "content": asked}]})
-        reply = self._reply(seen)
-        if field and reply.startswith("{"):
-            return f'{{"pearl_ref": {field.rstrip(".")}, {reply[1:]}'
-        return f"{mark}\n{reply}" if mark else reply
+        """The reply to a request by the rules."""
+        return self._reply(Seen("POST", "", {}, {"messages": messages}))
 
 
 def answered(body: Any, status: int = 200) -> Row:

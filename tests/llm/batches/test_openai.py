@@ -38,20 +38,20 @@ def using(
 
 
 def submission(file_id: str) -> Submission:
-    return Submission(file_id=file_id, group="/v1/chat/completions", keys=frozenset())
+    return Submission(file_id=file_id, keys=frozenset())
 
 
 async def carried_out(
     batches: Batches, *keys: bytes, asked: Mapping[bytes, Request] = {}
 ) -> dict[bytes, Completion | ModelError]:
-    lines = [batches.line(key, batches.marked(key, REQUEST)) for key in keys]
+    lines = [batches.line(key, REQUEST) for key in keys]
     batch = await batches.create(submission(await batches.upload(lines)), lines)
     while not batch.is_over:
         batch = await batches.retrieve(batch.id) or batch
-    return await batches.results(batch, asked, asked) or {}
+    return await batches.results(batch, asked) or {}
 
 
-def test_a_line_holds_a_request_and_its_mark(server: BatchServer) -> None:
+def test_a_line_holds_a_request(server: BatchServer) -> None:
     using(server, lambda batches: carried_out(batches, KEY))
     (row,) = server.jobs[0].rows
     assert row == {
@@ -60,39 +60,10 @@ def test_a_line_holds_a_request_and_its_mark(server: BatchServer) -> None:
         "url": "/v1/chat/completions",
         "body": {
             "model": "test-model",
-            "messages": [
-                {
-                    "role": "user",
-                    "content": "Who?\n\nBegin your reply with this line: [ref: aaabac]",
-                }
-            ],
+            "messages": [{"role": "user", "content": "Who?"}],
             "temperature": 0.0,
         },
     }
-
-
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
-        ("[ref: aaabac]\nAda.", "Ada."),
-        ("**[ref: aaabac]**\n\nAda.", "Ada."),
-        ("[ref: aaabac] Ada.", "Ada."),
-        ("Ada.\n[ref: aaabac]", "Ada."),
-        ("Ada.", "Ada."),
-        ("Ada [ref: pppppp].", "Ada [ref: pppppp]."),  # what a document says
-        ("[ref: aaabac]\n138.0 [ref: aaabac]", "138.0"),
-        ("[ref: aaabac]\n ", None),
-        ("[ref: bbbbbb]\nAda.", None),
-    ],
-)
-def test_a_reply_with_the_mark_of_another_request_is_refused(
-    server: BatchServer, written: str, read: str | None
-) -> None:
-    server.line = lambda row: answered(completion(written))
-
-    asked = {KEY: REQUEST, b"\x11" * 32: REQUEST}
-    result = using(server, lambda batches: carried_out(batches, KEY, asked=asked))[KEY]
-    assert (result.text if isinstance(result, Completion) else None) == read
 
 
 def test_refused_line_that_quotes_its_request_keeps_the_temperature(server: BatchServer) -> None:
@@ -113,7 +84,7 @@ CALLS: dict[str, Callable[[Batches], Awaitable[Any]]] = {
     "GET /batches/": lambda batches: batches.retrieve("batch_0"),
     "GET /batches": lambda batches: batches.find(submission("file-0")),
     "GET /files/": lambda batches: batches.results(
-        Batch("batch_0", "completed", "completed", places=("file-0",)), {}, ()
+        Batch("batch_0", "completed", "completed", places=("file-0",)), {}
     ),
 }
 UNREADABLE = ("half JSON", "page as JSON", "null", "list", "number", "deep", "no body", "error")

@@ -98,14 +98,11 @@ def test_answers_come_in_one_batch_a_level(server: BatchServer, execute: Any) ->
     assert (usage.n_input_tokens, usage.n_cached_tokens > 0) == (200, True)
 
 
-@pytest.mark.parametrize("own", ["", '"pearl_ref": [5], '])
-def test_the_form_of_a_reply_is_constrained_in_the_batch(
-    server: BatchServer, execute: Any, own: str
-) -> None:
-    server.always(f"{{{own}{LISTED[1:]}")
+def test_the_form_of_a_reply_is_constrained_in_the_batch(server: BatchServer, execute: Any) -> None:
+    server.always(LISTED)
     assert texts(execute(lists_of(4))) == ["2"] * 4
     assert [len(job.rows) for job in server.jobs] == [4]
-    assert all('"pearl_ref"' in json.dumps(row) for row in server.jobs[0].rows)
+    assert all('"entries"' in json.dumps(row) for row in server.jobs[0].rows)
     assert not server.requests
 
 
@@ -138,13 +135,12 @@ def test_answers_are_checked_in_a_batch(server: BatchServer, execute: Any) -> No
     assert not server.requests
 
 
-def test_a_server_that_ignores_the_form_is_asked_without_it(
+def test_a_server_that_ignores_the_form_is_read_as_directly(
     server: BatchServer, execute: Any
 ) -> None:
     server.always("- This is number\n- is number\n- It is short")
     assert texts(execute(lists_of(3))) == ["3"] * 3
-    assert [len(job.rows) for job in server.jobs] == [3, 3]
-    assert "pearl_ref" not in str(server.jobs[1].rows)
+    assert [len(job.rows) for job in server.jobs] == [3]
 
 
 def test_claude_since_opus_4_7_gets_no_temperature() -> None:
@@ -177,20 +173,6 @@ def mixed(name: str) -> Callable[[list[Any]], list[Any]]:
     return edit
 
 
-def swapped(name: str) -> Callable[[list[Any]], list[Any]]:
-    """Two results under each other's id, in the first batch."""
-    batches: list[int] = []
-
-    def edit(rows: list[Any]) -> list[Any]:
-        batches.append(len(rows))
-        if len(batches) > 1:
-            return rows
-        first, second, *others = rows
-        return [{**first, name: second[name]}, {**second, name: first[name]}, *others]
-
-    return edit
-
-
 def test_foreign_doubled_and_unreadable_lines_change_nothing(
     server: BatchServer, execute: Any, tmp_path: Path
 ) -> None:
@@ -200,31 +182,6 @@ def test_foreign_doubled_and_unreadable_lines_change_nothing(
         assert texts(execute(tasks_of(6, 1), replies=store)) == expected
         assert asyncio.run(store.reply(bytes(32))) is None, "a line of somebody else"
     assert [len(job.rows) for job in server.jobs] == [6, 6]
-
-
-@pytest.mark.parametrize("plan", [None, LIST])
-def test_replies_of_other_requests_are_asked_for_again(
-    server: BatchServer, execute: Any, plan: str | None
-) -> None:
-    server.always(LISTED if plan else ADA)
-    tasks = [Task(t.id, t.document, plan=plan or t.plan) for t in tasks_of(4, 1)]
-    server.edit = swapped(server.ID)
-    assert texts(execute(tasks)) == (["2"] if plan else ["Ada."]) * 4
-    assert [len(job.rows) for job in server.jobs] == [4, 2]
-
-
-def test_replies_that_nobody_awaits_are_those_of_their_requests(
-    server: BatchServer, execute: Any, tmp_path: Path
-) -> None:
-    server.always(ADA)
-    server.edit, server.is_held = swapped(server.ID), True
-    with Store.open(tmp_path) as store:
-        options: dict[str, Any] = {"replies": store, "folder": tmp_path}
-        execute(tasks_of(4, 1), is_stopping=lambda: bool(server.jobs), **options)
-        server.is_held = False
-        assert texts(execute(tasks_of(4, 1)[3:], **options)) == ["Ada."]
-        assert texts(execute(tasks_of(4, 1), **options)) == ["Ada."] * 4
-    assert [len(job.rows) for job in server.jobs] == [4, 2]
 
 
 @pytest.mark.parametrize("end", ["expired", "cancelled"])

@@ -15,7 +15,7 @@ from tests.server import Server
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("minilmm", "did you mean 'minilm'"),
+        ("openay:x", "did you mean 'openai:x'"),
         ("model2vek:x", "did you mean 'model2vec:x'"),
         ("", "model2vec:NAME"),
         ("potion", "model2vec:NAME"),

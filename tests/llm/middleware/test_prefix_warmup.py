@@ -186,26 +186,6 @@ def test_a_server_without_a_cache_is_detected() -> None:
     assert found[0].prefix.why == "the server reports no cached tokens"
 
 
-@pytest.mark.parametrize(
-    ("write_s", "cached_usd", "is_worth_it"), [(0.05, 2, False), (0.05, 1, True), (0.0, 2, True)]
-)
-def test_calls_do_not_wait_if_the_cache_saves_little_time_and_no_money(
-    write_s: float, cached_usd: float, is_worth_it: bool
-) -> None:
-    server = Cached(read_s=0.002 if write_s else 0.02, write_s=write_s)
-    price = Price(input_usd=2, cached_usd=cached_usd, output_usd=10)
-    model = PrefixWarmup(server, price=price)
-
-    async def main() -> None:
-        for i in range(5):
-            await ask(model, *(request(str(j), LONG + str(i)) for j in range(6)))
-        server.events.clear()
-        await ask(model, *map(request, "abc"))
-
-    asyncio.run(main())
-    assert (server.events[:3] == ["+a", "+b", "+c"]) is not is_worth_it
-
-
 def test_an_expired_prefix_is_warmed_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(priming, "monotonic", lambda: now)

@@ -147,29 +147,6 @@ def test_small_round_is_sent_directly_if_the_full_price_is_allowed(server: Batch
     assert sum(len(job.rows) for job in server.jobs) == 4
 
 
-def test_requests_to_chat_completions_and_to_responses_are_batches_of_their_own(
-    server: BatchServer,
-) -> None:
-    server._rules.clear()
-    server.on(
-        "boats", '{"entries": [{"entry": "one", "quote": ""}, {"entry": "two", "quote": ""}]}'
-    )
-    free, _ = tasks_of(2, 1)
-    listed = Task(
-        "l", free.document, plan='1. a = FIND(CTX, "the boats") : find\n2. n = COUNT(a) : count'
-    )
-
-    async def main() -> list[Outcome[Task]]:
-        url = server.url
-        async with Pearl("openai:test-model", base_url=url, server="responses") as pearl:
-            return [o async for o in run(pearl, [free, listed], pace=PACE, batch_threshold=0)]
-
-    assert texts(asyncio.run(main())) == [("t0", "ok"), ("l", "2")]
-    paths = {row["url"] for job in server.jobs for row in job.rows}
-    assert paths == {"/v1/chat/completions", "/v1/responses"}
-    assert len(server.jobs) == 2
-
-
 def two_replies(rows: list[Any]) -> list[Any]:
     other = answered(completion('{"answer": "Another reply.", "quotes": []}'))
     return [*rows, *({**row, **other} for row in rows), *rows]

@@ -86,7 +86,7 @@ class LlamaCppModel:
     """One model of one file."""
 
     reads_prompts = True
-    constrains = Constrains(by=frozenset({"grammar", "json"}), max_text=240, likelihoods=True)
+    constrains = Constrains(by=frozenset({"grammar", "json"}), max_text=240)
 
     def __init__(self, path: Path, timeout_s: float, window: int, header: Header) -> None:
         self.name = f"llamacpp:{path}"

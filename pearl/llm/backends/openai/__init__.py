@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pearl.documents.tokens import DEFAULT_WINDOW, known_window
@@ -131,7 +130,7 @@ class OpenAIModel:
         self.constrains = (
             Constrains(frozenset({"grammar", "json"}))  # as far as known without a request
             if server is None
-            else Constrains(server.by, likelihoods=server.likelihoods is not None)
+            else Constrains(server.by)
         )
         may_tokenize = not endpoint.is_openai if server is None else bool(server.tokenizes)
         self.tokenizer = ServerTokenizer(endpoint, server) if is_asked and may_tokenize else None
@@ -189,31 +188,24 @@ class OpenAIModel:
 
     async def prepare(self, request: Request, spend: Spend) -> None:
         """Probe the server for the constraint of a request, unless it was probed; each probe is a call."""
-        if request.constraint is not None and not request.candidates:
+        if request.constraint is not None:
             self._session.connect()  # the import must not count towards the timeout
             await self._constraining.ready(request, spend)
 
     async def _reply(self, request: Request) -> Completion:
-        if request.candidates:
-            if self._server is None or self._server.likelihoods is None:
-                raise ModelError(f"{self.name} does not report likelihoods", kind="bad_request")
-            return await self._server.likelihoods(request, self._endpoint, self._session.post)
         if request.constraint is not None:
             return await self._constraining.complete(request, request.constraint)
         body = self._session.parameters.body(request)
         if self._server is not None and self._server.with_nothing is not None:
             data = await self._session.post(self._server.path, self._server.with_nothing(body))
-            return self._server.read_json(data, self._endpoint)
+            return self._server.read(data, self._endpoint)
         data = await self._session.post("/chat/completions", body)
         return replies.read_completion(data, self._endpoint)
 
-    def batches(self, folder: Path | None = None) -> Batches:
-        """The same model through the Batch API of its server, or through files of a folder."""
+    def batches(self) -> Batches:
+        """The same model through the Batch API of its server."""
         from pearl.llm import batches
-        from pearl.llm.batches.files import FileBatches
 
-        if folder is not None:
-            return FileBatches(self._session, self._server, folder)
         return batches.create(self._session, self._server)
 
     async def listing(self) -> list[Listed]:

@@ -215,7 +215,7 @@ class Constraining:
             raise _unconstrained(message, _OFF) from None
         try:
             data = await self._session.post(server.path, body, is_of_constraint)
-            return server.read(data, self._endpoint, form)
+            return server.read(data, self._endpoint)
         except replies.BlankError as error:
             if form == "json-schema":
                 for text in error.elsewhere.values():

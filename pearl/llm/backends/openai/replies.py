@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ValidationError, model_validator
 
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
@@ -18,7 +18,7 @@ from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import reported
 from pearl.llm.flaws import REPETITION_HELP, is_blank
 
-Ending = Literal["whole", "tool", "truncated", "filtered", "refused", "repetition", "failed"]
+Ending = Literal["whole", "truncated", "filtered", "refused", "repetition", "failed"]
 
 _REASONS: dict[Ending, frozenset[str]] = {
     # OpenAI, Mistral, DeepSeek, vLLM, SGLang, llama.cpp, Ollama, OpenRouter: stop. Anthropic and
@@ -27,10 +27,6 @@ _REASONS: dict[Ending, frozenset[str]] = {
     "whole": frozenset(
         {"stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed",
          "endoftext", "finish", "finished", "reason_stop", "finish_reason_stop", "normal"}
-    ),
-    # Complete if a tool call was requested, else truncated.
-    "tool": frozenset(
-        {"tool_calls", "tool_call", "function_call", "tool_use", "reason_tool_calls"}
     ),
     "truncated": frozenset(
         {"length", "max_tokens", "max_output_tokens", "max_completion_tokens", "model_length",
@@ -146,7 +142,7 @@ class ChatMessage(BaseModel):
 
     content: Text | None = None
     refusal: Text | None = None
-    tool_calls: Any = None  # validated where a call is required
+    tool_calls: Any = None
     reasoning_content: Any = None  # of llama.cpp, DeepSeek, SGLang
     reasoning: Any = None  # of vLLM, OpenRouter
     thinking: Any = None  # of Ollama
@@ -212,17 +208,6 @@ class ChatReply(BaseModel):
     service_tier: Any = None
 
 
-class _Custom(BaseModel):
-    input: Text
-
-
-class _ChatToolCall(BaseModel):
-    custom: _Custom
-
-
-_ToolCalls = TypeAdapter(list[_ChatToolCall])
-
-
 class Listed(BaseModel, extra="allow"):
     """One model of a listing, with all fields of the server."""
 
@@ -236,24 +221,13 @@ class _Listing(BaseModel):
 
 def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
     """The completion in a body."""
-    return _read(body, endpoint)
-
-
-def read_tool_call(body: bytes, endpoint: Endpoint) -> Completion:
-    """The input of a custom tool call in a body."""
-    return _read(body, endpoint, is_by_tool=True)
-
-
-def _read(body: bytes, endpoint: Endpoint, *, is_by_tool: bool = False) -> Completion:
     reply = read_as(ChatReply, body, endpoint)
     usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
-    return completion_of(reply, usage, endpoint, is_by_tool=is_by_tool)
+    return completion_of(reply, usage, endpoint)
 
 
-def completion_of(
-    reply: ChatReply, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool
-) -> Completion:
-    """The completion in the first choice of a reply, or the input of its tool call."""
+def completion_of(reply: ChatReply, usage: Usage, endpoint: Endpoint) -> Completion:
+    """The completion in the first choice of a reply."""
     choice = reply.choices[0] if reply.choices else None
     message = choice.message if choice else None
     text = (message.content if message else None) or ""
@@ -273,9 +247,7 @@ def completion_of(
             reasons.append(scrubbed(native))
         for reason in reasons:
             if reason is not None:
-                _check_ending(reason, usage, endpoint, is_by_tool=is_by_tool)
-        if is_by_tool:
-            text = _tool_input(message, text, endpoint)
+                _check_ending(reason, usage, endpoint)
         whole = Completion(
             text,
             reply.model or endpoint.model,
@@ -287,19 +259,6 @@ def completion_of(
         if is_blank(text):
             raise BlankError(whole, message.elsewhere, endpoint)
     return whole
-
-
-def _tool_input(message: ChatMessage, text: str, endpoint: Endpoint) -> str:
-    try:
-        calls = _ToolCalls.validate_python(message.tool_calls or [])
-    except ValidationError as error:
-        raise _invalid(error, endpoint, "call of a custom tool") from None
-    if not calls and not is_blank(text):
-        raise ModelError(
-            f"{endpoint.model} replies without the required tool call: {endpoint.quote(text)}",
-            kind="unconstrained",
-        )
-    return calls[0].custom.input if calls else ""
 
 
 def read_models(body: bytes) -> list[Listed]:
@@ -360,12 +319,10 @@ def truncated(usage: Usage, endpoint: Endpoint) -> ModelError:
     )
 
 
-def _check_ending(reason: str, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool) -> None:
+def _check_ending(reason: str, usage: Usage, endpoint: Endpoint) -> None:
     """Check that a finish reason means a complete reply."""
     match ending(reason):
         case "whole":
-            return
-        case "tool" if is_by_tool:
             return
         case "truncated":
             raise truncated(usage, endpoint)

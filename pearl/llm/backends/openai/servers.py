@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import Annotated, Any, Literal, Protocol
+from functools import cache
+from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
-from pydantic import AliasPath, BaseModel, Discriminator, Field, Tag
+from pydantic import BaseModel
 
 from pearl import plugins
 from pearl.dsl.decoding.constraint import Constraint, Form
@@ -21,8 +21,7 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, ConstrainBy, PrefixCaching, Usage
 from pearl.llm.backends.openai import replies
 from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, bearer
-from pearl.llm.backends.openai.likelihoods import Likelihoods, by_next_token, by_prompt
-from pearl.llm.backends.openai.replies import Listed, ending, read_completion, read_tool_call
+from pearl.llm.backends.openai.replies import Listed, read_completion
 
 Body = dict[str, Any]
 """A request as JSON; never modified in place."""
@@ -33,13 +32,12 @@ Schema = Mapping[str, Any]
 Reader = Callable[[bytes, Endpoint], Completion]
 """The body of a reply with status 200 → its completion; raises `ModelError` for an unusable one."""
 
-TOOL = "reply"  # Name of tools and schemas
-_ABOUT = "Takes your whole reply."
+NAME = "reply"  # of schemas
 
 
 def response_format(body: Body, schema: Schema) -> Body:
     """A request for JSON of a schema, by Chat Completions."""
-    named = {"name": TOOL, "strict": True, "schema": schema}
+    named = {"name": NAME, "strict": True, "schema": schema}
     return {**body, "response_format": {"type": "json_schema", "json_schema": named}}
 
 
@@ -64,15 +62,13 @@ class Server:
         renderings: Supported forms of a grammar, the best first.
         with_grammar: Body of Chat Completions and grammar in one of those forms → body to send.
         with_schema: Body of Chat Completions and JSON Schema → body to send.
-        read_grammar: Reads the reply to a grammar.
-        read_json: Reads the reply to a schema: the JSON as text.
+        read: Reads the body of a reply, JSON as text.
         path: Path of constrained requests, from the base URL.
         with_nothing: Body of Chat Completions → body of an unconstrained request to `path`, whose reply
-            `read_json` reads; None if unconstrained requests are Chat Completions.
+            `read` reads; None if unconstrained requests are Chat Completions.
         key_headers: The headers that carry the key.
         page: Query of a listing of its models, for a server that otherwise lists only some.
         caching: Name of a model → how requests control its prefix cache; None if they cannot.
-        likelihoods: Computes the log-likelihoods of candidates; None where the server cannot.
         tokenizes: Name of the text in a request to `/tokenize`; "" without that path.
         is_of_any_name: Whether a server with one model accepts any name for it.
         tells_props: Whether it reports its window at `/props`.
@@ -86,14 +82,12 @@ class Server:
     renderings: tuple[Form, ...] = ()
     with_grammar: Callable[[Body, str], Body] | None = None
     with_schema: Callable[[Body, Schema], Body] = response_format
-    read_grammar: Reader = read_completion
-    read_json: Reader = read_completion
+    read: Reader = read_completion
     path: str = "/chat/completions"
     with_nothing: Callable[[Body], Body] | None = None
     key_headers: KeyHeaders = bearer
     page: Mapping[str, int] | None = None
     caching: Callable[[str], PrefixCaching | None] = _no_caching
-    likelihoods: Likelihoods | None = None
     tokenizes: Literal["", "prompt", "content"] = ""
     is_of_any_name: bool = False
     tells_props: bool = False
@@ -121,15 +115,6 @@ class Server:
             return self.with_schema(body, constraint.json_form.schema)
         assert self.with_grammar
         return self.with_grammar(body, constraint.rendered(form))
-
-    def read(self, body: bytes, endpoint: Endpoint, form: Form) -> Completion:
-        """The completion in a reply, JSON as text.
-
-        Raises:
-            ModelError: The model gave no usable reply.
-        """
-        reader = self.read_json if form == "json-schema" else self.read_grammar
-        return reader(body, endpoint)
 
 
 class ServerModule(Protocol):
@@ -181,117 +166,6 @@ def _anthropic_caching(model: str) -> PrefixCaching:
             "cache_control": {"type": "ephemeral", "ttl": _ANTHROPIC_CACHED_S[kept_s]}
         },
     )
-
-
-# --- OpenAI's Responses API, for constrained requests; its replies are read as chat completions
-
-
-class _Part(BaseModel):
-    type: str
-    text: replies.Text | None = None
-    refusal: replies.Text | None = None
-
-
-class _OutputMessage(BaseModel):
-    type: Literal["message"]
-    content: list[_Part]
-    status: replies.Text | None = None
-
-
-class _ToolCall(BaseModel):
-    type: Literal["custom_tool_call"]
-    input: replies.Text
-    status: replies.Text | None = None
-
-
-class _Other(BaseModel):
-    """Reasoning and unknown items."""
-
-
-def _type(item: Any) -> str:
-    type = item.get("type") if isinstance(item, dict) else None
-    return type if type in ("message", "custom_tool_call") else "other"
-
-
-_Item = Annotated[
-    Annotated[_OutputMessage, Tag("message")]
-    | Annotated[_ToolCall, Tag("custom_tool_call")]
-    | Annotated[_Other, Tag("other")],
-    Discriminator(_type),
-]
-
-
-class _Response(BaseModel):
-    output: list[_Item]
-    status: replies.Text | None = None
-    reason: str | None = Field(None, validation_alias=AliasPath("incomplete_details", "reason"))
-    usage: Any = None
-    model: replies.Text | None = None
-    service_tier: Any = None
-
-
-_NAMES = {
-    "model": "model",
-    "messages": "input",
-    "temperature": "temperature",
-    "max_tokens": "max_output_tokens",
-    "max_completion_tokens": "max_output_tokens",
-    "prompt_cache_key": "prompt_cache_key",
-    "prompt_cache_options": "prompt_cache_options",
-}
-
-
-def _responses_body(body: Body, **more: Any) -> Body:
-    """A request of Chat Completions as one of Responses, which has no `seed`."""
-    renamed = {_NAMES[name]: value for name, value in body.items() if name in _NAMES}
-    renamed["input"] = [
-        turn if isinstance(turn["content"], str)
-        else {**turn, "content": [{**part, "type": "input_text"} for part in turn["content"]]}
-        for turn in body["messages"]
-    ]  # fmt: skip
-    # Responses are stored for a month by default; chat completions are not.
-    return {**renamed, "store": False, **more}
-
-
-def _with_responses_grammar(body: Body, grammar: str) -> Body:
-    form = {"type": "grammar", "syntax": "lark", "definition": grammar}
-    tool = {"type": "custom", "name": TOOL, "description": _ABOUT, "format": form}
-    return _responses_body(body, tools=[tool], tool_choice={"type": "custom", "name": TOOL})
-
-
-def _with_text_format(body: Body, schema: Schema) -> Body:
-    form = {"type": "json_schema", "name": TOOL, "strict": True, "schema": schema}
-    return _responses_body(body, text={"format": form})
-
-
-def _as_chat(body: bytes, endpoint: Endpoint, *, is_by_tool: bool) -> Completion:
-    response = replies.read_as(_Response, body, endpoint, "response")
-    usage = replies.read_usage(response.usage, "input_tokens", "output_tokens")
-    parts, calls, statuses = [], [], [response.status]
-    for item in response.output:
-        if isinstance(item, _OutputMessage):
-            parts += item.content
-        elif isinstance(item, _ToolCall):
-            calls.append({"custom": {"input": item.input}})
-        if not isinstance(item, _Other):
-            statuses.append(item.status)
-    message = replies.ChatMessage(
-        content="".join(part.text or "" for part in parts),
-        refusal=next((part.refusal for part in parts if part.refusal), None),
-        tool_calls=calls,
-    )
-    if response.status == "incomplete":
-        reason = response.reason
-        # An incomplete reply is truncated, whatever the reason.
-        if not reason or ending(reason) in ("whole", "tool"):
-            reason = "length"
-    else:
-        reason = next((each for each in statuses if each not in ("completed", None)), "stop")
-    choice = replies.ChatChoice(message=message, finish_reason=reason)
-    reply = replies.ChatReply(
-        choices=[choice], model=response.model, service_tier=response.service_tier
-    )
-    return replies.completion_of(reply, usage, endpoint, is_by_tool=is_by_tool)
 
 
 # --- Anthropic's Messages API
@@ -382,22 +256,11 @@ def _read_messages(body: bytes, endpoint: Endpoint) -> Completion:
     choice = replies.ChatChoice(message=message, finish_reason=reply.stop_reason)
     chat = replies.ChatReply(choices=[choice], model=reply.model)
     usage = _messages_usage(reply.usage)
-    return replies.completion_of(chat, usage, endpoint, is_by_tool=False)
+    return replies.completion_of(chat, usage, endpoint)
 
 
 def _host(endpoint: Endpoint) -> str:
     return urlsplit(endpoint.shown).hostname or ""
-
-
-def _with_openai_grammar(body: Body, grammar: str) -> Body:
-    # A custom tool, whose call is required.
-    form = {"type": "grammar", "grammar": {"syntax": "lark", "definition": grammar}}
-    tool = {"name": TOOL, "description": _ABOUT, "format": form}
-    return {
-        **body,
-        "tools": [{"type": "custom", "custom": tool}],
-        "tool_choice": {"type": "custom", "custom": {"name": TOOL}},
-    }
 
 
 def _with_vllm_grammar(body: Body, grammar: str) -> Body:
@@ -414,20 +277,9 @@ _LLAMACPP = Server(
     owner="llamacpp",
     renderings=("gbnf",),
     with_grammar=lambda body, grammar: {**body, "grammar": grammar},
-    likelihoods=by_next_token,
     tokenizes="content",
     is_of_any_name=True,
     tells_props=True,
-)
-
-_OPENAI = Server(
-    title="OpenAI",
-    help="use a model that supports custom tools, such as gpt-5, or --constrain off",
-    is_at=lambda endpoint: endpoint.is_openai,
-    renderings=("lark",),
-    with_grammar=_with_openai_grammar,
-    read_grammar=read_tool_call,
-    caching=_openai_caching,
 )
 
 UNKNOWN = "generic"
@@ -439,7 +291,7 @@ PLUGINS = {
         help="use a model with structured outputs, or --constrain off",
         is_at=lambda endpoint: _host(endpoint) == "api.anthropic.com",
         with_schema=_with_output_config,
-        read_json=_read_messages,
+        read=_read_messages,
         path="/messages",
         with_nothing=_messages_body,
         key_headers=lambda key: {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION},
@@ -479,16 +331,11 @@ PLUGINS = {
         help="run a local model in Ollama 0.5 or newer, or use --constrain off",
         owner="library",  # models of the official registry; others have their publisher's name
     ),
-    "openai": _OPENAI,
-    "responses": replace(
-        _OPENAI,
-        title="OpenAI's Responses",
-        is_at=_is_anywhere,
-        with_grammar=_with_responses_grammar,
-        with_schema=_with_text_format,
-        read_grammar=partial(_as_chat, is_by_tool=True),
-        read_json=partial(_as_chat, is_by_tool=False),
-        path="/responses",
+    "openai": Server(
+        title="OpenAI",
+        help="use a model with structured outputs, such as gpt-4o, or --constrain off",
+        is_at=lambda endpoint: endpoint.is_openai,
+        caching=_openai_caching,
     ),
     # `ebnf` takes Lark with the llguidance backend, GBNF with its default, xgrammar. Lark goes
     # first: llguidance reads GBNF as well, but mistakes some of its escapes.
@@ -509,7 +356,6 @@ PLUGINS = {
         owner="vllm",
         renderings=("lark", "gbnf"),
         with_grammar=_with_vllm_grammar,
-        likelihoods=by_prompt,
         tokenizes="prompt",
         with_schema=lambda body, schema: {**body, "structured_outputs": {"json": schema}},
     ),

@@ -17,10 +17,10 @@ from pearl.llm import PrefixCaching
 from pearl.llm.backends.openai import faults, replies, servers, streaming
 from pearl.llm.backends.openai.endpoint import Endpoint, KeyHeaders, Parameters, bearer
 from pearl.llm.backends.openai.faults import Refuses, StatusError
-from pearl.llm.backends.openai.likelihoods import prompt_tokens, text_tokens
 from pearl.llm.backends.openai.memory import ServerMemory
 from pearl.llm.backends.openai.replies import Listed
 from pearl.llm.backends.openai.servers import Server
+from pearl.llm.backends.openai.tokenizing import prompt_tokens, text_tokens
 from pearl.llm.concurrency import background_loop
 
 if TYPE_CHECKING:
@@ -104,8 +104,7 @@ class HttpSession:
                     return await streaming.post(wire, path, body, self.endpoint)
                 return await wire.post(path, body)
             except StatusError as error:
-                # A request for likelihoods makes no sense without its parameters.
-                if error.status in (400, 422, 500) and path != "/completions":
+                if error.status in (400, 422, 500):
                     mended = self.parameters.mended(body, str(error.body), error.param)
                     if mended is not None:
                         body = mended

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from tests.llm.backends.asking import REQUEST
-from tests.server import Canned, Seen, called, completion, error, response, said, tool_call
+from tests.server import Canned, Seen, completion, error
 
 SENTENCE = "Seven umbrellas hum in quartz"
 """What the probe's grammar admits."""
@@ -41,14 +41,6 @@ ASKED = replace(REQUEST, max_output_tokens=900, seed=5, constraint=CONSTRAINT)
 JSON = replace(ASKED, constrain_by="json")
 
 
-def _tool(body: Body, *path: str) -> Any:
-    """A part of the only tool of a body."""
-    part: Any = next(iter(body.get("tools", ())), {})
-    for name in path:
-        part = part.get(name, {})
-    return part or None
-
-
 def _response_format(body: Body) -> Any:
     return body.get("response_format", {}).get("json_schema", {}).get("schema")
 
@@ -75,14 +67,7 @@ def _structured(body: Body) -> Any:
 
 
 KINDS: Mapping[str, Kind] = {
-    "openai": Kind(
-        lambda body: _tool(body, "custom", "format", "grammar", "definition"), takes=("start:",)
-    ),
-    "responses": Kind(
-        lambda body: _tool(body, "format", "definition"),
-        lambda body: body.get("text", {}).get("format", {}).get("schema"),
-        takes=("start:",),
-    ),
+    "openai": Kind(lambda body: None),
     "vllm": Kind(
         lambda body: _structured(body).get("grammar"),
         lambda body: _structured(body).get("json"),
@@ -122,25 +107,17 @@ class Fake:
     json: str = '{"plan": "the plan"}'
 
     def __call__(self, seen: Seen) -> Canned:
-        is_by_responses = seen.path.endswith("/responses")
-        assert is_by_responses == (self.kind == "responses")
         kind = KINDS[self.kind]
         grammar, schema = kind.grammar(seen.body), kind.schema(seen.body)
         if (grammar is None and schema is None) or self.manner == "ignore":
-            words = "Hello! How can I help you?"
-            message = said({"type": "output_text", "text": words})
-            return Canned(response(message) if is_by_responses else completion(words))
+            return Canned(completion("Hello! How can I help you?"))
         if self.manner == "refuse":
             return TOO_COMPLEX
         if grammar is None:
             is_probe = SENTENCE in str(schema)
-            text = f'{{"sentence": "{SENTENCE}"}}' if is_probe else self.json
-            message = said({"type": "output_text", "text": text})
-            return Canned(response(message) if is_by_responses else completion(text))
+            return Canned(completion(f'{{"sentence": "{SENTENCE}"}}' if is_probe else self.json))
         takes = [way for way in kind.takes if "start" not in way or self.manner == "obey"]
         if not grammar.startswith(tuple(takes)):
             return Canned(error("Failed to parse the grammar"), 400)
         text = SENTENCE if "umbrellas" in grammar else self.plan
-        if self.kind == "openai":
-            return Canned(tool_call(text))
-        return Canned(response(called(text)) if is_by_responses else completion(text))
+        return Canned(completion(text))

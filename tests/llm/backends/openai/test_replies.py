@@ -16,34 +16,23 @@ from hypothesis import strategies as st
 
 from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion, Message, Request, Usage
-from pearl.llm.backends.openai import OpenAIModel, servers
+from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.replies import read_completion, read_models, within
 from tests.models import answer_task
-from tests.server import called, completion, error, response, said, tool_call
+from tests.server import completion, error
 
 ENDPOINT = Endpoint("http://localhost/v1", "m", "")
 REQUEST = Request((Message("user", "Who?"),), answer_task("Who?", ""), max_output_tokens=50)
-OK = {"type": "output_text", "text": "ok"}
-RESPONSES = servers.load("responses")
-READERS = {
-    "chat": read_completion,
-    "tool": servers.load("openai").read_grammar,
-    "response": RESPONSES.read_json,
-    "response tool": RESPONSES.read_grammar,
-}
-
 Outcome = str | Usage | ModelErrorKind
 """The text of a reply as `=text`, its usage, or the kind of the error."""
 
 Case = tuple[str, Any, Outcome]
 
 
-def read(
-    body: bytes, reader: str = "chat", endpoint: Endpoint = ENDPOINT
-) -> Completion | ModelError:
+def read(body: bytes, endpoint: Endpoint = ENDPOINT) -> Completion | ModelError:
     try:
-        return within(READERS[reader](body, endpoint), REQUEST, endpoint)
+        return within(read_completion(body, endpoint), REQUEST, endpoint)
     except ModelError as failure:
         return failure
 
@@ -223,73 +212,11 @@ def test_a_body_that_is_not_json_is_malformed(body: bytes | str, outcome: Outcom
     assert is_of(read(body if isinstance(body, bytes) else body.encode()), outcome)
 
 
-def incomplete(reason: Any) -> dict[str, Any]:
-    return response(said(OK), status="incomplete", incomplete_details={"reason": reason})
-
-
-def partial(status: str, part: dict[str, Any]) -> dict[str, Any]:
-    return response({**part, "status": status})
-
-
-OTHERS: dict[str, list[Case]] = {
-    "response": [
-        ("completed", response(said(OK)), Usage(100, 7, 64)),
-        ("no status", response(said(OK), status=None), "=ok"),
-        ("two parts", response(said({**OK, "text": "o"}, {**OK, "text": "k"})), "=ok"),
-        ("max_output_tokens", incomplete("max_output_tokens"), "truncated"),
-        ("content_filter", incomplete("content_filter"), "filtered"),
-        ("incomplete for an unknown reason", incomplete("banana"), "transport"),
-        ("incomplete for no reason", incomplete(None), "truncated"),
-        ("incomplete by a stop", incomplete("stop"), "truncated"),
-        ("incomplete by a tool call", incomplete("tool_calls"), "truncated"),
-        ("failed", response(said(OK), status="failed"), "transport"),
-        ("queued", response(said(OK), status="queued"), "transport"),
-        ("blank status", response(said(OK), status=""), "transport"),
-        ("status 5", response(said(OK), status=5), "malformed"),
-        ("part incomplete", partial("incomplete", said(OK)), "transport"),
-        ("error", response(error={"code": 502, "message": "x"}), "transport"),
-        ("error and text", response(said(OK), error={"code": "server_error"}), "malformed"),
-        ("refusal", response(said({"type": "refusal", "refusal": "no"})), "refused"),
-        ("invisible", response(said({**OK, "text": "\u200b\ufeff"})), "empty"),
-        ("nothing", response(), "empty"),
-        ("output null", response(output=None), "malformed"),
-        ("text 5", response(said({**OK, "text": 5})), "malformed"),
-        ("usage below 0", response(said(OK), usage={"input_tokens": -1, "output_tokens": 7}), Usage(0, 7, 0, 1)),
-    ],
-    "response tool": [
-        ("call", response(called("ok")), "=ok"),
-        ("part incomplete", partial("incomplete", called("ok")), "transport"),
-        ("words", response(said(OK)), "unconstrained"),
-        ("blank", response(called(" ")), "empty"),
-        ("incomplete by a tool call", {**incomplete("tool_calls"), "output": [called("ok")]}, "truncated"),
-    ],
-    "tool": [
-        *((f"ends {reason}", {**tool_call("ok"), "choices": [{**tool_call("ok")["choices"][0], "finish_reason": reason}]}, "=ok")
-          for reason in ("stop", "tool_calls", "function_call", "tool_use", None)),
-        ("invisible", tool_call("\u2800"), "empty"),
-        ("words", completion("Hello!"), "unconstrained"),
-        ("cut words", completion("Hel", finish_reason="length"), "truncated"),
-        ("no list", completion(None, tool_calls=5), "malformed"),
-        ("lone surrogate", tool_call("a\ud800b"), "=a\ufffdb"),
-    ],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("reader", "case"),
-    [pytest.param(r, case, id=f"{r} {case[0]}") for r, cases in OTHERS.items() for case in cases],
-)
-def test_replies_of_other_apis_are_read_or_refused(reader: str, case: Case) -> None:
-    _, body, outcome = case
-    found = read(json.dumps(body).encode(), reader)
-    assert is_of(found, outcome), found
-
-
 def line(row: Mapping[str, Any]) -> Completion | ModelError:
     key = bytes(32)
     data = json.dumps({"custom_id": key.hex(), **row}).encode()
     batches = OpenAIModel(ENDPOINT, 1.0, None).batches()
-    (found,) = dict(batches._read(data, {key: REQUEST}, frozenset())).values()
+    (found,) = dict(batches._read(data, {key: REQUEST})).values()
     return found
 
 
@@ -328,29 +255,23 @@ def test_a_line_of_a_batch_is_read_as_a_direct_reply(name: str, row: Any, outcom
         | st.dictionaries(
             st.sampled_from(["choices", "message", "content", "finish_reason", "usage", "error",
                              "refusal", "model", "prompt_tokens", "prompt_tokens_details", "code",
-                             "tool_calls", "custom", "input", "output", "type", "text", "status"]),
+                             "tool_calls", "type", "text"]),
             inner,
         ),
         max_leaves=8,
-    ),
-    st.sampled_from(sorted(READERS)),
+    )
 )  # fmt: skip
-def test_every_shape_is_a_completion_or_a_model_error(data: object, reader: str) -> None:
-    assert len(str(read(json.dumps(data).encode(), reader)).splitlines()) <= 3
+def test_every_shape_is_a_completion_or_a_model_error(data: object) -> None:
+    assert len(str(read(json.dumps(data).encode())).splitlines()) <= 3
 
 
 def test_a_key_that_a_server_repeats_is_in_no_reply() -> None:
     key = "sk-0123456789abcdef"
     endpoint = Endpoint("http://me:a-long-password-1@localhost/v1", "m", key)
     text = f"It is {key}, a-long-password-1"
-    bodies = {
-        "chat": completion(text), "tool": tool_call(text), "response tool": response(called(text)),
-        "response": response(said({**OK, "text": text})),
-    }  # fmt: skip
-    for reader, body in bodies.items():
-        found = read(json.dumps({**body, "model": f"m {key}"}).encode(), reader, endpoint)
-        assert isinstance(found, Completion)
-        assert (found.text, found.model) == ("It is ***, ***", "m ***")
+    found = read(json.dumps({**completion(text), "model": f"m {key}"}).encode(), endpoint)
+    assert isinstance(found, Completion)
+    assert (found.text, found.model) == ("It is ***, ***", "m ***")
     word = json.dumps(completion("EMPTY")).encode()
     assert read_completion(word, replace(endpoint, key="EMPTY")).text == "EMPTY"
 

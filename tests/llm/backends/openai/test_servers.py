@@ -26,49 +26,12 @@ CHAT = {
     "seed": 5,
 }
 
-RESPONSE = {
-    "model": "test-model",
-    "input": MESSAGES,
-    "max_output_tokens": 900,
-    "temperature": 0.0,
-    "store": False,
-}
-
 FORMAT = {
     "type": "json_schema",
     "json_schema": {"name": "reply", "strict": True, "schema": SCHEMA},
 }
 
 GRAMMARS: dict[str, dict[str, Any]] = {
-    "openai": {
-        **CHAT,
-        "tools": [
-            {
-                "type": "custom",
-                "custom": {
-                    "name": "reply",
-                    "description": "Takes your whole reply.",
-                    "format": {
-                        "type": "grammar",
-                        "grammar": {"syntax": "lark", "definition": CONSTRAINT.lark},
-                    },
-                },
-            }
-        ],
-        "tool_choice": {"type": "custom", "custom": {"name": "reply"}},
-    },
-    "responses": {
-        **RESPONSE,
-        "tools": [
-            {
-                "type": "custom",
-                "name": "reply",
-                "description": "Takes your whole reply.",
-                "format": {"type": "grammar", "syntax": "lark", "definition": CONSTRAINT.lark},
-            }
-        ],
-        "tool_choice": {"type": "custom", "name": "reply"},
-    },
     "vllm": {**CHAT, "structured_outputs": {"grammar": CONSTRAINT.lark}},
     "generic": {
         **CHAT,
@@ -83,12 +46,6 @@ GRAMMARS: dict[str, dict[str, Any]] = {
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     **{kind: {**CHAT, "response_format": FORMAT} for kind in KINDS},
-    "responses": {
-        **RESPONSE,
-        "text": {
-            "format": {"type": "json_schema", "name": "reply", "strict": True, "schema": SCHEMA}
-        },
-    },
     "vllm": {**CHAT, "structured_outputs": {"json": SCHEMA}},
 }
 
@@ -118,7 +75,7 @@ def test_the_body_of_a_constrained_request(kind: str, by: str, openai_server: Se
     assert ask(openai_server, kind, request).text == text
     seen = openai_server.requests[-1]
     assert seen.body == (GRAMMARS if by == "grammar" else SCHEMAS)[kind]
-    assert seen.path == ("/v1/responses" if kind == "responses" else "/v1/chat/completions")
+    assert seen.path == "/v1/chat/completions"
 
 
 def test_lark_for_vllm_has_no_mark_of_gbnf(openai_server: Server) -> None:
@@ -130,13 +87,6 @@ def test_lark_for_vllm_has_no_mark_of_gbnf(openai_server: Server) -> None:
     assert llguidance.LLMatcher.validate_grammar_with_warnings(sent)[0] is False
 
 
-def test_a_limit_that_is_not_set_is_not_sent(openai_server: Server) -> None:
-    openai_server.answer = Fake("responses")
-    bare = replace(ASKED, max_output_tokens=None, temperature=None)
-    ask(openai_server, "responses", bare)
-    assert not {"max_output_tokens", "temperature"} & set(openai_server.requests[-1].body)
-
-
 EXPLICIT = {"prompt_cache_options": {"mode": "explicit"}}
 MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 TEXT = "<text>\nAda😀 sold it.\n</text>"
@@ -144,7 +94,7 @@ TEXT = "<text>\nAda😀 sold it.\n</text>"
 
 @pytest.mark.parametrize(
     ("kind", "name", "is_marking"),
-    [("openai", "gpt-5.6", True), ("openai", "gpt-6-luna", True), ("openai", "gpt-10", True), ("responses", "gpt-6.1-sol-2026-10-01", True),
+    [("openai", "gpt-5.6", True), ("openai", "gpt-6-luna", True), ("openai", "gpt-10", True),
      ("openai", "gpt-5", False), ("openai", "gpt-5.5", False), ("openai", "gpt-4o", False), ("openai", "o3", False),
      ("vllm", "gpt-6-luna", False), ("generic", "gpt-6-luna", False)],
 )  # fmt: skip
@@ -154,24 +104,22 @@ def test_only_what_is_marked_is_cached_where_writes_are_billed(
     settings = ModelSettings(openai_server.url, 20.0, server=kind)
     openai_server.answer = Fake(kind)
     for kept_s in (0.0, 1_800.0):
-        request = replace(READ, kept_s=kept_s, constraint=ASKED.constraint)
+        request = replace(READ, kept_s=kept_s, constraint=ASKED.constraint, constrain_by="json")
         complete(create_model(f"openai:{name}", settings), request)
     *_, plain, marked = (seen.body for seen in openai_server.requests)
-    turns = "input" if kind == "responses" else "messages"
-    assert plain[turns][1]["content"] == f"{TEXT}\n\nWho?"
+    assert plain["messages"][1]["content"] == f"{TEXT}\n\nWho?"
     if not is_marking:
         assert marked == plain
         return
-    part = "input_text" if kind == "responses" else "text"
     assert plain.items() >= EXPLICIT.items()
     assert "prompt_cache_key" not in plain
-    assert marked[turns][1]["content"] == [
-        {"type": part, "text": TEXT, **MARK}, {"type": part, "text": "\n\nWho?"},
+    assert marked["messages"][1]["content"] == [
+        {"type": "text", "text": TEXT, **MARK}, {"type": "text", "text": "\n\nWho?"},
     ]  # fmt: skip
     assert len(marked["prompt_cache_key"]) == 32
-    assert {**marked, turns: [], "prompt_cache_key": ""} == {
+    assert {**marked, "messages": [], "prompt_cache_key": ""} == {
         **plain,
-        turns: [],
+        "messages": [],
         "prompt_cache_key": "",
     }
 
