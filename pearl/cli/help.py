@@ -17,7 +17,7 @@ N_FIRST = 11
 _OTHERS = {
     "Question and document": (
         "question", "together", "schema", "data", "tasks", "results", "rescore", "split", "columns", "subset",
-        "limit", "longest", "held_out", "allow_outside",
+        "limit", "held_out", "allow_outside",
     ),
     "Plan": ("show_plan", "kind"),
     "Model": ("temperature",),

@@ -142,7 +142,6 @@ class ExecuteRequest(RunRequest):
     plan_and_documents: tuple[Text, ...] = ()
     together: bool = False
     tasks: Text | None = None
-    longest: PositiveInt | None = None
     # A run to an address is in no store: an untrusted one must not say where rows are sent.
     out: Annotated[Text, AfterValidator(_local)]
     trace: Text | None = None
@@ -159,7 +158,7 @@ class ExecuteRequest(RunRequest):
         if self.tasks:
             inputs["tasks"] = _content(self.tasks)
         if self.data:
-            asked = self.model_dump(include={"split", "columns", "subset", "limit", "longest"})
+            asked = self.model_dump(include={"split", "columns", "subset", "limit"})
             inputs |= {"data": _content(self.data), "asked": json.dumps(asked)}
         return inputs
 

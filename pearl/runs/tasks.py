@@ -250,7 +250,6 @@ class DocumentTasks:
     def __init__(self, read: Callable[..., Iterable[Sample | DataError]], plan: str) -> None:
         self._read = read
         self._plan = plan
-        self.left_out: list[DataError] = []
 
     def __iter__(self) -> Iterator[Task]:
         return (task for _, task in self._tasks(self._read(), DigestTable()))
@@ -290,48 +289,20 @@ class DocumentTasks:
 
 
 class CountedDocumentTasks(DocumentTasks):
-    """`DocumentTasks` of which the number is known; all, or the `n_longest` documents, with the others' errors in `left_out`."""
+    """`DocumentTasks` of which the number is known."""
 
-    def __init__(
-        self,
-        read: Callable[..., Iterable[Sample | DataError]],
-        plan: str,
-        n_longest: int | None = None,
-    ) -> None:
+    def __init__(self, read: Callable[..., Iterable[Sample | DataError]], plan: str) -> None:
         super().__init__(read, plan)
         self._n_failing = 0
         self._n_samples = DigestTable()
-        lengths: dict[bytes, int] = {}
         for sample in read():
             if isinstance(sample, DataError) or sample.document is None:
-                if n_longest is None:
-                    self._n_failing += 1
-                elif isinstance(sample, DataError):
-                    self.left_out.append(sample)
-                else:
-                    self.left_out.append(DataError(f"sample '{sample.id}' has no document"))
-                continue
-            key = _document_key(sample.document)
-            if self._n_samples.add(key) == 1 and n_longest is not None:
-                try:
-                    lengths[key] = len(sample.load().text)
-                except DataError as error:
-                    self.left_out.append(error)
-        self._longest: list[bytes] | None = None
-        if n_longest is not None:
-            self._longest = sorted(lengths, key=lambda key: -lengths[key])[:n_longest]
+                self._n_failing += 1
+            else:
+                self._n_samples.add(_document_key(sample.document))
 
     def __len__(self) -> int:
-        return (
-            self._n_failing + len(self._n_samples) if self._longest is None else len(self._longest)
-        )
-
-    def __iter__(self) -> Iterator[Task]:
-        if self._longest is None:
-            return super().__iter__()
-        tasks = self._tasks(self._read(), DigestTable())
-        longest = {key: task for key, task in tasks if key in self._longest}
-        return (longest[key] for key in self._longest if key in longest)
+        return self._n_failing + len(self._n_samples)
 
 
 def _document_key(document: Document | Path | StoredFile) -> bytes:

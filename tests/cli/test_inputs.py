@@ -79,14 +79,6 @@ def test_every_row_of_a_tasks_file_has_one_of_the_results(pearl: Terminal) -> No
     assert "4 of them from earlier runs" in pearl.talk
 
 
-def test_the_longest_are_as_many_as_were_asked_for(pearl: Terminal) -> None:
-    write("d.jsonl", {"document_path": "absent.txt"}, {"document": STORY}, {"question": "Who?"}, 5,
-          {"document": "Short."}, {"document": f"{STORY} More."})  # fmt: skip
-    out = pearl("execute", "why.plan", "--data", "d.jsonl", "--longest", "2", "--json", code=1)
-    assert [json.loads(line)["id"] for line in out.splitlines()] == ["6", "2"]
-    assert "3 rows left out; the first: " in pearl.talk
-
-
 def test_tasks_run_under_the_library_that_they_were_planned_for(
     pearl: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,6 @@ from pearl.cli.files import (
 )
 from pearl.cli.help import Command
 from pearl.cli.options import (
-    AT_LEAST_1,
     PATH,
     batch_options,
     boxes_option,
@@ -64,9 +63,6 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @data_options
 @option(
-    "--longest", AT_LEAST_1, "Only the N longest documents of --data, by characters.", metavar="N"
-)
-@option(
     "-o --out",
     PATH,
     "Write one JSON line per document to FILE, or Parquet files to a folder at an address (s3://...).",
@@ -96,7 +92,6 @@ def command(
     The store keeps every reply, and with --out every row, too: the same command, or `pearl runs
     resume`, resumes a run that was stopped. Rows at an address are resumed by the same command, on any machine.
     """
-    from pearl.cli.work import report_left_out
     from pearl.data.storage import address_of, is_address
     from pearl.runs.executors import DEFAULT
     from pearl.runs.tasks import StreamedTasks
@@ -107,8 +102,6 @@ def command(
          "--executor and --shard write rows", "name a file: --out rows.jsonl"),
         (not is_printed and options["page"],
          "--page cannot be combined with --out", "pearl view rows.jsonl writes a page of the rows"),
-        (data is None and options["longest"] is not None,
-         "--longest needs --data", "pearl execute why.plan --data FILE"),
         (tasks is not None and not is_printed and is_address(str(out)),
          "--out ADDRESS needs a plan", f"pearl execute why.plan --data FILE --out {out}"),
         (tasks is not None and data is not None, "--tasks and --data cannot be combined", "--data needs a plan"),
@@ -131,23 +124,13 @@ def command(
     _refuse_other(plan, named)
     text = _checked(plan, options)
     if data is not None and is_address(address_of(data)):
-        refuse(
-            (
-                options["longest"] is not None,
-                "--longest needs all documents at once",
-                "leave it out",
-            )
-        )
         streamed = StreamedTasks(partial(open_samples, options), text)
         return _run(streamed, out, options, text)
     if data is None:
         is_named = out is not None or options["as_lines"]
         work = document_tasks(named, together=together, plan=text, is_named=is_named, outs=outs)
         return _run(work, out, options, text)
-    samples = _data_tasks(text, options)
-    report_left_out(samples.left_out)
-    code = _run(samples, out, options, text)
-    return code or int(bool(samples.left_out))
+    return _run(_data_tasks(text, options), out, options, text)
 
 
 def _refuse_other(plan: str, documents: Sequence[str]) -> None:
@@ -232,7 +215,7 @@ def _checked(plan: str, options: dict[str, Any]) -> str:
 _LARGE = 50_000
 """Rows of a file that are not counted before the run."""
 
-_CHOOSE = ("longest", "limit", "subset", "columns")
+_CHOOSE = ("limit", "subset", "columns")
 """Options that need a file from its beginning."""
 
 
@@ -245,7 +228,7 @@ def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
         read = partial(iter, list(read()))
     elif not any(options[name] for name in _CHOOSE) and _estimated_rows(options["data"]) > _LARGE:
         return DocumentTasks(read, plan)
-    return CountedDocumentTasks(read, plan, options["longest"])
+    return CountedDocumentTasks(read, plan)
 
 
 def _estimated_rows(name: str) -> int:
