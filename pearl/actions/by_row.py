@@ -121,13 +121,14 @@ def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> R
 
     pairs = list(zip(rows, replies, strict=True))
     n_unstated = replies.count(NOT_STATED)
+    n_yes, n_no = replies.count("yes"), replies.count("no")
     if n_unstated:
-        n_yes, n_no = replies.count("yes"), replies.count("no")
         rows = rows.noting(f"{column}: {n_yes:,} yes, {n_no:,} no, {n_unstated:,} {NOT_STATED}")
-    return rows.where(
+    kept = rows.where(
         (row for row, reply in pairs if reply == "yes"),
         (row for row, reply in pairs if reply is None),
     )
+    return replace(kept, stated=(n_yes, n_yes + n_no, n_unstated))
 
 
 def _collect_rerank(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:

@@ -160,8 +160,10 @@ def wanted_by(x: Value, *, is_list: bool) -> Wanted:
     return Wanted(tuple(items) if isinstance(items, list) else ())
 
 
-def judge(rows: Rows, name: str, operator: str, x: Value) -> tuple[list[Verdict], tuple[str, ...]]:
-    """Compare a column of rows with a value: a verdict for each row, doubtful ones included, and notes.
+def judge(
+    rows: Rows, name: str, operator: str, x: Value
+) -> tuple[list[Verdict], tuple[str, ...], int]:
+    """Compare a column of rows with a value: a verdict for each row, doubtful ones included, notes, and how many are empty.
 
     An empty value is never before, after, at least or at most anything. Values that should be dates
     or numbers and are not, and numbers in another unit, are undecided.
@@ -183,6 +185,8 @@ def judge(rows: Rows, name: str, operator: str, x: Value) -> tuple[list[Verdict]
         n_empty = sum(counts[value] for value in different if not value.strip())
         notes += [f"values of {column.name} that cannot be compared: {n_open:,}"] if n_open else []
         notes += [f"rows without {column.name}: {n_empty:,}"] if n_empty else []
-    return [verdicts[value] for value in column.values], tuple(
-        filter(None, (*column.notes, *notes))
+    return (
+        [verdicts[value] for value in column.values],
+        tuple(filter(None, (*column.notes, *notes))),
+        sum(value is not None and not value.strip() for value in column.values[: len(rows)]),
     )

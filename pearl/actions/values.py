@@ -22,6 +22,8 @@ SAMPLED = "an estimate"  # the beginning of notes on samples
 INTERVAL = "95 % interval"  # the beginning of notes on intervals
 
 
+MAY_CHANGE = "what rows do not state may change"  # the beginning of notes that degrade an answer
+
 AMONG = "among the"  # the beginning of notes on further matches
 
 
@@ -127,6 +129,7 @@ def behind(values: Iterable[object]) -> Rows | None:
         doubtful=without_duplicates(row for each in given for row in each.undecided),
         notes=tuple(dict.fromkeys(note for each in given for note in each.notes)),
         n_unread=sum(each.n_unread for each in given),
+        stated=None,
     )
 
 

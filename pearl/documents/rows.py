@@ -73,7 +73,8 @@ class Rows(Sequence[Row]):
     Rows that are `is_in_order` are in the order of the document, so that the places of doubtful rows among them
     are known; None says that undecided rows may change the order of the others. `sorted_by` names the field that
     gave the order. `n_unread` is the number of rows that no model was asked about, because the plan needed no more.
-    `totals` are rows of the same table that sum up others; those that may be rows are also doubtful.
+    `totals` are rows of the same table that sum up others; those that may be rows are also doubtful. `stated` are
+    of rows that a condition selected: how many these are, and how many state what it asks and how many do not.
     """
 
     rows: tuple[Row, ...]
@@ -89,6 +90,7 @@ class Rows(Sequence[Row]):
     columns: tuple[str, ...] = ()
     pages: tuple[tuple[str, int], ...] = ()
     totals: tuple[Row, ...] = ()
+    stated: tuple[int, int, int] | None = None
 
     def __repr__(self) -> str:
         """Short, because asyncio and notebooks call it for every answer."""
@@ -130,7 +132,8 @@ class Rows(Sequence[Row]):
 
     def where(self, rows: Iterable[Row], doubtful: Iterable[Row] = ()) -> Rows:
         """Select rows, and mark more rows as doubtful."""
-        return replace(self, rows=tuple(rows), doubtful=(*self.doubtful, *doubtful), totals=())
+        more = (*self.doubtful, *doubtful)
+        return replace(self, rows=tuple(rows), doubtful=more, totals=(), stated=None)
 
     def reordered(self, by: str = "") -> Rows:
         """The rows in another order than the document's: that of the field `by`, if one gave it."""

@@ -166,13 +166,19 @@ async def compose_answer(
 def _left_out(
     found: Sequence[Sentence], items: Sequence[_Item], parts: Sequence[AnswerPart], rows: Mapping[str, Sequence[Named]]
 ) -> Iterator[str]:  # fmt: skip
-    """A line for each part without a value of which no sentence speaks, and for rows that are neither named nor counted."""
+    """A line for each part without a value of which no sentence speaks, for rows neither named nor counted, and of what a count is."""
     cited = {items[n].output for sentence in found for n in sentence.rests_on}
     said = normalise("\n".join(sentence.said for sentence in found))
     numbers = {value for _, value, _ in quantities(said)}
     for part in parts:
         if not part.is_decided and not (part.state == "nothing" and part.output in cited):
             yield part.line
+        if (
+            (tally := part.tally)
+            and tally.not_stated
+            and not {tally.of, tally.not_stated} <= numbers
+        ):
+            yield f"{part.label}: {tally.text}"
         named = rows.get(part.output, ())
         names = [each.name or shortened(each.text, MAX_NAME) for each in named]
         if len(named) not in numbers and not all(_is_said(name, said) for name in names):
@@ -330,7 +336,7 @@ def _shown(
         for part, named in zip(parts, is_named, strict=True)
     ]
     wholes = [
-        f"{{{part.output}}} = {part.text}" if named
+        f"{{{part.output}}} = {_inserted(part)}" if named
         else "\n".join(map(_line, listed)) or part.text
         for part, named, listed in zip(parts, is_named, lists, strict=True)
     ]  # fmt: skip
@@ -350,7 +356,7 @@ def _shown(
         # What is not shown supports no sentence.
         support = "\n".join([_NOTE.sub("", value), *_counts(part, rows)])
         is_computed = part.output in computed or not quotes
-        result = f"{labels[i]}: {part.text if is_named[i] else value}" if is_computed else ""
+        result = f"{labels[i]}: {part.text if is_named[i] else support}" if is_computed else ""
         for at, each in enumerate(lists[i][: len(lines)]):
             if each.passages and _NUMBER in lines[at]:
                 of = f"{labels[i]}: {each.name}"
@@ -364,7 +370,7 @@ def _shown(
             items.append(_Item(part.output, f"{part.label}\n{support}", None, result))
             shown.append(f"[{len(items)}] this result")
         if is_named[i]:
-            values[part.output] = (len(items) - 1, part.text)
+            values[part.output] = (len(items) - 1, _inserted(part))
         blocks.append(block("input", "\n".join(shown)))
     return blocks, items, values, cuts
 
@@ -384,8 +390,15 @@ def _entries(part: AnswerPart) -> list[Named]:
     return [Named("", " ".join(str(entry).split())) for entry in entries]
 
 
+def _inserted(part: AnswerPart) -> str:
+    """What stands in a sentence for the name of a value: a number without what it is of."""
+    return part.text if part.tally is None else str(part.tally.value)
+
+
 def _counts(part: AnswerPart, rows: Mapping[str, Sequence[Named]]) -> list[str]:
-    """How many rows a part has, and how many of them are undecided."""
+    """How many rows a part has, how many of them are undecided, and how many do not state what is asked."""
+    if part.tally is not None and part.tally.not_stated:
+        return [f"({part.tally.text})"]
     named = rows.get(part.output)
     undecided = f"; {part.n_undecided:,} undecided" if part.n_undecided else ""
     return [] if named is None else [f"({len(named):,} in all{undecided})"]

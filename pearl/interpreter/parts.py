@@ -26,6 +26,29 @@ from pearl.replies.typed import State, read_reply
 
 PartValue = str | int | float | bool | Decimal | list[Any] | dict[str, Any] | None
 
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A number of rows: of how many that state what is asked, and how many do not state it or are undecided."""
+
+    value: int
+    of: int
+    not_stated: int
+    undecided: int
+
+    @property
+    def text(self) -> str:
+        """The number, of what it is, and its bounds if rows are undecided."""
+        does = "does" if self.not_stated == 1 else "do"
+        text = f"{self.value:,} of the {self.of:,} that state it; {self.not_stated:,} {does} not state it"
+        most = self.value + self.undecided
+        return (
+            f"{text} ({self.undecided:,} undecided: {self.value:,} to {most:,})"
+            if self.undecided
+            else text
+        )
+
+
 Piece = tuple[str, tuple[int, ...]]
 """A piece of a text, and the numbers of the evidence that it quotes or cites."""
 
@@ -66,6 +89,7 @@ class AnswerPart:
         entries: The entries of a list, each with its own passages.
         reply: What the model replied, with its quotes.
         n_undecided: How many of its rows are undecided.
+        tally: Of a number of rows, of how many it is.
     """
 
     output: str
@@ -78,6 +102,7 @@ class AnswerPart:
     entries: tuple[ListEntry, ...] = ()
     reply: str = field(default="", repr=False)
     n_undecided: int = 0
+    tally: Tally | None = None
 
     @property
     def is_decided(self) -> bool:
@@ -107,6 +132,15 @@ class AnswerPart:
             "text": self.text,
             "state": self.state,
             **({"why": self.why} if self.why else {}),
+            **(
+                {
+                    "of": self.tally.of,
+                    "not_stated": self.tally.not_stated,
+                    "undecided": self.tally.undecided,
+                }
+                if self.tally
+                else {}
+            ),
             "evidence": list(self.evidence),
             **(
                 {"entries": [{"text": e.text, "evidence": list(e.evidence)} for e in self.entries]}
@@ -149,7 +183,9 @@ def answer_parts(
             )
         if n_same[label] > 1:
             label += _argument(steps[name])
-        text, n_undecided = result.text, 0
+        text, n_undecided, tally = result.text, 0, _tally(result)
+        if tally is not None and tally.not_stated:
+            text = tally.text
         if isinstance(rows := result.value, Rows):
             n_undecided = len(rows.undecided)
             if len(rows) and not rows.columns:
@@ -166,9 +202,19 @@ def answer_parts(
                         for each in named
                     )  # fmt: skip
         parts.append(AnswerPart(
-            name, label, value, text, result.state, result.why, numbers, entries, replies, n_undecided
+            name, label, value, text, result.state, result.why, numbers, entries, replies, n_undecided, tally,
         ))  # fmt: skip
     return tuple(parts)
+
+
+def _tally(result: StepResult) -> Tally | None:
+    """Of how many rows a number is, if a condition selected those that it counts."""
+    match result.value:
+        case Scalar(value=int() as value, rows=Rows(stated=(n, of, not_stated)) as rows) if (
+            value == n
+        ):
+            return Tally(value, of, not_stated, len(rows.undecided))
+    return None
 
 
 def deciding_of(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pearl.actions.groups import NONE
-from pearl.actions.values import Fetched, Scalar, Value, as_text, behind
+from pearl.actions.values import MAY_CHANGE, Fetched, Scalar, Value, as_text, behind
 from pearl.documents.evidence import Evidence, Unverified
 from pearl.documents.record import Record
 from pearl.documents.rows import Rows, shortened
@@ -199,7 +199,11 @@ def computed(
         state = "nothing"
     elif why and state == "found":
         state = "undecided"
-    return StepResult(step.output, action.name, value, action.is_native, state=state, why=why)
+    notes = () if rows is None or state != "found" else rows.notes
+    flaw = next((note for note in notes if note.startswith(MAY_CHANGE)), "")
+    return StepResult(
+        step.output, action.name, value, action.is_native, state=state, why=why, truncated=flaw
+    )
 
 
 def void(step: Step, action: Action, why: str) -> StepResult:

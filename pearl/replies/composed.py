@@ -80,6 +80,7 @@ def read_composed(
         "it says '9', which the results that it cites do not have"
     """
     text = text.strip().translate(_BRACKETS)
+    question = question.replace("?", " ")  # behind a number, it would be a doubtful digit
     if len(text) > MAX_LENGTH:
         return Composed(why=f"it has {len(text):,} characters")
     if _STEP.search(text) or _TAG.search(text):

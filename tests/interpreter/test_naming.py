@@ -99,3 +99,74 @@ def test_rows_that_sentences_leave_out_are_named_below_them() -> None:
     assert answer.text.endswith(
         "\n\nContracts of Bavaria: old.txt, north/name that is long enough.txt"
     )
+
+
+REPORTS = """Question: How many are older than 60?
+
+1. reports = SPLIT(CTX, "document") : One row a report
+2. old = FILTER(reports, "older than 60") : The old ones
+3. n = COUNT(old) : Older than 60
+"""
+
+
+def count(plan: str, composed: str = "") -> Answer:
+    ages = [61, 70, 80, 30, 40, None, None, 90]
+    told = ["" if age is None else f" Age {age}." for age in ages]
+    files = join([Document(f"Report {i}.{age}", f"{i}.txt") for i, age in enumerate(told)])
+
+    def reply(request: Request) -> str:
+        if isinstance(request.task, CheckTask):
+            return verdicts(*["supported"] * len(request.task.claims))
+        if not isinstance(request.task, ItemsTask):
+            return composed
+        is_old = "older" in dict(request.task.arguments)["X"]
+        return item_lines(
+            request,
+            lambda item: "not stated" if "Age" not in item
+            else ("no", "yes")[(int(item.partition("Age ")[2].rstrip(". ")) > 60) == is_old],
+        )  # fmt: skip
+
+    return asyncio.run(Pearl(Reading(reply)).execute(plan, files))
+
+
+def test_a_count_says_of_what_it_is() -> None:
+    answer = count(REPORTS)
+    assert (answer.text, answer.value, answer.status) == (
+        "4 of the 6 that state it; 2 do not state it", 4, "answered",
+    )  # fmt: skip
+    part = answer.to_dict()["parts"][0]
+    assert [part[k] for k in ("value", "of", "not_stated", "undecided")] == [4, 6, 2, 0]
+    kept = REPORTS.replace("3. n", '3. some = LIMIT(old, 2) : Two\n4. n').replace("COUNT(old)", "COUNT(some)")  # fmt: skip
+    assert count(kept).text.split()[0] == "2"  # not of six
+
+
+def test_a_count_of_cells_says_how_many_are_empty() -> None:
+    table = Document("id,age\n1,61\n2,\n3,70\n4,20\n", "t.csv")
+    plan = """1. rows = SPLIT(CTX, "record") : Rows
+2. old = WHERE(rows, "age", "at least", "60") : Old
+3. n = COUNT(old) : How many"""
+    answer = asyncio.run(Pearl().execute(plan, table))
+    assert answer.text == "2 of the 3 that state it; 1 does not state it"
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        ("{n} are older than 60 [1].", "4 are older than 60.\n\nOlder than 60: 4 of the 6 that state it; 2 do not state it"),
+        ("Of the 6 that state an age, {n} are older than 60, and 2 state none [1].", "Of the 6 that state an age, 4 are older than 60, and 2 state none."),
+    ],
+)  # fmt: skip
+def test_a_composed_count_says_of_what_it_is(reply: str, text: str) -> None:
+    plan = f'{REPORTS}4. all = COUNT(reports) : All\n5. answer = ANSWER("How many are older than 60?", n, all) : Answer'
+    answer = count(plan, reply)
+    assert (answer.text, answer.status) == (text, "answered")
+
+
+def test_what_is_not_stated_may_change_a_comparison() -> None:
+    young = """4. young = FILTER(reports, "at most 60") : The young ones
+5. m = COUNT(young) : At most 60
+6. more = RELATION(n, m) : More or less
+"""
+    answer = count(REPORTS + young)
+    assert (answer.value, answer.status) == ("more", "degraded")
+    assert "4 to 6 and 2 to 4" in answer.why

@@ -210,6 +210,7 @@ def _over_rows(
     found = replace(
         collections[0], rows=tuple(sure), doubtful=(*unsure, *unread), notes=(), sample=None,
         is_in_order=False if is_order_known else None, n_unread=sum(each.n_unread for each in collections),
+        stated=None,
     )  # fmt: skip
     return found.noting(*(note for each in collections for note in each.notes))
 

@@ -12,6 +12,7 @@ from pearl.actions.native import Family
 from pearl.actions.native._groups import having
 from pearl.actions.values import (
     INTERVAL,
+    MAY_CHANGE,
     SAMPLED,
     EmptyListError,
     Scalar,
@@ -20,7 +21,7 @@ from pearl.actions.values import (
     behind,
     wilson,
 )
-from pearl.documents.comparisons import BLANK, OPERATORS, is_no_key, sort_keys
+from pearl.documents.comparisons import BLANK, OPERATORS, ORDERED, is_no_key, sort_keys
 from pearl.documents.digest import text_sha256
 from pearl.documents.numbers import UnclearNumberError, read_number, whole_number
 from pearl.documents.rows import Row, Rows, unused_name
@@ -80,7 +81,7 @@ def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
     if meant:
         keys = {row.key for row in meant}
         rows = replace(rows, doubtful=tuple(row for row in rows.doubtful if row.key not in keys))
-    verdicts, notes = judge(rows, name, operator, x)
+    verdicts, notes, n_empty = judge(rows, name, operator, x)
     judged, n = list(zip(rows.every, verdicts, strict=True)), len(rows)
     found = [*(row for row, verdict in judged[:n] if verdict), *meant]
     if meant and rows.is_in_order:
@@ -93,6 +94,7 @@ def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
             *(row for row, verdict in judged[n:] if verdict is not False),
         ),
         totals=totals,
+        stated=(len(found), n - n_empty, n_empty) if operator in ORDERED else None,
     ).noting(*notes)
 
 
@@ -103,7 +105,7 @@ def _totals(
     if not rows.totals:
         return (), ()
     every = replace(rows, rows=(*rows, *rows.totals), doubtful=(), totals=())
-    verdicts, _ = judge(every, name, operator, x)
+    verdicts, *_ = judge(every, name, operator, x)
     n = len(rows)
     kept = [
         (row, cell)
@@ -237,7 +239,7 @@ def sort(rows: Rows, name: str, order: str) -> Value:
 )  # fmt: skip
 def share_of(rows: Rows, name: str, x: Value) -> Value:
     """The share among decided rows; for several values, the share of rows that have any of them."""
-    verdicts, notes = judge(rows, name, "in" if isinstance(x, list | Rows) else "is", x)
+    verdicts, notes, _ = judge(rows, name, "in" if isinstance(x, list | Rows) else "is", x)
     n = len(rows)
     sure, unsure = verdicts[:n], verdicts[n:]
     n_found, n_read = sure.count(True), n - sure.count(None)
@@ -304,9 +306,11 @@ def relation(a: Value, b: Value) -> Value:
     one, other = numbers_of(list(texts))
     word = _word(one - other)
     rows = behind([a, b])
-    n_unread = rows.n_unread if rows else 0
-    if rows is None or not (rows.undecided or n_unread):
-        return word if rows is None else Scalar(word, rows)
+    if rows is None:
+        return word
+    n_unread, n_unstated = rows.n_unread, _n_unstated(a) + _n_unstated(b)
+    if not (rows.undecided or n_unread or n_unstated):
+        return Scalar(word, rows)
     (low_a, high_a), (low_b, high_b) = _ends(a, one), _ends(b, other)
     is_decided = _word(low_a - high_b) == word == _word(high_a - low_b)
     if n_unread and not is_decided:
@@ -316,7 +320,17 @@ def relation(a: Value, b: Value) -> Value:
         decided = tuple(row for row in rows if row.value is not None)
         rows = replace(rows, rows=decided, doubtful=(), shows_possible=False)
         rows = rows.noting(f"{n:,} undecided rows cannot change it")
+    most_a, most_b = high_a + _n_unstated(a), high_b + _n_unstated(b)
+    if n_unstated and not _word(low_a - most_b) == word == _word(most_a - low_b):
+        told = f"{low_a:,} to {most_a:,} and {low_b:,} to {most_b:,}"
+        rows = rows.noting(f"{MAY_CHANGE} '{word}': compared are {told}")
     return Scalar(word, rows)
+
+
+def _n_unstated(value: Value) -> int:
+    """How many rows do not state what a number counts; 0 for other numbers."""
+    counted = value.rows.stated if isinstance(value, Scalar) else None
+    return counted[2] if counted and isinstance(value, Scalar) and value.value == counted[0] else 0
 
 
 def _word(difference: Decimal) -> str:
