@@ -212,8 +212,12 @@ def document_rows(document: Document) -> Rows:
 
 
 def _table_line(cells: Sequence[str | None]) -> str:
-    shown = ("undecided" if cell is None else shortened(cell) for cell in cells)
-    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in shown)} |"
+    return f"| {' | '.join(map(table_cell, cells))} |"
+
+
+def table_cell(cell: str | None) -> str:
+    """A cell of a table in Markdown."""
+    return "undecided" if cell is None else shortened(cell).replace("|", "&#124;")
 
 
 def shortened(text: str, length: int = 100) -> str:

@@ -15,7 +15,7 @@ from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, normalise, placed, quoted_line
 from pearl.documents.evidence.normal import normal_text
 from pearl.documents.numbers import plain
-from pearl.documents.rows import Rows, shortened
+from pearl.documents.rows import Rows, shortened, table_cell
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
 from pearl.dsl.signatures import ValueType
@@ -90,6 +90,7 @@ class AnswerPart:
         reply: What the model replied, with its quotes.
         n_undecided: How many of its rows are undecided.
         tally: Of a number of rows, of how many it is.
+        cells: The pieces of a table whose cells were decided by passages.
     """
 
     output: str
@@ -103,6 +104,7 @@ class AnswerPart:
     reply: str = field(default="", repr=False)
     n_undecided: int = 0
     tally: Tally | None = None
+    cells: tuple[Piece, ...] = field(default=(), repr=False)
 
     @property
     def is_decided(self) -> bool:
@@ -161,6 +163,7 @@ def answer_parts(
     steps = {step.output: step for step in graph.steps}
     labels = {name: _label(steps[name]) for name in names}
     n_same = Counter(labels.values())
+    places = {(e.span, e.omitted): n for n, e in enumerate(evidence, start=1)}
     parts = []
     for name, label in labels.items():
         result = results[name]
@@ -176,7 +179,6 @@ def answer_parts(
             passages = {number: evidence[number - 1] for number in numbers}
             entries = _entries(value, replies, passages)
         if result.record is not None:
-            places = {(e.span, e.omitted): n for n, e in enumerate(evidence, start=1)}
             entries = tuple(
                 ListEntry(line, tuple(dict.fromkeys(places[e.span, e.omitted] for e in passages)))
                 for line, passages in result.record.lines
@@ -184,11 +186,14 @@ def answer_parts(
         if n_same[label] > 1:
             label += _argument(steps[name])
         text, n_undecided, tally = result.text, 0, _tally(result)
+        cells: tuple[Piece, ...] = ()
         if tally is not None and tally.not_stated:
             text = tally.text
         if isinstance(rows := result.value, Rows):
             n_undecided = len(rows.undecided)
-            if len(rows) and not rows.columns:
+            if rows.columns:
+                cells = _cells(rows, results, places)
+            elif len(rows):
                 named = named_rows(rows, document, deciding_of(results, sources), is_brief=True)
                 text = rows_text(rows, [each.line for each in named])
                 value = [
@@ -196,15 +201,36 @@ def answer_parts(
                     for row, each in zip(rows, named, strict=True)
                 ]
                 if any(each.passages for each in named):
-                    places = {(e.span, e.omitted): n for n, e in enumerate(evidence, start=1)}
                     entries = tuple(
                         ListEntry(each.line.removeprefix("- "), tuple(places[e.span, e.omitted] for e in each.passages))
                         for each in named
                     )  # fmt: skip
         parts.append(AnswerPart(
-            name, label, value, text, result.state, result.why, numbers, entries, replies, n_undecided, tally,
+            name, label, value, text, result.state, result.why, numbers, entries, replies, n_undecided, tally, cells,
         ))  # fmt: skip
     return tuple(parts)
+
+
+def _cells(
+    rows: Rows, results: Mapping[str, StepResult], places: Mapping[tuple[Any, ...], int]
+) -> tuple[Piece, ...]:
+    """The table of rows, each cell with the number of the passage that decided it; nothing without such passages."""
+    deciding = {name: results[name].deciding for name in rows.columns if name in results}
+    if not any(deciding.values()):
+        return ()
+    head = "\n".join(rows.lines(0)[:2])
+    pieces: list[Piece] = [(head, ())]
+    for row in rows:
+        start = "\n| "
+        for name in rows.columns:
+            passage = deciding.get(name, {}).get(row.key)
+            numbers = (places[passage.span, passage.omitted],) if passage else ()
+            pieces.append((f"{start}{table_cell(row.fields.get(name, ''))}", numbers))
+            start = " | "
+        pieces.append((" |", ()))
+    if rows.undecided:
+        pieces.append((f"\n\n({len(rows.undecided):,} undecided)", ()))
+    return tuple(pieces)
 
 
 def _tally(result: StepResult) -> Tally | None:
@@ -357,6 +383,8 @@ def _labelled(part: AnswerPart, text: str, form: str) -> str:
 
 def _cited(part: AnswerPart, evidence: Sequence[Evidence]) -> list[Piece]:
     """The text of a part with the numbers of the evidence that it quotes, or rests on."""
+    if part.cells:
+        return list(part.cells)
     if part.entries:
         return [piece for e in part.entries for piece in ((f"- {e.text}", e.evidence), ("\n", ()))]
     numbers = {number: evidence[number - 1] for number in part.evidence}

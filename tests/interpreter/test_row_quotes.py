@@ -122,3 +122,21 @@ def test_many_rows_and_short_ones_have_no_quotes(
     answer = ask(reader, FORMS["filter"][0], document, **settings)
     assert '"q1"' not in reader.requests[0].prompt
     assert (answer.status, answer.evidence) == ("answered", ())
+
+
+def test_a_comparison_of_files_names_them_and_has_a_quote_for_each_cell() -> None:
+    plan = f"""{SPLIT}2. law = {FORMS["map"][0]} : Law
+3. far = {FORMS["rate"][0]} : Distance
+4. table = SHOW(files, law, far) : Side by side"""
+    reader = model(7)
+    answer = asyncio.run(Pearl(reader).execute(plan, FILES))
+    assert answer.markdown.splitlines()[0] == "| Document | law | far |"
+    assert answer.markdown.splitlines()[2:] == [
+        "| a.txt | 7[^1] | 7[^1] |",
+        "| b.txt | 7[^2] | 7[^2] |",
+        "| c.txt | 7[^3] | 7[^3] |",
+    ]
+    assert answer.text.splitlines()[2] == "| a.txt | 7 | 7 |"
+    shown = io.StringIO()
+    print_answer(answer, shown)
+    assert "| a.txt | 7 [1] | 7 [1] |" in shown.getvalue()

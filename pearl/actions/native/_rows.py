@@ -24,7 +24,7 @@ from pearl.actions.values import (
 from pearl.documents.comparisons import BLANK, OPERATORS, ORDERED, is_no_key, sort_keys
 from pearl.documents.digest import text_sha256
 from pearl.documents.numbers import UnclearNumberError, read_number, whole_number
-from pearl.documents.rows import Row, Rows, unused_name
+from pearl.documents.rows import DOCUMENT, TEXT_COLUMN, Row, Rows, unused_name
 from pearl.documents.table.quantities import numbers_of
 from pearl.documents.table.totals import names_total
 from pearl.dsl.signatures import Parameter, ValueType
@@ -266,11 +266,21 @@ def share_of(rows: Rows, name: str, x: Value) -> Value:
     is_variadic=True, returns=ValueType.LIST,
 )  # fmt: skip
 def show(*columns: Rows) -> Value:
-    """Join columns by row of the document; missing cells are blank."""
+    """Join columns by row of the document; missing cells are blank. Rows of several files begin with the file."""
     cells: dict[str, dict[object, str | None]] = {}
     first_rows: dict[object, Row] = {}
     sure: set[object] = set()
+    files = {row.key: row.fields.get(DOCUMENT, "") for rows in columns for row in rows.every}
+    has_files = all(files.values()) and len(set(files.values())) > 1
+    if has_files and not any(rows.column == DOCUMENT for rows in columns):
+        cells[DOCUMENT] = files
+    is_one_each = len(set(files.values())) == len(files)
     for rows in columns:
+        is_text = rows.column == TEXT_COLUMN and all(row.value == row.text for row in rows)
+        if DOCUMENT in cells and is_one_each and is_text:  # a file is what it is called
+            sure |= {row.key for row in rows}
+            first_rows |= {row.key: row for row in rows if row.key not in first_rows}
+            continue
         if rows.are_figures:  # each is shown beside its group
             cells.setdefault(rows.columns[0], {}).update({row.key: row.text for row in rows})
         keyed = [(row.key, row) for row in rows]
