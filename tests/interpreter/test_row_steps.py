@@ -351,7 +351,14 @@ def test_of_an_edited_document_only_the_calls_with_the_edited_line_are_made_agai
 
 @pytest.mark.parametrize(
     ("said", "n", "notes"),
-    [("yes", "1", ()), ("Not stated.", "0", ("long: 0 yes, 2 no, 1 not stated",))],
+    [
+        ("yes", "1", ()),
+        (
+            "Not stated.",
+            "0 of the 2 that state it; 1 does not state it",
+            ("long: 0 yes, 2 no, 1 not stated",),
+        ),
+    ],
 )
 def test_a_row_longer_than_the_window_is_read_in_parts(
     said: str, n: str, notes: tuple[str, ...]
