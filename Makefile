@@ -111,7 +111,7 @@ picture: $(VENV)-browser/.installed
 
 # Environments, of the versions in uv.lock. Those of the large extras lie on top of the usual one: few need
 # them, and `make demo` stays short. Byte code is written as modules are imported: most never are.
-$(VENV)-all/.installed: private WHAT := --editable ".[data,llamacpp,pictures]" --group large
+$(VENV)-all/.installed: private WHAT := --editable ".[data,llamacpp]" --group large
 $(VENV)-ray/.installed: private WHAT := --editable ".[ray]" --group columns
 $(VENV)-browser/.installed: private WHAT := --group browser
 $(VENV)-docs/.installed: private WHAT := --group docs

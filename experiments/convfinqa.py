@@ -43,7 +43,7 @@ def read_dialogues(path: Path) -> Iterator[Dialogue]:
     """Every dialogue of a file."""
     try:
         samples = (_checked(path, each) for each in read_samples("finance", Source(str(path))))
-        for id, turns in groupby(samples, lambda sample: sample.dialogue):
+        for id, turns in groupby(samples, lambda sample: sample.extra.get("dialogue")):
             every = list(turns)
             yield Dialogue(id, tuple(map(_turn, every)), every[0].load())
     except DataError as error:
@@ -53,7 +53,7 @@ def read_dialogues(path: Path) -> Iterator[Dialogue]:
 def _checked(path: Path, sample: Sample | DataError) -> Sample:
     if isinstance(sample, DataError):
         raise sample
-    if not (sample.dialogue and sample.program and sample.reference):
+    if not (sample.extra.get("dialogue") and sample.extra.get("program") and sample.reference):
         raise DataError(f"sample '{sample.id}' is no turn with a program and its result", path=path)
     return sample
 
@@ -64,4 +64,6 @@ def _turn(sample: Sample) -> Turn:
         executed: float | str = float(reference)
     except ValueError:
         executed = reference
-    return Turn(sample.question, sample.extra.get("said", reference), sample.program, executed)
+    return Turn(
+        sample.question, sample.extra.get("said", reference), sample.extra["program"], executed
+    )

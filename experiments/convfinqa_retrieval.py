@@ -25,18 +25,18 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from convfinqa import Dialogue
-
-from pearl.data.domains.finance import operands
-from pearl.documents.document import Document
-from pearl.documents.table import table_rows
-from pearl.documents.table.quantities import read_quantity
-from pearl.evals.retrieval import (
+from retrieval.measures import (
     Judgments,
     RetrievalComparison,
     RetrievalScores,
     Topic,
     evaluate_retrieval,
 )
+
+from pearl.data.domains.finance import operands
+from pearl.documents.document import Document
+from pearl.documents.table import table_rows
+from pearl.documents.table.quantities import read_quantity
 from pearl.interpreter.searchers import new_searcher
 from pearl.llm.client import ClientSettings
 from pearl.retrieval import SearchSettings
@@ -137,7 +137,7 @@ class RowTopics:
                     self.topics.append(topic)
                     grades[topic.id] = {f"{page}#{row}": 1 for row in right}
                     self.page_of_topic[topic.id] = page
-        self.judgments = Judgments(grades)
+        self.judgments: Judgments = grades
 
     def asked(self, setting: str) -> list[Topic]:
         """The topics as a setting asks them."""
@@ -183,10 +183,10 @@ async def evaluate_rows(found: RowTopics, legs: Legs | None = None) -> dict[str,
                 found.asked(setting),
                 found.judgments,
                 {f"{setting}, {name}": searcher for name, searcher in searchers.items()},
-                measures=MEASURES,
-                depth=DEPTH,
+                MEASURES,
+                DEPTH,
             )
-            scores |= {one.method: one for one in done.scores}
+            scores |= {one.method: one for one in done}
     finally:
         for searcher in searchers.values():
             await searcher.aclose()

@@ -34,6 +34,7 @@ from typing import Any
 import click
 from convfinqa import Dialogue, Turn, read_dialogues
 from convfinqa_retrieval import Legs, RowTopics, below_bars, comparisons, evaluate_rows
+from retrieval.measures import RetrievalScores
 from retrieval.tables import print_comparison, print_scores
 
 from pearl.actions.arithmetic.evaluation import PERCENT, POINTS, RATIO, Result, evaluate
@@ -43,7 +44,6 @@ from pearl.actions.native.evaluate import run as over
 from pearl.actions.values import Scalar
 from pearl.documents.rows import Rows, document_rows
 from pearl.documents.table.quantities import read_quantity
-from pearl.evals.retrieval import RetrievalScores
 
 _FORMS: dict[str, Form] = {RATIO: "share", POINTS: "points"}
 
@@ -91,13 +91,8 @@ class Report:
             **asdict(shown.pop("with_units")),
             **shown,
             "without_units": asdict(self.without_units),
-            "retrieval": {name: _measures(one) for name, one in self.retrieval.items()},
+            "retrieval": {name: one.to_dict() for name, one in self.retrieval.items()},
         }
-
-
-def _measures(scores: RetrievalScores) -> dict[str, Any]:
-    """Without the values of every topic."""
-    return {name: value for name, value in scores.to_dict().items() if name != "topics"}
 
 
 @dataclass(frozen=True)

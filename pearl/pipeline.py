@@ -161,7 +161,6 @@ class Pearl:
             is_strict=chosen.strict,
             is_strict_rows=chosen.strict_items,
             is_constrained=self.client.reply_fallback.level.by is not None,
-            is_apart=self.domain.is_apart if chosen.apart is None else chosen.apart,
             **{
                 **values_for(ContextLimits, chosen),
                 "strategy": chosen.context,

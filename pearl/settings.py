@@ -205,10 +205,6 @@ class Deciding:
         "Documents longer than the window: full, map-reduce, retrieve or auto.",
         _DOCUMENT, "reading", metavar="STRATEGY",
     )] = "auto"
-    apart: Annotated[bool | None, Setting(
-        "Show tables to models separately from the text [default: the domain's].",
-        _DOCUMENT, "reading",
-    )] = None
     ocr: Annotated[Literal["auto", "off", "force"], Setting(
         "Read pictures of text by OCR: pages without text (auto), no page, or every page (force).",
         _DOCUMENT, "reading",

@@ -145,19 +145,11 @@ def one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
-def fonts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where matplotlib notes which fonts there are."""
-    return tmp_path_factory.mktemp("fonts")
-
-
 @pytest.fixture(scope="session", autouse=True)
-def _little_work(for_all: pytest.MonkeyPatch, one_certificate: Path, fonts: Path) -> None:
+def _little_work(for_all: pytest.MonkeyPatch, one_certificate: Path) -> None:
     """What costs a test much time and tells it nothing is left out, in child processes, too."""
     # A client reads every certificate there is, once for each proxy: 0.1 s that no server here sees.
     for_all.setenv("SSL_CERT_FILE", str(one_certificate))
-    # It looks through all fonts where it finds no notes, as in a new home: 1.5 s.
-    for_all.setenv("MPLCONFIGDIR", str(fonts))
     # Threads of llama.cpp spin while they wait for each other; where other tests want the cores,
     # that takes a hundred times as long as the work.
     for_all.setenv("OMP_WAIT_POLICY", "passive")

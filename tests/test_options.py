@@ -99,7 +99,6 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "strict_items": ([], ["--strict-items"]),
     "as_of": ([], ["--as-of", "2024-11-05"]),
     "fiscal_year_end": (AS_OF, [*AS_OF, "--fiscal-year-end", "09-30"]),
-    "apart": ([], ["--apart"]),
     "compose": ([], ["--compose", "off"]),
     "concurrency": (["--prefix", "off"], ["--prefix", "off", "--concurrency", "1"]),
 }

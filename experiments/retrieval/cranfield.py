@@ -22,15 +22,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tables import found_data, print_comparison, print_scores
-
-from pearl.evals.retrieval import (
+from measures import (
     Judgments,
     RetrievalComparison,
     RetrievalScores,
     Topic,
     evaluate_retrieval,
 )
+from tables import found_data, print_comparison, print_scores
+
 from pearl.llm.embedders import create_embedder
 from pearl.retrieval import Embedder, SearchSettings
 from pearl.retrieval.corpus import CorpusDocument, Cutting
@@ -61,7 +61,7 @@ def collection(
         topic, document, code = line.split()
         below = 4 if sources else 0
         grades[topic][document] = 5 - int(code) if int(code) > 0 else below
-    return documents, topics, Judgments(grades)
+    return documents, topics, grades
 
 
 async def lexical(
@@ -72,8 +72,7 @@ async def lexical(
     for stem in STEMS:
         index = Index.build(documents, Cutting("document"), stem)
         searchers = {f"bm25, {stem}": Searcher(SearchSettings(stem=stem))}
-        done = await evaluate_retrieval(index, topics, judgments, searchers, measures=MEASURES)
-        scores += done.scores
+        scores += await evaluate_retrieval(index, topics, judgments, searchers, MEASURES)
     return scores
 
 
@@ -86,8 +85,7 @@ async def semantic(
     """`hybrid` and its legs."""
     index = Index.build(documents, Cutting("document"))
     searchers = {name: Searcher(SearchSettings(name), embedder) for name in (*LEGS, "hybrid")}
-    done = await evaluate_retrieval(index, topics, judgments, searchers, measures=MEASURES)
-    return list(done.scores)
+    return await evaluate_retrieval(index, topics, judgments, searchers, MEASURES)
 
 
 def main() -> int:

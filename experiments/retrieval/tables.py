@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pearl.evals.retrieval import RetrievalComparison, RetrievalScores
+if TYPE_CHECKING:
+    from measures import RetrievalComparison, RetrievalScores
 
 
 def found_data(given: Path | None, name: str) -> Path:
@@ -25,8 +27,7 @@ def print_scores(scores: Sequence[RetrievalScores]) -> None:
     print("|---" * (len(names) + 3) + "|")
     for one in scores:
         means = [f"{one.mean(name).estimate:.4f}" for name in names]
-        times = [one.latency_ms(p) for p in (50, 95)]
-        cells = [*means, *("" if time is None else f"{time:.1f}" for time in times)]
+        cells = [*means, *(f"{one.latency_ms(p):.1f}" for p in (50, 95))]
         print(f"| {one.method} | {' | '.join(cells)} |")
         for note, n in one.notes.items():
             print(f"NOTE {one.method}, {n} queries: {note}")

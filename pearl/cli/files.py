@@ -152,7 +152,7 @@ def _expanded(name: str, *, is_folder: bool) -> list[str]:
 data_options = grouped(
     option(
         "--data", PATH, metavar="FILE|NAME",
-        help="Samples in a format of the domain: JSONL, CSV, Parquet, a dataset; or files at s3://, gs://, az://, hf://, or of a "
+        help="Samples in a format of the domain: JSONL, CSV, Parquet, a dataset; or files at s3://, gs://, az://, or of a "
         "pattern.",
     ),
     option("--split", str, "Split of a dataset.", metavar="NAME"),

@@ -27,14 +27,13 @@ _OTHERS = {
         "max_errors", "token_budget", "part_tokens", "price", "prices",
     ),
     "Run": (
-        "methods", "seeds", "scorer", "by_document", "rotate", "seed_library", "rounds", "retries", "compare",
+        "methods", "seeds", "scorer", "by_document", "seed_library", "rounds", "retries", "compare",
         "again", "shard_size", "continued", "fresh", "store", "private", "executor",
         "batch_threshold", "shard",
     ),
     "Search": (
         "k", "method", "filters", "history", "also", "unit", "size", "overlap", "at", "update", "stem", "embeddings_url",
     ),
-    "Retrieval": ("retrieval", "corpus", "queries", "qrels", "cutoffs", "oracle"),
     "Output": (
         "explain", "out", "review", "answers", "page", "report", "verbose", "boxes", "as_json", "as_lines", "trace", "telemetry", "force",
     ),

@@ -10,15 +10,13 @@ import click
 
 from pearl.cli.terminal import new_console, new_table
 from pearl.cli.work import report_reasons
-from pearl.errors.escaping import counted
-from pearl.evals import conversations, report, stats
+from pearl.evals import report, stats
 from pearl.evals.log import EvalLog
-from pearl.evals.report import KINDS, letter_use, outcomes, plan_figures
+from pearl.evals.report import KINDS, outcomes, plan_figures
 from pearl.evals.scorers import load_scorer
 from pearl.llm.prices import money
 
 if TYPE_CHECKING:
-    from pearl.evals.conversations import FigureScore
     from pearl.evals.report import Cluster, MethodComparison, Score
     from pearl.evals.stats import Interval
 
@@ -57,19 +55,10 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
         click.echo("")
         nothing = [each for each in baselines if each.subset == subset]
         _print_scores([*group, *nothing], subset, is_graded=is_graded)
-    print_conversations(log)
+    _print_outcomes(log)
     for score in scores:
         if report.is_below(score, report.chance(log.of(score.method, _subset(score)))):
             click.echo(f"{score.method} is below chance on {score.subset}: look at its records")
-    uses = letter_use(log.records)
-    if uses:
-        click.echo("replies by letter, with the number of right ones:")
-    for use in uses:
-        click.echo(f"  {use.method}: {use}")
-        if use.is_biased:
-            click.echo(
-                f"{use.method} mostly replies one letter, probably without reading the options"
-            )
     seeded = [score for score in scores if score.subset == "all" and len(score.by_seed) > 1]
     for score in seeded:
         shares = ", ".join(f"{100 * share:.1f}" for share in score.by_seed)
@@ -123,8 +112,8 @@ def _compared(one: MethodComparison) -> Iterator[Cell]:
     yield from (p_value(test.p_value if test else None), p_value(one.bootstrap_p))
 
 
-def print_conversations(log: EvalLog) -> None:
-    """Print tables of the outcomes, plans, figures, conversations and searches of a log."""
+def _print_outcomes(log: EvalLog) -> None:
+    """Print tables of the outcomes and plans of a log."""
     print_table(
         ("outcomes", *(kind.replace(" ", "\n") for kind in KINDS)),
         ((one.method, *(one.n_of[kind] for kind in KINDS)) for one in outcomes(log)), is_apart=True,
@@ -140,49 +129,6 @@ def print_conversations(log: EvalLog) -> None:
     for one in plans:
         used = ", ".join(f"{name} {n:,}" for name, n in one.most_used)
         click.echo(f"{one.method}, most used: {used}")
-    _print_figures(log)
-    print_table(
-        ("turn", "method", "n", "accuracy\n%", "95 %"),
-        ((turn.turn, turn.method, turn.n, percent(turn.accuracy.estimate), ends(turn.accuracy))
-         for turn in conversations.by_turn(log)),
-        is_apart=True,
-    )  # fmt: skip
-    dialogues = conversations.by_dialogue(log)
-    print_table(
-        ("whole dialogues", "right", "%", "95 %", "incomplete"),
-        ((whole.method, f"{whole.n_right:,}/{whole.n:,}",
-          percent(whole.accuracy.estimate if whole.accuracy else None),
-          ends(whole.accuracy) if whole.accuracy else None, whole.n_incomplete)
-         for whole in dialogues),
-        is_apart=True,
-    )  # fmt: skip
-    if n := max((whole.n_incomplete for whole in dialogues), default=0):
-        click.echo(f"{counted(n, 'dialogue')} with a turn missing: not counted as whole dialogues")
-    print_table(
-        ("searches", "stage", "n", "precision\n%", "recall\n%", "passages", "not\nmeasured"),
-        ((search.method, search.stage, search.n, percent(search.precision), percent(search.recall),
-          f"{search.passages:.1f}", search.n_unknown)
-         for search in conversations.retrieval(log)),
-        is_apart=True,
-    )  # fmt: skip
-
-
-def _print_figures(log: EvalLog) -> None:
-    scores = conversations.figures(log)
-    has_programs = any(score.n_programs for score in scores)
-
-    def row(score: FigureScore) -> Iterator[Cell]:
-        yield score.method
-        yield from map(percent, (score.exact, score.as_shown, score.one_percent, score.execution))
-        if has_programs:
-            yield from (percent(score.program), score.n_no_program)
-        yield from (f"{score.latency_p50_s:.2f}", f"{score.latency_p90_s:.2f}")
-
-    heads = ("program\n%", "no\nprogram") if has_programs else ()
-    print_table(
-        ("figures", "exact\n%", "as shown\n%", "within\n1 %", "execution\n%", *heads, "s\np50", "s\np90"),
-        map(row, scores), is_apart=True,
-    )  # fmt: skip
 
 
 Cell: TypeAlias = str | int | None

@@ -49,10 +49,6 @@ class Sample:
     subsets: frozenset[str] = frozenset()
     gold_passages: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
     history: tuple[Turn, ...] = field(default=(), repr=False, kw_only=True)
-    dialogue: str = field(default="", kw_only=True)
-    n_turns: int = field(default=0, kw_only=True)
-    program: str = field(default="", repr=False, kw_only=True)
-    rotation_of: str = field(default="", kw_only=True)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     @property
@@ -106,9 +102,6 @@ class Sample:
             "subsets": sorted(self.subsets),
             "gold_passages": list(self.gold_passages),
             "history": [asdict(turn) for turn in self.history],
-            "dialogue_id": self.dialogue,
-            "n_turns": self.n_turns,
-            "program": self.program,
         }
         return row | {name: value for name, value in others.items() if value}
 

@@ -1,7 +1,6 @@
 """Files at addresses: listed page by page, read by ranges, and written whole or not at all.
 
-`s3://BUCKET/...`, `gs://BUCKET/...`, `az://CONTAINER/...` (obstore), `hf://datasets/OWNER/NAME/...` (huggingface_hub)
-and `file:///...`. An address is a file, a folder or a pattern: `*` stands for characters of one name, `**` for any folders.
+`s3://BUCKET/...`, `gs://BUCKET/...`, `az://CONTAINER/...` (obstore) and `file:///...`. An address is a file, a folder or a pattern: `*` stands for characters of one name, `**` for any folders.
 Credentials come from the environment that the vendor's tools use. An address never has any.
 """
 
@@ -14,7 +13,7 @@ import posixpath
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -40,7 +39,7 @@ RETRY: Any = {
 _BUFFER = 4 * 2**20
 """Bytes of one request when a file is read from its beginning to its end."""
 
-_ADDRESS = lazy_pattern(r"(s3|gs|az|hf|file)://([^/]*)/?(.*)", re.S)
+_ADDRESS = lazy_pattern(r"(s3|gs|az|file)://([^/]*)/?(.*)", re.S)
 _MAGIC = lazy_pattern(r"[*?[]")
 _COMPRESSED = (".gz", ".zst")
 _CAUSES = (
@@ -216,10 +215,6 @@ class OutputFolder:
     """A folder at an address, to which files are added."""
 
     def __init__(self, address: str) -> None:
-        if address.startswith("hf:"):
-            raise UsageError(
-                "hf:// is only read", help="--out s3://BUCKET/FOLDER or file:///FOLDER"
-            )
         self._home, folder = _split(address)
         self._folder = folder.rstrip("/")
         if not self._folder or _MAGIC.search(self._folder):
@@ -263,23 +258,14 @@ def _split(address: str) -> tuple[str, str]:
             f"'{redacted(address, '...')}' has credentials or a port",
             help="credentials and servers come from the environment: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL",
         )
-    if scheme == "hf":
-        dataset = re.fullmatch(r"([^/]+/[^/]+)/?(.*)", key, re.S)
-        if bucket != "datasets" or dataset is None:
-            raise UsageError(
-                f"'{address}' names no dataset", help="hf://datasets/OWNER/NAME/FOLDER"
-            )
-        return f"hf://datasets/{dataset[1]}", dataset[2]
     if not bucket:
         raise UsageError(f"'{address}' names no bucket", help=f"{scheme}://BUCKET/FOLDER")
     return f"{scheme}://{bucket}", key
 
 
 @cache
-def _storage(home: str) -> _Bucket | _Hub | _Local:
-    if home == "file://":
-        return _Local()
-    return _Hub(home) if home.startswith("hf://") else _Bucket(home)
+def _storage(home: str) -> _Bucket | _Local:
+    return _Local() if home == "file://" else _Bucket(home)
 
 
 class _Bucket:
@@ -337,61 +323,6 @@ class _Bucket:
         except (BaseError, OSError, ValueError) as error:
             if isinstance(error, FileNotFoundError) and "NoSuchBucket" not in str(error):
                 raise
-            raise _explained(error, address) from None
-
-
-class _Hub:
-    """A dataset of a Hugging Face hub, read at the commit that is its newest when the run starts."""
-
-    def __init__(self, home: str) -> None:
-        require_extra("data", "hf://", "huggingface_hub")
-        from huggingface_hub import HfApi
-
-        self._home, self._id = home, home.removeprefix("hf://datasets/")
-        self._api = HfApi()
-        with self._errors(home):
-            commit = self._api.dataset_info(self._id).sha
-        self._at: Any = {"repo_type": "dataset", "revision": commit}
-
-    def head(self, key: str) -> StoredFile | None:
-        with self._errors(f"{self._home}/{key}"):
-            return next(self._files(self._api.get_paths_info(self._id, key, **self._at)), None)
-
-    def list(self, folder: str) -> Iterator[StoredFile]:
-        with self._errors(f"{self._home}/{folder}"):
-            tree = self._api.list_repo_tree(self._id, folder or None, recursive=True, **self._at)
-            yield from self._files(tree)
-
-    def read(self, file: StoredFile, start: int, end: int) -> bytes:
-        import huggingface_hub
-
-        utils: Any = huggingface_hub.utils
-        with self._errors(str(file)):
-            headers = {**utils.build_hf_headers(), "Range": f"bytes={start}-{end - 1}"}
-            url = huggingface_hub.hf_hub_url(self._id, file.key, **self._at)
-            response = utils.http_backoff("GET", url, headers=headers)
-            utils.hf_raise_for_status(response)
-            return bytes(response.content)
-
-    def put(self, key: str, data: bytes) -> None:
-        raise NotImplementedError("OutputFolder refuses hf://")
-
-    delete: Any = put
-
-    def _files(self, found: Iterable[Any]) -> Iterator[StoredFile]:
-        for each in found:
-            if hasattr(each, "size"):  # no folder
-                yield StoredFile(self._home, each.path, each.size, each.blob_id)
-
-    @contextmanager
-    def _errors(self, address: str) -> Iterator[None]:
-        from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
-
-        try:
-            yield
-        except (EntryNotFoundError, RepositoryNotFoundError):
-            raise _no_file(address) from None
-        except Exception as error:  # noqa: BLE001 - whatever its HTTP client raises
             raise _explained(error, address) from None
 
 

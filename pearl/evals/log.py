@@ -46,10 +46,6 @@ class Header(RunConfig):
     part_tokens: int | None = None
     """Tokens of a call of `map-reduce`, and of the passages that `retrieve` shows."""
     price: Price | None = None
-    history: str = ""
-    """The answers to earlier turns that methods were given: `gold`, `own` or `none`; "" without conversations."""
-    corpus: str = ""
-    """The corpus that replaced each sample's document; "" for none."""
     scorer: str = "exact"
     """The scorer of answers in words; options are right or wrong."""
 
@@ -63,16 +59,7 @@ class PlanShape(Frozen):
     width: int
 
 
-class FoundGold(Frozen):
-    """How many gold passages searches found."""
-
-    n_gold: int
-    n_gold_found: int
-    n_passages: int
-    n_right: int
-
-
-class EvalRecord(Frozen):
+class EvalRecord(Frozen, extra="ignore"):  # older logs have more fields
     """One sample under one method and one seed."""
 
     sample: str
@@ -84,8 +71,6 @@ class EvalRecord(Frozen):
     question: str
     document: str = ""
     subsets: tuple[str, ...] = ()
-    rotation_of: str = ""
-    """The original sample, if this is one with its options in another order; else ""."""
     options: tuple[str, ...] = ()
     gold: int | None = None
     reference: str | None = None
@@ -98,20 +83,6 @@ class EvalRecord(Frozen):
     score: Annotated[float, Field(ge=0, le=1)] = 0.0
     """0 to 1; for options 1 is right and 0 wrong."""
     error: str | None = None
-    dialogue: str = ""
-    """Its conversation; "" for none."""
-    turn: int = 0
-    """Its place in the conversation, from 1."""
-    n_turns: int = 0
-    """The number of turns of the conversation; 0 if unknown."""
-    gold_program: str = ""
-    """The gold program of the arithmetic; "" if unknown."""
-    program: str = ""
-    """The arithmetic that the plan executed; "" for none."""
-    retrieved: FoundGold | None = None
-    """Passages found by the searches over a corpus; None without a search or without gold passages."""
-    reranked: FoundGold | None = None
-    """Passages found by RERANK steps."""
     plan: str | None = None
     shape: PlanShape | None = None
     coverage: float | None = None

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
 from pathlib import Path
 from textwrap import shorten
-from types import MappingProxyType
 from typing import Any
 
 from pearl.evals.log import EvalLog, EvalRecord, Header
-from pearl.evals.pictures import Picture, Series, heading, one_line, subsets_of
 from pearl.evals.report import (
     Score,
     baselines,
     chance,
     compare,
     is_below,
-    letter_use,
+    score_of,
 )
 from pearl.llm.prices import Price, money
 from pearl.mining.refinement import Refinement, lineage
@@ -41,8 +40,6 @@ _FACTS = {
     "seeds": "seeds",
     "methods": "methods",
     "token_budget": "limit of input tokens for a document",
-    "corpus": "corpus",
-    "history": "answers of earlier turns",
     "scorer": "scorer of answers in words",
     "library": "action library",
     "n_actions": "actions",
@@ -56,13 +53,108 @@ _FACTS = {
 }
 
 
-def page(
-    rows: Sequence[Series],
-    headers: Sequence[Header],
-    pictures: Sequence[Picture],
-    not_drawn: Mapping[str, str] = MappingProxyType({}),
-) -> str:
-    """The page of an evaluation."""
+_LABELS = {
+    "data": "{}",
+    "model": "{}",
+    "mapper": "mapped by {}",
+    "domain": "{}",
+    "n_actions": "{} actions",
+    "library": "{}",
+    "bank": "bank {}",
+    "nearest": "nearest {}",
+    "temperature": "temperature {}",
+    "token_budget": "budget {}",
+    "scorer": "scored by {}",
+}
+"""Header fields that distinguish logs, with their label formats."""
+
+MAX_LABEL = 40
+
+
+@dataclass(frozen=True)
+class Series:
+    """One method of one log."""
+
+    label: str
+    method: str
+    header: Header
+    records: tuple[EvalRecord, ...]
+    cells: dict[str | None, Score]
+
+
+def series_of(logs: Sequence[EvalLog]) -> tuple[Series, ...]:
+    """One series per method of each log, in order."""
+    return tuple(
+        Series(
+            one_line(", ".join(filter(None, (method, variant)))),
+            method,
+            log.header,
+            log.of(method),
+            {
+                subset: score_of(method, subset or "all", records)
+                for subset in (None, *log.subsets)
+                if (records := log.of(method, subset))
+            },
+        )
+        for log, variant in zip(logs, _variants([log.header for log in logs]), strict=True)
+        for method in log.methods
+    )
+
+
+def subsets_of(rows: Sequence[Series]) -> tuple[str, ...]:
+    """Every subset of the rows, sorted."""
+    return tuple(sorted({name for row in rows for name in row.cells if name is not None}))
+
+
+def _variants(headers: Sequence[Header]) -> list[str]:
+    """A label that distinguishes each log: "" for a single one, its number if all fields are equal."""
+    differ = {fact for fact in _LABELS if len({getattr(header, fact) for header in headers}) > 1}
+    if "n_actions" in differ:
+        differ.discard("library")  # the number of actions is a shorter label
+    said = [
+        ", ".join(
+            _LABELS[fact].format(value)
+            for fact in _LABELS
+            if fact in differ and (value := getattr(header, fact)) not in (None, "")
+        )
+        for header in headers
+    ]
+    if len(set(said)) == len(said):
+        return said
+    return [", ".join(filter(None, (text, f"log {i}"))) for i, text in enumerate(said, start=1)]
+
+
+def heading(rows: Sequence[Series]) -> str:
+    """Data, model and number of samples, as a title."""
+    data = one_line(", ".join(dict.fromkeys(row.header.data for row in rows)), 60)
+    models = one_line(
+        ", ".join(dict.fromkeys(row.header.model or "unknown model" for row in rows)), 60
+    )
+    sizes = sorted({row.cells[None].n_samples for row in rows})
+    n = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+    n_seeds = len(set(chain.from_iterable((r.seed for r in row.records) for row in rows)))
+    seeds = f", {n_seeds} seeds" if n_seeds > 1 else ""
+    return f"{data} · {models} · n = {n}{seeds}"
+
+
+def one_line(text: str, width: int = MAX_LABEL) -> str:
+    r"""Text as a label: one line, printable, at most `width` characters, both ends kept.
+
+    Example:
+        >>> one_line("a\n\x00b"), one_line("/data/quality/dev.jsonl", 12)
+        ('a �b', '/da…ev.jsonl')
+    """
+    line = " ".join(text.split())
+    line = "".join(c if c.isprintable() else "�" for c in line)
+    if len(line) <= width:
+        return line
+    n_first = (width - 1) // 3
+    return f"{line[:n_first]}…{line[n_first + 1 - width :]}"
+
+
+def page(logs: Sequence[EvalLog]) -> str:
+    """The page of evaluations."""
+    rows, headers = series_of(logs), [log.header for log in logs]
     listed = _listed(rows)
     records = tuple(record for row in rows for record in row.records)
     guesses = baselines(EvalLog(headers[0], records)) if rows else []
@@ -71,8 +163,6 @@ def page(
         heading(rows) if rows else "no records",
         folder=TEMPLATES,
         style="report",
-        not_drawn=not_drawn,
-        pictures=[(picture.caption, _svg(picture)) for picture in pictures],
         groups=[
             (
                 subset or "all samples",
@@ -93,11 +183,6 @@ def page(
         ],
         below_chance=list(_below_chance(rows)),
         has_baselines=bool(guesses),
-        letters=[
-            (f"{row.label}: {use}", use.is_biased)
-            for row in rows
-            for use in letter_use(row.records)
-        ],
         pairs=list(_pairs(rows)),
         facts=list(_facts(headers)),
         n_records=len(records),
@@ -109,27 +194,6 @@ def page(
             for label, records in listed
         ],
     )
-
-
-def _svg(picture: Picture) -> Any:
-    """The drawing with styles as attributes, which the policy of a page allows, and with unique ids."""
-    from markupsafe import Markup
-
-    svg = picture.svg[picture.svg.index("<svg") :].strip()
-    prefix = rf"\g<0>{picture.name}-"
-
-    def tag(found: re.Match[str]) -> str:
-        named = re.sub(r'\bid="|url\(#|href="#', prefix, found[0])
-        return re.sub(r' style="([^"]*)"', _attributes, named)
-
-    bare = re.sub(r"<style\b.*?</style>", "", svg, flags=re.S)  # report.css defines these styles
-    return Markup(re.sub(r"<[^>]+>", tag, bare))
-
-
-def _attributes(style: re.Match[str]) -> str:
-    """Declarations of a style as presentation attributes of SVG."""
-    pairs = (each.partition(":") for each in style[1].split(";") if each.strip())
-    return "".join(f' {name.strip()}="{value.strip()}"' for name, _, value in pairs)
 
 
 def _below_chance(rows: Sequence[Series]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,6 @@ from itertools import combinations, product
 from statistics import fmean, quantiles
 from typing import Any, Literal
 
-from pearl.data.samples import letter
 from pearl.dsl.parser import read
 from pearl.errors import PlanningError, UsageError
 from pearl.evals import stats
@@ -20,9 +19,6 @@ from pearl.llm import Usage
 LONGEST = "longest"
 MAJORITY = "majority"
 BASELINES = (LONGEST, MAJORITY)
-
-MOSTLY = 0.5
-"""Share of the replies above which one letter is suspicious."""
 
 
 def baseline_records(records: Iterable[EvalRecord]) -> tuple[EvalRecord, ...]:
@@ -42,79 +38,10 @@ def baseline_records(records: Iterable[EvalRecord]) -> tuple[EvalRecord, ...]:
                 EvalRecord(
                     sample=record.sample, method=name, status="answered", question=record.question,
                     document=record.document, subsets=record.subsets, options=record.options,
-                    gold=record.gold, choice=best[0], rotation_of=record.rotation_of,
-                    score=(record.gold in best) / len(best),
+                    gold=record.gold, choice=best[0], score=(record.gold in best) / len(best),
                 )
             )  # fmt: skip
     return tuple(made)
-
-
-@dataclass(frozen=True, slots=True)
-class LetterUse:
-    """How often a method replied each letter."""
-
-    method: str
-    chosen: tuple[int, ...]
-    gold: tuple[int, ...]
-    right: tuple[int, ...]
-    n: int
-    n_rotated: int
-    n_consistent: int
-
-    @property
-    def is_biased(self) -> bool:
-        """Whether one letter has more than half of the replies, and more than twice its share of right answers."""
-        top = max(range(len(self.chosen)), key=lambda i: self.chosen[i], default=0)
-        return self.n > 0 and (
-            self.chosen[top] > MOSTLY * self.n
-            and self.chosen[top] * sum(self.gold) > 2 * self.gold[top] * self.n
-        )
-
-    def __str__(self) -> str:
-        shares = ", ".join(
-            f"{letter(i)} {n:,} ({right:,}/{gold:,})"
-            for i, (n, gold, right) in enumerate(
-                zip(self.chosen, self.gold, self.right, strict=True)
-            )
-        )
-        same = f"; the same under every rotation: {self.n_consistent:,} of {self.n_rotated:,}"
-        return f"{shares}{same if self.n_rotated else ''}"
-
-
-def letter_use(records: Sequence[EvalRecord]) -> list[LetterUse]:
-    """The letters of each method; empty unless all records have options."""
-    if not records or not all(r.options and r.gold is not None for r in records):
-        return []
-    return [
-        _use(method, [record for record in records if record.method == method])
-        for method in dict.fromkeys(record.method for record in records)
-    ]
-
-
-def _use(method: str, records: Sequence[EvalRecord]) -> LetterUse:
-    letters = range(max(len(record.options) for record in records))
-    chosen = Counter(record.choice for record in records)
-    gold = Counter(record.gold for record in records)
-    right = Counter(record.gold for record in records if record.choice == record.gold)
-    rotated: dict[tuple[str, int], list[EvalRecord]] = {}
-    for record in records:
-        if record.rotation_of:
-            rotated.setdefault((record.rotation_of, record.seed), []).append(record)
-    whole = [
-        {None if r.choice is None else r.options[r.choice] for r in group}
-        for group in rotated.values()
-        if len(group) == len(group[0].options)
-    ]
-    known = [options for options in whole if None not in options]
-    return LetterUse(
-        method,
-        tuple(chosen[i] for i in letters),
-        tuple(gold[i] for i in letters),
-        tuple(right[i] for i in letters),
-        sum(chosen[i] for i in letters),
-        len(known),
-        sum(len(options) == 1 for options in known),
-    )
 
 
 Cluster = Literal["sample", "document"]
@@ -240,9 +167,7 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 
 def _clusters(records: Sequence[EvalRecord], cluster: Cluster) -> list[str]:
-    if cluster == "document":
-        return [record.document for record in records]
-    return [record.rotation_of or record.sample for record in records]
+    return [record.document if cluster == "document" else record.sample for record in records]
 
 
 def compare(

@@ -164,8 +164,6 @@ def describe(
             "temperature": evaluation.temperature,
             "token_budget": evaluation.effort.token_budget,
             "part_tokens": evaluation.effort.part_tokens,
-            "history": evaluation.history if any(each.history for each in samples) else "",
-            "corpus": evaluation.corpus.document.name if evaluation.corpus else "",
         }
     return Header(
         created=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,42 +1,35 @@
-"""Samples × methods → records: the units of work, the corpus, the scores."""
+"""Samples × methods → records: the units of work, the scores."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Literal
 
-from pearl.data.samples import Sample, Turn
+from pearl.data.samples import Sample
 from pearl.documents.digest import digest, file_sha256
 from pearl.documents.document import Document
-from pearl.documents.passages import Stem
 from pearl.documents.words import words
 from pearl.dsl.graph import build_graph
-from pearl.errors import DataError, PearlError, Span, UsageError
-from pearl.evals.log import EvalLog, EvalRecord, FoundGold, Key, PlanShape
+from pearl.errors import DataError, PearlError, UsageError
+from pearl.evals.log import EvalLog, EvalRecord, PlanShape
 from pearl.evals.methods import Effort, Prediction, load_method
-from pearl.evals.programs import carried_out
 from pearl.evals.scorers import EXACT, load_scorer
-from pearl.interpreter.answer import Answer
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.chooser import read_choice
 from pearl.llm import Usage
-from pearl.llm.concurrency import SingleFlight
 from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, asked_again
-from pearl.retrieval.corpus import CorpusDocument, Cutting
-from pearl.retrieval.index import Index, IndexedDocument
 from pearl.runs.executors import RecordUnit, local
 from pearl.runs.resources import Resources
-from pearl.trace import OptionChosen, PlanAttempted, Retrieved, StepStarted, Trace
+from pearl.trace import OptionChosen, PlanAttempted, Trace
 
 
 def right_option(options: Sequence[str], reference: str) -> int | None:
@@ -59,10 +52,7 @@ def score(record: EvalRecord, scorer: str = EXACT) -> float:
     if record.reference is None:
         return 0.0
     try:
-        found = load_scorer(scorer)
-        select = getattr(found, "compared", None)
-        compared = select(record) if select else (record.answer, record.reference)
-        return 0.0 if compared is None else found.score(*compared)
+        return load_scorer(scorer).score(record.answer, record.reference)
     except PearlError:
         raise
     except Exception as error:  # a scorer may be a plug-in
@@ -118,23 +108,6 @@ def scorable(
     return fit, unfit
 
 
-def rotated(samples: Iterable[Sample]) -> list[Sample]:
-    """Every sample with options once for each rotation of its options, so that each option has each letter once."""
-    return [
-        sample
-        if not by and not sample.options
-        else replace(
-            sample,
-            id=f"{sample.id}~{by}" if by else sample.id,
-            options=sample.options[by:] + sample.options[:by],
-            gold=None if sample.gold is None else (sample.gold - by) % len(sample.options),
-            rotation_of=sample.id,
-        )
-        for sample in samples
-        for by in range(max(1, len(sample.options)))
-    ]
-
-
 def refuse_known(samples: Iterable[Sample], bank: Iterable[Example]) -> None:
     """Refuse an evaluation on questions whose plans are among the examples of the prompt."""
     known = asked_again(bank, [sample.question for sample in samples])
@@ -183,9 +156,7 @@ def _deciding(samples: Iterable[Sample]) -> Iterator[str]:
             sorted(sample.subsets), read,
         ]  # fmt: skip
         parts += [sample.gold_passages] if sample.gold_passages else []
-        if sample.dialogue or sample.history or sample.program:
-            turns = [asdict(turn) for turn in sample.history]
-            parts += [turns, sample.dialogue, sample.n_turns, sample.program]
+        parts += [[asdict(turn) for turn in sample.history]] if sample.history else []
         yield json.dumps(parts)
 
 
@@ -199,106 +170,6 @@ def _content(document: Document | Path) -> str:
         return document.name
 
 
-OWN = "documents of the data"
-"""The name of the corpus of all samples' documents."""
-
-_RERANK = "RERANK"
-
-
-@dataclass(frozen=True, eq=False)
-class AskedCorpus:
-    """A corpus that replaces the document of each sample."""
-
-    document: IndexedDocument
-    source: str
-
-    def load(self) -> Document:
-        """The corpus. A bound method equals itself, so all samples share one loader."""
-        return self.document
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """The names of its documents."""
-        return frozenset(name for name, _ in self.document.parts)
-
-
-def corpus_of_samples(
-    samples: Iterable[Sample], cutting: Cutting | None = None, stem: Stem = "english"
-) -> AskedCorpus:
-    """The documents of all samples, each once, as one corpus."""
-    documents: dict[object, Document] = {}
-    for sample in samples:
-        if sample.document is not None and sample.document not in documents:
-            documents[sample.document] = sample.load()
-    if not documents:
-        raise DataError(
-            "no sample has a document", help="--together uses the samples' documents as the corpus"
-        )
-    cutting = cutting or Cutting()
-    source = digest(
-        [f"{cutting} {stem}", *(f"{one.name} {one.digest}" for one in documents.values())]
-    )
-    index = Index.build(
-        (
-            CorpusDocument(each.name, each.text, pages=each.pages, ocr=each.ocr, notes=each.notes)
-            for each in documents.values()
-        ),
-        cutting,
-        stem,
-    )
-    return AskedCorpus(index.document(OWN), source.hex())
-
-
-def found(answer: Answer, sample: Sample, corpus: AskedCorpus) -> dict[str, FoundGold]:
-    """The passages that the steps of an answer searched and reranked, compared with the gold passages."""
-    if not sample.gold_passages:
-        return {}
-    every = [(step.action == _RERANK, step.fetched) for step in answer.steps if step.fetched]
-    stages = {
-        "retrieved": [fetched for is_reranked, fetched in every if not is_reranked],
-        "reranked": [fetched for is_reranked, fetched in every if is_reranked],
-    }
-    return {
-        stage: _counted({h.span: h.document for one in fetched for h in one.hits}, sample, corpus)
-        for stage, fetched in stages.items()
-        if fetched
-    }
-
-
-def found_before_failure(trace: Trace, sample: Sample, corpus: AskedCorpus) -> dict[str, FoundGold]:
-    """The same for a failed answer: its trace has the best passages of each search."""
-    if not sample.gold_passages:
-        return {}
-    reranked = {e.step for e in trace if isinstance(e, StepStarted) and e.action == _RERANK}
-    searches = (e for e in trace if isinstance(e, Retrieved) and e.step not in reranked)
-    spans = {Span(p.start, p.end): p.document for e in searches for p in e.passages}
-    return {"retrieved": _counted(spans, sample, corpus)}
-
-
-def _counted(spans: Mapping[Span, str], sample: Sample, corpus: AskedCorpus) -> FoundGold:
-    text, name = corpus.document.text, sample.document_name
-    is_named = name in corpus.names
-    gold = set(sample.gold_passages)
-    found_gold: set[str] = set()
-    n_right = 0
-    for span, document in spans.items():
-        passage = text[span.start : span.end].strip()
-        if not passage or (is_named and document != name):
-            continue
-        held = {each for each in gold if each in passage or passage in each}
-        found_gold |= held
-        n_right += bool(held)
-    return FoundGold(
-        n_gold=len(gold),
-        n_gold_found=len(found_gold),
-        n_passages=len(spans),
-        n_right=n_right,
-    )
-
-
-History = Literal["gold", "own", "none"]
-
-
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """What to run over every sample."""
@@ -309,27 +180,17 @@ class Evaluation:
     effort: Effort = field(default_factory=Effort)
     price: Price | None = None
     scorer: str = EXACT
-    history: History = "gold"
-    corpus: AskedCorpus | None = None
 
     def units(self, samples: Iterable[Sample]) -> Iterator[EvalUnit]:
         """Every unit of work, document by document: a document is read once for all methods and seeds."""
         by_document: dict[object, list[Sample]] = {}
-        dialogues: dict[str, list[Sample]] = {}
         for sample in samples:
             by_document.setdefault(sample.document, []).append(sample)
-            if sample.dialogue and self.history == "own":
-                dialogues.setdefault(sample.dialogue, []).append(sample)
         for sample in chain.from_iterable(by_document.values()):
-            load, source = sample.loader, sample.source
-            if self.corpus is not None:
-                load, source = self.corpus.load, self.corpus.source
-            turns = dialogues.get(sample.dialogue, ())
-            before = tuple(one for one in turns if len(one.history) < len(sample.history))
             for seed in self.seeds:
                 for name in self.methods:
                     id = f"{sample.id}/{name}/{seed}"
-                    yield EvalUnit(id, load, source, sample, name, seed, self, before)
+                    yield EvalUnit(id, sample.loader, sample.source, sample, name, seed, self)
 
 
 async def evaluate(
@@ -352,8 +213,6 @@ class EvalUnit(RecordUnit):
     method: str
     seed: int
     evaluation: Evaluation
-    before: tuple[Sample, ...] = ()
-    """The turns before it, if the method sees its own answers to them."""
 
     @property
     def depends_on(self) -> Sequence[str]:
@@ -364,20 +223,13 @@ class EvalUnit(RecordUnit):
             self.method, self.seed, evaluation.temperature, evaluation.effort.token_budget,
             evaluation.effort.part_tokens,
         )  # fmt: skip
-        told: tuple[object, ...] = ()
-        if sample.history:
-            turns = [(turn.question, turn.answer) for turn in sample.history]
-            told += (evaluation.history, [] if evaluation.history == "none" else turns)
-        if sample.dialogue or sample.program:
-            told += (sample.dialogue, sample.n_turns, sample.program)
-        if evaluation.corpus is not None:
-            told += (sample.source, sample.gold_passages)
-        return (json.dumps((*asked, *told)),)
+        told = [(turn.question, turn.answer) for turn in sample.history]
+        return (json.dumps((*asked, told) if told else asked),)
 
     @property
     def shard_key(self) -> str:
-        """All units of a sample, and of its conversation, are in one shard, which reads its document."""
-        return self.sample.dialogue or self.sample.id
+        """All units of a sample are in one shard, which reads its document."""
+        return self.sample.id
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
         """At least one call: the number of others depends on the plan or the document."""
@@ -386,12 +238,6 @@ class EvalUnit(RecordUnit):
 
     async def perform(self, resources: Resources, trace: Trace) -> EvalRecord:
         """Predict and score; an error goes into the record."""
-        if not self.sample.dialogue or self.evaluation.history != "own":
-            return graded(await self._record(resources, trace), self.evaluation)
-        turns = resources.once(_Turns, _Turns)
-        return graded(await turns.record(self, resources, trace), self.evaluation)
-
-    async def _record(self, resources: Resources, trace: Trace) -> EvalRecord:
         began = time.monotonic()
         method = load_method(self.method)
         drawn = (self.seed, self.evaluation.temperature)
@@ -399,21 +245,14 @@ class EvalUnit(RecordUnit):
         update: dict[str, object] = {}
         try:
             assert self.document is not None
-            history = await self._history(resources)
-            began = time.monotonic()
             document = await resources.document(self.document)
             effort = self.evaluation.effort
-            asked = replace(self.sample, history=history)
-            prediction = await method.predict(pearl, asked, document, effort, trace)
+            prediction = await method.predict(pearl, self.sample, document, effort, trace)
             update |= _said(prediction, pearl)
-            if prediction.answer is not None and self.evaluation.corpus is not None:
-                update |= found(prediction.answer, self.sample, self.evaluation.corpus)
         except Exception as error:
             if resources.is_over(error):
                 raise
             update["error"] = reason(error)
-            if self.evaluation.corpus is not None:
-                update |= found_before_failure(trace, self.sample, self.evaluation.corpus)
         update |= {
             "n_calls": trace.n_calls,
             "usage": trace.usage,
@@ -424,46 +263,13 @@ class EvalUnit(RecordUnit):
             "coverage": update.get("coverage", _coverage(trace)),
         }
         record = blank(self.sample, self.method, self.seed, self.sample.document_name)
-        return record.model_copy(update=update)
-
-    async def _history(self, resources: Resources) -> tuple[Turn, ...]:
-        """The earlier turns of the conversation, as the method sees them."""
-        history = self.sample.history
-        if self.evaluation.history == "none":
-            return ()
-        if self.evaluation.history == "gold":
-            return history
-        turns, answers = resources.once(_Turns, _Turns), dict[int, str]()
-        for i, sample in enumerate(self.before):
-            unit = replace(self, sample=sample, before=self.before[:i])
-            record = await turns.record(unit, resources, Trace())
-            answers[len(sample.history)] = "" if record.status == "failed" else record.answer
-        return tuple(replace(turn, answer=answers.get(i, "")) for i, turn in enumerate(history))
+        return graded(record.model_copy(update=update), self.evaluation)
 
     def _pearl(self, resources: Resources) -> Pearl:
         """A `Pearl` for each method and seed, which writes its own plans and counts its own costs."""
         temperature = self.evaluation.temperature
         seed = self.seed if self.seed or temperature is not None else None
         return resources.pearl.unshared(seed, temperature, scope=f"eval {self.method}")
-
-
-class _Turns:
-    """The records of turns, each computed once: later turns use their answers."""
-
-    def __init__(self) -> None:
-        self._made: dict[Key, EvalRecord] = {}
-        self._flights: SingleFlight[EvalRecord] = SingleFlight()
-
-    async def record(self, unit: EvalUnit, resources: Resources, trace: Trace) -> EvalRecord:
-        """The record of a unit, with the trace of the first caller."""
-        key = (unit.sample.id, unit.method, unit.seed)
-        if key not in self._made:
-
-            async def make() -> EvalRecord:
-                return await unit._record(resources, trace)
-
-            self._made[key] = await self._flights.do(key, make)
-        return self._made[key]
 
 
 def blank(sample: Sample, method: str, seed: int, document: str) -> EvalRecord:
@@ -476,14 +282,9 @@ def blank(sample: Sample, method: str, seed: int, document: str) -> EvalRecord:
         question=sample.question,
         document=document,
         subsets=tuple(sorted(sample.subsets)),
-        rotation_of=sample.rotation_of,
         options=sample.options,
         gold=sample.gold,
         reference=sample.reference,
-        dialogue=sample.dialogue,
-        turn=len(sample.history) + 1 if sample.dialogue else 0,
-        n_turns=sample.n_turns,
-        gold_program=sample.program,
     )
 
 
@@ -513,7 +314,6 @@ def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
             checked = pearl.compile(answer.plan)
             levels = build_graph(checked).levels()
             fields["plan"] = answer.plan
-            fields["program"] = carried_out(answer, checked) if answer.has_answer else ""
             fields["shape"] = PlanShape(
                 n_steps=len(answer.steps),
                 n_calls=sum(step.n_calls for step in answer.steps),

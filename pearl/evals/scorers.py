@@ -1,24 +1,20 @@
 """Scorers of answers in words, from 0 to 1: the shipped ones and their contract.
 
-A scorer has `DESCRIPTION` (one line) and `score(answer, reference) -> float`. A scorer of another field of a
-record also has `compared(record) -> tuple[str, str] | None`: the text to score and the right one; None scores
-0. A scorer that needs an extra has `require()`, which raises a `UsageError` if the extra is missing.
+A scorer has `DESCRIPTION` (one line) and `score(answer, reference) -> float`. A scorer that needs an extra has
+`require()`, which raises a `UsageError` if the extra is missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from pearl import plugins
 from pearl.errors import UsageError
 from pearl.plugins.extras import install_hint, require_extra
 
 # Scorers import on use: the command line lists their names without computing anything.
-if TYPE_CHECKING:
-    from pearl.evals.log import EvalRecord
-
 EXACT = "exact"
 
 
@@ -52,7 +48,6 @@ def load_scorer(name: str) -> Scorer:
 class _ShippedScorer:
     DESCRIPTION: str
     score: Callable[[str, str], float]
-    compared: Callable[[EvalRecord], tuple[str, str] | None] | None = None
     require: Callable[[], None] | None = None
 
 
@@ -108,58 +103,6 @@ def numeric(answer: str, reference: str) -> float:
     return float(match(answer, reference) not in (None, Rule.ONE_PERCENT))
 
 
-def execution(answer: str, reference: str) -> float:
-    """1 if both are the same number to 5 decimals; a percentage counts as a share.
-
-    Source:
-        Chen et al., ConvFinQA (2022), execution accuracy.
-
-    Example:
-        >>> execution("0.094741", "0.09474"), execution("9.474%", "0.09474"), execution("9.5%", "0.09474")
-        (1.0, 1.0, 0.0)
-    """
-    from pearl.actions.arithmetic.evaluation import PLACES
-    from pearl.documents.words import words
-    from pearl.evals.programs import figure
-
-    said, right = figure(answer), figure(reference)
-    if said is None or right is None:
-        return float(words(answer) == words(reference))
-    numbers = (round(float(each.amount), PLACES) for each in (said, right))
-    return float(len(set(numbers)) == 1)
-
-
-def executed_answer(record: EvalRecord) -> tuple[str, str] | None:
-    """The value of the executed program, or the answer if there is no program; and the reference."""
-    from pearl.evals.programs import executed
-
-    if record.reference is None:
-        return None
-    result = executed(record.program) if record.program else None
-    return (record.answer if result is None else result), record.reference
-
-
-def program(answer: str, reference: str) -> float:
-    """1 if both programs compute the same in the same way, or are the same text.
-
-    Source:
-        Chen et al., FinQA (2021), program accuracy; without algebra: `(a - b) / b` is not `a / b - 1`.
-
-    Example:
-        >>> program("add(1, 2)", "add(2, 1.0)"), program("subtract(1, 2)", "subtract(2, 1)")
-        (1.0, 0.0)
-    """
-    from pearl.evals.programs import is_same
-
-    return float(answer == reference or is_same(answer, reference))
-
-
-def _programs(record: EvalRecord) -> tuple[str, str] | None:
-    """The executed program and the gold one; None if one is missing."""
-    is_known = bool(record.program and record.gold_program)
-    return (record.program, record.gold_program) if is_known else None
-
-
 PLUGINS = {
     EXACT: _ShippedScorer("1 if answer and reference are the same words, else 0", exact),
     "f1": _ShippedScorer("token F1: the words that answer and reference share, in any order", f1),
@@ -171,15 +114,5 @@ PLUGINS = {
     "numeric": _ShippedScorer(
         "1 if answer and reference are the same number as far as it is shown, 9.47% and 0.0947 included",
         numeric,
-    ),
-    "execution": _ShippedScorer(
-        "1 if answer and reference are the same number to 5 decimals, as ConvFinQA counts",
-        execution,
-        executed_answer,
-    ),
-    "program": _ShippedScorer(
-        "1 if the plan carried out the gold program, up to the order of operands of sums",
-        program,
-        _programs,
     ),
 }

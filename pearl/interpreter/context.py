@@ -14,7 +14,6 @@ from pearl.actions.searching import SearchedDocument, order, with_tables
 from pearl.actions.values import Fetched
 from pearl.documents.document import AT_ONCE, heading
 from pearl.documents.passages import chunks
-from pearl.documents.table.apart import LABELS, MAX_CAPTION, Atom, TablesApart
 from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import Step
 from pearl.errors import ExecutionError, PearlError, Span, UsageError, suggest
@@ -97,7 +96,6 @@ class Shown:
     query: str
     searcher: Searcher
     corpus: SearchedDocument | None = None
-    apart: TablesApart | None = None
 
     def count(self, text: str) -> int:
         """Tokens of a text."""
@@ -125,9 +123,7 @@ async def fit(text: str, how: Shown, budget: int | None, n_tokens: int) -> Conte
         if how.corpus is not None:
             return await _fetch(how.corpus, limit, how)
         return await _retrieve(text, limit, how)
-    parts = await off_loop(
-        len(text), partial(split, text, budget or n_tokens, how.count, how.apart)
-    )
+    parts = await off_loop(len(text), partial(split, text, budget or n_tokens, how.count))
     most = how.limits.max_parts
     if most is None or len(parts) <= most:
         return Context("map-reduce", parts, 1.0)
@@ -137,12 +133,8 @@ async def fit(text: str, how: Shown, budget: int | None, n_tokens: int) -> Conte
     return Context("map-reduce", shown, coverage)
 
 
-def split(
-    text: str, budget: int, count: Callable[[str], int], apart: TablesApart | None = None
-) -> tuple[str, ...]:
+def split(text: str, budget: int, count: Callable[[str], int]) -> tuple[str, ...]:
     """Split a text into parts of at most `budget` tokens."""
-    if apart is not None and apart.whole != apart.text:
-        return tuple(apart.parts(budget, count))
     return tuple(text[span.start : span.end] for span in chunks(text, budget, count))
 
 
@@ -175,19 +167,16 @@ async def _retrieve(text: str, limit: int, how: Shown) -> Context:
     """The best passages of one document that fit."""
     size = max(1, min(PASSAGE_TOKENS, limit - GAP_TOKENS))
 
-    def cut() -> list[Atom]:
-        if how.apart is not None:
-            return how.apart.atoms(size, how.count)
-        parts = [(span, text[span.start : span.end]) for span in chunks(text, size, how.count)]
-        return [Atom(span, part, how.count(part)) for span, part in parts]
+    def cut() -> list[_Ranked]:
+        spans = chunks(text, size, how.count)
+        return [_Ranked(span, how.count(text[span.start : span.end])) for span in spans]
 
-    text = text if how.apart is None else how.apart.text
-    atoms = await off_loop(len(text), cut)
-    ranked = await order(how.searcher, how.query, [atom.text for atom in atoms])
-    best = [_Ranked(atoms[i].span, atoms[i].n_tokens) for i in ranked]
+    passages = await off_loop(len(text), cut)
+    texts = [text[each.span.start : each.span.end] for each in passages]
+    best = [passages[i] for i in await order(how.searcher, how.query, texts)]
     spans, shown = await off_loop(len(text), partial(_fitting, text, best, limit, how))
     coverage = _n_covered(spans) / max(1, len(text))
-    return Context("retrieve", (shown,), coverage, spans=_with_heads(spans, how))
+    return Context("retrieve", (shown,), coverage, spans=tuple(spans))
 
 
 async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
@@ -212,8 +201,6 @@ async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
         len(text),
         lambda: [_Ranked(s, how.count(text[s.start : s.end]), name) for s, name in matches],
     )
-    if how.apart is not None and not any(any(how.apart.tables(each.span)) for each in ranked):
-        how = replace(how, apart=None)
     shown_spans, shown = await off_loop(len(text), partial(_fitting, text, ranked, limit, how))
     hits = tuple(
         hit
@@ -222,20 +209,7 @@ async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
     )
     coverage = _n_covered(shown_spans) / max(1, len(text))
     fetched = replace(fetched, hits=hits)
-    return Context(
-        "retrieve", (shown.lstrip("\n"),), coverage, fetched, _with_heads(shown_spans, how)
-    )
-
-
-def _with_heads(spans: Sequence[Span], how: Shown) -> tuple[Span, ...]:
-    """The spans that are shown, with the whole rows of tables that they overlap, and the lines above a table."""
-    shown = list(spans)
-    for span in spans:
-        for table in how.apart.tables(span) if how.apart else ():
-            above = max(0, table.span.start - MAX_CAPTION)  # may name a scale
-            shown.append(Span(above, table.rows[0][0].start))
-            shown += (table.rows[i][0] for i in table.within(span))
-    return tuple(shown)
+    return Context("retrieve", (shown.lstrip("\n"),), coverage, fetched, tuple(shown_spans))
 
 
 def _fitting(
@@ -245,23 +219,18 @@ def _fitting(
     names = {each.span: each.document for each in ranked}
     taken: list[tuple[Span, int]] = []
     seen: set[str] = set()
-    left = limit - (how.count(LABELS) if how.apart else 0)
+    left = limit
     for span, n_tokens, document in ranked:
-        # The name of a document and the head of a table are shown once.
-        above = {document: how.count(heading(document)) + GAP_TOKENS} if document else {}
-        for table in how.apart.tables(span) if how.apart else ():
-            above[table.mark] = how.count(f"{table.head}\n\n{table.mark}\n\n")
-        cost = n_tokens + GAP_TOKENS + sum(n for mark, n in above.items() if mark not in seen)
+        cost = n_tokens + GAP_TOKENS
+        if document and document not in seen:  # its name is shown once
+            cost += how.count(heading(document)) + GAP_TOKENS
         if cost <= left:
-            seen |= above.keys()
+            seen.add(document)
             taken.append((span, cost))
             left -= cost
     while taken:
         spans = sorted(span for span, _ in taken)
-        if how.apart is not None:
-            shown = how.apart.show(spans, is_named=any(names.values()))
-        else:
-            shown = _joined(text, spans, names)
+        shown = _joined(text, spans, names)
         excess = how.count(shown) - limit
         if excess <= 0:
             return spans, shown
@@ -321,7 +290,6 @@ class ContextLimits:
     is_strict_rows: bool = False
     accuracy: float | None = None
     is_constrained: bool = False
-    is_apart: bool = False
     compose: Literal["auto", "off"] = "auto"
     check: Literal["auto", "all", "off"] = "auto"
 

@@ -656,8 +656,7 @@ class CostEstimator:
         is_known = not self._unknown.are_in(document)
         parts = self._parts(document, length, available, is_known)
         n_parts, most = parts.upper, parts.upper * cap
-        # Heads of tables are shown in each part again.
-        wide = inf if self._calls.apart(document) else self._unknown.widest(document)
+        wide = self._unknown.widest(document)
         if n_parts < inf and frame.upper < inf and wide < inf:
             most = min(most, n_parts * (frame.upper + 2 * self._seam + 1) + ceil(wide))
         least = parts.least * max(0, frame.least - 2 * self._seam - 1)
@@ -694,8 +693,7 @@ class CostEstimator:
         if length.upper == inf or available.most is None or available.least < 1:
             pass
         elif not is_known or available.least < SMALL_PART:
-            if not (is_known and self._calls.apart(document) is not None):
-                n = min(n, PARTS * ceil(length.upper / chunk_size(int(available.least))))
+            n = min(n, PARTS * ceil(length.upper / chunk_size(int(available.least))))
         else:
             counts: list[int] = []
             at = chunk_size(int(available.most))
@@ -714,7 +712,7 @@ class CostEstimator:
         # Each passage has at least one token, and `GAP_TOKENS` for the gap before it.
         most = self._counter.most(limit) + gap * (limit // (1 + GAP_TOKENS) + 1)
         whole = PASSAGE_TOKENS + GAP_TOKENS
-        is_plain = self._calls.apart(document) is None and self._calls.corpus(document) is None
+        is_plain = self._calls.corpus(document) is None
         has_room = available_tokens.most is None or available_tokens.least >= whole
         if is_plain and not self._unknown.are_in(document) and limit >= whole and has_room:
             n = len(chunks(document, PASSAGE_TOKENS, self._counter.count)) if document else 0

@@ -107,8 +107,6 @@ class _Interpreter:
     async def run(self) -> tuple[StepResult, ...]:
         for step in self._graph.steps:
             check_numbers(step, self._graph.checked.action(step))
-        if self._calls.limits.is_apart and (n := sum(map(self._calls.length, self._graph.steps))):
-            await off_loop(n, lambda: self._calls.shown)
         if len(self._graph.steps) == 1:  # no other step runs concurrently
             return (await self._when_ready(self._graph.steps[0], []),)
         tasks: list[asyncio.Task[StepResult]] = []

@@ -15,7 +15,6 @@ from pearl.documents.document import Document
 from pearl.documents.evidence import Verifier
 from pearl.documents.evidence.finding import TableRowFinder
 from pearl.documents.rows import Rows, document_rows
-from pearl.documents.table.apart import TablesApart
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String, is_data
 from pearl.dsl.signatures import ValueType
@@ -78,31 +77,12 @@ class RequestBuilder:
         other = copy(self)
         other.limits = limits
         other._n_tokens, other._cuts, other._last, other._n_pieces = {}, {}, None, {}
-        other.__dict__.pop("shown", None)
         return other
 
     @property
     def texts(self) -> tuple[str, str]:
         """All text known before the first call: the document as shown in prompts, and the plan."""
-        return self.shown, self.graph.text
-
-    @cached_property
-    def shown(self) -> str:
-        """The whole text of `CTX`, the same for every step."""
-        most = self.limits.prompt_tokens
-        is_long = most is not None and self.searched.is_corpus and self.count(self._text) > most
-        # In a corpus that does not fit, only tables of matching passages are shown.
-        return self._apart.whole if self.limits.is_apart and not is_long else self._text
-
-    @cached_property
-    def _apart(self) -> TablesApart:
-        return TablesApart(self.document)
-
-    def apart(self, document: str) -> TablesApart | None:
-        """The tables of a text that prompts show apart from it; None for other texts."""
-        if not self.limits.is_apart or document != self.shown:
-            return None
-        return self._apart if self.corpus(document) or document != self._text else None
+        return self._text, self.graph.text
 
     def values(self, step: Step, earlier: Mapping[str, Value]) -> list[Any]:
         """The values of a step's arguments; `CTX` is what its parameter reads of the document."""
@@ -167,7 +147,7 @@ class RequestBuilder:
             parameter = action.parameter(i)
             if parameter.type is ValueType.CONTEXT:
                 if _is_context(argument):
-                    document, shown = self.shown, None
+                    document, shown = self._text, None
                 else:
                     document, passages = "", raw
                 continue
@@ -292,17 +272,11 @@ class RequestBuilder:
             self._n_pieces[document] = 1
             return Context("full", (document,), 1.0), (whole,)
         available = await off_loop(len(document), partial(self.available_tokens, task))
-        try:
-            context = await fit_prompt(
-                available,
-                lambda available_tokens: self._fit(task, document, available_tokens),
-                lambda text: self._excess(action_messages(replace(task, document=text)), text),
-            )
-        except ContextOverflowError as error:
-            if available is None or available <= 0 or self.apart(document) is None:
-                raise
-            help = f"{error.help}; or show tables in the text (--no-apart)"
-            raise ContextOverflowError(error.message, help=help) from error
+        context = await fit_prompt(
+            available,
+            lambda available_tokens: self._fit(task, document, available_tokens),
+            lambda text: self._excess(action_messages(replace(task, document=text)), text),
+        )
         if context.strategy != "retrieve" and context.coverage == 1.0:
             self._n_pieces |= dict.fromkeys(context.texts, len(context.texts))
         return context, tuple(replace(task, document=text) for text in context.texts)
@@ -319,9 +293,7 @@ class RequestBuilder:
         """Split a document that is too long for one call, independently of the step."""
         key = (document, available_tokens)
         if key not in self._cuts:
-            self._cuts[key] = split(
-                document, available_tokens, self.limits.counter.count, self.apart(document)
-            )
+            self._cuts[key] = split(document, available_tokens, self.limits.counter.count)
         return self._cuts[key]
 
     def groups(self, task: ActionTask, texts: Sequence[str]) -> list[list[str]]:
@@ -388,7 +360,7 @@ class RequestBuilder:
             return Context("map-reduce", parts, 1.0)
         query = " ".join([*(value for _, value in task.arguments), task.explanation])
         corpus = self.corpus(document)
-        shown = Shown(limits, query, self.searcher, corpus, self.apart(document))
+        shown = Shown(limits, query, self.searcher, corpus)
         return await fit(document, shown, available_tokens, n_tokens)
 
     @property
@@ -398,7 +370,7 @@ class RequestBuilder:
 
     def corpus(self, document: str) -> SearchedDocument | None:
         """The passages of a whole corpus; None for other texts."""
-        return self.searched if self.searched.is_corpus and document == self.shown else None
+        return self.searched if self.searched.is_corpus and document == self._text else None
 
     def is_split(self, document: str) -> bool:
         """Whether texts that do not fit are read in parts."""

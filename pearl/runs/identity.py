@@ -74,7 +74,6 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         # The effective value of settings that leave it to the model or the domain.
         "ranker": pearl.ranker,
         "window": pearl.limits.window,
-        "apart": pearl.limits.is_apart,
         "as_of": None if planned.as_of is None else planned.as_of.isoformat(),
         "fiscal_year_end": list(planned.fiscal_year_end),
     }

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from time import time_ns
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     AfterValidator,
@@ -196,7 +196,6 @@ class EvalRequest(RunRequest):
 
     COMMAND = "eval"
     READS = ("data", "results")
-    ARGUMENTS = "corpus"
 
     methods: Text
     results: Text | None = None
@@ -206,15 +205,6 @@ class EvalRequest(RunRequest):
     token_budget: Tokens | None = None
     part_tokens: Tokens
     by_document: bool = False
-    rotate: bool = False
-    history: Literal["gold", "own", "none"] = "gold"
-    together: bool = False
-    corpus: tuple[Text, ...] = ()
-    unit: Text | None = None
-    size: PositiveInt | None = None
-    overlap: PositiveInt | None = None
-    stem: Text | None = None
-    at: Text | None = None
     trace: Text | None = None
 
 

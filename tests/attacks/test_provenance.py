@@ -175,8 +175,7 @@ def run(drawn: Drawn, **settings: object) -> Answer:
 
 SMALL = {"window": 900, "max_output_tokens": 200}
 SETTINGS: Sequence[dict[str, object]] = (
-    {}, {"apart": True}, SMALL, {"apart": True, **SMALL}, {"items_per_call": 2},
-    {"context": "retrieve", **SMALL}, {"context": "retrieve", "apart": True, **SMALL},
+    {}, SMALL, {"items_per_call": 2}, {"context": "retrieve", **SMALL},
 )  # fmt: skip
 
 

@@ -17,10 +17,8 @@ from typing import Any, TypeVar
 from pearl import Pearl
 from pearl.documents.document import Document, join, load
 from pearl.dsl.fields import Field
-from pearl.evals.log import EvalLog
 from pearl.evals.pages import page as evaluation_page
 from pearl.evals.pages import refinement_page
-from pearl.evals.pictures import draw, heading, series_of, subsets_of
 from pearl.interpreter.answer import Answer
 from pearl.llm import PlanTask, Request, Usage
 from pearl.llm.backends.scripted import Scripted
@@ -312,17 +310,8 @@ def a_comparison() -> Made:
 
 
 def an_evaluation() -> Made:
-    """With pictures, which take long, and records that are right, wrong and failed."""
-    drawn: dict[tuple[str, ...], Any] = {}
-
-    def render(made: EvalLog) -> str:
-        rows = series_of([made])
-        key = (heading(rows), *(row.label for row in rows), *subsets_of(rows))
-        if key not in drawn:
-            drawn[key] = draw(rows)[0]
-        return evaluation_page(rows, [made.header], drawn[key])
-
-    return log(12), render
+    """Of records that are right, wrong and failed."""
+    return log(12), lambda made: evaluation_page([made])
 
 
 def a_refinement() -> Made:

@@ -12,17 +12,14 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
-from urllib.parse import unquote
 
 import pytest
 
 from pearl.data import storage as addresses
 from tests.cli.object_storage import ObjectStorage, object_storage
-from tests.cli.terminal import Terminal, child
+from tests.cli.terminal import Terminal
 from tests.server import Server
 from tests.skips import NO_LARGE
 
@@ -410,51 +407,3 @@ def test_rows_in_a_local_folder(pearl: Terminal) -> None:
         pearl("execute", "why.plan", "--data", "in/*", "--out", out)
     assert dataset.dataset("out").to_table().num_rows == 3
     assert [path.suffix for path in Path("out").iterdir()] == [".parquet"]
-
-
-def test_a_dataset_of_a_hub_is_read_at_one_commit(pearl: Terminal) -> None:
-    pytest.importorskip("huggingface_hub", reason=NO_LARGE)
-    files = {
-        "data/a.jsonl": lines({"id": "a1", "document": story(1)}).encode(),
-        "data/b.parquet": parquet({"id": "b1", "document": story(2)}),
-    }
-    commit = "c" * 40
-
-    class Hub(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            path = unquote(self.path.partition("?")[0])
-            entries = [{"type": "directory", "path": "data", "oid": "0"}, *map(entry, files)]
-            name = path.removeprefix(f"/datasets/ann/boats/resolve/{commit}/")
-            if path in ("/api/datasets/ann/boats", "/api/datasets/ann/boats/revision/main"):
-                self.answer(json.dumps({"id": "ann/boats", "sha": commit}).encode())
-            elif path == f"/api/datasets/ann/boats/tree/{commit}/data":
-                self.answer(json.dumps(entries).encode())
-            elif name in files:
-                start, end = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
-                self.answer(files[name][start : end + 1], 206)
-            else:
-                self.answer(b"{}", 404)
-
-        def do_POST(self) -> None:
-            assert self.path == f"/api/datasets/ann/boats/paths-info/{commit}", self.path
-            self.answer(b"[]")
-
-        def answer(self, body: bytes, status: int = 200) -> None:
-            self.send_response_only(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    def entry(name: str) -> dict[str, Any]:
-        return {"type": "file", "path": name, "size": len(files[name]), "oid": name}
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        ran = child("execute", "why.plan", "--data", "hf://datasets/ann/boats/data", "--jsonl",
-                    HF_ENDPOINT=f"http://127.0.0.1:{server.server_port}")  # fmt: skip
-        server.shutdown()
-    assert ran.returncode == 0, ran.stderr
-    assert sorted(json.loads(row)["id"] for row in ran.stdout.splitlines()) == ["a1", "b1"]
-    pearl(
-        "execute", "why.plan", "--data", "story.txt", "--out", "hf://datasets/ann/boats/out", code=2
-    )

@@ -34,7 +34,6 @@ from tests.docs.commands import (
 )
 from tests.root import ROOT
 from tests.server import Server
-from tests.skips import needs
 
 LIBRARY = with_operators(load_library("seed"))
 START = """exec 2>&1
@@ -103,7 +102,6 @@ def test_targets_and_extras_of_set_up_blocks_exist(block: Block) -> None:
             parse(command[1:])
 
 
-@needs("matplotlib")  # of the pictures of an evaluation
 @pytest.mark.slow
 @pages_with("sh")
 def test_commands_run(page: Path, folder: Path, tmp_path: Path) -> None:

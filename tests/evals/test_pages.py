@@ -11,15 +11,14 @@ import pytest
 from pearl.actions.library import read_library
 from pearl.errors import ModelError
 from pearl.evals.log import EvalLog
-from pearl.evals.pages import MAX_RECORDS, page, refinement_page
-from pearl.evals.pictures import draw, series_of
+from pearl.evals.pages import MAX_RECORDS, heading, page, refinement_page, series_of, subsets_of
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
+from pearl.llm.prices import Price
 from pearl.mining.refinement import Refinement, compared
 from pearl.mining.refining import RefineSettings, read_drafts, refine_actions
 from tests.evals.evallogs import header, log, record
 from tests.mining.drafts import PLAIN, mined, pairs, row
-from tests.skips import needs
 
 VOID = {"meta", "br", "wbr"}
 
@@ -62,17 +61,14 @@ class Reader(HTMLParser):
             self.text += data
 
 
-def read_page(*logs: EvalLog, pictures: bool = False) -> Reader:
-    rows = series_of(logs)
-    return Reader(page(rows, [each.header for each in logs], draw(rows)[0] if pictures else []))
+def read_page(*logs: EvalLog) -> Reader:
+    return Reader(page(logs))
 
 
-@pytest.mark.slow
 def test_a_page_has_no_inline_styles_and_needs_no_unsafe_policy() -> None:
-    rows = series_of([log(6)])
-    seen = page(rows, [log(6).header], draw(rows)[0])
+    seen = page([log(6)])
     assert "unsafe" not in seen
-    assert 'style="' not in seen  # pictures come with such
+    assert 'style="' not in seen
     assert seen.count("<style") == 1
 
 
@@ -80,10 +76,8 @@ def of(*records: Any, **fields: Any) -> EvalLog:
     return EvalLog(header(**fields), records)
 
 
-@needs("matplotlib")
-def test_a_page_shows_pictures_table_facts_and_records() -> None:
-    seen = read_page(log(3), log(3, n_actions=3), pictures=True)
-    assert seen.tags.count("figure") == seen.tags.count("svg") == 3
+def test_a_page_shows_table_facts_and_records() -> None:
+    seen = read_page(log(3), log(3, n_actions=3))
     assert len(seen.ids) == len(set(seen.ids))
     assert {link.removeprefix("#") for link in seen.links} <= set(seen.ids)  # nothing from outside
     assert seen.tags.count("details") == 12
@@ -118,7 +112,6 @@ def test_a_record_tells_everything() -> None:
         assert text in seen.text, text
 
 
-@needs("matplotlib")
 def test_hostile_text_stays_text() -> None:
     evil = "<script>alert(1)</script><img src=x onerror=y>\"'&amp;"
     seen = read_page(
@@ -128,8 +121,7 @@ def test_hostile_text_stays_text() -> None:
                 answer=evil, reply=evil, error=evil, plan=evil, reference=evil,
             ),
             methods=(evil,), data=evil, model=evil, library=evil,
-        ),
-        pictures=True,
+        )
     )  # fmt: skip
     assert "script" not in seen.tags
     assert "img" not in seen.tags
@@ -146,11 +138,41 @@ def test_of_a_large_log_only_what_went_wrong_is_listed(n: int, listed: int) -> N
 
 def test_methods_are_compared_in_pairs() -> None:
     made = log(30, methods=("direct", "pearl", "retrieve"))
-    html = page(series_of([made]), [made.header], [])
+    html = page([made])
     assert html.count("<td>direct − ") == 2
     assert "McNemar p" in html
     alone = log(3, methods=("pearl",))
-    assert "Paired differences" not in page(series_of([alone]), [alone.header], [])
+    assert "Paired differences" not in page([alone])
+
+
+def test_subsets_without_records_of_a_method_have_no_cell() -> None:
+    records = (record("a", subsets=("hard",)), record("b", "direct", subsets=("easy",)))
+    rows = series_of([EvalLog(header(), records)])
+    assert [set(row.cells) for row in rows] == [{None, "easy"}, {None, "hard"}]
+    assert subsets_of(rows) == ("easy", "hard")
+
+
+@pytest.mark.parametrize(
+    ("fields", "labels"),
+    [
+        ([{}], ["pearl"]),
+        ([{"n_actions": 9, "library": "a"}, {}], ["pearl, 9 actions", "pearl, 80 actions"]),
+        ([{"model": "m"}, {"model": "n"}], ["pearl, m", "pearl, n"]),
+        ([{"price": Price(input_usd=1, output_usd=1)}, {}], ["pearl, log 1", "pearl, log 2"]),
+        ([{"data": "x"}, {}, {}],
+         ["pearl, x, log 1", "pearl, quality-dev, log 2", "pearl, quality-dev, log 3"]),
+    ],
+)  # fmt: skip
+def test_labels_name_the_differences_between_logs(
+    fields: list[dict[str, object]], labels: list[str]
+) -> None:
+    logs = [EvalLog(header(**each), (record(),)) for each in fields]
+    assert [row.label for row in series_of(logs)] == labels
+
+
+def test_the_heading_says_data_model_and_n() -> None:
+    rows = series_of([log(6, seeds=(0, 1)), log(4, model="other", seeds=(0, 1))])
+    assert heading(rows) == "quality-dev · openai:gpt-x, other · n = 4 to 6, 2 seeds"
 
 
 EVIL = "FIND_EVIL(CTX) : Find <script>alert('x')</script> & \"more\""

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pearl.retrieval.corpus import CorpusDocument, Cutting
+from pearl.retrieval.index import Index
+from pearl.retrieval.search import Searcher
 from tests.experiments.scripts import experiment
 from tests.shared import shared
+from tests.skips import NO_LARGE
 
 
 def test_cranfield_is_read_as_its_codes_mean(tmp_path: Path) -> None:
@@ -26,9 +31,9 @@ def test_cranfield_is_read_as_its_codes_mean(tmp_path: Path) -> None:
         ("1", "what lifts\na wing ."),
         ("2", "heat ?"),
     ]
-    assert judgments.grades == {"1": {"1": 4, "3": 1}, "2": {"3": 0}}
+    assert judgments == {"1": {"1": 4, "3": 1}, "2": {"3": 0}}
     with_sources = experiment("cranfield").collection(tmp_path, sources=True)[2]
-    assert with_sources.grades["2"] == {"3": 4}
+    assert with_sources["2"] == {"3": 4}
 
 
 def dialogues(tmp_path: Path) -> list[Any]:
@@ -60,7 +65,7 @@ def test_rows_that_hold_an_operand_are_right(tmp_path: Path) -> None:
         (), ("a sales?",), ("a sales?", "b?", "c?"),
     ]  # fmt: skip
     sales, costs = ({f"JKHY/2009/page_28.pdf#{row}": 1} for row in ("net sales", "costs"))
-    assert list(found.judgments.grades.values()) == [sales, sales, costs]
+    assert list(found.judgments.values()) == [sales, sales, costs]
     (first, _) = module.passages(found.pages, with_page=True)
     assert first.text == "JKHY 2009 net sales: 2009 206,588; 2008 181,001"
 
@@ -77,3 +82,32 @@ def test_rows_of_convfinqa_are_found() -> None:
     assert (
         scores["page, bm25"].mean("R@60").estimate >= scores["filtered, bm25"].mean("R@60").estimate
     )
+
+
+def test_measures_equal_values_worked_out_by_hand() -> None:
+    """Relevant are a (2), c (1) and e (1); a is third, c fourth, e not found."""
+    pytest.importorskip("ir_measures", reason=NO_LARGE)
+    grades = {"a": 2, "c": 1, "e": 1, "x": 0, "y": -1}
+    ranking = {"q": ["x", "y", "a", "c", "z"]}
+    names = ("P@3", "R@4", "RR", "AP", "nDCG@10")
+    found = experiment("measures").measure_rankings(ranking, {"q": grades}, names)
+    best = 2 + 1 / math.log2(3) + 1 / math.log2(4)
+    assert [found[name]["q"] for name in names] == pytest.approx([
+        1 / 3, 2 / 3, 1 / 3, (1 / 3 + 2 / 4) / 3, (2 / math.log2(4) + 1 / math.log2(5)) / best,
+    ])  # fmt: skip
+    for order in (["a", "b"], ["b", "a"]):  # trec_eval orders equal scores by name
+        ranked = experiment("measures").measure_rankings({"q": order}, {"q": {order[1]: 1}}, ["RR"])
+        assert ranked["RR"] == {"q": 0.5}
+
+
+def test_a_document_is_judged_by_its_best_passage() -> None:
+    pytest.importorskip("ir_measures", reason=NO_LARGE)
+    module = experiment("measures")
+    texts = {"boat": "Nils sold the boat.\n\nThe boat was rotten.", "oars": "The oars."}
+    index = Index.build([CorpusDocument(*one) for one in texts.items()], Cutting("paragraph"))
+    topics = [module.Topic("sale", "Who sold the boat?"), module.Topic("none", "the boat")]
+    judged = {"sale": {"boat": 1}, "none": {"oars": 0}}
+    (scores,) = asyncio.run(
+        module.evaluate_retrieval(index, topics, judged, {"bm25": Searcher()}, ["P@2"])
+    )
+    assert scores.values == {"P@2": {"sale": 0.5}}

@@ -166,11 +166,11 @@ def check(found: Forecast, model: Scripted, *, is_whole: bool) -> None:
 
 @pytest.mark.parametrize("context", ["auto", "map-reduce", "retrieve"])
 @pytest.mark.parametrize("n", [0, 3, 60, pytest.param(400, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("apart", [False, True])
-def test_forecast_of_first_steps_is_exact(context: str, n: int, *, apart: bool) -> None:
-    text = story(n, tables=apart)
+@pytest.mark.parametrize("tables", [False, True])
+def test_forecast_of_first_steps_is_exact(context: str, n: int, *, tables: bool) -> None:
+    text = story(n, tables=tables)
     model = Scripted(replies(80))
-    this = pearl(model, context=context, window=1_200, max_output_tokens=80, apart=apart)
+    this = pearl(model, context=context, window=1_200, max_output_tokens=80)
     found = by_name(forecast(this, [task(PLAN, text)]))
     assert run(this, PLAN, text)
     steps = sent(model)
@@ -205,7 +205,7 @@ def test_forecast_of_first_steps_is_exact(context: str, n: int, *, apart: bool) 
     context=st.sampled_from(["auto", "auto", "full", "map-reduce", "retrieve"]),
     window=st.sampled_from([None, 400, 700, 1_500, 4_000, 30_000]),
     limit=st.sampled_from([None, 10, 60, 300]),
-    apart=st.booleans(),
+    tables=st.booleans(),
 )
 def test_requests_stay_within_the_forecast(
     plan: Any,
@@ -215,11 +215,10 @@ def test_requests_stay_within_the_forecast(
     window: int | None,
     limit: int | None,
     *,
-    apart: bool,
+    tables: bool,
 ) -> None:
-    text, source = story(n, seed, tables=apart), print_plan(plan)
+    text, source = story(n, seed, tables=tables), print_plan(plan)
     settings_: dict[str, Any] = {"window": window, "max_output_tokens": limit, "context": context}
-    settings_["apart"] = apart
     model = Scripted(lambda request: "", window=window)
     this = pearl(model, **settings_)
     model._reply = replies(this.limits.reply_tokens or 100, seed)
@@ -235,14 +234,14 @@ def test_requests_stay_within_the_forecast(
     "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 12))]
 )
 @pytest.mark.parametrize("context", ["auto", "map-reduce", "retrieve"])
-@pytest.mark.parametrize("apart", [False, True])
-def test_plan_with_all_kinds_of_steps(seed: int, context: str, *, apart: bool) -> None:
+@pytest.mark.parametrize("tables", [False, True])
+def test_plan_with_all_kinds_of_steps(seed: int, context: str, *, tables: bool) -> None:
     draw = random.Random(seed)
     window = draw.choice([900, 2_000, 6_000])
     limit = draw.choice([None, 20, 150])
-    text = story(draw.choice([10, 100, 300]), seed, tables=apart)
+    text = story(draw.choice([10, 100, 300]), seed, tables=tables)
     model = Scripted(lambda request: "", window=window)
-    this = pearl(model, context=context, max_output_tokens=limit, apart=apart)
+    this = pearl(model, context=context, max_output_tokens=limit)
     model._reply = replies(this.limits.reply_tokens, seed)
     found = forecast(this, [task(PLAN, text)])
     done = run(this, PLAN, text)

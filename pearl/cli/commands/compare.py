@@ -18,8 +18,6 @@ _FACTS = (
     "nearest",
     "token_budget",
     "context",
-    "corpus",
-    "history",
     "seeds",
 )
 """Header fields that are reported if they differ between two logs."""

@@ -1,4 +1,4 @@
-"""`pearl view`: results, runs and traces as pages; logs of evaluations as pictures and one page."""
+"""`pearl view`: results, runs, traces and logs of evaluations as pages."""
 
 from __future__ import annotations
 
@@ -25,15 +25,11 @@ if TYPE_CHECKING:
     "--documents", PATH, metavar="DIR", multiple=True, help="Additional folder of documents; may be repeated.",
 )  # fmt: skip
 @option("--trace", PATH, "File of traces for a file of results.", metavar="FILE")
-@option(
-    "--out", PATH, metavar="DIR",
-    help="Output folder for logs of evaluations [default: NAME-pictures beside the first log].",
-)  # fmt: skip
 @force_option
 @store_option
 def command(
     sources: tuple[str, ...], page: str | None, row: str | None, documents: tuple[str, ...],
-    trace: str | None, out: str | None, force: bool, store: str | None,
+    trace: str | None, force: bool, store: str | None,
 ) -> None:  # fmt: skip
     """Write results, runs, traces or evaluation logs as an HTML page.
 
@@ -43,24 +39,24 @@ def command(
     of the run, and from DIR. The page of several results is a list with filters and search; the
     page of two SOURCEs shows the changes from the first to the second.
 
-    Logs of `pearl eval` are drawn: accuracy against cost, by subset, and shapes of plans; for logs
-    with libraries of different sizes also accuracy against that size. Pictures without data are
-    skipped.
+    Logs of `pearl eval` have one page: a table of their methods and subsets, and every record.
     """
     with ExitStack() as stack:
         opened = [_opened(source, trace, store, stack) for source in sources]
         results = [each for each in opened if each is not None]
-        if not results:
-            _draw(sources, out, force=force)
-            return
-        if len(results) < len(opened) or len(opened) > 2:
+        if results and (len(results) < len(opened) or len(opened) > 2):
             raise UsageError(
                 "give one source to show, or two to compare",
                 help=f"pearl view {sources[0]}",
             )
         target = page or f"{'-'.join(Path(source).stem for source in sources)}.html"
         keep_inputs([target], [*sources, *filter(None, [trace])])
-        if len(results) == 2:
+        if not results:
+            from pearl.evals import pages
+            from pearl.evals.log import read_log
+
+            _write(pages.page([read_log(source) for source in sources]), target, force=force)
+        elif len(results) == 2:
             if row is not None:
                 raise UsageError(
                     "--row needs exactly one source", help="leave out one of them, or --row"
@@ -120,39 +116,3 @@ def _write(text: str, target: str, *, force: bool) -> None:
     with writer.open(target) as file:
         file.write(text)
     click.echo(target)
-
-
-def _draw(logs: tuple[str, ...], out: str | None, *, force: bool) -> None:
-    """Draw logs of evaluations as pictures and one page."""
-    from pearl.evals.log import read_log
-    from pearl.evals.pages import page
-    from pearl.evals.pictures import draw, series_of
-
-    read = [read_log(path) for path in logs]
-    rows = series_of(read)
-    pictures, skipped = draw(rows)
-    first = Path(logs[0])
-    folder = Path(out) if out else first.with_name(f"{first.stem}-pictures")
-    index = folder / "index.html"
-    files = [*(str(path) for picture in pictures for path in picture.files(folder)), str(index)]
-    keep_inputs(files, logs)
-    writer = OutputWriter(is_forced=force)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(
-            f"cannot be created: {error.strerror}",
-            path=folder,
-            help="name another folder with --out",
-        ) from None
-    writer.check(*files)
-    with writer.open(str(index)) as file:
-        file.write(page(rows, [log.header for log in read], pictures, skipped))
-    for picture in pictures:
-        for target, data in picture.files(folder).items():
-            with writer.open(str(target)) as file:
-                file.buffer.write(data)  # type: ignore[attr-defined]
-    for name in files:
-        click.echo(name)
-    for name, reason in skipped.items():
-        click.echo(f"skipped {name}: {reason}", err=True)

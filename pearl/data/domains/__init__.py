@@ -40,7 +40,6 @@ class Domain:
     examples: str
     formats: tuple[frozenset[str], ...] = ()
     is_dated: bool = False
-    is_apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

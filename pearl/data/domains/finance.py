@@ -9,7 +9,7 @@ Reads three formats, recognised by their fields, and gives one sample per questi
 - FinQA: `pre_text`, `post_text`, `table` and a `qa` with `question`, `program`, `exe_ans`.
 
 The reference of a sample is the result of its program, as executed by the authors; the answer of the
-annotators is kept as `said`. Its history has the earlier questions with their references. Other rows are
+annotators is kept as `said`, the program as `program`, the conversation as `dialogue`. Its history has the earlier questions with their references. Other rows are
 read as in `generic`.
 
 Source:
@@ -44,7 +44,6 @@ DOMAIN = Domain(
         frozenset({"doc", "dialogue"}),
     ),
     is_dated=True,
-    is_apart=True,
 )
 
 _OPERAND = lazy_pattern(r"(?<![#_\w.])-?\d*\.?\d+%?")
@@ -280,10 +279,7 @@ def _conversation(
                 subsets=_subsets(row, dialogue),
                 gold_passages=gold_passages(page.text, question.program),
                 history=tuple(history),
-                dialogue=dialogue,
-                n_turns=len(questions),
-                program=question.program,
-                extra={} if question.said is None else {"said": question.said},
+                extra={"dialogue": dialogue, **_extra(question.program, question.said)},
             )
         history.append(Turn(question.text, question.reference or ""))
 
@@ -302,9 +298,14 @@ def _single(row: Row, names: Names, qa: Mapping[str, Any]) -> Sample:
         page,
         reference=_executed(qa.get("exe_ans")),
         gold_passages=gold_passages(page.text, program),
-        program=program,
-        extra={"said": str(said)} if said not in (None, "") else {},
+        extra=_extra(program, None if said is None else str(said)),
     )
+
+
+def _extra(program: str, said: str | None) -> dict[str, str]:
+    """What a sample keeps of the gold data beside its reference."""
+    kept = {"program": program, "said": said}
+    return {name: value for name, value in kept.items() if value}
 
 
 def _subsets(row: Row, dialogue: str) -> frozenset[str]:

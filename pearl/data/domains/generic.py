@@ -8,8 +8,7 @@ names, or one name; `gold_passages` an array of the texts of the document that h
 named by `document_name` or else by the id of the first of them.
 
 Of a conversation, `history` is an array of the turns before the question: texts, or objects with
-`question` and `answer`; `dialogue_id` names the conversation, which has `n_turns` questions in all. `program` is the
-arithmetic of the reference. Other fields are kept with the sample.
+`question` and `answer`. Other fields are kept with the sample.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ DOMAIN = Domain("Documents of any kind", library="seed", examples="generic")
 
 FIELDS = (
     "id", "question", "document", "document_path", "document_name", "options", "gold", "reference",
-    "subsets", "gold_passages", "history", "dialogue_id", "n_turns", "program",
+    "subsets", "gold_passages", "history",
 )  # fmt: skip
 
 
@@ -79,7 +78,6 @@ def make_sample(row: Row, names: Names) -> Sample:
     return Sample(
         names.claim_id(id, row), question, document, options, gold, reference, subsets, extra,
         gold_passages=read_array(row, "gold_passages"), history=history,
-        dialogue=row.name("dialogue_id") or "", n_turns=_n_turns(row), program=row.text("program") or "",
     )  # fmt: skip
 
 
@@ -140,15 +138,6 @@ def _history(row: Row) -> tuple[Turn, ...]:
             )
         turns.append(Turn(" ".join(question.split()), answer))
     return tuple(turns)
-
-
-def _n_turns(row: Row) -> int:
-    value = row.name("n_turns")
-    if value is None:
-        return 0
-    if not value.isdecimal():
-        raise row.error(f"'n_turns' is {value!r}, not a number")
-    return int(value)
 
 
 def _options(row: Row) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from pearl.documents.document import Document
+from pearl.documents.document import Document, part_spans
 from pearl.documents.evidence.normal import UNSPACED, normalise
-from pearl.documents.table.apart import TablesApart
+from pearl.documents.units.record import below_headers
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
 
@@ -146,7 +146,7 @@ class TableRowFinder:
 
     @cached_property
     def _rows(self) -> dict[str, list[tuple[Span, tuple[str, ...]]]]:
-        """The rows and headers, indexed by the letters and digits of their cells."""
+        """The rows, indexed by the letters and digits of their cells."""
         found: dict[str, list[tuple[Span, tuple[str, ...]]]] = {}
         for line in self._every:
             for key in set(map(_bare, line[1])):
@@ -163,13 +163,13 @@ class TableRowFinder:
 
     @cached_property
     def _every(self) -> list[tuple[Span, tuple[str, ...]]]:
-        """All rows and headers of all tables."""
-        lines: list[tuple[Span, tuple[str, ...]]] = []
-        for table in TablesApart(self._document).tables(Span(0, len(self._document.text))):
-            if table.header_span is not None:
-                lines.append((table.header_span, table.header))
-            lines += table.rows
-        return lines
+        """The rows of all tables that have a header."""
+        text = self._document.text
+        return [
+            (Span(span.start + start, span.start + end), tuple(fields.values()))
+            for _, span in part_spans(text, self._document.parts) or [("", Span(0, len(text)))]
+            for start, end, fields in below_headers(text[span.start : span.end])
+        ]
 
 
 def _bare(cell: str) -> str:

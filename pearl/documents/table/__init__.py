@@ -1,6 +1,6 @@
 """Tables of a document, in the forms of the unit `record`: rows of typed columns, with a span for every cell.
 
-`quantities` reads cells and columns; `apart` shows tables apart from the text of a document.
+`quantities` reads cells and columns; `parting` tells totals and what may be no row.
 """
 
 from __future__ import annotations

@@ -71,12 +71,7 @@ async def _oracle(
 ) -> Prediction:
     """`direct` over the gold passages, or over the sample's own document if it has none."""
     from pearl.documents.document import from_text
-    from pearl.retrieval.index import IndexedDocument
 
-    if isinstance(
-        document, IndexedDocument
-    ):  # over a corpus, the sample's own document is the right one
-        document = await asyncio.to_thread(sample.load)
     if sample.gold_passages:
         shown = "\n\n".join(_with_heads(sample.gold_passages, document.text))
         document = from_text(shown, document.name)

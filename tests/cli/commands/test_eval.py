@@ -269,24 +269,3 @@ def test_what_is_left_is_of_this_run_alone(
     monkeypatch.setattr(Stopper, "__enter__", at_once)
     pearl("eval", "--data", "data.jsonl", "--methods", "mcq", "-o", "l", code=130)
     assert "stopped with 4 left" in pearl.talk
-
-
-def test_a_rotated_evaluation_goes_on_with_its_rotations(pearl: Terminal, served: Server) -> None:
-    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "mcq", "--rotate")
-    pearl(*args, "-o", "l", "--max-calls", "5", "--concurrency", "1", code=7)
-    (run,) = pearl.json("runs", "list")
-    pearl(
-        "runs",
-        "resume",
-        run["id"],
-        "--base-url",
-        served.url,
-        "--max-calls",
-        "99",
-        "-o",
-        "l",
-        "--yes",
-    )
-    log = read_log("l")
-    assert len(log.records) == len(served.requests) == 4 * len(log.records[0].options)
-    assert sum(not record.sample.count("~") for record in log.records) == 4

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from html import unescape
 from pathlib import Path
 
 import pytest
 
 from pearl.evals.log import EvalLog
-from pearl.plugins.extras import install_hint
 from pearl.runs.store import Store
 from tests.cli.terminal import Terminal
 from tests.evals.evallogs import header, log, write
-from tests.skips import needs
 from tests.view.test_answer_page import Page
 
 
@@ -27,83 +21,33 @@ def folder(pearl: Terminal) -> Path:
     return pearl.folder
 
 
-@needs("matplotlib")
-@pytest.mark.slow
-def test_pictures_lie_beside_the_log(folder: Path, pearl: Terminal) -> None:
-    write(log(4), folder / "dev.jsonl")
-    names = pearl("view", "dev.jsonl").splitlines()
-    assert names[-1] == "dev-pictures/index.html"
-    assert sorted(names) == sorted(f"dev-pictures/{p.name}" for p in Path("dev-pictures").iterdir())
-    assert len(names) == 5
-    assert pearl.talk.splitlines() == [
-        "skipped library-size: all logs have libraries of the same size; give logs with different libraries",
-    ]
-
-
-@needs("matplotlib")
-@pytest.mark.slow
-def test_several_logs_into_a_folder_that_is_made(folder: Path, pearl: Terminal) -> None:
+def test_logs_of_evaluations_have_one_page(folder: Path, pearl: Terminal) -> None:
     write(log(4), folder / "a.jsonl")
     write(log(4, n_actions=5), folder / "b.jsonl")
-    pearl("view", "a.jsonl", "b.jsonl", "--out", "new/deep")
-    assert pearl.talk == ""
-    before = {path.name: path.read_bytes() for path in Path("new/deep").iterdir()}
-    assert len(before) == 7
-    pearl("view", "a.jsonl", "b.jsonl", "--out", "new/deep", code=2)
-    pearl("view", "a.jsonl", "b.jsonl", "--out", "new/deep", "--force")
-    assert {path.name: path.read_bytes() for path in Path("new/deep").iterdir()} == before
+    assert pearl("view", "a.jsonl") == "a.html\n"
+    assert "Methods and subsets" in Path("a.html").read_text()
+    pearl("view", "a.jsonl", code=2)
+    assert pearl("view", "a.jsonl", "b.jsonl", "-o", "both.html", "--force") == "both.html\n"
+    assert "pearl, 5 actions" in Path("both.html").read_text()
 
 
-@needs("matplotlib")
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
         (["absent.jsonl"], 3, "absent.jsonl: cannot be read"),
         (["bad.jsonl"], 3, "not a file of this kind"),
         ([], 2, "Missing argument"),
-        (["a.jsonl", "--out", "a.jsonl"], 3, "a.jsonl: cannot be created"),
-        (["index.html", "--out", "."], 2, "'index.html' is an input"),
+        (["a.jsonl", "-o", "a.jsonl"], 2, "'a.jsonl' is an input"),
     ],
 )
 def test_errors_are_one_line_and_write_nothing(
     args: list[str], code: int, words: str, folder: Path, pearl: Terminal
 ) -> None:
-    for name in ("a.jsonl", "index.html"):
-        write(EvalLog(header(), ()), folder / name)  # no records: there is nothing to draw
+    write(EvalLog(header(), ()), folder / "a.jsonl")
     (folder / "bad.jsonl").write_text("{}\n", encoding="utf-8")
     assert pearl("view", *args, code=code) == ""
     assert words in pearl.talk.splitlines()[0]
-    assert sorted(path.name for path in folder.iterdir()) == ["a.jsonl", "bad.jsonl", "index.html"]
-
-
-def test_without_the_extra_the_page_has_its_tables_and_names_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, pearl: Terminal
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    write(log(2), folder / "a.jsonl")
-    assert pearl("view", "a.jsonl") == "a-pictures/index.html\n"
-    missing = f"pictures: they need matplotlib: {install_hint('pictures')}"
-    assert pearl.talk == f"skipped {missing}\n"
-    page = unescape(Path("a-pictures/index.html").read_text())
-    assert f"Not drawn: {missing}" in page
-    assert "Methods and subsets" in page
-
-
-@needs("matplotlib")
-@pytest.mark.slow
-def test_a_home_that_cannot_be_written_is_not_talked_about(folder: Path) -> None:
-    write(log(2), folder / "a.jsonl")
-    nowhere = os.devnull + "/home"
-    places = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "MPLCONFIGDIR"), nowhere)
-    done = subprocess.run(
-        [sys.executable, "-m", "pearl", "view", "a.jsonl"], capture_output=True,
-        env={**os.environ, **places},
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0
-    assert done.stderr.decode().splitlines() == [
-        "skipped library-size: all logs have libraries of the same size; give logs with different libraries",
-    ]
+    assert sorted(path.name for path in folder.iterdir()) == ["a.jsonl", "bad.jsonl"]
 
 
 STORY = "Nils sold the boat because the hull was rotten.\nAda bought the boat from Nils.\n"

@@ -150,18 +150,17 @@ def test_the_turns_before_a_question(tmp_path: Path) -> None:
         {"question": "Why?", "history": json.dumps(turns)},
         {"question": "Why?", "history": "Smoked until 1990."},
         {"question": "Why?", "history": [{"answer": "Ada"}]},
-        {"question": "Why?", "n_turns": "many"},
     ]
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    first, cell, text, *bad = read_samples("generic", Source(str(path)))
+    first, cell, text, bad = read_samples("generic", Source(str(path)))
     assert isinstance(first, Sample)
     assert isinstance(cell, Sample)
     assert isinstance(text, Sample)
     assert first.history == cell.history == (Turn("Who sold?", "Ada"), Turn("And who bought?"))
-    assert (first.dialogue, first.n_turns, first.program) == ("7", 4, "1")
+    assert first.extra == {"dialogue_id": 7, "n_turns": 4, "program": "1"}
     assert (text.history, text.extra) == ((), {"history": "Smoked until 1990."})
-    assert ["turn 1 is neither" in str(bad[0]), "'n_turns' is 'many'" in str(bad[1])] == [True] * 2
+    assert "turn 1 is neither" in str(bad)
     again = tmp_path / "again.jsonl"
     again.write_text(json.dumps(first.to_dict()), encoding="utf-8")
     assert list(read_samples("generic", Source(str(again)))) == [first]

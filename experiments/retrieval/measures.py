@@ -1,0 +1,174 @@
+"""Topics × searchers → measures of retrieval, with intervals, paired differences and latency.
+
+The measures are those of trec_eval, computed by `ir_measures` (extra `eval`). Documents are judged: the rank of a
+document is the rank of its best passage.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from operator import gt, lt
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from pearl.errors import DataError
+from pearl.evals import stats
+from pearl.retrieval.index import Index
+from pearl.retrieval.search import Searcher
+
+DEPTH = 1_000
+"""Number of ranked passages for each topic, as in TREC; average precision uses all of them."""
+
+TIMED = 10
+"""Number of passages of a search whose time is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A query of the evaluation."""
+
+    id: str
+    text: str
+    history: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()
+    group: str = ""
+
+
+Judgments = Mapping[str, Mapping[str, int]]
+"""Topic → the relevance of its documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalScores:
+    """The scores of one method."""
+
+    method: str
+    values: Mapping[str, Mapping[str, float]]
+    groups: tuple[str, ...]
+    seconds: tuple[float, ...] = ()
+    notes: Mapping[str, int] = field(default_factory=dict)
+
+    def mean(self, measure: str) -> stats.Interval:
+        """The mean over topics with its bootstrap interval."""
+        return stats.accuracy(list(self.values[measure].values()), clusters=self.groups)
+
+    def latency_ms(self, percentile: float) -> float:
+        """A percentile of the milliseconds of a search."""
+        return 1_000 * float(np.percentile(self.seconds, percentile))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Means with intervals, latency and what was left out."""
+        return {
+            "method": self.method,
+            "measures": {name: asdict(self.mean(name)) for name in self.values},
+            "latency_ms": {"p50": self.latency_ms(50), "p95": self.latency_ms(95)},
+            "notes": dict(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalComparison:
+    """Two methods on the same topics."""
+
+    first: str
+    second: str
+    measure: str
+    difference: stats.Interval
+    n_better: int
+    n_worse: int
+    bootstrap_p: float | None
+
+    @classmethod
+    def of(
+        cls, first: RetrievalScores, second: RetrievalScores, measure: str
+    ) -> RetrievalComparison:
+        """Compare two methods of one evaluation."""
+        ones = list(first.values[measure].values())
+        twos = [second.values[measure][topic] for topic in first.values[measure]]
+        is_enough = len(set(first.groups)) >= stats.MIN_CLUSTERS
+        return cls(
+            first.method,
+            second.method,
+            measure,
+            stats.difference(ones, twos, clusters=first.groups),
+            sum(map(gt, ones, twos)),
+            sum(map(lt, ones, twos)),
+            stats.bootstrap_p(ones, twos, clusters=first.groups) if is_enough else None,
+        )
+
+
+async def evaluate_retrieval(
+    index: Index,
+    topics: Sequence[Topic],
+    judgments: Judgments,
+    searchers: Mapping[str, Searcher],
+    measures: Sequence[str],
+    depth: int = DEPTH,
+) -> list[RetrievalScores]:
+    """Run every searcher on every topic with a relevant document, and measure the rankings."""
+    judged = [one for one in topics if any(grade > 0 for grade in judgments[one.id].values())]
+    documents = {name.decode() for name in index.contents.names.every()}
+    if not any(documents & judgments[topic.id].keys() for topic in judged):
+        raise DataError("the corpus has none of the relevant documents", help="compare their names")
+    scores = []
+    for name, searcher in searchers.items():
+        rankings: dict[str, list[str]] = {}
+        seconds: list[float] = []
+        notes: Counter[str] = Counter()
+        # Vectors and caches that are made once are not timed.
+        await _ranked(index, judged[0], searcher, 1, Counter())
+        for topic in judged:
+            # Timed with the vector of the query in the cache: the first method would embed it.
+            rankings[topic.id] = await _ranked(index, topic, searcher, depth, notes)
+            began = perf_counter()
+            await _ranked(index, topic, searcher, TIMED, Counter())
+            seconds.append(perf_counter() - began)
+        values = measure_rankings(rankings, judgments, measures)
+        groups = tuple(topic.group or f"\0{topic.id}" for topic in judged)
+        scores.append(RetrievalScores(name, values, groups, tuple(seconds), dict(notes)))
+    return scores
+
+
+def measure_rankings(
+    rankings: Mapping[str, Sequence[str]], judgments: Judgments, measures: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """Measures by name and topic of rankings: for each topic its documents, the best first, each once."""
+    with warnings.catch_warnings():
+        # Its parser of measures uses functions that Python 3.12 deprecates.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import ir_measures
+
+        parsed = [ir_measures.parse_measure(name) for name in measures]
+    # Ranks as scores: equal scores would be sorted by the documents' names.
+    run = {
+        topic: {name: float(-rank) for rank, name in enumerate(found)}
+        for topic, found in rankings.items()
+    }
+    grades = {
+        topic: {name: max(0, grade) for name, grade in judgments[topic].items()}
+        for topic in rankings
+    }
+    found = {
+        (str(one.measure), one.query_id): one.value
+        for one in ir_measures.iter_calc(parsed, grades, run)
+    }
+    return {
+        name: {topic: found[str(measure), topic] for topic in rankings}
+        for name, measure in zip(measures, parsed, strict=True)
+    }
+
+
+async def _ranked(
+    index: Index, topic: Topic, searcher: Searcher, depth: int, notes: Counter[str]
+) -> list[str]:
+    """The documents of the best passages, each once, at its best passage."""
+    found = await searcher.search(
+        index, topic.text, depth, filters=topic.filters, history=topic.history
+    )
+    notes.update(dict.fromkeys(found.notes, 1))
+    return list(dict.fromkeys(hit.passage.document for hit in found.hits))
