@@ -2,11 +2,15 @@
 
     python -m experiments.reader.run bare|execute|ask --model MODEL [--half dev] [--out FILE]
         [--limit N] [--questions ID,ID]
+    python -m experiments.reader.run plan --model MODEL [--nearest N] [--constrain json] [--out PLANS]
+    python -m experiments.reader.run ask --model MODEL --plans PLANS [--out FILE]
     python -m experiments.reader.run cases --kind rows --model MODEL [--out FILE] [--limit N]
     python -m experiments.reader.run compare FIRST SECOND
 
 `cases` are forty each of what else a model is asked: to choose and label rows, to query a table, to take
 fields, and to compose an answer from given results (the steps before are answered by the case itself).
+
+`plan` writes the plans of `ask` alone, one after the other, so that a local model reads their long prompt once.
 
 A file of results is continued: questions in it are not asked again. Intervals are Wilson's, of 95 %; the
 test of two files is McNemar's exact one, over the questions in both.
@@ -21,7 +25,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -39,15 +43,18 @@ from experiments.reader.rules import has, normal, outcome
 from pearl import Answer, Document, Pearl, PearlError
 from pearl.actions.values import wilson
 from pearl.dsl.signatures import NOTHING
+from pearl.errors import PlanningError
 from pearl.evals.stats import mcnemar
 from pearl.llm import ChooseTask, Completion, Message, Model, Request
 from pearl.llm.client import Client, ClientSettings
 from pearl.llm.middleware.wrappers import Wrapper
+from pearl.trace import PlanAttempted, Trace
 
 OUTCOMES = ("right", "wrong", "not found", "undecided", "failed")
 
 Result = dict[str, Any]
 Mode = Callable[[Client, Question], Awaitable[Result]]
+Constrain = Literal["auto", "json", "off"]
 
 
 async def bare(client: Client, question: Question) -> Result:
@@ -67,11 +74,32 @@ async def execute(client: Client, question: Question) -> Result:
 
 async def ask(client: Client, question: Question) -> Result:
     """A plan of the model, and its answer."""
-    pearl = Pearl(client, domain=question["domain"])
-    return _told(await pearl.ask(question["question"], _document(question)))
+    pearl, document = Pearl(client, domain=question["domain"]), _document(question)
+    if "written" not in question:
+        return _told(await pearl.ask(question["question"], document))
+    if question["written"] is None:
+        return _told(await pearl.answer(question["question"], document))
+    return _told(await pearl.execute(question["written"], document))
 
 
-MODES: dict[str, Mode] = {"bare": bare, "execute": execute, "ask": ask}
+async def plan(client: Client, question: Question) -> Result:
+    """A plan of the model alone."""
+    pearl, trace = Pearl(client, domain=question["domain"], nearest=question["nearest"]), Trace()
+    try:
+        written = str(await pearl.plan(question["question"], trace=trace))
+    except PlanningError:
+        written = None
+    rounds = [each for each in trace if isinstance(each, PlanAttempted)]
+    return {
+        "plan": written,
+        "answer": written,
+        "replies": [each.reply for each in rounds],
+        "diagnostics": [each.diagnostics for each in rounds],
+        **_tokens(trace.usage),
+    }
+
+
+MODES: dict[str, Mode] = {"bare": bare, "execute": execute, "ask": ask, "plan": plan}
 
 
 async def case(client: Client, question: Question) -> Result:
@@ -139,11 +167,15 @@ def processor_seconds() -> float:
 
 
 async def ask_all(
-    mode: str, model: str | Model, asked: Sequence[Question], out: Path | None = None
+    mode: str,
+    model: str | Model,
+    asked: Sequence[Question],
+    out: Path | None = None,
+    constrain: Constrain = "auto",
 ) -> list[Result]:
     """The results of the questions; they are appended to the file."""
     done = []
-    settings = ClientSettings(model)
+    settings = ClientSettings(model, constrain=constrain)
     given = Given(settings.create_model())
     client = Client(settings, model=given)
     for question in asked:
@@ -176,6 +208,8 @@ def judged(result: Result, question: Question) -> str:
     """The outcome of a result."""
     if "error" in result:
         return "failed"
+    if "diagnostics" in result:  # a plan alone
+        return "right" if result["plan"] is not None else "wrong"
     if result.get("status") in ("undecided", "refused"):
         return "undecided"
     if has_parts(question):
@@ -246,6 +280,7 @@ def main() -> None:
     """Ask the 200 questions."""
 
 
+RESULTS = click.Path(exists=True, dir_okay=False, path_type=Path)
 MODEL = click.option(
     "--model", required=True, help="As of `pearl ask`: llamacpp:FILE, openai:NAME, ..."
 )
@@ -255,14 +290,20 @@ OUT = click.option(
 LIMIT = click.option("--limit", type=click.IntRange(min=1), help="The first N questions only.")
 
 
-def _run(mode: str, model: str, asked: Sequence[Question], out: Path | None) -> None:
+def _run(
+    mode: str,
+    model: str,
+    asked: Sequence[Question],
+    out: Path | None,
+    constrain: Constrain = "auto",
+) -> None:
     done = read_results(out) if out is not None and out.exists() else []
     known = {each["id"] for each in done}
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
     try:
         new = [question for question in asked if question["id"] not in known]
-        done += asyncio.run(ask_all(mode, model, new, out))
+        done += asyncio.run(ask_all(mode, model, new, out, constrain))
     except PearlError as error:
         raise click.ClickException(str(error)) from error
     click.echo("\n".join(report(done, asked)))
@@ -276,6 +317,9 @@ def _mode(name: str) -> None:
     @LIMIT
     @click.option("--questions", help="Their ids, with commas.")
     @click.option("--shared", is_flag=True, help="The questions about shared data instead.")
+    @click.option("--nearest", type=int, help="Of `plan`: as of `pearl plan`.")
+    @click.option("--constrain", type=click.Choice(["auto", "json", "off"]), default="auto")
+    @click.option("--plans", type=RESULTS, help="Of `ask`: what `plan` wrote.")
     def command(
         model: str,
         half: str,
@@ -283,6 +327,9 @@ def _mode(name: str) -> None:
         limit: int | None,
         questions: str | None,
         shared: bool,
+        nearest: int | None,
+        constrain: Constrain,
+        plans: Path | None,
     ) -> None:
         of_half = None if half == "both" else half
         asked, n_missing = shared_questions(of_half) if shared else (read_questions(of_half), 0)
@@ -291,7 +338,14 @@ def _mode(name: str) -> None:
                 f"{n_missing} questions are left out: their shared data is not here", err=True
             )
         wanted = questions.split(",") if questions else [each["id"] for each in asked]
-        _run(name, model, [each for each in asked if each["id"] in wanted][:limit], out)
+        chosen = [each for each in asked if each["id"] in wanted][:limit]
+        if name == "plan":
+            chosen = [{**each, "nearest": nearest} for each in chosen]
+            chosen.sort(key=lambda each: each["domain"])  # they share their prompt
+        if plans is not None:
+            written = {each["id"]: each["plan"] for each in read_results(plans)}
+            chosen = [{**each, "written": written[each["id"]]} for each in chosen]
+        _run(name, model, chosen, out, constrain)
 
 
 for _name in MODES:
@@ -306,9 +360,6 @@ for _name in MODES:
 def cases(kind: str, model: str, out: Path | None, limit: int | None) -> None:
     """Forty cases of one other kind of request."""
     _run("case", model, read_cases(kind)[:limit], out)
-
-
-RESULTS = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @main.command()
