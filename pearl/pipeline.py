@@ -58,6 +58,11 @@ _OF_CLIENT = {"model", *CLIENT_SETTINGS} - {"embeddings"}
 _ROLES: tuple[Role, ...] = ("planner", "rows", "escalate", "checker")
 
 
+def _checks(checker: Client, check: str) -> bool:
+    """Whether a model can tell what passages say; a small one is only asked to if all is to be checked."""
+    return checker.reads_prompts and (check == "all" or not checker.is_small)
+
+
 class Pearl:
     """Writes plans, runs them and answers questions with a model and an action library.
 
@@ -165,7 +170,7 @@ class Pearl:
                 **values_for(ContextLimits, chosen),
                 "strategy": chosen.context,
                 "compose": chosen.compose if self.client.reads_prompts else "off",
-                "check": chosen.check if self.clients["checker"].reads_prompts else "off",
+                "check": chosen.check if _checks(self.clients["checker"], chosen.check) else "off",
                 "window": self.client.window,
             },
         )
@@ -317,6 +322,15 @@ class Pearl:
     async def _ask(
         self, understood: Understood, document: Document, token_budget: int | None, trace: Trace
     ) -> Answer:
+        planner, alone = self.clients["planner"], understood.question
+        if self.fallback == "direct" and planner.is_small:
+            trace.append(PlanFailed(n_attempts=0, fallback="direct"))
+            answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
+            note = (
+                f"{planner.name} is too small to write plans: --planner-model names another, "
+                "--fallback none lets it"
+            )
+            return replace(answer, document_notes=(note, *answer.document_notes))
         try:
             plan = await self.planner.write_shared(
                 understood.planned, self.calls(trace, "planner"), trace, kind=document.kind
@@ -325,7 +339,6 @@ class Pearl:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None:
                 raise
-            alone = understood.question
             return await self.answer(alone, document, token_budget=token_budget, trace=trace)
         return await self.execute(
             understood.filled(plan), document, token_budget=token_budget, trace=trace

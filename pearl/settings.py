@@ -198,7 +198,8 @@ class Deciding:
         _PLAN, "planning", metavar="N", least=0,
     )] = 4
     fallback: Annotated[Literal["direct", "none"], Setting(
-        "If the model writes no valid plan: ask the question itself in one step, and say so, or fail.",
+        "If the model writes no valid plan, or is too small for plans: ask the question itself in one step, "
+        "and say so, or fail.",
         _PLAN, "answering",
     )] = "direct"
     context: Annotated[Text, Setting(

@@ -17,12 +17,12 @@ from pearl.cli.commands.demo import FOLDER
 from pearl.documents.tokens import Counter
 from pearl.errors import DataError, PearlError, PlanningError, UsageError
 from pearl.errors.privacy import privacy_restored
-from pearl.llm import ActionTask, Message, PlanTask, Request
+from pearl.llm import ActionTask, CheckTask, Message, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Outcome, Task
 from pearl.runs.executors.local import run
 from pearl.trace import PlanFailed, RunStarted
-from tests.models import MemoryReplies, answer_task
+from tests.models import MemoryReplies, answer_task, verdicts
 from tests.server import Canned, Server, completion
 
 TEXT = "The ferry left at noon.\n\nMara stayed because she had lost the ticket. The rain went on."
@@ -119,6 +119,54 @@ def test_without_a_valid_plan_the_question_itself_is_asked_and_that_is_recorded(
     assert answer.evidence[0].text == "The ferry left at noon."
     failed = [event for event in trace if isinstance(event, PlanFailed)]
     assert (failed[0].n_attempts, failed[0].fallback) == (2, "direct")
+
+
+class Small(Scripted):
+    """A model that says that it is too small to plan and to check."""
+
+    is_small = reads_prompts = True
+
+
+@pytest.mark.parametrize("fallback", ["direct", "none"])
+def test_a_model_that_is_too_small_for_plans_is_asked_the_question_itself(fallback: str) -> None:
+    asked: list[str] = []
+
+    def reply(request: Request) -> str:
+        asked.append(type(request.task).__name__)
+        plan = '1. ans = FIND(CTX, "when the ferry left") : Find it'
+        return plan if isinstance(request.task, PlanTask) else "> The ferry left at noon."
+
+    pearl = Pearl(Small(reply), fallback=fallback)
+    answer = asyncio.run(pearl.ask("When did the ferry leave?", DOCUMENT))
+    is_direct = fallback == "direct"
+    assert asked == ["ActionTask"] if is_direct else asked[0] == "PlanTask"
+    assert (answer.method == "direct") is is_direct
+    assert any("too small to write plans" in note for note in answer.notes) is is_direct
+    assert answer.evidence[0].text == "The ferry left at noon."
+
+
+@pytest.mark.parametrize(("check", "n_checks"), [("auto", 0), ("all", 1)])
+def test_a_model_that_is_too_small_checks_claims_only_if_all_are_to_be(
+    check: str, n_checks: int
+) -> None:
+    checked: list[CheckTask] = []
+
+    def reply(request: Request) -> str:
+        if isinstance(request.task, CheckTask):
+            checked.append(request.task)
+            return verdicts("supported")
+        assert isinstance(request.task, ActionTask)
+        if request.task.action.composes:
+            return "The ferry left when the sun was high [1]."
+        return "noon\n> The ferry left at noon."
+
+    pearl = Pearl(Small(reply), check=check)
+    plan = pearl.compile(
+        '1. a = FIND(CTX, "when it left") : When\n2. b = FIND(CTX, "what left") : What\n3. ans = ANSWER("When?", a, b) : Answer'
+    )
+    answer = asyncio.run(pearl.execute(plan, DOCUMENT))
+    assert len(checked) == n_checks
+    assert any("meaning was not checked" in note for note in answer.notes) is (n_checks == 0)
 
 
 class Unasked:

@@ -68,7 +68,7 @@ def print_answer(
     print_markdown(answer.markdown, console)
     console.print()
     if answer.method == "direct":
-        console.print(Text("Answered directly, because no plan was valid.", style="yellow"))
+        console.print(Text("Answered in one step, without a plan.", style="yellow"))
     if answer.is_unsure and not answer.text.startswith("undecided: "):
         told = f"{answer.status.capitalize()}: {answer.why}"
         console.print(Text(told, style="bold yellow"))

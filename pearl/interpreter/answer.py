@@ -225,7 +225,7 @@ class Answer(ShownInNotebooks):
         steps: Every step with its value, in plan order.
         outputs: The steps of the parts: those whose output no step uses but the last one, which composes
             the answer.
-        method: `plan`, or `direct` if there was no valid plan and the question itself was asked in one step.
+        method: `plan`, or `direct` if the question itself was asked in one step: no plan was valid, or the model is too small.
         understood: How the question was understood; None if it was planned unchanged.
         record: The fields that the steps of the plan extract; None for other plans.
         provenance: The steps and the text of documents that the answer derives from, as JSON data.

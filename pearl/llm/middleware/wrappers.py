@@ -64,6 +64,11 @@ class Wrapper:
         """Whether the wrapped model reads the messages of a request."""
         return self._model.reads_prompts
 
+    @property
+    def is_small(self) -> bool:
+        """Whether the wrapped model says that it is too small to plan and to check claims."""
+        return getattr(self._model, "is_small", False)
+
     async def prepare(self, request: Request, spend: Callable[..., Any]) -> None:
         """Let the wrapped model make the calls, each through `spend`, that must precede a request."""
         if (prepare := getattr(self._model, "prepare", None)) is not None:

@@ -59,6 +59,10 @@ COMPLETION_TEMPLATE = """\
 COMPLETION_STOPS = ["\n### "]
 """The reply of such a model ends where it begins another instruction or answer of its own."""
 
+SMALL_BYTES = 1.5 * 2**30
+"""Below it, a file is not asked for plans and checks. One of 1.1 GB (1.5 billion parameters of four bits) writes valid
+plans that seek something else, and tells true claims from false ones by chance: docs/figures.md."""
+
 NOTICE = (
     "llamacpp: {} has no chat template, so it may not be trained to follow instructions; it is "
     "prompted with plain text"
@@ -95,6 +99,7 @@ class LlamaCppModel:
         self._path = path
         self._timeout_s = timeout_s
         self._header = header
+        self.is_small = header.n_bytes < SMALL_BYTES
         self.notice = "" if self._header.has_template else NOTICE.format(path.name)
         self._key = secrets.token_hex(
             16

@@ -8,6 +8,7 @@ import gc
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -375,6 +376,11 @@ def test_the_header_tells_the_memory_of_the_window(weights: Path, tmp_path: Path
     assert (header.trained, header.has_template) == (8_192, True)
     assert header.bytes_a_token == 2 * 2 * (64 + 64)  # 16 bits, layers, keys and values
     assert header.n_bytes == weights.stat().st_size
+    large = Path(shutil.copy(weights, tmp_path / "large.gguf"))
+    with large.open("ab") as file:
+        file.truncate(2**31)  # sparse
+    assert create(str(weights), ModelSettings()).is_small
+    assert not create(str(large), ModelSettings()).is_small
     bare = write_random_model(tmp_path / "bare.gguf", has_template=False)
     assert not read_header(bare).has_template
 
