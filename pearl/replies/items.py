@@ -107,12 +107,14 @@ def read_items(
     r"""Parse the reply about `n` items; `is_echoed` if their first words have to prove their numbers.
 
     Example:
-        >>> read_items('{"2":"Spam","1":"no spam"}', 2, "label", ["spam", "ham"])
-        ItemReplies(values=(None, 'spam'), why='item 1: its value is not of the form')
-        >>> read_items("0: spam\n1: ham", 2, "label", ["spam", "ham"])
-        ItemReplies(values=(None, None), why='there is no item 0')
-        >>> read_items('{"1 Buy":"spam","2 Buy":"ham"}', 2, "label", ["spam", "ham"], items=("Buy now!", "Hi, Al"), is_echoed=True)
-        ItemReplies(values=('spam', None), why='item 2: the words are not its first ones')
+        >>> found = read_items('{"2":"Spam","1":"no spam"}', 2, "label", ["spam", "ham"])
+        >>> found.values, found.why
+        ((None, 'spam'), 'item 1: its value is not of the form')
+        >>> read_items("0: spam\n1: ham", 2, "label", ["spam", "ham"]).why
+        'there is no item 0'
+        >>> found = read_items('{"1 Buy":"spam","2 Buy":"ham"}', 2, "label", ["spam", "ham"], items=("Buy now!", "Hi, Al"), is_echoed=True)
+        >>> found.values, found.why
+        (('spam', None), 'item 2: the words are not its first ones')
         >>> read_items('{"items":[4,2]}', 4, "pick", n_picks=2).values
         ('', '2', '', '1')
     """

@@ -75,7 +75,7 @@ def test_json_lines_have_the_same_fields_for_one_document_and_for_many(
             }
 
 
-@pytest.mark.parametrize("group", [[], ["runs"], ["refine"], ["models"], ["config"]])
+@pytest.mark.parametrize("group", [[], ["runs"], ["refine"], ["config"]])
 def test_help_has_a_whole_line_for_every_command(
     pearl: Terminal, group: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,20 +113,7 @@ def test_a_refused_step_leaves_no_answer_of_those_after_it() -> None:
     [
         ("Why?", "It leaked.\n> The hull was rotten.", "'The hull was rotten.'"),
         ("How many dogs are there?", "Nils has a dog.\n> Nils has a dog.", ""),
-        ("How many dogs are there?", "Nils has it.\n> Nils has a dog.", "no number"),
-        (
-            "How many dogs are there?",
-            "Nils has a boat since 1919 [2].\n> Nils has a dog.",
-            "no number",
-        ),
         ("How many dogs are there?", "There are 1919.\n> Nils has a dog.", ""),
-        (
-            "How many dogs are there?",
-            "A ventilator; the sex is open.\n> The hull leaked.",
-            "no number",
-        ),
-        ("Wie viele Hunde gibt es?", "Nils hat welche.\n> Nils has a dog.", "no number"),
-        ("What is the number of dogs?", "Nils has it.\n> Nils has a dog.", "no number"),
         ("Why do a number of people sell boats?", "They leak.\n> The hull leaked.", ""),
         ("How many dogs are there?", "Nothing found.", ""),
     ],

@@ -81,6 +81,13 @@ def asked(question: str, document: Document, **settings: object) -> tuple[Answer
     return answer, answer_page(answer, document)
 
 
+def looked_up(query: dict[str, object], table: Document) -> tuple[Answer, str]:
+    model = Scripted(lambda request: json.dumps(query))
+    plan = '1. found = LOOKUP(CTX, "What does the table say?") : Ask the table'
+    answer = asyncio.run(Pearl(model).execute(plan, table))
+    return answer, answer_page(answer, table)
+
+
 def test_answer_and_document_lead_to_each_other() -> None:
     document = Document(STORY, "story.txt")
     answer, text = asked("Why did Nils sell the boat, and who bought it?", document)
@@ -275,7 +282,8 @@ def test_a_quote_within_an_entry_is_a_quote_of_that_entry() -> None:
 def test_rows_are_a_table_whose_cited_cells_are_marked_and_ten_stand_at_first() -> None:
     text = "Boat,Owner,Length\n" + "".join(f"Boat {n},Ada,{n}\n" for n in range(300))
     table = Document(text, "boats.csv", kind="table")
-    answer, page = asked("What is the sum of the length by owner?", table)
+    query = {"group": ["Owner"], "aggregate": [{"function": "sum", "column": "Length"}]}
+    answer, page = looked_up(query, table)
     assert len(answer.rows) == 300
     first, _, rest = page.partition('<details class="more">')
     assert first.count('<tr id="e') == 10
@@ -332,7 +340,8 @@ def test_marks_of_joined_files_and_of_cells_are_where_they_are(tmp_path: Path) -
     assert "Ines painted the mill." in Page(text).marked
     (tmp_path / "boats.csv").write_text("Boat,Owner,Length\nAda,Nils,9\nRuna,Ines,12\n", "utf-8")
     table = load(tmp_path / "boats.csv")
-    answer, text = asked("Who is the owner of the boat Runa?", table)
+    where = {"column": "Boat", "op": "is", "value": ["Runa"]}
+    answer, text = looked_up({"select": ["Owner"], "where": where}, table)
     assert answer.rows
     marked = Page(text).marked
     assert marked

@@ -7,12 +7,15 @@ import json
 import pickle
 import random
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from pearl import Document
-from pearl.documents.document import from_text, join
+from pearl.documents.document import LOW_OCR, from_text, join
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, placed, quoted_line
+from pearl.documents.evidence.collecting import DOUBTS
+from pearl.errors import Span
 from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
 from pearl.trace import Trace
@@ -54,6 +57,7 @@ def test_words_that_a_quote_leaves_out_are_shown_whatever_they_say() -> None:
 def test_every_unverified_quote_has_a_reason(reply: str, given: str, reason: str) -> None:
     _, (flagged,) = collected(reply, given)
     assert flagged.to_dict() == {"step": "a", "text": flagged.text, "reason": reason}
+    assert flagged.why == DOUBTS[reason]
 
 
 def test_lines_of_a_block_quote_may_be_quotes_of_their_own() -> None:
@@ -61,7 +65,29 @@ def test_lines_of_a_block_quote_may_be_quotes_of_their_own() -> None:
         "> Nils sold the boat\n> The committee did not\n> It rained here."
     )
     assert [each.text for each in found] == ["Nils sold the boat", "The committee did not"]
+    assert {each.match for each in found} == {"exact"}
     assert flagged.text == "It rained here."
+    found, (flagged,) = collected("> Nils sold\n> the boat\n>\n> It rained.\n> The committee did")
+    assert [each.text for each in found] == ["Nils sold the boat", "The committee did"]
+    assert flagged.text == "It rained."
+
+
+@pytest.mark.parametrize(("more", "where"), [
+    ({}, "a.pdf, characters 1,000-1,009; a, b"),
+    ({"page": 1_200}, "a.pdf, page 1,200, characters 1,000-1,009; a, b"),
+    ({"page": 2, "ocr": LOW_OCR}, f"a.pdf, page 2, by OCR (confidence {LOW_OCR:.2f}), characters 1,000-1,009; a, b"),
+    ({"ocr": 0.123}, "a.pdf, by OCR (confidence 0.12: hardly legible, check it), characters 1,000-1,009; a, b"),
+    ({"ranks": (("b", 3),)}, "a.pdf, characters 1,000-1,009; rank 3 in b; a, b"),
+    ({"omitted": (Span(3, 4),)}, "a.pdf, characters 1,000-1,009; a, b; elided"),
+])  # fmt: skip
+def test_where_a_passage_stands(more: dict[str, Any], where: str) -> None:
+    passage = Evidence(
+        "It rained", Span(7, 16), ("a", "b"), "exact", "a.pdf", Span(1_000, 1_009), **more
+    )
+    assert passage.where == where
+    names = {"text", "start", "end", "source", "match", "steps", *more}
+    assert passage.to_dict().keys() == names
+    assert passage.to_dict().get("ranks") == ({"b": 3} if "ranks" in more else None)
 
 
 def test_a_passage_that_two_steps_quote_is_one() -> None:
