@@ -299,28 +299,36 @@ _KEYED = lazy_pattern(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)
 
 
 def find_blocks(text: str) -> list[Piece]:
-    """The paragraphs that begin with a key and have at least two different keys."""
-    found: list[tuple[Piece, int]] = []
+    """The paragraphs that have at least two different keys and begin with one, or with one line above it.
+
+    Blocks with such a heading are several and have the same keys, unlike a line of prose above two keys.
+    """
+    found: list[tuple[Piece, int, bool]] = []
     for span in paragraphs(text):
         keyed = [
             (match.start(), name, match.end())
             for match in _KEYED.finditer(text, span.start, span.end)
             if (name := _key(match[1]))
         ]
-        if len(keyed) < 2 or keyed[0][0] != span.start:
+        if len(keyed) < 2 or (n_above := text.count("\n", span.start, keyed[0][0])) > 1:
             continue
         ends = [start for start, _, _ in keyed[1:]] + [span.end]
         values = [text[a:b].strip() for (_, _, a), b in zip(keyed, ends, strict=True)]
         names = [name for _, name, _ in keyed]
         if len(set(names)) == len(names):
             piece = Piece(span.start, span.end, fields_of(names, values))
-            found.append((piece, 1 + text.count("\n", span.start, span.end)))
-    shared = Counter(name for piece, _ in found for name in piece.fields)
+            found.append((piece, 1 + text.count("\n", span.start, span.end), n_above > 0))
+    shared = Counter(name for piece, *_ in found for name in piece.fields)
+    headed = Counter(name for piece, _, is_headed in found if is_headed for name in piece.fields)
     return [
         piece
-        for piece, n_lines in found
-        if 2 * len(piece.fields) >= n_lines
-        or 2 * sum(shared[name] > 1 for name in piece.fields) >= len(piece.fields)
+        for piece, n_lines, is_headed in found
+        if (is_headed and all(headed[name] > 1 for name in piece.fields))
+        or (not is_headed and 2 * len(piece.fields) >= n_lines)
+        or (
+            not is_headed
+            and 2 * sum(shared[name] > 1 for name in piece.fields) >= len(piece.fields)
+        )
     ]
 
 

@@ -67,6 +67,8 @@ def test_lines_of_pairs_without_the_prose_around_them() -> None:
         ("Some people.\n\nName: Ann\nBorn in: 1990\n\nName: Bob\nNote: one\n  and two\nTel: 5\n\nThat is all.",
          [{"Name": "Ann", "Born in": "1990"}, {"Name": "Bob", "Note": "one\n  and two", "Tel": "5"}]),
         ("Q: Why?\nA: So.\n\nQ: When?\nA:\nNow.", [{"Q": "Why?", "A": "So."}, {"Q": "When?", "A": "Now."}]),
+        ("Incident 1\nDate: 2 May\nReport: It stood. Nobody saw.\n\nIncident 2\nDate: 3 May\nReport: It ran.",
+         [{"Date": "2 May", "Report": "It stood. Nobody saw."}, {"Date": "3 May", "Report": "It ran."}]),
         # cells
         ("id,date,note\n1,2/3/2023,\"a, \"\"b\"\"\nc\"\n2,,\n", [
             {"id": "1", "date": "2/3/2023", "note": 'a, "b"\nc'}, {"id": "2", "date": "", "note": ""}]),
@@ -106,6 +108,7 @@ def test_every_form(text: str, expected: list[dict[str, str]]) -> None:
         "",
         "word",
         "It rained, and she left.\nIt was late, and he slept.\nNobody came, nobody called.\nThen, at ten, it ended.",
+        "One case of many\nDate: 2 May\nReport: It stood.\n\nAnother one\nPlace: York\nReport: It ran.",
         "He said: no.\n\nShe said: yes, of course.\n\nThen they left: both of them.",
         "It rained. " * 20 + "\n\nName: Ann | Age: 30\n\n" + "And so it went on and on. " * 20,
         "1,2\n3,4",
