@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
@@ -11,6 +12,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, normalise
 from pearl.documents.passages import sentences
+from pearl.documents.rows import shortened
+from pearl.documents.units import section, turn
 from pearl.dsl.decoding.constraint import (
     Constraint,
     JsonForm,
@@ -51,6 +54,9 @@ MAX_CLAIMS = 40
 MAX_QUOTE, MAX_AROUND = 2_000, 240
 """Maximum characters of a quote in a passage, and of the text shown on each side of it."""
 
+MAX_ABOVE, MAX_HEAD = 20_000, 80
+"""Maximum characters above a passage of a long document in which its section and turn begin, and of a heading."""
+
 
 class Claim(NamedTuple):
     """A sentence, and the passage of the document that is to say the same, with its quotes marked."""
@@ -75,7 +81,8 @@ def passage_of(
 ) -> str:
     """Quotes with their sentences and those `beside` them, before and after; "" for none.
 
-    The quotes are marked as `[[...]]`, except one that has all of its passage's words.
+    The quotes are marked as `[[...]]`, except one that has all of its passage's words. Above a passage stand the heading of its
+    section and its speaker: "I did not test it" does not say who did not.
     """
     shown: list[tuple[Span, list[Span]]] = []
     for quote in sorted(dict.fromkeys(each.span for each in evidence), key=lambda s: s.start):
@@ -86,7 +93,32 @@ def passage_of(
             shown.append((Span(last.start, max(last.end, around.end)), [*quotes, *inside]))
         else:
             shown.append((around, [quote]))
-    return "\n...\n".join(_marked(document.text, around, quotes) for around, quotes in shown)
+    pieces: list[str] = []
+    for around, quotes in shown:
+        heads = [
+            text for start, end, text in _heads(document, around) if start < around.start < end
+        ]
+        pieces += [*(h for h in heads if h not in pieces), _marked(document.text, around, quotes)]
+    return "\n...\n".join(pieces)
+
+
+def _heads(document: Document, around: Span) -> list[tuple[int, int, str]]:
+    """Where sections and turns before a place begin and end, and the heading or the speaker of each."""
+    low = max(0, around.start - MAX_ABOVE) if len(document.text) > 2 * MAX_ABOVE else 0
+    high = around.end + MAX_ABOVE if low else len(document.text)
+    return [(low + a, low + b, text) for a, b, text in _heads_in(document.text[low:high])]
+
+
+@lru_cache(maxsize=64)
+def _heads_in(text: str) -> list[tuple[int, int, str]]:
+    found = []
+    for unit, name in ((section, "Section"), (turn, "Speaker")):
+        with suppress(ValueError):  # the text has none
+            pieces = unit.split(text)
+            found += [
+                (start, end, shortened(of[name], MAX_HEAD)) for start, end, of in pieces if of[name]
+            ]
+    return found
 
 
 def _marked(text: str, around: Span, quotes: Sequence[Span]) -> str:

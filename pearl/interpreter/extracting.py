@@ -692,17 +692,17 @@ MAX_SHOWN = 3
 """Maximum places of a quote that the checker is shown."""
 
 
-SHARE, FRAME, MARKS = 0.15, 850, 70
+SHARE, FRAME, MARKS = 0.15, 950, 70
 """The share of a document that its check may have, and the characters of a request and of the marks of a claim."""
-MIN_ROOM = 2_400
-"""Characters of claims and passages that any document may have, however short it is."""
+MIN_ROOM, SHORT = 6_000, 20_000
+"""Characters of claims and passages that a document may have which is shorter than `SHORT`: its check costs little anyway."""
 
 
 def _within_share(
     fields: Sequence[Field], records: Sequence[Record], document: Document
 ) -> list[_Said]:
     """The claims of records; if they are many, with fewer sentences around their quotes."""
-    room = max(SHARE * len(document.text) - FRAME, MIN_ROOM)
+    room = SHARE * len(document.text) - FRAME if len(document.text) > SHORT else MIN_ROOM
     said: list[_Said] = []
     for beside in ((1, 1), (1, 0), (0, 0)):
         said = list(_all_said(fields, records, document, beside))

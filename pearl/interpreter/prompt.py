@@ -218,6 +218,9 @@ much, when, on what condition.
 _GOES_ON = '\nA claim may go on from the one before it: "she" is the person named there.'
 """Of the sentences of an answer."""
 
+_OF = '\n"of NAME" tells the record: its passage need not name it, but must not be about another.'
+"""Of the fields of a record."""
+
 
 def check_messages(task: CheckTask) -> tuple[Message, ...]:
     """Request a verdict on each claim."""
@@ -226,9 +229,8 @@ def check_messages(task: CheckTask) -> tuple[Message, ...]:
         f"<claim {i}>{inert(claim)}</claim {i}>\n{block(f'passage {i}', passage)}"
         for i, (claim, passage) in enumerate(task.claims, start=1)
     ]
-    verdicts = _VERDICTS
+    verdicts = _VERDICTS + (_GOES_ON if task.question else _OF)
     if task.question:
-        verdicts += _GOES_ON
         question = block("input", shortened(one_line(task.question), MAX_QUESTION))
         parts.insert(0, f"The claims answer this question:\n{question}")
     form = (

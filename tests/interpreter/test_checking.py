@@ -273,3 +273,15 @@ def test_a_passage_stays_in_its_document_and_is_no_document() -> None:
     evidence, _ = collect([StepReply("a", "> " + "word " * 3_000, ())], endless)
     assert len(passage_of(endless, evidence)) < 3_000
     assert " ...]]" in passage_of(endless, evidence)
+
+
+def test_above_a_passage_stand_the_heading_and_the_speaker_that_it_does_not_show() -> None:
+    talk = "LEE: How is it?\n\nANN: I sleep. I cough. It is cold. I did not take it.\n\nLEE: Good.\n\nANN: Fine."
+    report = "# Pumps\n\nIt rained. All went home. Nobody was hurt.\n\n# Costs\n\nThey rose."
+    for text, quote, passage in (
+        (talk, "I did not take it.", "ANN\n...\nIt is cold. [[I did not take it.]]\n\nLEE: Good."),
+        (talk, "I sleep.", "LEE: How is it?\n\nANN: [[I sleep.]] I cough."),
+        (report, "Nobody was hurt.", "Pumps\n...\nAll went home. [[Nobody was hurt.]]\n\n# Costs"),
+    ):
+        evidence, _ = collect([StepReply("a", f"> {quote}", ())], Document(text))
+        assert passage_of(Document(text), evidence) == passage
