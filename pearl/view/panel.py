@@ -212,8 +212,8 @@ def _tables(text: str, offset: int, marks: Sequence[Mark]) -> list[Table]:
         lines = text[end : each.rows[0].spans[0].start].split("\n")
         before = "\n".join(line for line in lines if not _is_header(line, names)).strip()
         n_other += len(before)
+        tables.append(_table(names, each.rows, offset, marks, before, above=offset + end))
         end = each.rows[-1].spans[-1].end
-        tables.append(_table(names, each.rows, offset, marks, before))
     return tables if n_other + len(text) - end < len(text) / 4 else []
 
 
@@ -222,7 +222,12 @@ def _is_header(line: str, names: Sequence[str]) -> bool:
 
 
 def _table(
-    names: list[str], rows: Sequence[Row], offset: int, marks: Sequence[Mark], before: str
+    names: list[str],
+    rows: Sequence[Row],
+    offset: int,
+    marks: Sequence[Mark],
+    before: str,
+    above: int,
 ) -> Table:
     starts = [offset + row.spans[0].start for row in rows]
     of_row: dict[int, list[Mark]] = {}
@@ -230,7 +235,9 @@ def _table(
     for mark in marks:
         first = max(0, bisect_left(starts, mark.span.start + 1) - 1)
         last = max(first + 1, bisect_left(starts, mark.span.end))
-        if mark.span.start < offset + rows[first].spans[0].end and mark.span.end > starts[first]:
+        # What quotes the header, which may stand behind `above`, leads to the first row.
+        is_in = mark.span.end > starts[first] or (first == 0 and mark.span.start >= above)
+        if is_in and mark.span.start < offset + rows[first].spans[0].end:
             begun.setdefault(first, []).append(mark.number)
             for i in range(first, last):
                 of_row.setdefault(i, []).append(mark)

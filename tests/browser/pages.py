@@ -142,7 +142,14 @@ def a_story() -> Made:
 def a_table() -> Made:
     """With the rows behind it."""
     document = Document(TABLE, "boats.csv", kind="table")
-    return _answer("What is the sum of the length by owner?", document)
+    return looked_up("What is the sum of the length by owner?", document)
+
+
+def looked_up(question: str, document: Document) -> Made:
+    """The sum of the lengths by owner, asked by a query."""
+    query = {"group": ["Owner"], "aggregate": [{"function": "sum", "column": "Length"}]}
+    plan = f'1. found = LOOKUP(CTX, "{question}") : {question}'
+    return _answer(question, document, scripted(plan, {"found": json.dumps(query)}))
 
 
 def a_corpus() -> Made:

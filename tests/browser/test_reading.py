@@ -11,7 +11,16 @@ import pytest
 from pearl.documents.document import Document
 from pearl.view.answer_page import answer_page
 from tests.browser.chromium import DESKTOP, PHONE, needed
-from tests.browser.pages import PLAN, REPLIES, SOURCES, STORY, asked, page_of, scripted
+from tests.browser.pages import (
+    PLAN,
+    REPLIES,
+    SOURCES,
+    STORY,
+    asked,
+    looked_up,
+    page_of,
+    scripted,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -248,7 +257,8 @@ def test_a_number_beside_the_answer_opens_the_file_that_it_is_in(show: Show) -> 
 def test_ten_thousand_rows_are_a_short_page_and_can_be_searched(show: Show) -> None:
     rows = "".join(f"Boat {n},{'Ada' if n != 9_876 else 'Nils'},{n}\n" for n in range(10_000))
     document = Document(f"Boat,Owner,Length\n{rows}", "boats.csv", kind="table")
-    page = show(answer_page(asked("What is the sum of the length by owner?", document), document))
+    made, draw = looked_up("What is the sum of the length by owner?", document)
+    page = show(draw(made))
     assert page.evaluate("document.documentElement.scrollHeight") <= 3 * DESKTOP["height"]
     visible = "rows => rows.filter(row => row.checkVisibility()).length"
     rows_behind = page.locator(".behind tbody tr")

@@ -346,6 +346,11 @@ def test_marks_of_joined_files_and_of_cells_are_where_they_are(tmp_path: Path) -
     marked = Page(text).marked
     assert marked
     assert "Ines" in "".join(marked)
+    answer, text = asked("Who is the owner of the boat Runa?", table)
+    assert any(
+        "Owner" in each.text for each in answer.evidence
+    )  # the header, which leads to the first row
+    assert {f'href="#d{n}"' in text and f'id="d{n}"' in text for n in (1, 2)} == {True}
 
 
 def test_a_pdf_that_is_another_one_now_is_shown_as_text(tmp_path: Path) -> None:
