@@ -128,7 +128,7 @@ class Drawn:
                       "line": (" ".join(markers[:30]) or "x",)}  # fmt: skip
             return item_lines(request, lambda item: draw.choice(values[task.kind]))
         if isinstance(task, LookupTask):
-            columns = [column.name for column in task.columns]
+            columns = re.findall(r"^- (.+?): \w+, \d", prompt, re.M)
             if draw.random() < self.sql_share:
                 return f"SELECT '{' '.join(markers[:20])}' AS a, row_id FROM rows LIMIT 2"
             where = {"column": draw.choice(columns), "op": "contains", "value": ["tea"]}

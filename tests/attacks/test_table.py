@@ -74,7 +74,7 @@ def call_of(request: Request) -> tuple[object, ...]:
     assert isinstance(task, ActionTask | ItemsTask)
     fixed = tuple(each for each in task.arguments if each[0] not in task.inputs)
     labels = getattr(task, "labels", ())
-    return request.messages[0], task.output, task.action, fixed, labels, len(request.candidates)
+    return request.messages[0], task.output, task.action, fixed, labels
 
 
 async def run(
