@@ -95,9 +95,10 @@ def passage_of(
             shown.append((around, [quote]))
     pieces: list[str] = []
     for around, quotes in shown:
-        heads = [
-            text for start, end, text in _heads(document, around) if start < around.start < end
-        ]
+        # A speaker in capitals is a heading, too.
+        heads = dict.fromkeys(
+            text for a, b, text in _heads(document, around) if a < around.start < b
+        )
         pieces += [*(h for h in heads if h not in pieces), _marked(document.text, around, quotes)]
     return "\n...\n".join(pieces)
 

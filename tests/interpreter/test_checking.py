@@ -280,6 +280,11 @@ def test_above_a_passage_stand_the_heading_and_the_speaker_that_it_does_not_show
     report = "# Pumps\n\nIt rained. All went home. Nobody was hurt.\n\n# Costs\n\nThey rose."
     for text, quote, passage in (
         (talk, "I did not take it.", "ANN\n...\nIt is cold. [[I did not take it.]]\n\nLEE: Good."),
+        (
+            talk.replace("ANN", "DR ANN LEE"),
+            "I did not take it.",
+            "DR ANN LEE\n...\nIt is cold. [[I did not take it.]]\n\nLEE: Good.",
+        ),
         (talk, "I sleep.", "LEE: How is it?\n\nANN: [[I sleep.]] I cough."),
         (report, "Nobody was hurt.", "Pumps\n...\nAll went home. [[Nobody was hurt.]]\n\n# Costs"),
     ):
