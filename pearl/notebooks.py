@@ -14,5 +14,10 @@ class ShownInNotebooks:
 
     __slots__ = ()
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        # IPython prefers the `__repr__` that a dataclass has of its own to what it inherits.
+        super().__init_subclass__(**options)
+        cls._repr_pretty_ = ShownInNotebooks._repr_pretty_  # type: ignore[method-assign]
+
     def _repr_pretty_(self, printer: Any, is_cycle: bool) -> None:
         printer.text(SHOWN_BY[0](self))

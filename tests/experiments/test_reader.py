@@ -205,7 +205,19 @@ def invoked(command: Any, *args: str) -> str:
     return done.output
 
 
-@pytest.mark.parametrize("mode", run.MODES)
+def test_plans_are_written_alone_and_answers_are_asked_by_them(model: str, tmp_path: Path) -> None:
+    plans = tmp_path / "plans.jsonl"
+    asked = ["--model", model, "--half", "both", "--questions", "ferryman-01"]
+    for shown in (
+        invoked(run.main, "plan", *asked, "--out", str(plans)),
+        invoked(run.main, "ask", *asked, "--plans", str(plans)),
+    ):
+        row = next(line.split() for line in shown.splitlines() if line.startswith("all"))
+        assert row[:3] == ["all", "1", "1"]
+    assert "FIND" in run.read_results(plans)[0]["plan"]
+
+
+@pytest.mark.parametrize("mode", [mode for mode in run.MODES if mode != "plan"])
 def test_a_run_is_judged_and_continued_and_two_are_compared(
     mode: str, model: str, tmp_path: Path
 ) -> None:

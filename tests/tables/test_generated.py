@@ -363,7 +363,7 @@ class Paths:
 
 def said(answer: Answer, question: Question, table: Table) -> Any:
     """What an answer says, in the form of the question's; a figure with its scale."""
-    text = answer.text
+    text = re.sub(r" of the \d.*", "", answer.text)  # of what a count is stands behind it
     if isinstance(question.answer, dict):
         return {
             city: _number(found[1], table, question, answer)
