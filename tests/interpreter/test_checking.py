@@ -26,9 +26,11 @@ from pearl.interpreter.checking import (
     check_constraint,
     is_copy,
     passage_of,
+    with_checks,
 )
 from pearl.interpreter.execution import direct_plan
 from pearl.interpreter.requests import RequestBuilder
+from pearl.interpreter.results import StepResult
 from pearl.llm import CheckTask, Request
 from pearl.llm.fallback import reply_fallback
 from pearl.trace import ModelCalled, Trace
@@ -155,8 +157,8 @@ def test_thousands_of_claims_are_asked_in_requests_that_fit() -> None:
 def test_claims_are_asked_as_far_as_a_window_and_a_budget_have_room() -> None:
     claims = [Claim(f"It was {i}.", f"[[It was {i}.]]" * (1 + i % 7)) for i in range(200)]
     long = Claim("It was long.", "[[It was long.]] " + "It was longer. " * 2_000)
-    found, model, _ = checked(honest, [*claims, long], window=4_000)
-    assert found.verdicts == ["supported"] * 200 + ["not checked"]
+    found, model, _ = checked(honest, [long, *claims], window=4_000)
+    assert found.verdicts == ["not checked"] + ["supported"] * 200
     assert found.why == "a passage does not fit the model's window"
     assert all(len(each.prompt) < 4 * 4_000 for each in model.requests)
     for budget in (1_000, 2_000, 4_000):
@@ -174,6 +176,17 @@ def test_the_form_has_each_claim_and_no_other() -> None:
     for said in (verdicts("supported", first=3), verdicts("not checked")):
         with pytest.raises(ValueError, match="verdicts"):
             form.text_of(json.loads(said))
+
+
+@pytest.mark.parametrize("cut", ["", "its reply is cut"])
+@pytest.mark.parametrize(("by", "why"), [("a", ""), ("a", "it is down"), ("", "no model does")])
+def test_a_result_has_the_calls_of_its_checker(by: str, why: str, cut: str) -> None:
+    result = StepResult("1", "FIND", "", is_native=False, n_calls=2, truncated=cut)
+    found = with_checks(result, Checked([], by, 1, why=why), "a note")
+    failure = "meaning was not checked: it is down" if why == "it is down" else ""
+    assert (found.n_calls, found.truncated) == (3, cut or failure)
+    assert found.composed_notes[-1] == "a note"
+    assert (found.checks.by, found.checks.is_off) == (by, not by)
 
 
 @pytest.mark.parametrize("kind", ["transport", "quota", "refused", "truncated"])
@@ -259,7 +272,7 @@ def test_a_passage_stays_in_its_document_and_is_no_document() -> None:
     assert "Bolt" not in passage_of(both, evidence)
     evidence, _ = collect([StepReply("a", "> Bolt paid.", ())], both)
     assert passage_of(both, evidence) == "# b.txt\n\n[[Bolt paid.]]"
-    alone = Document(" Acme was found liable. ")
+    alone = Document(" " * 12 + "Acme was found liable. ")
     evidence, _ = collect([StepReply("a", "> Acme was found liable", ())], alone)
     assert passage_of(alone, evidence) == "Acme was found liable."  # all of it is the quote
     wordy = Document(
@@ -278,7 +291,10 @@ def test_a_passage_stays_in_its_document_and_is_no_document() -> None:
 def test_above_a_passage_stand_the_heading_and_the_speaker_that_it_does_not_show() -> None:
     talk = "LEE: How is it?\n\nANN: I sleep. I cough. It is cold. I did not take it.\n\nLEE: Good.\n\nANN: Fine."
     report = "# Pumps\n\nIt rained. All went home. Nobody was hurt.\n\n# Costs\n\nThey rose."
+    long = "So it went on.\n" * 1_500
+    within = f"# Old\n\n{long}# Pumps\n\n{long[:9_000]}\n{report[9:]}\n\n{long}"
     for text, quote, passage in (
+        (within, "Nobody was hurt.", "Pumps\n...\nAll went home. [[Nobody was hurt.]]\n\n# Costs"),
         (talk, "I did not take it.", "ANN\n...\nIt is cold. [[I did not take it.]]\n\nLEE: Good."),
         (
             talk.replace("ANN", "DR ANN LEE"),

@@ -25,7 +25,16 @@ from pearl.llm import ActionTask, CheckTask, Completion, Request, Usage
 from pearl.llm.backends.openai import OpenAIModel, servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.scripted import Scripted
-from pearl.replies.extracted import extraction_constraint, read_extracted, wanted_fields
+from pearl.replies.extracted import (
+    BROKEN,
+    MAX_BROKEN,
+    NO_OBJECT,
+    Claims,
+    extraction_constraint,
+    form_of,
+    read_extracted,
+    wanted_fields,
+)
 from tests.llm.backends.openai.kinds import Fake
 from tests.models import Reading, verdicts
 from tests.root import ROOT
@@ -224,6 +233,67 @@ def test_what_is_read_of_a_broken_reply_is_what_the_whole_reply_says() -> None:
                 assert claims.values == known.values[: len(claims.values)]
 
 
+def read(claims: Claims) -> Any:
+    """Values with their quotes, or entries; with why it is not all."""
+    values = [(str(c.value), *c.quotes) if c.quotes else c.value for c in claims.values]
+    entries = [{name: read(inner) for name, inner in entry.items()} for entry in claims.entries]
+    return [*values, *entries, *filter(None, [claims.why])]
+
+
+NO_FIELDS = "an entry of this list in the reply has no fields"
+ARRAYS = "the reply has arrays in arrays in place of its value"
+
+
+@pytest.mark.parametrize(("fields", "reply", "wanted"), [
+    ("a: str", '{"a": {"value": "x\ny", "quote": "x\ny"}}', [("x\ny", "x\ny")]),
+    ("a: int", '{"a": {"value": ' + "9" * 40 + ', "quote": "9"}}', [("9" * 40, "9")]),
+    ("a: int", '{"a": ' + "9" * 40 + "}", [int("9" * 40)]),
+    ("a: int", '{"a": ' + "9" * 41 + "}", ["9" * 41]),
+    ("a: int", '{"a": 1e9999999999999999999}', ["1e9999999999999999999"]),
+    ("a: int", '{"a": ' + "[" * 8 + "5" + "]" * 8 + "}", [5]),
+    ("a: int", '{"a": ' + "[" * 9 + "5" + "]" * 9 + "}", [ARRAYS]),
+    ("a: int", '{"a": ' + "[" * 200_000, [NO_OBJECT]),
+    ("a: int", '{"a": [null, 5]}', [5]),
+    ("a: int", '{"a": [null, null]}', [None, None]),
+    *(("a: str", json.dumps({"a": said}), [None]) for said in (None, "null", " - ", "", "Not stated")),
+    ("a: str", '{"a": "no"}', ["no"]),
+    ("a: str", '{"a": {"value": "null", "quote": "null"}}', [("null", "null")]),
+    ("a: int", '{"a": {"va', [BROKEN]),
+    ("a: int", '{"note": 1, b {"a": 5}', [5]),
+    ("a: int", '{"a": 4, "b {"a": 5}', [4]),
+    ("a: int", '{"b" ' * (MAX_BROKEN - 1) + '{"a": 5}', [5]),
+    ("a: int", '{"b" ' * MAX_BROKEN + '{"a": 5}', [NO_OBJECT]),
+    ("a: [int]", '{"a": [5, null, 6]}', [{"value": [5]}, {"value": [6]}]),
+    ("a: [{b: int}]", '{"a": [{"b": 5}, null]}', [{"b": [5]}]),
+    ("a: [{b: int}]", '{"a": [{"b": 5}, 6]}', [{"b": [5]}, NO_FIELDS]),
+    ("a: [{b: int}]", '{"a": {"value": [{"b": 5}]}}', [{"b": [5]}]),
+    ("a: [{b: int}]", '{"a": "none"}', []),
+    ("a: [{text: str}]", '{"a": [{"text": "x", "quote": "y"}]}', [{"text": [("x", "y")]}]),
+    ("a: [{quote: str}]", '{"a": [{"quote": "y"}]}', [{"quote": ["y"]}]),
+])  # fmt: skip
+def test_what_a_reply_says_of_a_field(fields: str, reply: str, wanted: list[Any]) -> None:
+    assert read(read_extracted(reply, wanted_fields(fields, is_all=False)).fields["a"]) == wanted
+
+
+@pytest.mark.parametrize("fields", ["a: int", "a: date", "a: [int]", "a: [{b: date, c: str}]"])
+def test_the_form_and_its_schema_are_of_the_fields(fields: str) -> None:
+    wanted = wanted_fields(fields, is_all=False)
+    form = form_of(wanted)
+    assert ("A list is an array" in form, "YYYY-MM-DD" in form) == ("[" in fields, "date" in fields)
+    json_form = extraction_constraint(wanted, 9).json_form
+    assert json_form is not None
+    of = json_form.schema["properties"]["a"]
+    assert of.get("type") == ("array" if "[" in fields else None)
+    inner = of["items"]["properties"] if "[" in fields else of["anyOf"][1]["properties"]
+    assert set(inner) == ({"b", "c"} if "{" in fields else {"value", "quote"})
+    if "{" not in fields:
+        kind = {"type": "integer"} if "int" in fields else {"type": "string", "maxLength": 9}
+        assert inner == {"value": kind, "quote": {"type": "string", "maxLength": 9}}
+    assert json_form.text_of({"a": "Zoë"}) == '{"a": "Zoë"}'
+    with pytest.raises(ValueError, match="no object"):
+        json_form.text_of([])
+
+
 @pytest.mark.parametrize(
     "value", ["1e999999999999", "-1E-999999999999", "9" * 5000, "NaN", "Infinity", "[[[5]]]"]
 )
@@ -401,6 +471,19 @@ def test_one_request_checks_a_record_and_a_long_list_is_sampled(
     checked = estimator.checked
     assert checked.calls.upper >= len(checks)
     assert checked.input_tokens.upper >= sum(Counter().count(each.prompt) for each in checks)
+
+
+@pytest.mark.parametrize(("action", "fields", "claim"), [
+    ("EXTRACT_ALL", "name: str", "`name` Aspirin is stated"),
+    ("EXTRACT", "drugs: [{name: str}]", "`name` Aspirin is one of `drugs`"),
+])  # fmt: skip
+def test_a_claim_names_a_list_of_the_user(action: str, fields: str, claim: str) -> None:
+    rows = [{"name": said("Aspirin", "Aspirin")}]
+    model = Reading(lambda request: json.dumps({"rows": rows, "drugs": rows}))
+    plan = f'1. record = {action}(CTX, "{fields}") : Extract'
+    asyncio.run(Pearl(model).execute(plan, Document("She takes Aspirin.", "letter.txt")))
+    checks = [r.task.claims for r in model.requests if isinstance(r.task, CheckTask)]
+    assert [text for text, _ in checks[0]] == [claim]
 
 
 @pytest.mark.parametrize(("budget", "basis"), [(6_000, "judged"), (7_000, "copied")])
