@@ -88,6 +88,12 @@ class Scalar:
     high: int | float | None = None
     exact: Quantity | None = None
 
+    @property
+    def stated(self) -> tuple[int, int, int] | None:
+        """`Rows.stated` of the rows that it counts; None if it counts none that a condition selected."""
+        stated = self.rows.stated
+        return stated if stated and self.value == stated[0] else None
+
 
 Value = str | int | float | bool | list[str] | Rows | Scalar
 

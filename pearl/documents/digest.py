@@ -54,23 +54,6 @@ def unsealed(key: bytes, data: object) -> bytes | None:
     return data[_SEAL:]
 
 
-class RunningDigest:
-    """SHA-256 of a stream of bytes."""
-
-    def __init__(self) -> None:
-        self._found = sha256()
-        self.size = 0
-
-    def add(self, data: bytes) -> None:
-        """Add the next bytes."""
-        self._found.update(data)
-        self.size += len(data)
-
-    def digest(self) -> bytes:
-        """The digest of the bytes added so far."""
-        return self._found.digest()
-
-
 def text_sha256(text: str) -> str:
     """SHA-256 of a text in UTF-8, in hexadecimal."""
     return bytes_sha256(_encoded(text))

@@ -35,7 +35,6 @@ SMALL_NUMBERS = {
     **{ten: 10 * n for n, ten in enumerate(TENS, start=2)},
     **{f"{ten}{mark}{ONES[i]}": 10 * n + i for n, ten in enumerate(TENS, start=2) for i in range(1, 10) for mark in " -"},
 }  # fmt: skip
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")  # fmt: skip
 
 SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}  # words for powers of ten
 

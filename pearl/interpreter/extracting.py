@@ -607,9 +607,8 @@ async def _with_meaning(
 ) -> tuple[list[Record], Checked, str]:
     """The records without the values that the checker does not find in their passages; a note on those not asked about."""
     document = asker.calls.document
-    if (
-        asker.checker is None
-    ):  # one claim tells that meaning was not checked; no more passages are made
+    if asker.checker is None:
+        # One claim tells that meaning was not checked; no more passages are made.
         said = list(islice(_all_said(fields, records, document, (0, 0)), 1))
     else:
         make = partial(_within_share, fields, records, document)

@@ -236,9 +236,7 @@ def _cells(
 def _tally(result: StepResult) -> Tally | None:
     """Of how many rows a number is, if a condition selected those that it counts."""
     match result.value:
-        case Scalar(value=int() as value, rows=Rows(stated=(n, of, not_stated)) as rows) if (
-            value == n
-        ):
+        case Scalar(value=int() as value, rows=rows, stated=(_, of, not_stated)):
             return Tally(value, of, not_stated, len(rows.undecided))
     return None
 

@@ -339,8 +339,8 @@ def relation(a: Value, b: Value) -> Value:
 
 def _n_unstated(value: Value) -> int:
     """How many rows do not state what a number counts; 0 for other numbers."""
-    counted = value.rows.stated if isinstance(value, Scalar) else None
-    return counted[2] if counted and isinstance(value, Scalar) and value.value == counted[0] else 0
+    counted = value.stated if isinstance(value, Scalar) else None
+    return counted[2] if counted else 0
 
 
 def _word(difference: Decimal) -> str:

@@ -323,11 +323,11 @@ def find_blocks(text: str) -> list[Piece]:
     return [
         piece
         for piece, n_lines, is_headed in found
-        if (is_headed and all(headed[name] > 1 for name in piece.fields))
-        or (not is_headed and 2 * len(piece.fields) >= n_lines)
-        or (
-            not is_headed
-            and 2 * sum(shared[name] > 1 for name in piece.fields) >= len(piece.fields)
+        if (
+            all(headed[name] > 1 for name in piece.fields)
+            if is_headed
+            else 2 * len(piece.fields) >= n_lines
+            or 2 * sum(shared[name] > 1 for name in piece.fields) >= len(piece.fields)
         )
     ]
 
