@@ -2,7 +2,7 @@
 
     python experiments/bench/quotes.py [FILE_OR_FOLDER...] [--seed N] [--quick]
 
-2,600 true quotes, 200 of each kind: passages of the documents as replies give them, set in another way,
+2,800 true quotes, 200 of each kind: passages of the documents as replies give them, set in another way,
 or with an omission. 900 false ones, 100 of each kind: passages altered, cut inside a number,
 or stitched together. Every quote stands in a reply, and is read from it and looked up as those of an answer
 are. Without arguments, over the two documents that come with the project and generated ones full of
@@ -92,6 +92,14 @@ def other_marks(rng: random.Random, source: Source) -> Case | None:
     marks = {"“": '"', "”": '"', "‘": "'", "’": "'", '"': "”", "'": "’", "—": "--", "–": "-"}
     quote = "".join(marks.get(c, c) for c in rng.choice(source.sentences))
     return Case(source.text, block(quote.replace("--", " — ")))
+
+
+def other_punctuation(rng: random.Random, source: Source) -> Case | None:
+    """The commas, colons and brackets between words are left out, or are others."""
+    quote = rng.choice(source.sentences)
+    mark = rng.choice(["", " ,", ";"])
+    said = re.sub(r"(?<=[^\W\d_])[,;:)](?= [^\W\d_])|(?<=[^\W\d_] )[(](?=[^\W\d_])", mark, quote)
+    return Case(source.text, block(said)) if said != quote else None
 
 
 def broken_quote(rng: random.Random, source: Source) -> Case | None:
@@ -270,7 +278,7 @@ def cut_number(rng: random.Random, source: Source) -> Case | None:
 
 
 TRUE: tuple[Make, ...] = (
-    as_it_is, unmarked, words, inline, other_marks, broken_quote, hyphenated_quote, hyphenated_document, decomposed,
+    as_it_is, unmarked, words, inline, other_marks, other_punctuation, broken_quote, hyphenated_quote, hyphenated_document, decomposed,
     attributed, left_out, ends_left_out, several,
 )  # fmt: skip
 FALSE: tuple[Make, ...] = (

@@ -259,7 +259,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A claim that was compared with its quotes: a value with its passages, nothing, or a reason against it."""
+    """A claim that was compared with its quotes: a value with its passages, or nothing; `why` is the reason against it."""
 
     value: FieldScalar = None
     basis: Basis = ""
@@ -492,22 +492,19 @@ class _Quotes:
             is_null = says_not_stated((label or "").replace("_", " "))
             if label is not None and is_null and label.casefold() != "none":
                 return _Value(label)
-            return _Value(why=f"the reply gives {_told(claim.value)} without a quote")
+            return _doubtful(claim.value, " without a quote")
         ways: list[Sequence[Quote]] = []
         for text in claim.quotes:
             quotes = self._places(text, part)
             if not quotes[0].spans:
                 doubt = Unverified(self._output, text, quotes[0].result)  # type: ignore[arg-type]
-                why = f"its quote is {doubt.why}: {quoted(text)}"
-                return _Value(why=f"the reply gives {_told(claim.value)}, but {why}")
+                return _doubtful(claim.value, f", but its quote is {doubt.why}: {quoted(text)}")
             ways.append(self._chosen(quotes, near, given.get(text))[:MAX_PLACES])
         evidence = tuple(passage_at(q, self._output, self._document) for way in ways for q in way)
         try:
             value, basis = self._agreed(field, claim, ways)
         except DisagreementError as error:
-            return _Value(
-                why=f"the reply gives {_told(claim.value)}, but {error}", evidence=evidence
-            )
+            return _doubtful(claim.value, f", but {error}", evidence)
         return _Value(value, basis, evidence)
 
     def _agreed(
@@ -789,7 +786,7 @@ def _united(values: Sequence[_Value], unread: str) -> FieldResult:
     """One result from everything that is said of a field."""
     stated: list[_Value] = []
     for each in values:
-        if not (each.value is not None and each.evidence):
+        if each.value is None or each.why or not each.evidence:
             continue
         i = next((i for i, s in enumerate(stated) if same_value(s.value, each.value)), None)
         if i is None:
@@ -797,18 +794,20 @@ def _united(values: Sequence[_Value], unread: str) -> FieldResult:
         else:
             more = tuple(e for e in each.evidence if e not in stated[i].evidence)
             stated[i] = replace(stated[i], evidence=(*stated[i].evidence, *more))
-    label = next((v.value for v in values if v.value is not None and not v.evidence), None)
-    doubtful = next((each for each in values if each.why), None)
-    candidates = tuple(Candidate(each.value, each.evidence) for each in stated)
+    label = next(
+        (v.value for v in values if v.value is not None and not v.evidence and not v.why), None
+    )
+    doubts = [each for each in values if each.why]
+    proposed = {str(each.value): each for each in doubts if each.value is not None}
+    candidates = tuple(Candidate(v.value, v.evidence) for v in (*stated, *proposed.values()))
     if len(stated) > 1:
         told = " and ".join(
             f"{_told(each.value)} ({each.evidence[0].where.partition(';')[0]})"
             for each in stated[:3]
         )
         return FieldResult("undecided", why=f"the document says {told}", candidates=candidates)
-    if doubtful is not None:
-        evidence = doubtful.evidence
-        return FieldResult("undecided", why=doubtful.why, candidates=candidates, evidence=evidence)
+    if doubts:
+        return FieldResult("undecided", why=doubts[0].why, candidates=candidates)
     if stated:
         (one,) = stated
         return FieldResult("found", one.value, basis=one.basis, evidence=one.evidence)
@@ -817,6 +816,16 @@ def _united(values: Sequence[_Value], unread: str) -> FieldResult:
     if label is not None:  # such as `unknown`, which needs no quote
         return FieldResult("found", label, basis="judged")
     return FieldResult("not_stated")
+
+
+def _doubtful(value: Stated, why: str, evidence: tuple[Evidence, ...] = ()) -> _Value:
+    """A value that its passages do not bear out: a person may accept it."""
+    plain: FieldScalar = (
+        value if not isinstance(value, Decimal)
+        else int(value) if value == value.to_integral_value()
+        else float(value)
+    )  # fmt: skip
+    return _Value(plain, evidence=evidence, why=f"the reply gives {_told(value)}{why}")
 
 
 def _told(value: FieldScalar | Decimal) -> str:

@@ -97,6 +97,36 @@ def test_a_quote_has_to_be_in_the_document(value: Any, quote: Any, why: str) -> 
     result = field("age: int?", LETTER, value, quote)
     assert result.state == "undecided"
     assert why in result.why
+    # what the reply proposes is kept as data, with the passages that there are
+    assert [c.value for c in result.candidates] == ([] if isinstance(value, dict) else [54])
+    n_passages = sum(len(c.evidence) for c in result.candidates)
+    assert (n_passages > 0) == why.endswith("in the quote")
+    assert not result.evidence
+
+
+@pytest.mark.parametrize(
+    ("fields", "said_of", "proposed"),
+    [
+        ("n: number", [said(2.5), said("2.50"), said(7)], [2.5, "2.50", 7]),
+        ("n: int", [said(10**30, "no such")], [10**30]),
+        ("smoker: yes|no", [said("often", "Smokes a pack a day"), said("no")], ["often", "no"]),
+        ("day: date", [said("soon", "Smokes"), said("soon", "a pack")], ["soon"]),
+        ("day: date", [said("2024-05-03", "on 3 May 2024"), said("2024-06-03")], ["2024-05-03", "2024-06-03"]),
+    ],
+)  # fmt: skip
+def test_every_proposal_is_a_candidate_once(
+    fields: str, said_of: list[Said], proposed: list[Any]
+) -> None:
+    name = fields.partition(":")[0]
+    answer, _ = extract(fields, "Smokes a pack a day, on 3 May 2024.", {name: said_of})
+    assert answer.record is not None
+    result = json.loads(json.dumps(answer.to_dict()))["record"][name]
+    assert (result["state"], result["value"]) == ("undecided", None)
+    assert [candidate["value"] for candidate in result["candidates"]] == proposed
+    for candidate in result["candidates"]:
+        assert all(
+            e["text"] in "Smokes a pack a day, on 3 May 2024." for e in candidate["evidence"]
+        )
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ PATTERNS = {
         "_LINE_END": "quote", "_EDITS": "quote", "_EDITS_OR_CLUSTERS": "quote", "_PARTICLE": "quote",
     },
     "pearl/documents/evidence/verifying.py": {
-        "_OMISSION": "omission", "_ATTRIBUTION": "quote", "_PARAGRAPH_END": "omission", "_NOTHING": "omission",
+        "_OMISSION": "omission", "_ATTRIBUTION": "quote", "_BETWEEN": "quote", "_PARAGRAPH_END": "omission", "_NOTHING": "omission",
     },
     "pearl/interpreter/extracting.py": {"_MARK": "entries"},
     "pearl/replies/extracted.py": {"_START": "reply", "_COMMAS": "reply", "_TOKEN": "reply"},

@@ -65,6 +65,8 @@ _ATTRIBUTION = lazy_pattern(
 """What follows a whole sentence on its line, or on the next one, is not of the document: what is before it is
 looked up alone."""
 _PARAGRAPH_END = lazy_pattern(r"\n\s*\n")
+_BETWEEN = lazy_pattern(r"""(?<=[^\W\d_])[\s.,;:'"“”„‘’«»()\[\]*]++(?=[^\W\d_]|(?<=\s)\d)""")
+"""What stands between two words, or a word and a number; not what may be a sign or a part of a number."""
 _NOTHING = lazy_pattern(r"""[\s.…,;:'"“”„‘’«»()\[\]*_–—-]*""")
 
 
@@ -78,7 +80,7 @@ class Verifier:
     def verify(self, quote: str) -> Quote:
         """Find a quote in the document.
 
-        Punctuation at both ends may differ; an omitted unit at the end is included in the span. An
+        Punctuation at both ends and between words may differ; an omitted unit at the end is included in the span. An
         attribution after a whole sentence, `(chapter 2)` or `— The Author`, is ignored if it is not in
         the document. Omissions (`...`, `…`, `[…]`) divide a
         quote into pieces. A row in Markdown, or a whole row without bars, is found by its cells,
@@ -111,6 +113,10 @@ class Verifier:
     def _normal(self) -> NormalText:
         return normal_text(self._text)
 
+    @cached_property
+    def _words(self) -> NormalText:
+        return normal_text(_as_words(self._text))
+
     def _wordings(self, quote: str) -> list[str]:
         """The quote, and the quote without a possible attribution at its end."""
         found = _ATTRIBUTION.search(quote)
@@ -120,24 +126,31 @@ class Verifier:
         """A quote without omissions."""
         needle = normal_text(piece)
         first, last = needle.core
-        found = self._exactly(piece) if first < last else None
-        if found is None:
-            if (at := self._normal.find(needle)) is None:
-                return Quote(wording, (), "missing")
-            found = self._normal.original(*at)
-        if not is_passage(piece) and not self._stands_once(needle):
+        exact = self._exactly(piece) if first < last else None
+        is_long = is_passage(piece)
+        # Of a passage, the first place will do; a short quote has to stand once.
+        places = [] if exact and is_long else list(islice(self.places(piece), 2))
+        if not (exact or places):
+            return Quote(wording, (), "missing")
+        is_said = sum(map(str.isalnum, needle.text)) > 1
+        if not (is_long or (is_said and len(places) == 1)):
             return Quote(wording, (), "short")
-        span = Span(*with_units(self._text, found.start, found.end))
+        span = Span(*with_units(self._text, exact.start, exact.end)) if exact else places[0]
         is_exact = self._text[span.start : span.end] == piece
         return Quote(wording, (span,), "exact" if is_exact else "normalised")
 
     def places(self, quote: str) -> Iterator[Span]:
-        """Every place of a quote without omissions, also of a short one."""
-        needle, begin = normal_text(quote), 0
-        while (at := self._normal.find(needle, begin)) is not None and at[0] < at[1]:
-            found = self._normal.original(*at)
-            yield Span(*with_units(self._text, found.start, found.end))
-            begin = at[1]
+        """Every place of a quote without omissions, also of a short one; without any, those of its words."""
+        begin = 0
+        for wanted, is_loose in ((quote, False), (_as_words(quote), True)):
+            needle = normal_text(wanted)
+            text = self._words if is_loose else self._normal
+            while (at := text.find(needle, begin)) is not None and at[0] < at[1]:
+                found = text.original(*at)
+                yield Span(*with_units(self._text, found.start, found.end))
+                begin = at[1]
+            if begin:
+                return
 
     def every(self, quote: str) -> list[Quote]:
         """Every place of a quote, in order; the one of `verify` if its places cannot be told apart.
@@ -174,12 +187,6 @@ class Verifier:
             if not (self._normal.is_inside(at) or self._normal.is_inside(at + len(quote))):
                 return Span(at, at + len(quote))
         return None
-
-    def _stands_once(self, quote: NormalText) -> bool:
-        """Whether a short quote of more than one character occurs exactly once."""
-        at = self._normal.find(quote)
-        is_said = sum(map(str.isalnum, quote.text)) > 1
-        return is_said and at is not None and self._normal.find(quote, at[1]) is None
 
     def _elided(self, wording: str, pieces: Sequence[str]) -> Iterator[Quote]:
         """The places of a quote with omissions; the last one is the doubt about it, if there is none."""
@@ -252,6 +259,16 @@ class Verifier:
             if begun and not _NOTHING.fullmatch(self._text, begun[-1], other.start):
                 return False
         return True
+
+
+def _as_words(text: str) -> str:
+    """A text of the same length, without the punctuation between its words."""
+
+    def blank(between: re.Match[str]) -> str:
+        is_apart = any(map(str.isspace, between[0]))  # else a mark may be a part of the word
+        return " " * len(between[0]) if is_apart else between[0]
+
+    return _BETWEEN.sub(blank, text)
 
 
 def _divided(wording: str) -> list[list[str]]:

@@ -52,6 +52,13 @@ def test_a_quote_as_it_stands() -> None:
         ("so it goes", "...so it goes, ", "so it goes"),
         ("zero\u200bwidth here", "zerowidth here", "zero\u200bwidth here"),
         ("It rose 5%.", "**It rose 5%**", "It rose 5%"),
+        ("ANESTHESIA: , General", "ANESTHESIA: General.", "ANESTHESIA: , General"),
+        (
+            "The “Seller” (as amended) sold it",
+            "The Seller, as amended, sold it",
+            "The “Seller” (as amended) sold it",
+        ),
+        ("**Age**: 54 years", "Age 54 years", "Age**: 54 years"),
     ],
 )
 def test_typographic_differences_are_accepted(document: str, quote: str, shown: str) -> None:
@@ -70,6 +77,10 @@ def test_typographic_differences_are_accepted(document: str, quote: str, shown: 
         ("He left home.", "he left home."),  # case
         ("He left home.", "He left hope."),
         ("He left home.", "He  lefthome."),
+        ("Was it right? No. He went", "Was it right. No. He went"),  # a mark that is said
+        ("He took .5 mg a day", "He took 5 mg a day"),
+        ("Room 12, 345 of them", "Room 12 345 of them"),
+        ("He went to e.g. Bonn", "He went to eg Bonn"),
         ("nowhere to go", "now here to go"),
         ("It takes 1.5 mg a day.", "5 mg a day"),
         ("It takes 1.5 mg a day.", "It takes 1"),

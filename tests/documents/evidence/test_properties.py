@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from hypothesis import assume, given
@@ -83,9 +84,11 @@ def test_a_verified_span_has_the_normal_form_of_the_quote(
     if len(verified.spans) == 1 and "…" not in quote:
         (span,) = verified.spans
         assert 0 <= span.start < span.end <= len(document)
-        shown = normalise(document[span.start : span.end])
         edges = " '-.,…"
-        assert shown.strip(edges) == normalise(verified.text).strip(edges)
+        texts = document[span.start : span.end], verified.text
+        shown, quoted = (normalise(text).strip(edges) for text in texts)
+        # also in words alone, where the punctuation between them differs
+        assert shown == quoted or re.findall(r"\w+", shown) == re.findall(r"\w+", quoted)
 
 
 @given(ODD)
