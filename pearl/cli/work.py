@@ -469,8 +469,8 @@ def run_units(
     if command not in ("execute", "extract"):
         _refuse_unfit(options["executor"])
 
-    def asked(work: Work[U]) -> RunSpec:
-        return request.spec(arguments, work.settings, work.inputs)
+    def asked(work: Work[U], earlier: Iterable[str] = ()) -> RunSpec:
+        return request.spec(arguments, work.settings, work.inputs, earlier)
 
     if options["dry_run"]:
         pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
@@ -483,9 +483,10 @@ def run_units(
         session = new_session(pearl, options, store, keeps_rows=True)
         stack.push(partial(report_spent, session))
         work = prepare(pearl)
-        spec = asked(work)
+        earlier = dict.fromkeys(_earlier_outputs(store, session.spec(work.units, asked(work)).key))
+        spec = asked(work, earlier)
         writer = OutputWriter(is_forced=options["force"])
-        writer.owns(_earlier_outputs(store, session.spec(work.units, spec).key))
+        writer.owns(earlier)
         if options["run"] is None:
             writer.check(*outs)
 
@@ -500,12 +501,12 @@ def run_units(
             writer.check(*outs)  # not earlier: the store first reports if it is another run
             begun.append(run.id)
 
-        def earlier() -> Iterable[str]:
+        def earlier_events() -> Iterable[str]:
             return chain.from_iterable(map(escaped, store.traces(id)) for id in begun)
 
         events: GrowingFile | None = None
         if (trace := options.get("trace")) and is_plain(trace):
-            events = stack.enter_context(closing(GrowingFile(writer, trace, earlier)))
+            events = stack.enter_context(closing(GrowingFile(writer, trace, earlier_events)))
         stopper, reporter = Stopper(), Reporter(known_length(work.units))
         watcher = Watcher(
             told_too(reporter, events),
@@ -566,12 +567,14 @@ def _confirm_repeat(older: RunInfo, found: Forecast) -> None:
 
 
 def _earlier_outputs(store: Store, key: bytes) -> Iterator[str]:
-    """The output files of earlier runs of the same work."""
+    """The output files of earlier commands with the same work, also those before the last one."""
     from pearl.runs.request import request_of
 
     for info in store.runs(key):
         with suppress(StoreError):  # it has no request
-            yield from (str(Path(info.folder) / name) for name in request_of(info).outputs)
+            request = request_of(info)
+            yield from request.written
+            yield from (str(Path(info.folder) / name) for name in request.outputs)
 
 
 def _refuse_unfit(name: str) -> None:

@@ -335,6 +335,13 @@ def read_answers(
     return answers
 
 
+def is_filled_in(path: str) -> bool:
+    """Whether a file is a review in which a person has written values."""
+    with suppress(DataError):
+        return any(row["value"].strip() for _, row in _answer_lines(path))
+    return False
+
+
 def _answer_lines(path: str) -> Iterator[tuple[int, dict[str, str]]]:
     try:
         text = read_bytes(path, path).decode("utf-8-sig")

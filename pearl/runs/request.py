@@ -94,6 +94,8 @@ class RunRequest(Frozen, Settings):
     batch_threshold: NonNegativeInt | None = None
     max_errors: NonNegativeInt | None = None
     shard: Text | None = None
+    written: tuple[Text, ...] = ()
+    """Files that earlier commands of the run wrote, which a later one may replace."""
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Self:
@@ -107,12 +109,18 @@ class RunRequest(Frozen, Settings):
             raise UsageError(f"--{reason(error).replace('_', '-')}") from None
 
     def spec(
-        self, command: Iterable[str], settings: Mapping[str, Any], inputs: Mapping[str, str]
+        self,
+        command: Iterable[str],
+        settings: Mapping[str, Any],
+        inputs: Mapping[str, str],
+        written: Iterable[str] = (),
     ) -> RunSpec:
         """The specification of the run, without the settings of its `Pearl`, which `Session` adds."""
         shown = tuple(redacted(word, LEFT_OUT) for word in command)
         named = {"command": self.COMMAND, **settings}
-        return RunSpec(shown, named, inputs, work=resumed(self.model_dump()))
+        return RunSpec(
+            shown, named, inputs, work={**resumed(self.model_dump()), "written": [*written]}
+        )
 
     @property
     def inputs(self) -> Iterator[str]:

@@ -127,7 +127,7 @@ def _run(
     """Run the tasks, and write the tables of all rows."""
     from pearl.cli.work import Work, known_length, resume_command, run_units, tasks_code
     from pearl.interpreter.answer import UNSURE
-    from pearl.runs.extraction import AnsweredRows, read_answers
+    from pearl.runs.extraction import AnsweredRows, is_filled_in, read_answers
     from pearl.runs.request import ExtractRequest
 
     out = str(outs[0])
@@ -135,6 +135,11 @@ def _run(
     formats = ", ".join(FORMS)
     refuse((form not in FORMS, f"'{out}': unknown format", f"name it out.csv; formats: {formats}"))
     check_format(form)
+    review = options["review"]
+    refuse((
+        bool(review) and not options["force"] and is_file(review) and is_filled_in(review),
+        f"'{review}' has values of a person", "--answers takes them; name another file for --review, or --force",
+    ))  # fmt: skip
     answers: Mapping[str, Sequence[PersonAnswer]] = {}
     if options["answers"] is not None:
         answers = read_answers(options["answers"], fields, (task.id for task in tasks))

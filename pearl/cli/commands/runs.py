@@ -432,6 +432,7 @@ def _params_of(
             help="run the command itself; 'pearl runs resume' accepts limits, rates and paths",
         )
     params = {**dict(request), **{name: said.params[name] for name in flags}}
+    del params["written"]  # no option
     if out is not None:
         params["out"] = str(Path(out).absolute())
         flags.add("out")

@@ -187,6 +187,37 @@ def test_a_person_decides_what_is_undecided(pearl: Terminal, model: Server) -> N
     assert len(model.requests) == 2
 
 
+def test_a_run_replaces_what_it_wrote_in_any_order_and_nothing_else(
+    pearl: Terminal, model: Server
+) -> None:
+    words = ("extract", SCHEMA, "a.txt", "b.txt")
+    Path("filled.csv").write_text("document,field,value\nb.txt,age,61\n", "utf-8")
+    outs = [
+        ("-o", "n.csv", "--review", "r.csv"),
+        ("-o", "o.html"),
+        ("-o", "o.html", "--answers", "filled.csv"),
+        ("-o", "n.csv", "--answers", "filled.csv", "--trace", "t.jsonl"),
+    ]
+    for order in ((0, 1, 2, 3), (0, 3, 1), (3, 2, 0), (2, 1, 3)):  # each after each
+        for i in order:
+            pearl(*words, *outs[i], code=1)
+            if "n.csv" in outs[i]:
+                assert table("n.csv")[1]["age"] == ("61" if "--answers" in outs[i] else "undecided")
+    assert len(model.requests) == 2
+    pearl("extract", SCHEMA, "c.txt", "-o", "other.csv")
+    for name in ("other.csv", "other.drugs.csv"):  # of another run
+        pearl(*words, "-o", name, code=2)
+        assert f"'{name}' exists already" in pearl.talk
+    for name in ("r.csv", "filled.csv"):
+        Path(name).write_text(
+            Path(name).read_text("utf-8").rstrip("\n") + "accept proposed\n", "utf-8"
+        )
+        pearl(*words, "-o", "n.csv", "--review", name, code=2)
+        assert f"'{name}' has values of a person" in pearl.talk
+    pearl(*words, "-o", "n.csv", "--review", "r.csv", "--force", code=1)
+    assert {line["value"] for line in table("r.csv")} == {""}
+
+
 def test_the_plan_can_be_kept_and_run(pearl: Terminal, model: Server) -> None:
     Path("fields.plan").write_text(pearl("extract", SCHEMA, "--show-plan"), encoding="utf-8")
     assert not model.requests
