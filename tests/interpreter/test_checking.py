@@ -291,6 +291,10 @@ def test_a_passage_stays_in_its_document_and_is_no_document() -> None:
 def test_above_a_passage_stand_the_heading_and_the_speaker_that_it_does_not_show() -> None:
     talk = "LEE: How is it?\n\nANN: I sleep. I cough. It is cold. I did not take it.\n\nLEE: Good.\n\nANN: Fine."
     report = "# Pumps\n\nIt rained. All went home. Nobody was hurt.\n\n# Costs\n\nThey rose."
+    bill = (
+        "Number: 4\nVAT ID: DE 12\n\nWe sent it in May. It rained. Half is paid. The rest is due.\n\n"
+        "Terms\n\nAll is said. It is due. A week. No more."
+    )
     long = "So it went on.\n" * 1_500
     within = f"# Old\n\n{long}# Pumps\n\n{long[:9_000]}\n{report[9:]}\n\n{long}"
     for text, quote, passage in (
@@ -301,6 +305,8 @@ def test_above_a_passage_stand_the_heading_and_the_speaker_that_it_does_not_show
             "I did not take it.",
             "DR ANN LEE\n...\nIt is cold. [[I did not take it.]]\n\nLEE: Good.",
         ),
+        (bill, "Half is paid.", "It rained. [[Half is paid.]] The rest is due."),
+        (bill, "A week.", "Terms\n...\nIt is due. [[A week.]] No more."),
         (talk, "I sleep.", "LEE: How is it?\n\nANN: [[I sleep.]] I cough."),
         (report, "Nobody was hurt.", "Pumps\n...\nAll went home. [[Nobody was hurt.]]\n\n# Costs"),
     ):

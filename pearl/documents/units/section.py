@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
+from pearl.documents.passages import paragraphs
 from pearl.documents.units import Piece, lines, trimmed
 from pearl.errors.patterns import lazy_pattern
 
@@ -16,6 +17,9 @@ _MAX_SHARE_OF_CAPITALS = 0.5
 """Maximum share of lines in capitals; beyond it, capitals do not mark headings."""
 
 _ITEM = 3  # level of `1. ...`: a heading or the item of a list
+_INNERMOST = 9  # level of lines that stand alone
+
+_MAX_ALONE = 60  # maximum characters of a heading that only its place shows
 
 _FENCE = lazy_pattern(r"\s*(?:```|~~~)")
 _MARKDOWN = lazy_pattern(r"[ ]{0,3}(#{1,6})[ \t]++(?=\S)(.+)")
@@ -29,6 +33,13 @@ _NUMBER = lazy_pattern(r"[ \t]*(\d{1,3}((?:\.\d{1,3}){0,5})[.)]?)(?:[ \t]+|\Z)")
 _CAPITALS = lazy_pattern(
     r"[ \t]*([^\Wa-z\d_][^\na-z]{1,60}?)(?:[ \t]*(?P<colon>:)(?=[\s,]|\Z)|[ \t]*\Z)"
 )
+_LETTER = lazy_pattern(r"[ \t]*(([A-Z])[.)])[ \t]+(?=\S)")
+_FIELD = lazy_pattern(r"[^\W\d_][^:\n]{0,40}:[ \t]+\S")
+_ENDED = lazy_pattern(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")
+_LISTED = lazy_pattern(r"[^\w\s(\[\"'“„«]|\d{1,3}[.)]\s")
+_BLANK_LINE = lazy_pattern(r"\n[^\S\n]*\n")
+_LOST_BREAK = lazy_pattern(r"(?<=[.:;?!)]),(?=[A-Z0-9])")  # a comma in place of a line break
+_PART = lazy_pattern(r"(?:[^,]|,(?=\s)|(?<=\d),(?=\d))+")
 _RUN_IN = lazy_pattern(r"([^.:\n]{2,60}?)[.:](?=\s|\Z)")
 _SMALL = lazy_pattern(
     r"(?!of\b|and\b|the\b|to\b|in\b|for\b|on\b|by\b|or\b|a\b|an\b|with\b)[a-z]\w*"
@@ -47,8 +58,9 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     r"""Every section, with its heading in the field `Section`.
 
     Headings are Markdown headings (`#`, underlined). In a text with none of them except a title on top,
-    they are numbered lines (`1.2`, `Section 4.`, `ARTICLE IX`; the title may begin the paragraph) and
-    lines in capitals.
+    they are numbered lines (`1.2`, `Section 4.`, `ARTICLE IX`; the title may begin the paragraph),
+    lettered ones in order, lines in capitals, and short lines alone before a paragraph. A label with its
+    value (`VAT ID: DE 12`) heads at most its paragraph.
     The text before the first heading is a section without a heading. A heading directly above a deeper
     heading belongs to the section of the deeper one.
     """
@@ -107,21 +119,100 @@ def _markdown(text: str) -> list[_Heading]:
 
 
 def _plain(text: str, start: int = 0) -> list[_Heading]:
-    filled = [line for _, line in lines(text, start) if line and not line.isspace()]
-    in_capitals = sum(map(str.isupper, filled)) <= _MAX_SHARE_OF_CAPITALS * len(filled)
+    filled = list(_filled(text, start))
+    n_capitals = sum(line.isupper() for _, line, _ in filled)
+    in_capitals = n_capitals <= _MAX_SHARE_OF_CAPITALS * len(filled)
+    fields = _fields(filled)
     found: list[_Heading] = []
-    stands_apart = True  # after a blank line or a heading
+    is_below = False  # a heading
+    for i, (at, line, begins) in enumerate(filled):
+        is_number = (begins or is_below) and text[at - 1 : at] != ","
+        heading = _numbered(line, at) if is_number else None
+        if heading is None and in_capitals and i not in fields:
+            heading = _capitals(line, at, begins or is_below)
+        if heading:
+            found.append(heading)
+        is_below = heading is not None
+    found = _without_lists(text, _in_order(found))
+    found = sorted([*found, *_alone(text, start, found)])
+    return sorted([*found, *_ends(text, found)])
+
+
+def _filled(text: str, start: int) -> Iterator[tuple[int, str, bool]]:
+    """The lines that are not blank, and whether each begins a paragraph; commas may stand for line breaks."""
+    begins = True
     for at, line in lines(text, start):
-        if line and not line.isspace():
-            heading = _numbered(line, at) if stands_apart else None
-            if heading is None and in_capitals:
-                heading = _capitals(line, at, stands_apart)
-            if heading:
-                found.append(heading)
-            stands_apart = heading is not None
-        else:
-            stands_apart = True
-    return _without_lists(text, found)
+        if not line or line.isspace():
+            begins = True
+            continue
+        is_flat = _LOST_BREAK.search(line)
+        for a, b in map(re.Match.span, _PART.finditer(line)) if is_flat else [(0, len(line))]:
+            yield at + a, line[a:b], begins
+            begins = bool(_ENDED.search(line[max(a, b - 9) : b])) and line[b - 1] != ":"
+        begins = False
+
+
+def _fields(filled: Sequence[tuple[int, str, bool]]) -> set[int]:
+    """The lines that are labels with their values, in blocks where not all labels are in capitals."""
+    blocks: list[list[int]] = []
+    for i, (_, line, begins) in enumerate(filled):
+        if _FIELD.match(line.strip()) and not _ENDED.search(line):
+            if begins or not blocks or blocks[-1][-1] != i - 1:
+                blocks.append([])
+            blocks[-1].append(i)
+    labels = [[filled[i][1].partition(":")[0] for i in block] for block in blocks]
+    of_blocks = zip(blocks, labels, strict=True)
+    return {i for block, names in of_blocks if not all(map(str.isupper, names)) for i in block}
+
+
+def _in_order(headings: Sequence[_Heading]) -> list[_Heading]:
+    """The headings, without lettered ones of which neither the letter before nor the one after is there."""
+    lettered = [each for each in headings if _LETTER.match(each.title)]
+    neighbours = ((a, b) for a, b in pairwise(lettered) if ord(b.title[0]) - ord(a.title[0]) == 1)
+    dropped = {*lettered} - {each for pair in neighbours for each in pair}
+    return [each for each in headings if each not in dropped]
+
+
+def _alone(text: str, start: int, headings: Sequence[_Heading]) -> list[_Heading]:
+    """Short lines alone between a finished text and a paragraph; a single one does not head most of the text."""
+    heads = {each.end - len(text[each.start : each.end].lstrip()) for each in headings}
+    spans = [span for span in paragraphs(text) if span.start >= start]
+    shown = [text[span.start : span.end] for span in spans]
+    found: list[_Heading] = []
+    for i, (span, line) in enumerate(zip(spans[:-1], shown, strict=False)):
+        above, below = shown[i - 1] if i else ".", shown[i + 1]
+        last = above.rpartition("\n")[2]
+        if (
+            span.start not in heads and _is_alone(line)
+            and (_ENDED.search(above) or _LISTED.match(last.lstrip()) or spans[i - 1].start in heads)
+            and ((_ENDED.search(below) and below[-1] != ":") or _LISTED.match(below))
+        ):  # fmt: skip
+            heads.add(span.start)
+            found.append(_Heading(span.start, span.end, line, _INNERMOST))
+    if len(found) == 1:
+        ends = [each.start for each in headings if each.start > found[0].start]
+        if 2 * (min(ends, default=len(text)) - found[0].start) > len(text):
+            return []
+    return found
+
+
+def _is_alone(line: str) -> bool:
+    """Whether a paragraph is one short line that begins like a title and does not end like a sentence."""
+    return (
+        len(line) <= _MAX_ALONE and line[0].isalpha() and not line[0].islower()
+        and (line[-1].isalnum() or line[-1] == ")") and not any(mark in line for mark in "\n\t|:")
+        and sum(map(str.isdigit, line)) < sum(map(str.isalpha, line))
+    )  # fmt: skip
+
+
+def _ends(text: str, headings: Sequence[_Heading]) -> Iterator[_Heading]:
+    """Where labels with values end that are no sentences: what follows their paragraph has no heading."""
+    for heading, following in zip_longest(headings, headings[1:]):
+        end = following.start if following else len(text)
+        blank = _BLANK_LINE.search(text, heading.end, end) if heading.level == 1 else None
+        value = text[heading.end : blank.start()] if blank else ""
+        if blank and value.partition("\n")[0].strip() and not _ENDED.search(value):
+            yield _Heading(blank.end(), blank.end(), "", _INNERMOST)
 
 
 def _without_lists(text: str, headings: list[_Heading]) -> list[_Heading]:
@@ -137,7 +228,8 @@ def _without_lists(text: str, headings: list[_Heading]) -> list[_Heading]:
             below = text[heading.end : following.start if following else len(text)].strip()
             n_empty += not below and (following is None or following.level <= _ITEM)
     levels = [heading.level for heading in headings]
-    is_minor = n_items < levels.count(1) and max(levels, default=0) == _ITEM
+    n_outer = levels.count(1)
+    is_minor = n_items < max(2, n_outer) and n_outer and max(levels) == _ITEM
     if is_minor or 2 * n_empty > n_items:
         return [heading for heading in headings if heading.level != _ITEM]
     return headings
@@ -148,6 +240,10 @@ def _numbered(line: str, at: int) -> _Heading | None:
         level = 1 if label["outer"] else 2
     elif label := _NUMBER.match(line):
         level = _ITEM + label[2].count(".")
+    elif label := _LETTER.match(line):
+        rest = line[label.end() :].rstrip()
+        title = f"{label[1]} {rest}"
+        return _Heading(at, at + len(line), title, _ITEM) if _is_title(rest) else None
     else:
         return None
     rest = line[label.end() :].rstrip()

@@ -73,6 +73,14 @@ def test_clauses_of_a_contract() -> None:
         ("ARTICLE IX\n\nTERMINATION\n\nIt ends.\nNow.", [("ARTICLE IX TERMINATION", "ARTICLE IX\n\nTERMINATION\n\nIt ends.\nNow.")]),
         ("§ 4 Kündigung\n\nEs endet.\n\n§ 5 Preise\n\nKeine.", [("§ 4 Kündigung", "§ 4 Kündigung\n\nEs endet."), ("§ 5 Preise", "§ 5 Preise\n\nKeine.")]),
         ("PLAN: Rest.\nALLERGIES: None.\nDone.", [("PLAN", "PLAN: Rest."), ("ALLERGIES", "ALLERGIES: None.\nDone.")]),
+        ("A. Facts\nIt fell.\n\nB. Law\nNone applies.", [("A. Facts", "A. Facts\nIt fell."), ("B. Law", "B. Law\nNone applies.")]),
+        ("It rained for days on end, on the hills and on the town.\n\nD. Statement of facts\n\nIt fell.", [("", "It rained for days on end, on the hills and on the town."), ("D. Statement of facts", "D. Statement of facts\n\nIt fell.")]),
+        ("She came on Monday for her heart, and for her lungs, too.\n\nMedication on discharge\n\n- A 5 mg\n- B 10 mg", [("", "She came on Monday for her heart, and for her lungs, too."), ("Medication on discharge", "Medication on discharge\n\n- A 5 mg\n- B 10 mg")]),
+        ("Diet\n\n- Soup\n\nFollow-up\n\nIn a week.", [("Diet", "Diet\n\n- Soup"), ("Follow-up", "Follow-up\n\nIn a week.")]),
+        ("NAME: Ada\nBORN: 1950\n\nShe came.\n\nPLAN: Rest.\n\nReturn.", [("NAME", "NAME: Ada"), ("BORN", "BORN: 1950"), ("", "She came."), ("PLAN", "PLAN: Rest.\n\nReturn.")]),
+        ("PLAN: ,1.  Rest.,2.  Soup.,ALLERGIES,1.  Gold, DVT, 1,000 mg.,VITALS:  Fine.", [
+            ("PLAN", "PLAN: ,1.  Rest.,2.  Soup.,"), ("ALLERGIES", "ALLERGIES,1.  Gold, DVT, 1,000 mg.,"), ("VITALS", "VITALS:  Fine."),
+        ]),
         ("1 Introduction\n\nIt rains.\n\n2 Methods\n\nWe look.", [("1 Introduction", "1 Introduction\n\nIt rains."), ("2 Methods", "2 Methods\n\nWe look.")]),
     ],
 )  # fmt: skip
@@ -89,6 +97,11 @@ def test_every_form(text: str, expected: list[tuple[str, str]]) -> None:
         "1. Milk\n\n2. Bread\n\n3. Salt",
         "page one\n\n12\n\npage two\n\n13\n\n1.5 million came.\n\n2 people left.",
         "ALL OF IT IS SHOUTED\n\nFROM THE FIRST LINE\n\nTO THE LAST ONE\n\nand so on",
+        "Invoice: 4711\nVAT ID: DE 12\nIBAN: DE 89\n\nWe sent twelve pumps.",
+        "Thank you for the boat.\n\nYours sincerely\n\nAda Lund\n\nP.S. It leaks.",
+        "It was so.\n\nJ. Smith\n\nHe said that it was so, and that it had been so for as long as he knew.",
+        "Which?\n\nA. Paris\n\nB. Rome\n\nC. Oslo\n\nChoose one.",
+        "A word-for-word translation.\n\nIllustrated by Schoenherr\n\nThe cell had been put together more efficiently than any.",
         "Section 4 of the law applies.\n\nPart of it is new.\n\nI came.",
     ],
 )
