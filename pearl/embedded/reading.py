@@ -51,6 +51,7 @@ _N_CENTRAL = 60
 _WHOLE = frozenset(["SUMMARIZE", "SUMMARISE", "SUMMARY", "GIST", "OVERVIEW"])
 _COMPARING = frozenset(["COMPARE", "COMPARISON", "CONTRAST", "DIFFERENCE"])
 _NOTHING = f"{NOTHING} No passage of the document matches"
+_NOT_COMPUTED = f"{NOTHING} Several rows match alike, and the embedded model neither chooses among them nor computes: name a language model with --model"
 _MAX_SUBJECT_WORDS = 40
 
 QUOTED = lazy_pattern(r"^(?:\s*[-*]\s+)?\s*>\s?(.*)$", re.M)
@@ -187,6 +188,9 @@ async def _quote(ranker: SentenceRanker, index: SentenceIndex, query: SentenceQu
         if len(chosen) == most or hit.score < share * hits[0].score:
             break
         chosen.setdefault(index.texts[hit.number], hit.number)
+    covered = [hit.coverage for hit in hits if hit.number in {*chosen.values()} & index.rows]
+    if query.kind == "number" and not query.is_many and len({*covered}) < len(covered):
+        return _NOT_COMPUTED  # rows that match alike: of all of them, or of which?
     return _block(sorted(chosen, key=lambda text: chosen[text]) if query.is_many else chosen)
 
 

@@ -103,7 +103,13 @@ class SentenceIndex:
     """The sentences of a text, indexed for many queries."""
 
     def __init__(self, text: str) -> None:
-        spans = [line for span in sentences(text) for line in _rows(text, span)]
+        spans: list[Span] = []
+        self.rows: set[int] = set()
+        for span in sentences(text):
+            lines = list(_rows(text, span))
+            if len(lines) > 1 or text.startswith("|", span.start):
+                self.rows.update(range(len(spans), len(spans) + len(lines)))
+            spans += lines
         self.texts = [_on_one_line(text[span.start : span.end]) for span in spans]
         labels = [match[0] if (match := _TURN.match(text)) else "" for text in self.texts]
         counts = Counter(labels)

@@ -99,6 +99,27 @@ def test_lists_come_in_document_order_and_give_more() -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize(
+    "head", ["region,product,amount", "| region | product | amount |\n|---|---|---|"]
+)
+def test_rows_that_match_alike_answer_no_question_for_a_number(head: str) -> None:
+    """A sum was answered by the rows that share its words."""
+    cells = [
+        ("North", "pumps", 120),
+        ("South", "pumps", 80),
+        ("North", "valves", 40),
+        ("West", "pumps", 60),
+    ]
+    form = "| {} | {} | {} |" if head[0] == "|" else "{},{},{}"
+    table = "\n".join([head, *(form.format(*row) for row in cells)])
+    for question in ("What is the sum of the amounts of pumps?", "How many pumps were sold?"):
+        said = reply(step("FIND", question, document=f"{table}\n"))
+        assert said.startswith("Nothing found.")
+        assert not quotes(said)
+    said = reply(step("FIND", "How many pumps did the West get?", document=f"{table}\n"))
+    assert quotes(said) == [form.format("West", "pumps", 60)]
+
+
 def test_a_summary_goes_through_the_document() -> None:
     found = quotes(reply(step("SUMMARIZE")))
     assert len(found) >= 5
