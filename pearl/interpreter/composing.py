@@ -166,7 +166,8 @@ async def compose_answer(
 def _left_out(
     found: Sequence[Sentence], items: Sequence[_Item], parts: Sequence[AnswerPart], rows: Mapping[str, Sequence[Named]]
 ) -> Iterator[str]:  # fmt: skip
-    """A line for each part without a value of which no sentence speaks, for rows neither named nor counted, and of what a count is."""
+    """A line for each part without a value of which no sentence speaks, for numbers and rows that none has, and of what a count is."""
+    found = [each for each in found if not each.text.endswith(GAP)]
     cited = {items[n].output for sentence in found for n in sentence.rests_on}
     said = normalise("\n".join(sentence.said for sentence in found))
     numbers = {value for _, value, _ in quantities(said)}
@@ -179,12 +180,18 @@ def _left_out(
             and not {tally.of, tally.not_stated} <= numbers
         ):
             yield f"{part.label}: {tally.text}"
+        elif _is_number(part) and not (part.value in numbers or _is_said(_inserted(part), said)):
+            yield part.line
         named = rows.get(part.output, ())
         names = [each.name or shortened(each.text, MAX_NAME) for each in named]
         if len(named) not in numbers and not all(_is_said(name, said) for name in names):
             more = f", of which {part.n_undecided:,} undecided" * bool(part.n_undecided)
             are_named = len(names) <= MAX_NAMED
             yield f"{part.label}: {', '.join(names) if are_named else counted(len(names), 'row')}{more}"
+
+
+def _is_number(part: AnswerPart) -> bool:
+    return isinstance(part.value, int | float | Decimal) and not isinstance(part.value, bool)
 
 
 def _is_said(name: str, said: str) -> bool:
@@ -261,14 +268,14 @@ async def _check(
 
 
 def _as_checked(composed: Composed, checks: Checks) -> Composed:
-    """The answer with a gap for sentences that their quotes do not say; without any if more than half of them fall.
+    """The answer with a gap for sentences that their quotes do not say; without any if half of them fall.
 
     The gap is seen: "she" in the sentence behind it may be the person whom it named.
     """
     said = composed.sentences
     is_kept = [verdict not in DROPPED for _, verdict in checks.verdicts]
     left = with_introductions([each for each, kept in zip(said, is_kept, strict=True) if kept])
-    if 2 * sum(is_kept) < len(said) or not left:
+    if 2 * sum(is_kept) <= len(said) or not left:
         n = len(said) - sum(is_kept)
         why = f"its quotes do not say {n} of its {counted(len(said), 'sentence')}"
         return replace(composed, sentences=(), why=why)

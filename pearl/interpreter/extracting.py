@@ -60,6 +60,7 @@ from pearl.interpreter.checking import (
 from pearl.interpreter.checking import MAX_AROUND as CONTEXT
 from pearl.interpreter.checking import Claim as PassageClaim
 from pearl.interpreter.context import Context, ContextLimits, ContextOverflowError, off_loop
+from pearl.interpreter.naming import named_rows
 from pearl.interpreter.prompt import check_messages
 from pearl.interpreter.provenance import Sources
 from pearl.interpreter.results import StepResult, computed
@@ -600,15 +601,19 @@ class _Said:
 
 
 async def _with_meaning(
-    step: Step, fields: Sequence[Field], records: Sequence[Record], spent: Usage, asker: Asker
-) -> tuple[list[Record], Checked, str]:
-    """The records without the values that the checker does not find in their passages; a note on those not asked about."""
+    step: Step, fields: Sequence[Field], records: Sequence[Record], spent: Usage, asker: Asker,
+    names: Sequence[str] = ("",),
+) -> tuple[list[Record], Checked, str]:  # fmt: skip
+    """The records without the values that the checker does not find in their passages; a note on those not asked about.
+
+    `names` has what each record is called; one without a name is called by its first field, if that is a text.
+    """
     document = asker.calls.document
     if asker.checker is None:
         # One claim tells that meaning was not checked; no more passages are made.
-        said = list(islice(_all_said(fields, records, document, (0, 0)), 1))
+        said = list(islice(_all_said(fields, records, names, document, (0, 0)), 1))
     else:
-        make = partial(_within_share, fields, records, document)
+        make = partial(_within_share, fields, records, names, document)
         said = await off_loop(100 * sum(record.n_values for record in records), make)
     first, rest = _sample(said)
     verdicts: dict[_Said, Verdict] = {}
@@ -695,13 +700,13 @@ MIN_ROOM, SHORT = 6_000, 20_000
 
 
 def _within_share(
-    fields: Sequence[Field], records: Sequence[Record], document: Document
+    fields: Sequence[Field], records: Sequence[Record], names: Sequence[str], document: Document
 ) -> list[_Said]:
     """The claims of records; if they are many, with fewer sentences around their quotes."""
     room = SHARE * len(document.text) - FRAME if len(document.text) > SHORT else MIN_ROOM
     said: list[_Said] = []
     for beside in ((1, 1), (1, 0), (0, 0)):
-        said = list(_all_said(fields, records, document, beside))
+        said = list(_all_said(fields, records, names, document, beside))
         if sum(len(s.claim.text) + len(s.claim.passage) + MARKS for s in said) <= room:
             break
     return said
@@ -710,6 +715,7 @@ def _within_share(
 def _all_said(
     fields: Sequence[Field],
     records: Sequence[Record],
+    names: Sequence[str],
     document: Document,
     beside: tuple[int, int],
 ) -> Iterator[_Said]:
@@ -719,14 +725,14 @@ def _all_said(
         shown = [passage for result in results for passage in result.evidence[:MAX_SHOWN]]
         return PassageClaim(" ".join(text.split()), passage_of(document, shown, beside))
 
-    for i, record in enumerate(records):
-        of = ""
+    for i, (record, name) in enumerate(zip(records, names, strict=True)):
+        of = f" of {name}" if name else ""
         for field in fields:
             result = record.fields[field.name]
             if not field.is_list and _is_stated(result):
                 text = f"{_named(field)}{of} is {result.told}"
                 yield _Said(i, field.name, None, claim(text, [result]))
-                if field == fields[0]:  # it names the record
+                if field == fields[0] and field.type == "str" and not of:
                     of = f" of {result.told}"
             # the one list of `EXTRACT_ALL` has a name that is no user's
             is_all = field.name == ROWS and len(fields) == 1 and field.fields
@@ -901,6 +907,8 @@ async def _each_row(
         dict(row_step.task.arguments)["FIELDS"], is_all=row_step.reading.extracts_all
     )
     shown = row_step.shown(rows)
+    named = named_rows(rows, asker.calls.document, {}, is_brief=False)
+    names = {text: each.name for text, each in reversed([*zip(shown, named, strict=True)])}
     starts = {text: row.spans[0].start for text, row in zip(shown, rows, strict=True) if row.spans}
 
     async def read_one(text: str) -> tuple[Record, _Read]:
@@ -911,7 +919,12 @@ async def _each_row(
     replies = await gather(list(map(read_one, texts)))
     usage = sum((each.usage for _, each in replies), Usage())
     records, checked, note = await _with_meaning(
-        step, fields, [record for record, _ in replies], usage, asker
+        step,
+        fields,
+        [record for record, _ in replies],
+        usage,
+        asker,
+        [names[text] for text in texts],
     )
     read = dict(zip(texts, records, strict=True))
     unread = dict.fromkeys((field.name for field in fields), None)

@@ -127,8 +127,9 @@ def test_sentences_cite_the_evidence_and_values_are_inserted() -> None:
 def test_citations_and_numbers_of_the_model_are_checked(reply: str, text: str, note: str) -> None:
     model = replying(reply)
     answer = ask(model)
-    parts = "Find why Ada sold the boat: It leaked, so she took 1,200 crowns.\n\nCount the boats: 2"
-    assert answer.text == (text or parts)
+    if text and not {"2", "two"} & {*text.split()}:  # a computed number is never lost
+        text += f"\n\n{COUNTED}"
+    assert answer.text == (text or PARTS)
     assert note in " ".join(answer.notes)
     assert bool(answer.notes) == bool(note)
     # the labelled parts may leave some of the question open
@@ -139,7 +140,8 @@ def test_citations_and_numbers_of_the_model_are_checked(reply: str, text: str, n
 
 WHOLE = "Ada sold the boat for 1,200 crowns because it leaked. [1] She had {n} boats [2][3]."
 MIXED = "The boat leaked [1]. It did not leak [1]. She had {n} boats [2][3]."
-PARTS = "Find why Ada sold the boat: It leaked, so she took 1,200 crowns.\n\nCount the boats: 2"
+COUNTED = "Count the boats: 2"
+PARTS = f"Find why Ada sold the boat: It leaked, so she took 1,200 crowns.\n\n{COUNTED}"
 
 
 def honest(claim: str, passage: str) -> str:
@@ -150,7 +152,8 @@ def honest(claim: str, passage: str) -> str:
     (MIXED, "The boat leaked. […] She had 2 boats.", "say otherwise: 'It did not leak.'", {}),
     (MIXED.replace(" not leak", " leak on Bob"), "The boat leaked. […] She had 2 boats.",
      "say nothing of it: 'It did leak on Bob.'", {}),
-    ("It did not leak [1]. She had {n} boats [2].", "[…] She had 2 boats.", "say otherwise", {}),
+    ("It did not leak [1]. She had {n} boats [2].", PARTS, "do not say 1 of its 2 sentences", {}),
+    ("It leaked [1]. Ada sold it [1]. Bob had {n} boats [2].", f"It leaked. Ada sold it. […]\n\n{COUNTED}", "say nothing of it", {}),
     ("It did not leak [1]. Bob had {n} boats [2]. It leaked [1].", PARTS, "do not say 2 of its 3 sentences", {}),
     ("It did not leak [1].", PARTS, "do not say 1 of its 1 sentence", {}),
     ("Bob had two boats:\n- Maria [2]\n- Elsa of {n} [3]", "[…]\n- Maria\n- Elsa of 2", "say nothing of it: 'Bob had two boats:'", {}),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pearl import Answer, Document, Pearl
+from pearl.documents.document import join
 from pearl.documents.record import FieldResult
 from pearl.documents.tokens import Counter
 from pearl.dsl.decoding.constraint import validate
@@ -514,6 +515,35 @@ def test_a_claim_names_a_list_of_the_user(action: str, fields: str, claim: str) 
     asyncio.run(Pearl(model).execute(plan, Document("She takes Aspirin.", "letter.txt")))
     checks = [r.task.claims for r in model.requests if isinstance(r.task, CheckTask)]
     assert [text for text, _ in checks[0]] == [claim]
+
+
+FILES = [
+    Document("Dose: 500\nDrug: Aspirin\n", "a.txt"),
+    Document("Dose: 5\nDrug: Gold\n", "b.txt"),
+]
+
+
+@pytest.mark.parametrize(("unit", "document", "of"), [
+    ("document", join(FILES), [" of a.txt", " of b.txt"]),
+    ("paragraph", Document("\n".join(each.text for each in FILES)), ["", ""]),
+    ("record", Document("No,Drug,Dose\n9,Aspirin,500\n8,Gold,5\n"), [" of 9", " of 8"]),
+])  # fmt: skip
+def test_claims_about_rows_name_their_row(unit: str, document: Document, of: list[str]) -> None:
+    """They named it by its first field, also if that is a number: "`drug` of 500"."""
+
+    def reply(request: Request) -> str:
+        if isinstance(request.task, CheckTask):
+            return verdicts(*["supported"] * len(request.task.claims))
+        dose, drug = (500, "Aspirin") if "Aspirin" in (request.document or "") else (5, "Gold")
+        return json.dumps({"dose": said(dose, str(dose)), "drug": said(drug, drug)})
+
+    model = Reading(reply)
+    plan = f'1. rows = SPLIT(CTX, "{unit}") : Split\n2. found = EACH_EXTRACT(rows, "dose: int, drug: str") : Extract'
+    asyncio.run(Pearl(model).execute(plan, document))
+    checks = [each.task for each in model.requests if isinstance(each.task, CheckTask)]
+    assert [text for task in checks for text, _ in task.claims] == [
+        f"`dose`{of[0]} is 500", f"`drug`{of[0]} is Aspirin", f"`dose`{of[1]} is 5", f"`drug`{of[1]} is Gold",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("budget", "basis"), [(6_000, "judged"), (7_000, "copied")])
