@@ -14,11 +14,11 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from pearl.actions.thesaurus import synonyms
 from pearl.documents.passages import sentences, terms
 from pearl.embedded.cues import Kind, sign
 from pearl.errors import Span
@@ -26,6 +26,7 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.progress import CallProgress, report
 from pearl.retrieval import Embedder
+from pearl.retrieval.queries import read_groups
 
 if TYPE_CHECKING:
     import numpy as np
@@ -207,6 +208,17 @@ class SentenceIndex:
         return number >= 0 and self.texts[number].rstrip("\"'”’» ").endswith(("?", "？"))
 
 
+@cache
+def _synonyms() -> dict[str, set[str]]:
+    """Term → the other terms of every group that contains it."""
+    groups: dict[str, set[str]] = {}
+    for words in read_groups(Path(__file__).with_name("synonyms.txt")):
+        stems = {term for word in words for term in terms(word)}
+        for stem in stems:
+            groups.setdefault(stem, set()).update(stems - {stem})
+    return groups
+
+
 def matching_terms(term: str, vocabulary: Sequence[str]) -> dict[str, float]:
     """The terms of a sorted vocabulary that match a term, with the weights of the matches."""
 
@@ -217,7 +229,7 @@ def matching_terms(term: str, vocabulary: Sequence[str]) -> dict[str, float]:
             yield vocabulary[at]
 
     weights = {
-        other: _SYNONYM for other in synonyms().get(term, ()) if other in beginning_with(other)
+        other: _SYNONYM for other in _synonyms().get(term, ()) if other in beginning_with(other)
     }
     if len(term) >= _MIN_PREFIX and term.isascii() and term.isalpha():
         prefix = term[: max(_MIN_PREFIX, len(term) - 2)]

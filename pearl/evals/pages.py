@@ -325,11 +325,9 @@ def _shown(record: EvalRecord) -> dict[str, Any]:
 
 
 _STAGES = {
-    "exact": "same text",
     "name": "same name",
-    "definition": "same meaning",
     "model": "by the model",
-    "room": "to make room",
+    "room": "no room",
     "malformed": "malformed",
 }
 

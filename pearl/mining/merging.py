@@ -1,28 +1,23 @@
-"""Drafts → fewer entries by rule: the same text, the same name, nearly the same definition; and down to a budget.
-
-Merging is not transitive: an entry joins the best entry that it is similar to itself.
-"""
+"""Drafts → fewer entries by rule: the same name and parameters; and down to a budget."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pearl.actions.likeness import (
-    Matrix,
-    agreement,
-    by_words,
-    have_same_name,
-    may_merge,
-    meaning,
-    name_words,
-    shape,
-)
+from pearl.actions.likeness import meaning, shape
+from pearl.documents.passages import terms
 from pearl.dsl.nodes import print_action
 from pearl.dsl.signatures import Action
 
-StageName = Literal["exact", "name", "definition", "model", "room"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+StageName = Literal["name", "model", "room"]
 
 _CLEAR_WORDS = 4
 """Minimum words of a clear definition; `Find X` alone is too vague."""
@@ -113,87 +108,15 @@ def best(entry: LibraryEntry) -> tuple[object, ...]:
     )
 
 
-_AGREEMENT = 0.5
-"""Minimum fraction of shared distinctive terms for equal names to mean the same.
-
-FIND_INTEREST (why others are interested in X) and FIND_INTERESTS (what X is interested in) come to
-0.4, names that differ by chance alone to 0.7 and more.
-"""
-
-
-_SAME, _CLOSE = 0.6, 0.25
-"""Minimum likeness of definitions that mean the same, and of those that may be merged to make room."""
-
-
-def merge_by_rule(entries: Sequence[LibraryEntry]) -> list[LibraryEntry]:
-    """Merge equivalent entries; opposites, negations and different shapes are never merged."""
-    found = _grouped(entries, "exact", lambda entry: _plain(entry.action), lambda a, b: True)
-    found = _grouped(found, "name", _name_key, _same_name)
-    return _by_definition(found)
-
-
-def _grouped(
-    entries: Sequence[LibraryEntry],
-    stage: StageName,
-    key: Callable[[LibraryEntry], object],
-    are_same: Callable[[Action, Action], bool],
-) -> list[LibraryEntry]:
-    """Merge equivalent entries with the same key, each into the best one."""
-    leaders: dict[object, list[list[LibraryEntry]]] = {}
-    for entry in sorted(entries, key=best):
-        groups = leaders.setdefault(key(entry), [])
-        for group in groups:
-            if are_same(group[0].action, entry.action):
-                group.append(entry)
-                break
-        else:
-            groups.append([entry])
-    return sorted(
-        (merged(group, Stage(stage)) for groups in leaders.values() for group in groups), key=best
-    )
-
-
-def _plain(action: Action) -> tuple[object, ...]:
-    """Comparison key of an action, ignoring blanks, case and parameter names."""
-    return action.name, *meaning(action)
-
-
-def _name_key(entry: LibraryEntry) -> tuple[object, ...]:
-    return shape(entry.action), entry.action.is_native, len(name_words(entry.action))
-
-
-def _same_name(one: Action, other: Action) -> bool:
-    if one.name == other.name:
-        return True
-    return (
-        not one.is_native
-        and have_same_name(one, other)
-        and may_merge(one, other)
-        and agreement(one, other) >= _AGREEMENT
-    )
-
-
-def _by_definition(entries: Sequence[LibraryEntry]) -> list[LibraryEntry]:
-    ordered = sorted(entries, key=best)
-    likeness = by_words([entry.action for entry in ordered])
-    groups: dict[int, list[LibraryEntry]] = {}
-    for i, entry in enumerate(ordered):
-        leader = max(
-            (
-                j
-                for j in groups
-                if likeness[i, j] >= _SAME
-                and not entry.action.is_native
-                and not have_same_name(
-                    ordered[j].action, entry.action
-                )  # handled by an earlier stage
-                and may_merge(ordered[j].action, entry.action)
-            ),
-            key=lambda j: (likeness[i, j], -j),
-            default=i,
-        )
-        groups.setdefault(leader, []).append(entry)
-    return sorted((merged(group, Stage("definition")) for group in groups.values()), key=best)
+def merge_by_rule(entries: Iterable[LibraryEntry]) -> list[LibraryEntry]:
+    """Merge entries of the same name and parameters; what else means the same, the model says."""
+    found = sorted(entries, key=best)
+    for key in (meaning, shape):  # the text that most questions proposed represents its name
+        groups: dict[object, list[LibraryEntry]] = {}
+        for entry in found:
+            groups.setdefault((entry.action.name, key(entry.action)), []).append(entry)
+        found = sorted((merged(group, Stage("name")) for group in groups.values()), key=best)
+    return found
 
 
 _ROOM = Stage("room")
@@ -244,43 +167,11 @@ def without_clashes(entries: Sequence[LibraryEntry], losses: Losses) -> list[Lib
 def prune_library(
     entries: Sequence[LibraryEntry], budget: LibraryBudget, losses: Losses
 ) -> list[LibraryEntry]:
-    """Fold or drop entries until the rest fits."""
-    if budget.fits(entries):
-        return list(entries)
-    ordered = sorted(entries, key=best)
-    close = _closeness(ordered)
-    alive = dict(enumerate(ordered))
-    best_of, nearest = close.max(axis=1, initial=0), close.argmax(axis=1)
-    while not budget.fits(list(alive.values())):
-        i = min(
-            (i for i, entry in alive.items() if not entry.action.is_native),
-            key=lambda i: (alive[i].is_seed, alive[i].support, -best_of[i], -i),
-            default=None,
-        )
-        if i is None:
-            break
-        entry = alive.pop(i)
-        if best_of[i] > 0:
-            alive[int(nearest[i])] = merged([alive[int(nearest[i])], entry], _ROOM)
-        else:
-            losses.update(dict.fromkeys(entry.drafts, (_ROOM, "no room")))
-        close[i, :] = close[:, i] = 0
-        for j in (nearest == i).nonzero()[0]:
-            best_of[j], nearest[j] = close[j].max(), close[j].argmax()
-    return list(alive.values())
-
-
-def _closeness(entries: Sequence[LibraryEntry]) -> Matrix:
-    """Similarity of pairs that may be merged, else 0."""
-    import numpy as np
-
-    likeness = by_words([entry.action for entry in entries])
-    close = np.zeros_like(likeness)
-    for i, j in np.argwhere(np.triu(likeness, 1) >= _CLOSE):
-        one, other = entries[i].action, entries[j].action
-        if not one.is_native and not other.is_native and may_merge(one, other):
-            close[i, j] = close[j, i] = likeness[i, j]
-    return close
+    """Drop the entries that the fewest questions proposed until the rest fits; native ones and seeds stay longest."""
+    alive = sorted(entries, key=lambda entry: (not entry.action.is_native, *best(entry)))
+    while not budget.fits(alive) and not alive[-1].action.is_native:
+        losses.update(dict.fromkeys(alive.pop().drafts, (_ROOM, "no room")))
+    return alive
 
 
 def shards(entries: Sequence[LibraryEntry], size: int) -> list[list[LibraryEntry]]:
@@ -293,7 +184,7 @@ def shards(entries: Sequence[LibraryEntry], size: int) -> list[list[LibraryEntry
     from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
     from scipy.spatial.distance import squareform
 
-    distances = squareform(1 - by_words([entry.action for entry in entries]), checks=False)
+    distances = squareform(1 - _likeness([entry.action for entry in entries]), checks=False)
     tree = linkage(distances, method="average")
     if len(entries) <= _MOST_ORDERED:
         tree = optimal_leaf_ordering(tree, distances)
@@ -303,3 +194,43 @@ def shards(entries: Sequence[LibraryEntry], size: int) -> list[list[LibraryEntry
 
 _MOST_ORDERED = 1_000
 """Maximum entries for optimal leaf ordering, which takes more than quadratic time."""
+
+
+_FRAME = frozenset(terms(
+    "action answer context determine document find get give given identify information input list "
+    "locate mention name output passage provide return summarize text"
+))  # fmt: skip
+"""Boilerplate words of definitions, ignored in comparisons."""
+
+
+def _telling_terms(action: Action) -> Counter[str]:
+    """The terms of a name and a definition without boilerplate and names of parameters."""
+    text = action.definition
+    for parameter in action.parameters:
+        text = re.sub(rf"\b{re.escape(parameter.name)}\b(?:['’]s)?", " ", text)
+    words = [*terms(action.name.replace("_", " ")), *terms(text, drop_stop_words=True)]
+    return Counter(term for term in words if term not in _FRAME)
+
+
+def _likeness(actions: Sequence[Action]) -> NDArray[np.float64]:
+    """Cosines of the TF-IDF vectors of actions, rounded so that the order of summation does not matter."""
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    rows = [_telling_terms(action) for action in actions]
+    column = {term: i for i, term in enumerate(sorted(set().union(*rows)))}
+    in_how_many = Counter(term for row in rows for term in row)
+    idf = {term: np.log((1 + len(rows)) / (1 + n)) + 1 for term, n in in_how_many.items()}
+    cells = [
+        (i, column[term], idf[term] * (1 + np.log(n)))
+        for i, row in enumerate(rows)
+        for term, n in row.items()
+    ]
+    i, j, weights = zip(*cells, strict=True) if cells else ((), (), ())
+    vectors = csr_array((weights, (i, j)), shape=(len(rows), max(1, len(column))))
+    products = (vectors @ vectors.T).toarray()
+    lengths = np.sqrt(np.diag(products))
+    lengths[lengths == 0] = 1
+    cosines: NDArray[np.float64] = np.round(np.clip(products / np.outer(lengths, lengths), 0, 1), 9)
+    np.fill_diagonal(cosines, 1)
+    return cosines

@@ -1,4 +1,4 @@
-"""`Refinement`: the refined library and the fate of every draft, with its action file and its comparison."""
+"""`Refinement`: the refined library and the fate of every draft, with its action file."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Literal
 
-from pearl.actions.library import read_actions
-from pearl.actions.likeness import by_words
 from pearl.data.journal import Frozen
-from pearl.dsl.signatures import ActionLibrary
 from pearl.llm import Usage
 from pearl.mining.merging import StageName
 
@@ -75,23 +72,6 @@ class Round(Frozen):
     shards: tuple[ShardRecord, ...]
 
 
-class Neighbour(Frozen):
-    """An action of the other library, and the most similar one of ours."""
-
-    name: str
-    nearest: str
-    likeness: float
-
-
-class LibraryComparison(Frozen):
-    """The comparison with another library."""
-
-    library: str
-    in_both: tuple[str, ...]
-    only_ours: tuple[str, ...]
-    only_theirs: tuple[Neighbour, ...]
-
-
 class Refinement(Frozen):
     """The result of refining drafts into a library."""
 
@@ -111,7 +91,6 @@ class Refinement(Frozen):
     unread: tuple[str, ...] = ()
     """Messages about input that could not be parsed as drafts."""
     rounds: tuple[Round, ...] = ()
-    comparison: LibraryComparison | None = None
 
     @property
     def usage(self) -> Usage:
@@ -130,9 +109,9 @@ class Refinement(Frozen):
 
     @property
     def figures(self) -> list[tuple[str, int, str]]:
-        """The counts shown to users: label, number and note; the drafts are the sum of the next eight."""
+        """The counts shown to users: label, number and note; the drafts are the sum of the next five."""
         n_seeds, n_rounds = sum(draft.is_seed for draft in self.drafts), len(self.rounds)
-        theirs, usage, count = self.comparison, self.usage, self.count
+        usage, count = self.usage, self.count
         draft_notes = {
             "of them seeds": n_seeds,
             "replies or lines without a draft": len(self.unread),
@@ -151,16 +130,12 @@ class Refinement(Frozen):
         return [
             ("drafts", len(self.drafts), _noted(draft_notes)),
             ("malformed", count("dropped", "malformed"), ""),
-            ("merged, same text", count("merged", "exact"), ""),
             ("merged, same name", count("merged", "name"), ""),
-            ("merged, same meaning", count("merged", "definition"), ""),
             ("merged by the model", count("merged", "model"), _noted(call_notes)),
-            ("merged to make room", count("merged", "room"), ""),
             ("dropped", sum(lost.values()), _noted(lost)),
             ("kept", count("kept"), ""),
             ("actions", len(self.actions), f"of {self.max_actions} at most{new}"),
             ("tokens", self.n_tokens, f"{self.token_count}{most}"),
-            *([(f"also in {theirs.library}", len(theirs.in_both), "")] if theirs else []),
         ]
 
 
@@ -206,24 +181,3 @@ def _comment(text: str, further: str) -> str:
         text, _WIDTH, initial_indent="# ", subsequent_indent=further,
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
-
-
-def compared(refinement: Refinement, other: ActionLibrary) -> Refinement:
-    """The refinement with a comparison to another library."""
-    ours = read_actions("\n".join(action.text for action in refinement.actions))[0]
-    names = {action.name for action in ours}
-    alike = by_words([*ours, *other.values()])[len(ours) :, : len(ours)]
-    theirs = []
-    for row, name in zip(alike, other, strict=True):
-        if name not in names:
-            at = int(row.argmax())
-            theirs.append(
-                Neighbour(name=name, nearest=ours[at].name, likeness=round(float(row[at]), 3))
-            )
-    comparison = LibraryComparison(
-        library=other.name,
-        in_both=tuple(sorted(names & set(other))),
-        only_ours=tuple(sorted(names - set(other))),
-        only_theirs=tuple(sorted(theirs, key=lambda neighbour: neighbour.name)),
-    )
-    return refinement.model_copy(update={"comparison": comparison})

@@ -1,4 +1,4 @@
-"""Drafts of actions → a small library: equivalent drafts are merged by rule and by a model, malformed ones dropped."""
+"""Drafts of actions → a small library: a model merges what does the same, malformed drafts are dropped."""
 
 from __future__ import annotations
 
@@ -365,7 +365,7 @@ class _Refiner:
                 raise ModelError(
                     f"every call failed; the first error: {error.message}",
                     kind=error.kind,
-                    help=error.help or "--rounds 0 merges by rule alone, without a model",
+                    help=error.help or "--rounds 0 merges equal names alone, without a model",
                 ) from error
             n_before = len(entries)
             merged_entries = (entry for kept, *_ in results for entry in kept)

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from pearl.actions.library import read_library
 from pearl.errors import ModelError
 from pearl.evals.log import EvalLog
 from pearl.evals.pages import MAX_RECORDS, heading, page, refinement_page, series_of, subsets_of
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.prices import Price
-from pearl.mining.refinement import Refinement, compared
+from pearl.mining.refinement import Refinement
 from pearl.mining.refining import RefineSettings, read_drafts, refine_actions
 from tests.evals.evallogs import header, log, record
 from tests.mining.drafts import PLAIN, mined, pairs, row
@@ -192,8 +191,7 @@ def refined(text: str, *, is_broken: bool = False, max_actions: int = 80) -> Ref
 def refinement() -> Refinement:
     actions = [line for line in PLAIN.splitlines()[1:] if "CTX" in line]
     text = mined(row(0, EVIL, *actions), row(1, status="failed", error="<i>no</i>"))
-    library = read_library("FIND_OTHER(CTX) : Find <u>it</u>\nFIND_EVIL(CTX) : Find", "<theirs>")
-    return compared(refined(text, is_broken=True, max_actions=4), library)
+    return refined(text, is_broken=True, max_actions=4)
 
 
 def test_the_page_stands_alone_and_is_escaped(refinement: Refinement) -> None:
@@ -213,6 +211,5 @@ def test_everything_is_on_it(refinement: Refinement) -> None:
     for action in refinement.actions:
         assert action.text.partition(" : ")[0] in text
         assert action.text.partition(" : ")[2] in text
-    for problem in (*refinement.unread, "the line is dead", "failed", "Beside <theirs>"):
+    for problem in (*refinement.unread, "the line is dead", "failed"):
         assert problem in text
-    assert "FIND_OTHER" in text

@@ -69,30 +69,26 @@ def command(ctx: click.Context) -> None:
     "--max-tokens", AT_LEAST_1, metavar="TOKENS", help="Maximum tokens of the library in a planner's prompt.",
 )  # fmt: skip
 @option(
-    "--rounds", click.IntRange(min=0), default=6, help="Maximum rounds of the model; 0 merges by rules only.",
+    "--rounds", click.IntRange(min=0), default=6, help="Maximum rounds of the model; 0 merges equal names only.",
 )  # fmt: skip
 @option("--shard-size", click.IntRange(min=2), "Drafts shown to the model at once.", default=40)
 @option("--report", PATH, "Write the fate of every draft to FILE.html or .json.")
-@option("--compare", str, "Compare with a library, by name or file.", metavar="LIBRARY")
 @force_option
 @setting_options(stages=("calling",))
 def actions(
     mined: str, out: str | None, max_actions: int, max_tokens: int | None, rounds: int,
-    shard_size: int, report: str | None, compare: str | None,
-    force: bool, **options: Any,
+    shard_size: int, report: str | None, force: bool, **options: Any,
 ) -> int:  # fmt: skip
     """Merge the drafts of MINED into a library.
 
     MINED is a mined.jsonl, or an action file.
     """
-    from pearl.actions.library import load_library
-    from pearl.mining.refinement import compared, library_text
+    from pearl.mining.refinement import library_text
     from pearl.mining.refining import RefineSettings
 
     if report and not report.endswith((".html", ".json")):
         raise UsageError("--report writes .html or .json", help="for example --report refined.html")
-    keep_inputs([out, report], [mined, *([compare] if compare else [])])
-    other = load_library(compare) if compare else None
+    keep_inputs([out, report], [mined])
     settings = RefineSettings(
         max_actions, max_tokens, rounds, shard_size, options["max_output_tokens"]
     )
@@ -101,8 +97,6 @@ def actions(
     writer.check(report, out)
     with writer.open(report) if report else nullcontext() as page, writer.open(out) as file:
         refinement = asyncio.run(_refine(mined, settings, options))
-        if other is not None:
-            refinement = compared(refinement, other)
         file.write(library_text(refinement))
         if page is not None:
             page.write(_report(refinement, is_json=str(report).endswith(".json")))
@@ -133,7 +127,7 @@ def _warnings(refinement: Refinement) -> Iterator[str]:
     if calls and unusable == calls:
         shards = [shard for each in refinement.rounds for shard in each.shards]
         problem = next((p for shard in shards for p in shard.problems), "no reply")
-        yield f"the model merged nothing, rules did it all; its first reply: {problem}"
+        yield f"the model merged nothing; its first reply: {problem}"
 
 
 async def _refine(mined: str, settings: RefineSettings, options: dict[str, Any]) -> Refinement:
