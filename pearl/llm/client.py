@@ -16,7 +16,7 @@ from pearl.documents.tokens import Counter
 from pearl.errors import UsageError
 from pearl.llm import Completion, Constrains, Model, PrefixCaching, Request
 from pearl.llm.backends import ModelSettings, create_model, own_key_variable
-from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
+from pearl.llm.fallback import ConstraintFallback, Mode
 from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.caching import (
     CacheWriter,
@@ -193,7 +193,7 @@ class Client(Wrapper):
         if collecting is not None and settings.constrain == "auto":  # only JSON can be collected
             constrains = Constrains(constrains.by & {"json"})
         self.plan_fallback = ConstraintFallback(constrains, settings.constrain)
-        self.reply_fallback = reply_fallback(constrains, settings.constrain)
+        self.reply_fallback = ConstraintFallback(constrains, settings.constrain)
         reads = model.reads_prompts  # otherwise equal messages may be different requests
         caching: PrefixCaching | None = getattr(model, "caching", None)
         warm_up = partial(

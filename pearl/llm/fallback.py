@@ -2,18 +2,16 @@
 
 The constraint levels, from the strictest to none:
 
-    library      new actions first, then steps under a grammar of all actions: every plan is valid
-    static       one grammar for the whole reply: every plan can be parsed
-    json         as library, as JSON
-    json-static  as static, as JSON
-    none         no constraint: replies are parsed tolerantly, errors are sent back
+    grammar  for plans, new actions first, then steps under a grammar of all actions: every plan is valid
+    json     one JSON Schema for the whole reply: every plan can be parsed
+    none     no constraint: replies are parsed tolerantly, errors are sent back
 
 A rejected level is not tried again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from typing import Literal, NamedTuple, get_args
 
 from pearl.dsl.parser import read
@@ -25,7 +23,7 @@ Mode = Literal["auto", "grammar", "json", "off"]
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-ConstraintLevelName = Literal["library", "static", "json", "json-static", "none"]
+ConstraintLevelName = Literal["grammar", "json", "none"]
 
 
 class ConstraintLevel(NamedTuple):
@@ -36,10 +34,8 @@ class ConstraintLevel(NamedTuple):
 
 
 _LEVELS = (
-    ConstraintLevel("library", "grammar"),
-    ConstraintLevel("static", "grammar"),
+    ConstraintLevel("grammar", "grammar"),
     ConstraintLevel("json", "json"),
-    ConstraintLevel("json-static", "json"),
     ConstraintLevel("none", None),
 )
 
@@ -51,11 +47,6 @@ _FORMS: dict[Mode, frozenset[ConstrainBy | None]] = {
 }
 
 
-def reply_fallback(constrains: Constrains, mode: Mode = "auto") -> ConstraintFallback:
-    """The constraint state for replies to steps."""
-    return ConstraintFallback(constrains, mode, ("static", "json-static", "none"))
-
-
 def _plan_flaw(text: str) -> str | None:
     """The first error of the strict parser of plans."""
     return next((broken.message for broken in read(text).errors), None)
@@ -64,19 +55,14 @@ def _plan_flaw(text: str) -> str | None:
 class ConstraintFallback:
     """The constraint state of one model, shared by all requests for the same kind of text."""
 
-    def __init__(
-        self,
-        constrains: Constrains,
-        mode: Mode = "auto",
-        names: Collection[ConstraintLevelName] = get_args(ConstraintLevelName),
-    ) -> None:
+    def __init__(self, constrains: Constrains, mode: Mode = "auto") -> None:
         if mode not in MODES:
             raise UsageError(
                 f"unknown constraint '{mode}'", help=suggest(mode, MODES, "constraints")
             )
         takes = {*constrains.by, None}
         forms = _FORMS[mode] & takes
-        self._levels = [each for each in _LEVELS if each.by in forms and each.name in names]
+        self._levels = [each for each in _LEVELS if each.by in forms]
         self.max_text = constrains.max_text
         if not self._levels:
             raise UsageError(

@@ -151,9 +151,7 @@ class Miner:
     ) -> None:
         self._model = model
         self._max_output_tokens = max_output_tokens
-        self._fallback = ConstraintFallback(
-            model.constrains, constrain, ("static", "json-static", "none")
-        )
+        self._fallback = ConstraintFallback(model.constrains, constrain)
         self._library = library
         self._examples = [
             _declaring(example, library, full_library or library) for example in examples

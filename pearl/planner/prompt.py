@@ -162,8 +162,8 @@ def steps_messages(messages: tuple[Message, ...], header: str) -> tuple[Message,
         Message("assistant", header),
         Message(
             "user",
-            "Now write the steps of this plan and nothing else, numbered from 1, and end after the step that finds "
-            "what is asked. Outputs are named v1 and so on, those that are numbers n1 and so on.",
+            "Now write the steps of this plan and nothing else, numbered from 1, and end after the steps that find what "
+            "is asked, without ANSWER: it is added. Outputs are named v1 and so on, those that are numbers n1 and so on.",
         ),
     )
 

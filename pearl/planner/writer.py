@@ -61,11 +61,14 @@ def composing(plan: CheckedPlan, question: str, max_steps: int) -> CheckedPlan:
     """The plan with a last step that composes the answer, if it has several results or joins them."""
     steps = plan.plan.steps
     names: list[str] = list(plan.outputs)
-    if len(names) == 1 and steps[-1].output == names[0]:
-        last = plan.action(steps[-1])
-        inputs = [a.name for a in steps[-1].arguments if isinstance(a, Reference) and a.name != CTX]
-        if native.is_joining(last) and last.is_native and len(inputs) == len(steps[-1].arguments):
-            names, steps = inputs, steps[:-1]
+    last = plan.action(steps[-1])
+    inputs = [a.name for a in steps[-1].arguments if isinstance(a, Reference) and a.name != CTX]
+    others = [name for name in names if name != steps[-1].output]
+    if last.composes and others:  # it is given what it leaves out
+        names, steps = [*inputs, *others], steps[:-1]
+    elif native.is_joining(last) and last.is_native and not others:
+        is_all = len(inputs) == len(steps[-1].arguments)
+        names, steps = (inputs, steps[:-1]) if is_all else (names, steps)
     action = plan.actions.get(ANSWER.name)
     if len(names) < 2 or len(steps) >= max_steps or action is None or not action.composes:
         return plan
@@ -353,12 +356,12 @@ class RepairLoop:
     ) -> Completion:
         """The reply at a constraint level."""
         try:
-            if level.name in ("library", "json"):
+            if level.by == "grammar":
                 return await self._in_two_phases(messages, task, level)
         except LibraryError as error:  # for example, every action needs an output of another one
             raise ModelError(error.message, kind="unconstrained", is_sent=False) from error
         constraint: Constraint | None = None
-        if level.by is not None:
+        if level.by == "json":
             constraint = plan_constraint(
                 self.library, max_steps=self._n_constrained, max_text=self._fallback.max_text
             )

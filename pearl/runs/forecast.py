@@ -323,10 +323,10 @@ class Forecaster:
         self._n_unplanned += 1
         if not self._is_new(digest(["question", question, kind])):
             return
-        # With a grammar or a schema, new actions and steps are two replies.
+        # Under a grammar, new actions and steps are two replies.
         planner = pearl.clients["planner"]
-        is_held = planner.settings.constrain != "off"
-        n_phases = 2 if is_held and planner.constrains.by & {"grammar", "json"} else 1
+        is_held = planner.settings.constrain in ("auto", "grammar")
+        n_phases = 2 if is_held and "grammar" in planner.constrains.by else 1
         first = pearl.limits.counter.count("\n\n".join(message.content for message in messages))
         most = n_phases * (1 + pearl.planner.settings.max_repairs)
         limits = pearl.limits_of("planner")

@@ -32,7 +32,7 @@ from pearl.interpreter.execution import direct_plan
 from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.results import StepResult
 from pearl.llm import CheckTask, Request
-from pearl.llm.fallback import reply_fallback
+from pearl.llm.fallback import ConstraintFallback
 from pearl.trace import ModelCalled, Trace
 from tests.models import Reading, verdicts
 
@@ -61,7 +61,7 @@ def checked(
         build_graph(plan), Document("x"), replace(pearl.limits, **limits), pearl.searcher
     )
     asker, checker = (
-        Asker(each, calls, reply_fallback(each.constrains), trace)
+        Asker(each, calls, ConstraintFallback(each.constrains), trace)
         for each in (Reading(str, name="main"), pearl.calls(trace))
     )
     asker = checker if is_main else asker
@@ -209,7 +209,7 @@ def test_without_a_checker_nothing_is_asked() -> None:
     assert pearl.limits.check == "off"
     model = Reading(str)
     calls = RequestBuilder(build_graph(direct_plan("Who?")), Document("x"), pearl.limits)
-    asker = Asker(model, calls, reply_fallback(model.constrains), Trace())
+    asker = Asker(model, calls, ConstraintFallback(model.constrains), Trace())
     found = asyncio.run(check_claims(asker, [LIABLE], step=calls.graph.steps[0]))
     assert (found.verdicts, found.by, found.why) == (["not checked"], "", "no model checks it")
     assert model.requests == []

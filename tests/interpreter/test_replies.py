@@ -226,13 +226,13 @@ def test_a_server_that_refuses_is_asked_without() -> None:
     model = RandomWriter(refuses=("reply-list",))
     _, trace = asked(model)
     refused = [event for event in trace if isinstance(event, ConstraintRefused)]
-    assert [event.constraint for event in refused] == ["static"], "once: it is remembered"
+    assert [event.constraint for event in refused] == ["grammar"], "once: it is remembered"
 
 
 def test_a_server_that_ignores_it_is_found_out() -> None:
     _, trace = asked(RandomWriter(ignores=True))
     refused = [event for event in trace if isinstance(event, ConstraintRefused)]
-    assert [event.constraint for event in refused] == ["static"]
+    assert [event.constraint for event in refused] == ["grammar"]
     assert "violates the grammar" in refused[0].reason
 
 

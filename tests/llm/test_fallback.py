@@ -61,7 +61,7 @@ def test_what_random_weights_write_under_a_grammar_is_a_valid_plan_at_once() -> 
     for _ in range(times(30)):
         fallback = fallback or ConstraintFallback(model.constrains)
         checked, trace = plan(model, fallback)
-        assert set(rungs(trace)) == {"library"}
+        assert set(rungs(trace)) == {"grammar"}
         *blind, attempt = [event for event in trace if isinstance(event, PlanAttempted)]
         n += len(blind) + 1
         assert len(model.requests) == n * n_calls
@@ -86,12 +86,12 @@ def test_the_second_phase_knows_what_the_first_declared() -> None:
 
 
 def test_steps_down_where_it_is_refused_and_does_not_ask_again() -> None:
-    model = RandomWriter(refuses=["new-actions", "steps"])
+    model = RandomWriter(["grammar", "json"], refuses=["new-actions", "steps"])
     fallback = ConstraintFallback(model.constrains)
     for n in range(2):
-        _, trace = attempt(model, fallback)  # static: it can be read, and need not mean anything
-        assert rungs(trace) == ["static"]
-        assert refused(trace) == (["library"] if n == 0 else [])
+        _, trace = attempt(model, fallback)  # it can be read, and need not mean anything
+        assert rungs(trace) == ["json"]
+        assert refused(trace) == (["grammar"] if n == 0 else [])
 
 
 def test_the_end_of_the_ladder_is_the_repair_loop() -> None:
@@ -107,7 +107,7 @@ def test_the_end_of_the_ladder_is_the_repair_loop() -> None:
 
     model = Refusing(reply)
     _, trace = plan(model)
-    assert refused(trace) == ["library", "static", "json", "json-static"]
+    assert refused(trace) == ["grammar", "json"]
     assert rungs(trace) == ["none"]
     reasons = [event.reason for event in trace if isinstance(event, ConstraintRefused)]
     assert set(reasons) == {"no grammars here"}
@@ -116,8 +116,8 @@ def test_the_end_of_the_ladder_is_the_repair_loop() -> None:
 def test_a_model_that_ignores_its_grammar_is_detected() -> None:
     error, trace = attempt(RandomWriter(ignores=True), max_repairs=3)
     assert isinstance(error, PlanningError)
-    assert refused(trace) == ["library", "static"]
-    assert rungs(trace) == ["library", "static", "none"]  # once more would repeat the request
+    assert refused(trace) == ["grammar"]
+    assert rungs(trace) == ["grammar", "none", "none"]  # once more would repeat the request
     reason = next(event.reason for event in trace if isinstance(event, ConstraintRefused))
     assert "violates the grammar" in reason
 
@@ -146,7 +146,7 @@ def test_impossible_constraints_are_refused_before_a_call() -> None:
 
 
 def test_concurrent_tasks_step_down_once() -> None:
-    model = RandomWriter(refuses=["new-actions"])
+    model = RandomWriter(["grammar", "json"], refuses=["new-actions"])
     fallback = ConstraintFallback(model.constrains)
 
     async def several() -> None:
@@ -158,7 +158,7 @@ def test_concurrent_tasks_step_down_once() -> None:
             assert not isinstance(result, ModelError)
 
     asyncio.run(several())
-    assert fallback.level.name == "static"
+    assert fallback.level.name == "json"
 
 
 def test_an_empty_library_has_plans_of_new_actions_only() -> None:
@@ -172,6 +172,6 @@ def test_mining_is_held_to_a_grammar_of_its_own() -> None:
     miner = Miner(model, LIBRARY)
     for i in range(times(20)):
         row = asyncio.run(miner.ask(Question(str(i), i, "Why did Ada sell the boat?")))
-        assert row.constraint == "static"
+        assert row.constraint == "grammar"
         assert row.status == "mined"
         assert row.reply.startswith("New actions:\n- ")

@@ -9,6 +9,7 @@ import pytest
 from pearl.actions.library import read_library
 from pearl.actions.operators import with_operators
 from pearl.dsl.checker import CheckedPlan
+from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError
@@ -270,3 +271,28 @@ def test_a_reply_with_ambiguous_plans_is_repaired(reply: str, why: str) -> None:
     checked, model, _ = plan(reply, GOOD)
     assert why in model.requests[1].messages[-1].content
     assert checked.plan.steps == parse(GOOD).steps
+
+
+@pytest.mark.parametrize(
+    ("steps", "last"),
+    [
+        ('1. a = FIND(CTX, "x") : F', 'a = FIND(CTX, "x") : F'),
+        (
+            '1. a = FIND(CTX, "x") : F\n2. b = FIND(CTX, "y") : F',
+            'answer = ANSWER("Where is the key?", a, b) : Answer the question',
+        ),
+        (
+            '1. a = FIND(CTX, "x") : F\n2. b = FIND(CTX, a) : F\n3. c = ANSWER("Where?", a, b) : A',
+            'c = ANSWER("Where?", a, b) : A',
+        ),
+        (  # what the plan's own ANSWER leaves out is in the answer, too
+            '1. a = FIND(CTX, "x") : F\n2. b = FIND(CTX, "y") : F\n3. answer = ANSWER("Where?", a) : A',
+            'answer = ANSWER("Where is the key?", a, b) : Answer the question',
+        ),
+    ],
+)
+def test_several_results_are_composed(steps: str, last: str) -> None:
+    model = Scripted(lambda request: steps)
+    model.reads_prompts = True
+    checked = asyncio.run(Pearl(model, library=LIBRARY).plan("Where is the key?"))
+    assert print_plan(checked.plan).splitlines()[-1].partition(". ")[2] == last

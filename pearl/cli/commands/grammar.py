@@ -33,12 +33,13 @@ def command(
 ) -> int:  # fmt: skip
     """Print the grammar of the plans that are valid with a library.
 
-    Every plan that it admits passes `pearl check` with this library.
+    Every plan that it admits passes `pearl check` with this library; a JSON Schema is always as with --static.
     """
     from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
 
     keep_inputs([out], [library] if library else [])
-    text = (plan_constraint if static else steps_constraint)(
+    is_static = static or form == "json-schema"
+    text = (plan_constraint if is_static else steps_constraint)(
         library_for(library, domain), max_steps=longest_plan, max_text=max_text
     ).rendered(form)
     with OutputWriter(is_forced=force).open(out) as file:

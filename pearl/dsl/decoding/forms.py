@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, require
@@ -11,15 +11,12 @@ from pearl.dsl.decoding.grammar import (
     MAX_NEW_NAME,
     MAX_WRITTEN_STEPS,
     NEW_PARAMETERS,
-    Counts,
     Shape,
     Slot,
-    States,
     by_shape,
     header_grammar,
     indexed_grammar,
     names_except,
-    nothing_to_call,
     static_grammar,
 )
 from pearl.dsl.nodes import (
@@ -31,9 +28,7 @@ from pearl.dsl.nodes import (
     Step,
     String,
     one_line,
-    print_action,
     print_plan,
-    print_step,
 )
 from pearl.dsl.signatures import CTX, ROWS, Action, ActionLibrary, Parameter, ValueType
 
@@ -74,58 +69,6 @@ _DECLARED_HINT = (
 )
 
 
-def steps_form(
-    library: ActionLibrary, *, max_steps: int = MAX_WRITTEN_STEPS, max_text: int | None = None
-) -> JsonForm:
-    """The steps of a valid plan: `{"plan": {"step": ..., "then": null | {...}}}`."""
-    states = States(library.values(), max_steps)
-    defs: dict[str, Schema] = {}
-    calls = _CallSchemas(states.groups, defs)
-    for counts in states.reachable():
-        scope = _Scope(defs, _suffix(counts), max_text, _outputs(states, counts))
-        nodes = [
-            closed_object(
-                {
-                    "step": _any(
-                        closed_object(
-                            {"output": _names([step.output]), **call, "purpose": scope.text}
-                        )
-                        for shape in states.shapes(counts, step.letter)
-                        for call in calls.of(shape, scope)
-                    ),
-                    "then": _any(
-                        [
-                            {"type": "null"},
-                            *([_ref(f"s{_suffix(step.after)}")] if step.after else []),
-                        ]
-                    ),
-                }
-            )
-            for step in states.steps(counts)
-        ]
-        defs[f"s{_suffix(counts)}"] = _any(nodes)
-    first = f"s{_suffix(states.start)}"
-    if first not in defs:
-        raise nothing_to_call(library)
-    schema = {**closed_object({"plan": _ref(first)}), "$defs": defs}
-
-    def text_of(value: Any) -> str:
-        require(value, schema)
-        steps = []
-        node = value["plan"]
-        while node is not None:
-            steps.append(_step(node["step"], library, max_text))
-            node = node["then"]
-        return "\n".join(print_step(step, i) for i, step in enumerate(steps, start=1))
-
-    hint = (
-        'Write the plan as a JSON object {"plan": {"step": {"output": ..., "action": ...,'
-        ' "arguments": {...}, "purpose": ...}, "then": NEXT}}, where NEXT is {"step": ...,'
-        f' "then": ...}} of the next step, and null after the last one. {_ARGUMENTS_HINT}'
-    )
-    return JsonForm(schema, text_of, hint)
-
-
 def plan_form(
     library: ActionLibrary, *, max_steps: int = MAX_WRITTEN_STEPS, max_text: int | None = None
 ) -> JsonForm:
@@ -135,8 +78,7 @@ def plan_form(
         "name": {"type": "string", "pattern": name},
         "new": _new_name(library),
     }
-    reference = closed_object({"output": _ref("name")})
-    scope = _Scope(defs, "", max_text, lambda type: reference)
+    scope = _Scope(defs, max_text)
     groups = by_shape(library.values())
     calls = _CallSchemas(groups, defs)
     text = scope.argument(Slot(ValueType.TEXT))
@@ -160,20 +102,6 @@ def plan_form(
         f' "action": ..., "arguments": {{...}}, "purpose": ...}}]}}. {_DECLARED_HINT}'
         f" {_ARGUMENTS_HINT} Arguments of a new action are an array, in their order."
     )
-    return JsonForm(schema, text_of, hint)
-
-
-def header_form(library: ActionLibrary, *, max_text: int | None = None) -> JsonForm:
-    """The new actions of a plan, `{"new_actions": [...]}`."""
-    declarations = _declarations(_new_name(library), max_text)
-    schema = closed_object({"new_actions": declarations})
-
-    def text_of(value: Any) -> str:
-        require(value, schema)
-        lines = [f"- {print_action(one)}" for one in _declared(value["new_actions"], max_text)]
-        return "\n".join(["New actions:", *(lines or ["- None"]), "", ""])
-
-    hint = f'Write a JSON object {{"new_actions": [...]}}. {_DECLARED_HINT}'
     return JsonForm(schema, text_of, hint)
 
 
@@ -211,48 +139,26 @@ def _declarations(name: Schema, max_text: int | None) -> Schema:
     return {"type": "array", "items": declaration, "maxItems": MAX_NEW_ACTIONS}
 
 
-def _suffix(counts: Counts) -> str:
-    return "".join(f"_{count}" for count in counts)
-
-
-def _outputs(states: States, counts: Counts) -> Callable[[ValueType | None], Schema | None]:
-    """Schemas of references to the outputs of a state."""
-
-    def reference(type: ValueType | None) -> Schema | None:
-        there = states.present(counts) if type is None else states.fitting(counts, type)
-        names = [f"{letter}{i}" for letter, count in there for i in range(1, count + 1)]
-        if type in (None, ValueType.CONTEXT, ValueType.TEXT):
-            names.insert(0, CTX)
-        return closed_object({"output": _names(names)}) if names else None
-
-    return reference
+_OUTPUT = closed_object({"output": _ref("name")})
+"""A reference to the document or an output."""
 
 
 class _Scope:
-    """The arguments allowed at one place of a plan, one definition per type."""
+    """The arguments of calls, one definition per type."""
 
-    def __init__(
-        self,
-        defs: dict[str, Schema],
-        suffix: str,
-        max_text: int | None,
-        reference: Callable[[ValueType | None], Schema | None],
-    ) -> None:
+    def __init__(self, defs: dict[str, Schema], max_text: int | None) -> None:
         self._defs = defs
-        self._suffix = suffix
-        self._reference = reference
         self.text = _text(max_text)
 
     def argument(self, slot: Slot) -> Schema:
-        """The schema of an argument, for which something must be available."""
+        """The schema of an argument."""
         if slot.choices:
             return _names(slot.choices)
-        name = f"{slot.name}{self._suffix}"
-        if name not in self._defs:
-            reference = self._reference(slot.type)
-            literals = [_LABELS] if slot.is_labels else self._literals(slot.type)
-            self._defs[name] = _any([*([reference] if reference else []), *literals])
-        return _ref(name)
+        if slot.name not in self._defs:
+            literals = [] if slot.reads else self._literals(slot.type)
+            literals += [_LABELS] if slot.reads == "labels" else []
+            self._defs[slot.name] = _any([_OUTPUT, *literals])
+        return _ref(slot.name)
 
     def _literals(self, type: ValueType) -> list[Schema]:
         match type:
@@ -266,12 +172,10 @@ class _Scope:
                 return []
 
     def _list(self) -> Schema:
-        name = f"array{self._suffix}"
-        if name not in self._defs:
-            reference = self._reference(None)
-            items = _any([*([reference] if reference else []), self.text, _NUMBER])
-            self._defs[name] = {"type": "array", "items": items}
-        return _ref(name)
+        if "array" not in self._defs:
+            items = _any([_OUTPUT, self.text, _NUMBER])
+            self._defs["array"] = {"type": "array", "items": items}
+        return _ref("array")
 
 
 class _CallSchemas:
@@ -353,15 +257,9 @@ def _said(*texts: str, max_text: int | None) -> str:
     return next(line for line in map(one_line, texts) if line)[:max_text]
 
 
-MAX_JSON_STEPS = 8
-"""Maximum steps of a valid plan as JSON: the schema lists every argument of every state, and the time that
-a server needs to compile it grows with its length."""
-
-
 def header_constraint(library: ActionLibrary, *, max_text: int | None = None) -> Constraint:
     """The block of new actions of a plan, possibly empty; duplicate declarations are harmless."""
-    grammar = header_grammar(library, max_text=max_text)
-    return Constraint("new-actions", grammar, header_form(library, max_text=max_text))
+    return Constraint("new-actions", header_grammar(library, max_text=max_text))
 
 
 def steps_constraint(
@@ -371,9 +269,7 @@ def steps_constraint(
     max_text: int | None = None,
 ) -> Constraint:
     """The steps of a valid plan, which calls actions of the library only."""
-    grammar = indexed_grammar(library, max_steps=max_steps, max_text=max_text)
-    form = steps_form(library, max_steps=min(max_steps, MAX_JSON_STEPS), max_text=max_text)
-    return Constraint("steps", grammar, form)
+    return Constraint("steps", indexed_grammar(library, max_steps=max_steps, max_text=max_text))
 
 
 def plan_constraint(

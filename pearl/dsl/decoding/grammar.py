@@ -101,14 +101,15 @@ class Slot(NamedTuple):
 
     type: ValueType
     choices: tuple[str, ...] = ()
-    is_labels: bool = False
+    reads: str = ""
+    """`labels` or `results`, which are of a form of their own."""
 
     @property
     def name(self) -> str:
         """A unique part of rule names; short, because each state has a rule with it."""
         if self.choices:
             return f"c{crc32(repr(self.choices).encode()) & 0xFFFFF:05x}"
-        return "labels" if self.is_labels else self.type.lower()
+        return self.reads or self.type.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +130,15 @@ class Shape:
 def by_shape(
     actions: Iterable[Action], kind: Callable[[Action], str] = lambda action: ""
 ) -> dict[Shape, list[Action]]:
-    """Actions in groups of one shape, in the order of the first; those that planners do not write are left out."""
+    """Actions in groups of one shape, in the order of the first; extractions are not for planners."""
     groups: dict[Shape, list[Action]] = {}
     for action in actions:
-        if action.composes or action.extracts:
+        if action.extracts:
             continue
-        slots = tuple(Slot(p.type, p.choices, p.reads == "labels") for p in action.parameters)
+        slots = tuple(
+            Slot(p.type, p.choices, p.reads if p.reads in ("labels", "results") else "")
+            for p in action.parameters
+        )
         more = slots[-1] if action.is_variadic else None
         shape = Shape(slots[: action.min_arity], more, kind(action))
         groups.setdefault(shape, []).append(action)
@@ -165,7 +169,9 @@ class States:
         n_kinds = len(self._letters) - 1
         self.max_counted = MAX_COUNTED[n_kinds - 1] if 1 <= n_kinds <= len(MAX_COUNTED) else 1
         self._known: dict[Counts, list[int]] = {}
-        self.groups = by_shape(actions, lambda action: self._kinds[action.returns])
+        # A plan without a step that composes its answer gets one afterwards; here it would lengthen each state.
+        named = (action for action in actions if not action.composes)
+        self.groups = by_shape(named, lambda action: self._kinds[action.returns])
         self._begins = any(shape.can_begin for shape in self.groups)
         self.start: Counts = (0,) * len(self._letters)
 
@@ -315,8 +321,8 @@ def _ways(
     """The alternatives for an argument."""
     if slot.choices:
         return [rf'"\"{choice}\""' for choice in slot.choices]
-    if slot.is_labels:
-        return [_LABELS, *outputs]
+    if slot.reads:
+        return [*([_LABELS] if slot.reads == "labels" else []), *outputs]
     match slot.type:
         case ValueType.CONTEXT:
             return [*context, *outputs]
@@ -479,7 +485,7 @@ class _Indexed:
 
     def _new_argument(self, counts: Counts, slot: Slot) -> str | None:
         outputs = self._outputs(self._states.fitting(counts, slot.type))
-        is_open = not (slot.choices or slot.is_labels)
+        is_open = not (slot.choices or slot.reads)
         has_items = is_open and slot.type in (ValueType.TEXT, ValueType.LIST)
         # The rule depends only on the fitting outputs; a rule for fixed choices does not even on these.
         used = [] if slot.choices else outputs

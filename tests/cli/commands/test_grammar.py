@@ -40,7 +40,7 @@ def test_every_form(pearl: Terminal) -> None:
     assert headed == f"%llguidance {{}}\n{lark}"
     assert gbnf_admits(gbnf, PLAN)
     last = {"output": "v1", "action": "検索", "arguments": {"CTX": {"output": "CTX"}, "X": 3}}
-    value = {"plan": {"step": {**last, "purpose": "a"}, "then": None}}
+    value = {"new_actions": [], "steps": [{**last, "purpose": "a"}]}
     assert admits(LLMatcher.grammar_from_json_schema(schema), json.dumps(value, ensure_ascii=False))
 
 

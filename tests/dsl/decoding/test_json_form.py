@@ -7,23 +7,18 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from llguidance import LLMatcher
 
+from pearl.actions.operators import with_operators
 from pearl.dsl.checker import compile_plan
-from pearl.dsl.decoding.constraint import Constraint, JsonForm
-from pearl.dsl.decoding.forms import (
-    header_constraint,
-    plan_constraint,
-    steps_constraint,
-    steps_form,
-)
+from pearl.dsl.decoding.constraint import JsonForm
+from pearl.dsl.decoding.forms import plan_constraint, plan_form
 from pearl.dsl.parser import parse, read
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
-from pearl.errors import LibraryError
+from pearl.dsl.signatures import Action, ActionLibrary, Parameter
 from tests.dsl.decoding.test_grammar import SMALL
-from tests.dsl.sampling import admits, sentence, typed_libraries
+from tests.dsl.sampling import admits, sentence
 from tests.dsl.strategies import libraries
 from tests.examples import examples
 
@@ -39,16 +34,9 @@ def step(output: str, action: str, arguments: Any, purpose: str = "Do it") -> di
     return {"output": output, "action": action, "arguments": arguments, "purpose": purpose}
 
 
-def linked(*steps: Any) -> Any:
-    node = None
-    for one in reversed(steps):
-        node = {"step": one, "then": node}
-    return {"plan": node}
-
-
-def form_of(constraint: Constraint) -> JsonForm:
-    assert constraint.json_form is not None
-    return constraint.json_form
+def whole(*steps: Any) -> dict[str, Any]:
+    """A plan without new actions."""
+    return {"new_actions": [], "steps": list(steps)}
 
 
 def sampled(form: JsonForm, seed: int) -> Any:
@@ -56,15 +44,16 @@ def sampled(form: JsonForm, seed: int) -> Any:
     return json.loads(sentence(grammar, seed, stop=0.6))
 
 
-def test_a_plan_is_a_linked_list() -> None:
-    value = linked(
+def test_a_plan_is_a_list_of_steps() -> None:
+    value = whole(
         step("v1", "FIND", {"CTX": CTX, "X": ['the "key"', 2.50, CTX]}),
         step("n1", "COUNT", {"ITEMS": {"output": "v1"}}, "Count: them"),
         step("n2", "DOUBLE", {"N": -1e-7}, " \n"),
         step("v2", "CONCAT", {"S1": {"output": "n1"}, "more": ["a\nb", {"output": "v1"}]}),
     )
-    text = form_of(steps_constraint(SMALL, max_steps=4)).text_of(value)
+    text = plan_form(SMALL).text_of(value)
     assert text == (
+        "New actions:\n- None\n\n"
         '1. v1 = FIND(CTX, ["the \\"key\\"", 2.5, CTX]) : Do it\n'
         "2. n1 = COUNT(v1) : Count: them\n"
         "3. n2 = DOUBLE(-0.0000001) : DOUBLE\n"
@@ -75,8 +64,25 @@ def test_a_plan_is_a_linked_list() -> None:
 
 def test_a_blank_explanation_is_the_definition_of_the_action() -> None:
     library = ActionLibrary("one", [Action("NOW", (), "Say what\ntime it is")])
-    form = form_of(steps_constraint(library, max_text=8))
-    assert form.text_of(linked(step("v1", "NOW", {}, "\u00a0"))) == "1. v1 = NOW() : Say what"
+    form = plan_form(library, max_text=8)
+    assert form.text_of(whole(step("v1", "NOW", {}, "\u00a0"))).endswith("1. v1 = NOW() : Say what")
+
+
+def test_the_answer_is_composed_of_outputs() -> None:
+    known = with_operators(SMALL)
+    form = plan_form(known)
+    now = step("v1", "NOW", {})
+
+    def composed(*results: Any) -> dict[str, Any]:
+        question, first, *more = "When?", *results
+        given = {"QUESTION": question, "R1": first, "more": more}
+        return whole(now, step("answer", "ANSWER", given))
+
+    text = form.text_of(composed({"output": "v1"}, {"output": "v1"}))
+    assert text.endswith('2. answer = ANSWER("When?", v1, v1) : Do it')
+    compile_plan(text, known)
+    with pytest.raises(ValueError, match="R1"):
+        form.text_of(composed("noon"))
 
 
 def test_a_whole_plan_declares_first() -> None:
@@ -90,15 +96,12 @@ def test_a_whole_plan_declares_first() -> None:
             step("ans", "FIND", {"CTX": {"output": "told"}, "X": 3}),
         ],
     }
-    text = form_of(plan_constraint(SMALL)).text_of(value)
+    text = plan_form(SMALL).text_of(value)
     assert text == (
         "New actions:\n- TELL(CTX, X) : Tell X\n- MIX(X, ...) : MIX\n\n"
         '1. told = TELL(CTX, "it") : Do it\n2. ans = FIND(told, 3) : Do it'
     )
     compile_plan(text, SMALL)
-    header = form_of(header_constraint(SMALL)).text_of({"new_actions": value["new_actions"]})
-    assert text.startswith(header)
-    assert form_of(header_constraint(SMALL)).text_of({"new_actions": []}).endswith("- None\n\n")
 
 
 NOW = step("v1", "NOW", {})
@@ -108,32 +111,24 @@ NOW = step("v1", "NOW", {})
     ("value", "message"),
     [
         ([], "the value: an array is not of type object"),
-        ({}, "the value: 'plan' is missing"),
-        ({"plan": None}, "plan: None is not of type object"),
-        (linked(NOW) | {"x": 1}, "'x' is not among plan"),
-        (linked(step("v2", "NOW", {})), "'v2' is none of v1"),
-        (linked(step("v1", "NEVER", {})), "plan.step.action: 'NEVER' is none of"),
-        (linked(step("v1", "NOW", {"X": 1})), "'X' is not among nothing"),
-        (linked(step("v1", "FIND", {"CTX": CTX})), "'X' is missing"),
-        (
-            linked(step("v1", "FIND", {"CTX": "x", "X": 1})),
-            "arguments.CTX: 'x' is not of type object",
-        ),
-        (linked(step("n1", "DOUBLE", {"N": True})), "arguments.N"),
-        (linked(step("n1", "DOUBLE", {"N": 10**400})), "so large a number is out of bounds"),
-        (linked(step("n1", "DOUBLE", {"N": float("nan")})), "nan is out of bounds"),
-        (
-            linked(step("v1", "FIND", {"CTX": CTX, "X": 10**16})),
-            "X: 10000000000000000 is out of bounds",
-        ),
-        (linked(step("n1", "DOUBLE", {"N": float("inf")})), "inf is out of bounds"),
-        (linked(NOW, step("v2", "FIND", {"CTX": {"output": "v2"}, "X": 1})), "then"),
-        (linked(*(step(f"v{i}", "NOW", {}) for i in range(1, 5))), "then"),
+        ({}, "the value: 'new_actions' is missing"),
+        (whole(None), "steps.0: None is not of type object"),
+        (whole(NOW) | {"x": 1}, "'x' is not among new_actions, steps"),
+        (whole(step("2nd", "NOW", {})), "steps.0.output: '2nd' is not of the form"),
+        (whole(step("v1", "NOW", {"X": 1})), "steps.0"),
+        (whole(step("v1", "FIND", {"CTX": CTX})), "'X' is missing"),
+        (whole(step("v1", "FIND", {"CTX": "x", "X": 1})), "arguments.CTX: 'x' is not of type object"),
+        (whole(step("n1", "DOUBLE", {"N": True})), "arguments.N"),
+        (whole(step("n1", "DOUBLE", {"N": 10**400})), "so large a number is out of bounds"),
+        (whole(step("n1", "DOUBLE", {"N": float("nan")})), "nan is out of bounds"),
+        (whole(step("v1", "FIND", {"CTX": CTX, "X": 10**16})), "X: 10000000000000000 is out of bounds"),
+        (whole(step("n1", "DOUBLE", {"N": float("inf")})), "inf is out of bounds"),
+        (whole(*(step(f"v{i}", "NOW", {}) for i in range(4))), "4 entries are too many or too few"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_conform_says_where(value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=r"^[^\n]+$") as raised:
-        form_of(steps_constraint(SMALL, max_steps=3)).text_of(value)
+        plan_form(SMALL, max_steps=3).text_of(value)
     assert message in str(raised.value)
 
 
@@ -143,7 +138,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3)
     | st.dictionaries(
         st.sampled_from(
-            ["plan", "step", "then", "output", "action", "arguments", "purpose", "CTX", "X",
+            ["output", "action", "arguments", "purpose", "CTX", "X",
              "new_actions", "steps", "name", "parameters", "definition", "other"]
         ),
         inner,
@@ -152,17 +147,15 @@ JSON = st.recursive(
     max_leaves=12,
 )  # fmt: skip
 
-FORMS = [
-    form_of(make(SMALL, max_steps=3, max_text=9)) for make in (steps_constraint, plan_constraint)
-] + [form_of(header_constraint(SMALL, max_text=9))]
+FORM = plan_form(SMALL, max_steps=3, max_text=9)
 
 
-@given(st.data(), st.sampled_from(FORMS), st.integers(0, 20))
+@given(st.data(), st.integers(0, 20))
 @examples(25)
 def test_a_plan_with_one_part_changed_is_a_plan_or_a_value_error(
-    data: st.DataObject, form: JsonForm, seed: int
+    data: st.DataObject, seed: int
 ) -> None:
-    value = sampled(form, seed)
+    value = sampled(FORM, seed)
     places: list[tuple[Any, Any]] = []
 
     def walk(inner: Any) -> None:
@@ -180,18 +173,14 @@ def test_a_plan_with_one_part_changed_is_a_plan_or_a_value_error(
     walk(value)
     inner, key = data.draw(st.sampled_from(places))
     inner[key] = data.draw(JSON)
-    _is_as_jsonschema_says(value, form)
-
-
-def _is_as_jsonschema_says(value: Any, form: JsonForm) -> None:
     try:
-        text = form.text_of(value)
+        text = FORM.text_of(value)
     except ValueError:
         text = None
     if _has_lone_float(value):
         return
-    assert jsonschema.Draft202012Validator(form.schema).is_valid(value) is (text is not None)
-    assert text is None or read(f"{text}1. v1 = NOW() : a" if text.endswith("\n") else text).plan
+    assert jsonschema.Draft202012Validator(FORM.schema).is_valid(value) is (text is not None)
+    assert text is None or read(text).plan
 
 
 def _has_lone_float(value: Any) -> bool:
@@ -203,31 +192,18 @@ def _has_lone_float(value: Any) -> bool:
     return False
 
 
-@given(libraries() | typed_libraries(), st.integers(0, 2**32))
-@examples(15)
-def test_steps_that_conform_are_valid(library: ActionLibrary, seed: int) -> None:
-    try:
-        constraint = steps_constraint(library, max_steps=4, max_text=9)
-    except LibraryError:
-        assume(False)
-    text = form_of(constraint).text_of(sampled(form_of(constraint), seed))
-    compile_plan(text, library)
-    assert admits(constraint.lark, text)
-
-
 @given(libraries(), st.integers(0, 2**32))
 @examples(8)
 def test_whole_plans_that_conform_are_read(library: ActionLibrary, seed: int) -> None:
     constraint = plan_constraint(library, requires_new=True, max_steps=3, max_text=9)
-    text = form_of(constraint).text_of(sampled(form_of(constraint), seed))
+    form = constraint.json_form
+    assert form is not None
+    text = form.text_of(sampled(form, seed))
     parse(text)
     assert admits(constraint.lark, text)
-    header = header_constraint(library, max_text=9)
-    assert admits(header.lark, form_of(header).text_of(sampled(form_of(header), seed)))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_schemas_use_what_every_decoder_takes(form: JsonForm) -> None:
+def test_schemas_use_what_every_decoder_takes() -> None:
     def check(schema: Any) -> None:
         assert set(schema) <= KEYWORDS
         for inner in [*schema.get("anyOf", []), *schema.get("$defs", {}).values()]:
@@ -240,19 +216,18 @@ def test_schemas_use_what_every_decoder_takes(form: JsonForm) -> None:
             for inner in schema["properties"].values():
                 check(inner)
 
-    jsonschema.Draft202012Validator.check_schema(form.schema)
-    check(form.schema)
-    assert form.schema["type"] == "object"
-    assert form.hint
+    jsonschema.Draft202012Validator.check_schema(FORM.schema)
+    check(FORM.schema)
+    assert FORM.schema["type"] == "object"
+    assert FORM.hint
 
 
 def test_names_of_new_actions_are_none_of_the_library() -> None:
-    form = form_of(header_constraint(SMALL))
-    grammar = LLMatcher.grammar_from_json_schema(json.dumps(form.schema))
+    grammar = LLMatcher.grammar_from_json_schema(json.dumps(plan_form(SMALL).schema))
 
     def declares(name: str) -> bool:
         one = {"name": name, "parameters": "CTX, X", "definition": "Do"}
-        return admits(grammar, json.dumps({"new_actions": [one]}))
+        return admits(grammar, json.dumps({"new_actions": [one], "steps": [NOW]}))
 
     names = ("NEW", "FIND", "FIND_", "FINDER", "N", "NOW", "9", "None")
     assert [*filter(declares, names)] == ["NEW", "FIND_", "FINDER", "N", "None"]
@@ -260,12 +235,6 @@ def test_names_of_new_actions_are_none_of_the_library() -> None:
 
 def test_parameters_of_one_name_stay_apart() -> None:
     twice = Action("TWICE", (Parameter("more"), Parameter("more")), is_variadic=True)
-    form = steps_form(ActionLibrary("odd", [twice]))
-    value = linked(step("v1", "TWICE", {"more": 1, "more_": [2, 3]}))
-    assert form.text_of(value) == "1. v1 = TWICE(1, 2, 3) : Do it"
-
-
-def test_a_library_that_leaves_nothing_to_call() -> None:
-    tables = Action("T", (Parameter("T", ValueType.TABLE),), returns=ValueType.TABLE)
-    with pytest.raises(LibraryError, match="no action of the library can begin a plan"):
-        steps_form(ActionLibrary("tables", [tables]))
+    form = plan_form(ActionLibrary("odd", [twice]))
+    value = whole(step("v1", "TWICE", {"more": 1, "more_": [2, 3]}))
+    assert form.text_of(value).endswith("1. v1 = TWICE(1, 2, 3) : Do it")
