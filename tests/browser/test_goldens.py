@@ -43,7 +43,6 @@ PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "nothing": ("nothing", {}),
     "pdf": ("a_pdf", {}),
     "extraction": ("an_extraction", {}),
-    "refinement": ("a_refinement", {}),
 }
 
 
