@@ -83,6 +83,7 @@ def test_it_reads_rows_without_datasets(pearl: Command, tmp_path: Path) -> None:
         (["refine", "actions", "a.actions"], "scipy", "eval"),
         (["execute", "a.plan", "a.txt", "--accuracy", "0.98"], "scipy", "cascade"),
         (["plan", "--data", "a.parquet", "-o", "p"], "pyarrow", "data"),
+        (["plan", "--data", "no-such/dataset", "-o", "p"], "datasets", "data"),
         (["execute", "a.plan", "a.txt", "--executor", "ray", "--out", "r"], "ray", "ray"),
     ],
 )  # fmt: skip

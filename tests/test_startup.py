@@ -17,7 +17,7 @@ from pearl.plugins.files import cache_file
 from tests.dsl.sampling import accepts
 
 HEAVY = (
-    "asyncio", "difflib", "email", "httpx2", "importlib.metadata", "numpy", "openai",
+    "asyncio", "datasets", "difflib", "email", "httpx2", "importlib.metadata", "numpy", "openai",
     "pydantic", "rich", "scipy", "subprocess", "tiktoken",
 )  # fmt: skip
 """Each takes longer to import than what these commands do."""

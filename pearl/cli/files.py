@@ -151,10 +151,11 @@ def _expanded(name: str, *, is_folder: bool) -> list[str]:
 
 data_options = grouped(
     option(
-        "--data", PATH, metavar="FILE",
-        help="Samples in a format of the domain: JSONL, CSV, Parquet; or files of a folder, of a pattern, or at s3://, "
-        "gs://, az://.",
+        "--data", PATH, metavar="FILE|NAME",
+        help="Samples in a format of the domain: JSONL, CSV, Parquet, a dataset; or files at s3://, gs://, az://, or of a "
+        "pattern.",
     ),
+    option("--split", str, "Split of a dataset.", metavar="NAME"),
     option(
         "--column columns", str, metavar="FIELD=COLUMN", multiple=True,
         help="Column that holds a field of the samples, such as question=text.",
@@ -170,7 +171,7 @@ data_options = grouped(
 
 def check_data(settings: dict[str, Any]) -> None:
     """Reject data options without `--data`."""
-    said = {f"--{name}" for name in ("subset", "limit") if settings[name] is not None}
+    said = {f"--{name}" for name in ("split", "subset", "limit") if settings[name] is not None}
     said |= {"--column"} if settings["columns"] else set()
     if settings["data"] is None and said:
         raise UsageError(f"{', '.join(sorted(said))} without --data", help="--data FILE")
@@ -190,7 +191,9 @@ def open_samples(
     from pearl.data.domains import Source, read_samples
 
     columns = dict(map(_column, settings["columns"]))
-    source = Source(settings["data"], columns, settings["allow_outside"], position)
+    source = Source(
+        settings["data"], settings["split"], columns, settings["allow_outside"], position
+    )
     subset, limit = settings["subset"], settings["limit"]
     n_samples, subsets = 0, set[str]()
     for sample in read_samples(settings["domain"], source):

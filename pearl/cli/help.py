@@ -16,7 +16,7 @@ N_FIRST = 11
 
 _OTHERS = {
     "Question and document": (
-        "question", "together", "schema", "data", "tasks", "results", "rescore", "columns", "subset",
+        "question", "together", "schema", "data", "tasks", "results", "rescore", "split", "columns", "subset",
         "limit", "held_out", "allow_outside",
     ),
     "Plan": ("show_plan", "kind"),

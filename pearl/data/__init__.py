@@ -1,1 +1,1 @@
-"""Samples with gold answers: rows of files → `Sample`, by domain."""
+"""Samples with gold answers: rows of files and datasets → `Sample`, by domain."""

@@ -1,7 +1,7 @@
-"""Files → rows with fields; an invalid row becomes an error that names its line.
+"""Files and datasets → rows with fields; an invalid row becomes an error that names its line.
 
 By suffix: `.csv` and `.tsv`, `.parquet`, `.json` (an array of objects, or an object that has one as
-`data`); everything else is JSON Lines. Files of a folder, of a pattern or at an address are read one
+`data`); everything else is JSON Lines. A folder, or a name that is no file, is a dataset. Files at an address are read one
 after another; those that have no rows are documents.
 
 Invariant: the fields of a row are JSON data without lone surrogates. Blank cells and NaN are null.
@@ -13,9 +13,12 @@ import codecs
 import csv
 import io
 import json
+import re
 import stat
+import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -25,7 +28,7 @@ from pearl import plugins
 from pearl.data.storage import StoredFile, address_of, files, is_address
 from pearl.documents.document import READERS, ROW_SUFFIXES, Document, from_text, limit_bytes
 from pearl.documents.readers.text import decode
-from pearl.errors import DataError
+from pearl.errors import DataError, UsageError, suggest
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import require_extra
 from pearl.plugins.files import is_inside
@@ -55,6 +58,9 @@ OWN_FILES = {
 """Kinds of files that PEARL writes, with a description and the command that reads them."""
 _SURROGATE = lazy_pattern(r"\\u[dD][89a-fA-F]")
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+
+_SUFFIXES = (*ROW_SUFFIXES, ".dev", ".train", ".test")
+"""Suffixes of file names; such a name is never looked up on a hub."""
 
 
 @dataclass(slots=True)
@@ -196,13 +202,29 @@ def from_rows(
 
 
 def read_rows(
-    name: str, *, allow_outside: bool = False, position: Offset | None = None
+    name: str,
+    split: str | None = None,
+    *,
+    allow_outside: bool = False,
+    position: Offset | None = None,
 ) -> Iterator[Row | DataError]:
-    """The rows of a file or of several, with an error for each invalid row; `position` as in `Source`."""
+    """The rows of a file or a dataset, with an error for each invalid row; `position` as in `Source`."""
     if is_address(address := address_of(name)):
+        if split is not None:
+            raise UsageError(f"{name}: files have no splits", help="leave out --split")
         yield from _read_address(address, allow_outside)
-    else:
-        yield from read_file(Path(name), allow_outside=allow_outside, position=position)
+        return
+    path = Path(name)
+    if not _is_dataset(path):
+        if split is not None:
+            raise UsageError(f"{name}: a file has no splits", help="leave out --split")
+        yield from read_file(path, allow_outside=allow_outside, position=position)
+        return
+    number = 0
+    for number, fields in enumerate(read_dataset(name, split), start=1):
+        yield Row(_as_json(fields), name, number, allow_outside)
+    if not number:
+        raise DataError("the dataset has no rows", path=name, help="choose another split")
 
 
 def _read_address(address: str, allow_outside: bool) -> Iterator[Row | DataError]:
@@ -262,6 +284,16 @@ def _refuse_own(first: Row | DataError) -> None:
     if isinstance(first, Row) and kind in OWN_FILES:
         what, help = OWN_FILES[str(kind)]
         raise first.error(f"this is {what}, not data", help=help)
+
+
+def _is_dataset(path: Path) -> bool:
+    try:
+        is_name = not path.exists() and path.suffix.lower() not in _SUFFIXES
+        return path.is_dir() or (
+            is_name and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", str(path)) is not None
+        )
+    except OSError:
+        return False
 
 
 def _json_lines(
@@ -440,3 +472,97 @@ def _as_json(fields: dict[str, Any]) -> dict[str, Any]:
     """Convert fields to JSON data; dates and similar types become text."""
     plain: dict[str, Any] = _DECODER.decode(json.dumps(fields, default=str))
     return plain
+
+
+PROBE_TIMEOUT_S = 10.0
+"""Timeout in seconds of the request that checks whether a hub has a dataset."""
+
+_SAVED = ("dataset_dict.json", "state.json")
+"""Files that `save_to_disk` writes."""
+
+
+def read_dataset(name: str, split: str | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of a dataset."""
+    is_here = Path(name).exists()
+    it = "a dataset" if is_here else "no such file; a dataset of this name"
+    require_extra("data", f"{name}: {it}", "datasets")
+    import datasets
+
+    with _quiet():
+        try:
+            if any((Path(name) / mark).is_file() for mark in _SAVED):
+                data = datasets.load_from_disk(name)
+            else:
+                with _reachable(name):
+                    data = datasets.load_dataset(name)
+        except Exception as error:
+            raise _unreadable(name, error) from error
+    splits = data if isinstance(data, dict) else {str(data.split or "train"): data}
+    rows = splits[_choose(split, list(splits), name)]
+    try:
+        yield from rows
+    except Exception as error:
+        raise _unreadable(name, error) from error
+
+
+def _choose(split: str | None, known: list[str], name: str) -> str:
+    if split is None and len(known) == 1:
+        return known[0]
+    if split is None:
+        raise UsageError(f"{name}: --split is missing", help=f"--split {' | '.join(known)}")
+    if split not in known:
+        help = suggest(split, known, "splits")
+        raise UsageError(f"{name}: no split '{split}'", help=help)
+    return split
+
+
+def _unreadable(name: str, error: Exception) -> DataError:
+    if isinstance(error, ConnectionError):
+        reason = "no such file, and no hub can be reached for a dataset of this name"
+    else:
+        cause = error.__cause__ if type(error).__name__ == "DatasetGenerationError" else None
+        reason = f"the dataset cannot be read: {str(cause or error).partition(chr(10))[0]}"
+    return DataError(reason, path=name, help="check the name")
+
+
+@contextmanager
+def _reachable(name: str) -> Iterator[None]:
+    """Without a hub, make `datasets` use its cache at once; it would retry for 25 s."""
+    from datasets import config
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    before = config.HF_HUB_OFFLINE
+    if not Path(name).exists():
+        try:
+            HfApi().dataset_info(name, timeout=PROBE_TIMEOUT_S)
+        except (HfHubHTTPError, HFValidationError):
+            pass  # leave the error report to `datasets`
+        except Exception:  # noqa: BLE001 - any other failure is one to get there
+            config.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        config.HF_HUB_OFFLINE = before
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Suppress progress bars, warnings and logs of the library temporarily."""
+    import datasets
+    from datasets.utils import logging as talk
+    from huggingface_hub.utils import logging as hub_talk
+
+    had_bars = not datasets.are_progress_bars_disabled()
+    levels = talk.get_verbosity(), hub_talk.get_verbosity()
+    datasets.disable_progress_bars()
+    talk.set_verbosity(talk.CRITICAL)
+    hub_talk.set_verbosity(talk.CRITICAL)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        talk.set_verbosity(levels[0])
+        hub_talk.set_verbosity(levels[1])
+        if had_bars:
+            datasets.enable_progress_bars()

@@ -67,12 +67,10 @@ def is_address(name: str) -> bool:
 
 
 def address_of(name: str) -> str:
-    """A local folder, or a local pattern that names no file, as an address; any other name as it is."""
-    path = Path(name)
-    with suppress(OSError, ValueError):  # no name of a file
-        if not is_address(name) and (path.is_dir() or (_MAGIC.search(name) and not path.exists())):
-            return f"file://{path.absolute()}"
-    return name
+    """A local pattern that names no file, as an address; any other name as it is."""
+    if is_address(name) or not _MAGIC.search(name) or Path(name).exists():
+        return name
+    return f"file://{Path(name).absolute()}"
 
 
 @dataclass(frozen=True, slots=True)

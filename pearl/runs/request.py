@@ -78,6 +78,7 @@ class RunRequest(Frozen, Settings):
 
     # `base_url` is the address of the server in use, without a password; None for OpenAI's or no server.
     data: Text | None = None
+    split: Text | None = None
     columns: tuple[Text, ...] = ()
     subset: Text | None = None
     limit: PositiveInt | None = None
@@ -165,7 +166,7 @@ class ExecuteRequest(RunRequest):
         if self.tasks:
             inputs["tasks"] = _content(self.tasks)
         if self.data:
-            asked = self.model_dump(include={"columns", "subset", "limit"})
+            asked = self.model_dump(include={"split", "columns", "subset", "limit"})
             inputs |= {"data": _content(self.data), "asked": json.dumps(asked)}
         return inputs
 

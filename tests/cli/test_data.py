@@ -11,6 +11,7 @@ import pytest
 from tests.cli.terminal import STORY, Terminal
 from tests.server import Server
 from tests.shared import shared
+from tests.skips import needs
 
 QUESTION = "Why did Nils sell the boat?"
 OPTIONS = ["the hull was rotten", "he was rich"]
@@ -86,13 +87,16 @@ def test_a_sample_without_a_question_gets_no_plan(pearl: Terminal) -> None:
     assert "question is empty" in pearl.talk
 
 
-def test_subset_and_limit_of_a_folder(pearl: Terminal) -> None:
+@needs("datasets")
+def test_split_subset_and_limit(pearl: Terminal) -> None:
     rows = [
         {"question": f"Who left at {i}?", "subsets": ["odd"] if i % 2 else []} for i in range(9)
     ]
-    Path("saved").mkdir()
-    write("saved/q.jsonl", *rows)
-    planned = rows_in(pearl("plan", "--data", "saved", "--subset", "odd", "--limit", "2"))
+    import datasets  # late: not every worker needs it
+
+    datasets.DatasetDict(dev=datasets.Dataset.from_list(rows)).save_to_disk("saved")
+    more = ["--split", "dev", "--subset", "odd", "--limit", "2"]
+    planned = rows_in(pearl("plan", "--data", "saved", *more))
     assert [row["question"] for row in planned] == ["Who left at 1?", "Who left at 3?"]
 
 
@@ -100,13 +104,16 @@ WRONG = {
     "subset": (["--data", "q.jsonl", "--subset", "hrad"], 2, "did you mean 'hard'"),
     "column": (["--data", "q.jsonl", "--column", "gold=quest"], 2, "did you mean 'question'"),
     "no column": (["--data", "q.jsonl", "--column", "question"], 2, "not FIELD=COLUMN"),
+    "split": (["--data", "q.jsonl", "--split", "dev"], 2, "no splits"),
     "missing": (["--data", "absent.csv"], 3, "absent.csv: no such file"),
-    "folder": (["--data", "empty"], 3, "empty: no such file"),
+    "folder": (["--data", "empty"], 3, "empty: the dataset cannot be read"),
     "no data": (["Who?", "--limit", "3", "--column", "a=b"], 2, "--column, --limit without --data"),
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[needs("datasets")] * (case == "folder")) for case in WRONG]
+)
 def test_wrong_data_options(pearl: Terminal, case: str) -> None:
     args, code, said = WRONG[case]
     write("q.jsonl", {"question": "Who?", "subsets": ["hard"]})

@@ -90,6 +90,7 @@ def test_unknown_columns_fields_and_splits(domain: str, tmp_path: Path) -> None:
     for source, said in (
         (Source(path, columns={"question": "txt"}), "did you mean 'text'"),
         (Source(path, columns={"qestion": "text"}), "did you mean 'question'"),
+        (Source(path, split="train"), "no splits"),
     ):
         with pytest.raises(UsageError, match=said):
             list(read_samples(domain, source))

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 HEAVY = (
-    "aiohttp charset_normalizer docx inscriptis llguidance lxml openai pandas pyarrow pypdfium2 ray "
+    "aiohttp charset_normalizer datasets docx inscriptis llguidance lxml openai pandas pyarrow pypdfium2 ray "
     "tiktoken xllamacpp"
 )
 CODE = f"""

@@ -1,8 +1,10 @@
-"""Files → rows, and their errors."""
+"""Files and datasets → rows, and their errors."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -172,21 +174,90 @@ def test_a_missing_file(name: str) -> None:
         list(read_rows(name))
 
 
-def test_a_folder_has_the_rows_of_its_files(tmp_path: Path) -> None:
-    (tmp_path / "more").mkdir()
-    (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
-    (tmp_path / "more/b.csv").write_text("a\n3\n")
-    rows = [row for row in read_rows(str(tmp_path)) if isinstance(row, Row)]
-    assert sorted(str(row.fields["a"]) for row in rows) == ["1", "2", "3"]
-    assert {Path(row.path).name for row in rows} == {"a.jsonl", "b.csv"}
+def test_a_file_has_no_splits(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text('{"a": 1}')
+    with pytest.raises(UsageError, match="no splits"):
+        list(read_rows(str(path), "train"))
 
 
-@pytest.mark.parametrize("names", [[], ["picture.xyz"]])
-def test_a_folder_without_rows_is_an_error(tmp_path: Path, names: list[str]) -> None:
-    for name in names:
-        (tmp_path / name).touch()
-    with pytest.raises(DataError, match=r"no such file|no file of rows and no document"):
-        list(read_rows(str(tmp_path)))
+# --- datasets ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of data files: two splits."""
+    (tmp_path / "train.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
+    (tmp_path / "test.jsonl").write_text('{"a": 3}\n')
+    return tmp_path
+
+
+def fields_of(name: Path, split: str | None = None) -> list[Any]:
+    return [row.fields for row in read_rows(str(name), split) if isinstance(row, Row)]
+
+
+@needs("datasets")
+def test_a_folder_of_data_files(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = sorted(folder.rglob("*"))
+    assert fields_of(folder, "train") == [{"a": 1}, {"a": 2}]
+    assert fields_of(folder, "test") == [{"a": 3}]
+    assert capfd.readouterr() == ("", "")
+    assert sorted(folder.rglob("*")) == before
+
+
+@needs("datasets")
+def test_a_folder_of_parquet(tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"a": [1]}), tmp_path / "train.parquet")
+    assert fields_of(tmp_path) == [{"a": 1}]
+
+
+@needs("datasets")
+def test_saved_datasets(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    import datasets
+
+    one = datasets.Dataset.from_list([{"q": {"x": [1]}}])
+    one.save_to_disk(tmp_path / "one")
+    datasets.DatasetDict(train=one, dev=one).save_to_disk(tmp_path / "two")
+    capfd.readouterr()
+    assert fields_of(tmp_path / "one") == [{"q": {"x": [1]}}]
+    assert fields_of(tmp_path / "two", "dev") == [{"q": {"x": [1]}}]
+    assert capfd.readouterr() == ("", "")
+
+
+@needs("datasets")
+@pytest.mark.parametrize(
+    ("split", "said"),
+    [(None, "--split is missing"), ("trian", "did you mean 'train'"), ("zzz", "splits: ")],
+)
+def test_split_is_required_and_checked(folder: Path, split: str | None, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        fields_of(folder, split)
+
+
+@needs("datasets")
+def test_datasets_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as empty:
+        fields_of(tmp_path)
+    (tmp_path / "train.jsonl").write_text('{"a": 1')
+    with pytest.raises(DataError) as broken:
+        fields_of(tmp_path)
+    for error in (empty, broken):
+        assert str(error.value).startswith(f"{tmp_path}: the dataset cannot be read: ")
+        assert len(str(error.value).splitlines()) == 2
+
+
+@needs("datasets")
+@pytest.mark.parametrize(
+    "name", ["no-such/dataset", pytest.param("nothing", marks=pytest.mark.slow)]
+)
+def test_missing_dataset_without_a_hub_is_an_error_at_once(name: str) -> None:
+    code = f"from pearl.data.rows import read_rows; list(read_rows({name!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert f"{name}: no such file, and no hub can be reached" in done.stderr
+    assert "Retrying" not in done.stderr
 
 
 # --- columns ----------------------------------------------------------------------------------

@@ -234,7 +234,7 @@ def _earlier(folder: Path) -> list[CurationRow]:
 
 def _wordings(held_out: str, options: dict[str, Any]) -> set[tuple[str, ...]]:
     """The held-out questions."""
-    plain = {"data": held_out, "columns": (), "subset": None, "limit": None}
+    plain = {"data": held_out, "split": None, "columns": (), "subset": None, "limit": None}
     samples, bad = read_data({**options, **plain})
     if bad:  # its question might get into the bank
         raise bad[0]

@@ -373,7 +373,7 @@ _UNKEPT = tuple(
 """Services that receive passages: the user must name them again."""
 
 _FIXED = (
-    "plan_and_documents", "fields", "documents", "together", "tasks", "data", "columns", "subset", "limit", "shard",
+    "plan_and_documents", "fields", "documents", "together", "tasks", "data", "split", "columns", "subset", "limit", "shard",
     "fresh", "run", "results", "rescore", "temperature", "token_budget", "part_tokens",
     "seed_library", "retries", "held_out",
 )  # fmt: skip

@@ -3,7 +3,7 @@
 A domain module has `DOMAIN` and `read(source: Source) -> Iterator[Sample | DataError]`, which
 yields one sample per question in order, and an error that names file and line for every invalid
 row. It raises `DataError` only if the data cannot be read at all, and `UsageError` for an unknown
-field or column. `pearl.data.rows` provides the readers.
+split, field or column. `pearl.data.rows` provides the readers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class Source:
     """A data source.
 
     Attributes:
-        name: A file, a folder, a pattern or an address.
+        name: A file, a folder of a saved dataset, or the name of a dataset on a Hugging Face hub.
+        split: Part of a dataset.
         columns: Field → column, for columns named differently; or several columns, as `a,b,c`, that
             form an array.
         allow_outside: Whether rows may refer to documents outside the folder of the data.
@@ -55,6 +56,7 @@ class Source:
     """
 
     name: str
+    split: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     allow_outside: bool = False
     position: Position | None = None
@@ -63,7 +65,7 @@ class Source:
         """The rows of the source, those after a position if it is of a JSON Lines file."""
         from pearl.data.rows import read_rows
 
-        return read_rows(self.name, allow_outside=self.allow_outside, position=position)
+        return read_rows(self.name, self.split, allow_outside=self.allow_outside, position=position)
 
 
 class DomainModule(Protocol):
@@ -76,7 +78,7 @@ class DomainModule(Protocol):
 
         Raises:
             DataError: The data cannot be read at all.
-            UsageError: The field or column does not exist.
+            UsageError: The split, field or column does not exist.
         """
         ...
 
@@ -98,7 +100,7 @@ def read_samples(domain: str, source: Source) -> Iterator[Sample | DataError]:
     """The samples of a source, with an error for every invalid row.
 
     Raises:
-        UsageError: The domain, field or column does not exist.
+        UsageError: The domain, split, field or column does not exist.
         DataError: The data cannot be read at all.
     """
     samples: Iterator[Sample | DataError] = plugins.load(__name__, domain, "domain").read(source)

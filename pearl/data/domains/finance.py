@@ -62,7 +62,7 @@ _FEATURES = {
 
 
 def read(source: Source) -> Iterator[Sample | DataError]:
-    """The samples of a source."""
+    """The samples of a file or a dataset."""
     from pearl.data.columns import Names, rename
     from pearl.data.domains.generic import FIELDS
     from pearl.data.rows import from_rows

@@ -1,4 +1,4 @@
-"""Documents of any kind: JSON Lines, CSV and Parquet whose columns are fields of a sample.
+"""Documents of any kind: JSON Lines, CSV, Parquet and datasets whose columns are fields of a sample.
 
 A row is a question about a document (`document`, its text, or `document_path`, relative to the
 file), a question alone, or a document alone. `options` is an array of texts; a cell of a table has
@@ -41,7 +41,7 @@ FIELDS = (
 
 
 def read(source: Source) -> Iterator[Sample | DataError]:
-    """The samples of a source."""
+    """The samples of a file or a dataset."""
     return read_as(source, make_sample)
 
 

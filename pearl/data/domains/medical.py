@@ -29,7 +29,7 @@ NOTE_TASK = "Write the clinical note of this consultation."
 
 
 def read(source: Source) -> Iterator[Sample | DataError]:
-    """The samples of a source."""
+    """The samples of a file or a dataset."""
     return read_as(source, _sample)
 
 

@@ -49,7 +49,7 @@ _NO = ("false", "no", "0", "0.0")
 
 
 def read(source: Source) -> Iterator[Sample | DataError]:
-    """The samples of a source."""
+    """The samples of a file or a dataset."""
     reader = _ArticleReader()
     rows = rename(source.rows(), source.columns, FIELDS)
     return from_rows(rows, reader.samples)

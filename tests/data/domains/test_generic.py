@@ -1,4 +1,4 @@
-"""JSON Lines, CSV and Parquet whose columns are fields of a sample."""
+"""JSON Lines, CSV, Parquet and datasets whose columns are fields of a sample."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.skips import needs
 OPTIONS = ["one", "2", "three", "four"]
 
 
-def read(path: Path, **columns: str) -> list[Sample | DataError]:
-    return list(read_samples("generic", Source(str(path), columns)))
+def read(path: Path, split: str | None = None, **columns: str) -> list[Sample | DataError]:
+    return list(read_samples("generic", Source(str(path), split, columns)))
 
 
 def read_row(folder: Path, **fields: Any) -> Sample | DataError:
@@ -118,8 +118,9 @@ def test_equal_texts_share_a_document_and_names_are_unique(tmp_path: Path) -> No
     ]  # fmt: skip
 
 
-@needs("pyarrow")
-def test_parquet(tmp_path: Path) -> None:
+@needs("datasets")
+def test_parquet_and_datasets(tmp_path: Path) -> None:
+    import datasets
     import pyarrow
     from pyarrow import parquet
 
@@ -128,9 +129,12 @@ def test_parquet(tmp_path: Path) -> None:
         {"q": "", "choices": [], "label": 0},
     ]
     parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "q.parquet")
-    sample, bad = read(tmp_path / "q.parquet", question="q", options="choices", gold="label")
-    assert sample == Sample("1", "Which?", None, ("a", "b"), 1)
-    assert str(bad).startswith(f"{tmp_path}/q.parquet:2: the row has no question, document")
+    dataset = datasets.DatasetDict(dev=datasets.Dataset.from_list(rows))
+    dataset.save_to_disk(tmp_path / "saved")
+    for path, split in ((tmp_path / "q.parquet", None), (tmp_path / "saved", "dev")):
+        sample, bad = read(path, split, question="q", options="choices", gold="label")
+        assert sample == Sample("1", "Which?", None, ("a", "b"), 1)
+        assert str(bad).startswith(f"{path}:2: the row has no question, document")
 
 
 def test_renamed_column_id_is_not_the_id(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.errors import DataError
 from tests.shared import shared
+from tests.skips import needs
 
 ARTICLE = "<html><body><p>Nils sold\nthe boat.</p><p>It was 1 &lt; 2.</p></body></html>"
 FOUR = ["a", "b", "c", "d"]
@@ -127,20 +128,38 @@ def test_bad_article_gives_one_error(tmp_path: Path, bad: Any, said: str) -> Non
     assert isinstance(good, Sample)
 
 
+@needs("datasets")
 def test_the_flat_layout_of_hubs(tmp_path: Path) -> None:
+    import datasets
+
     flat = [
         {"article": "Nils left.", "question": "Who?", "options": FOUR, "answer": 0, "hard": True},
         {"article": "Nils left.", "question": "When?", "options": FOUR, "answer": 3, "hard": False},
         {"article": "Ada left.", "question": "Who?", "options": FOUR, "answer": 4, "hard": False},
     ]
-    first, second, bad = read(tmp_path / "train.jsonl", *flat)
-    assert isinstance(first, Sample)
-    assert isinstance(second, Sample)
-    assert first.document is second.document
-    assert first.document_name == "article 1"
-    assert (first.gold, second.gold) == (0, 3)
-    assert (first.subsets, second.subsets) == ({"hard"}, frozenset())
-    assert "'answer' is 4, not 0 to 3" in str(bad)
+    datasets.Dataset.from_list(flat).save_to_disk(tmp_path / "saved")
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain/train.jsonl").write_text("\n".join(map(json.dumps, flat)))
+    for folder in (tmp_path / "saved", tmp_path / "plain"):
+        first, second, bad = read(folder)
+        assert isinstance(first, Sample)
+        assert isinstance(second, Sample)
+        assert first.document is second.document
+        assert first.document_name == "article 1"
+        assert (first.gold, second.gold) == (0, 3)
+        assert (first.subsets, second.subsets) == ({"hard"}, frozenset())
+        assert "'answer' is 4, not 0 to 3" in str(bad)
+
+
+@needs("datasets")
+def test_official_rows_of_a_dataset(tmp_path: Path) -> None:
+    import datasets
+
+    rows = [row(question(difficult=1, validation=needed(3, 4)), question("When?"))]
+    datasets.Dataset.from_list(rows).save_to_disk(tmp_path / "saved")
+    first, second = samples(tmp_path / "saved")
+    assert first.subsets == {"hard", "long"}
+    assert second.question == "When?"
 
 
 def test_articles_of_one_id_are_told_apart(tmp_path: Path) -> None:
