@@ -166,7 +166,6 @@ class Pearl:
             is_strict=chosen.strict,
             is_strict_rows=chosen.strict_items,
             is_constrained=self.client.reply_fallback.level.by is not None,
-            answers_first=self.client.is_small,
             **{
                 **values_for(ContextLimits, chosen),
                 "strategy": chosen.context,
@@ -509,5 +508,5 @@ class Pearl:
         return replace(
             limits or self.limits,
             counter=client.counter, window=client.window,
-            is_constrained=client.reply_fallback.level.by is not None, answers_first=client.is_small,
+            is_constrained=client.reply_fallback.level.by is not None,
         )  # fmt: skip

@@ -32,7 +32,7 @@ COMMANDS = "pearl.cli.commands"
 
 GROUPS = {
     "Ask": ("ask", "chat", "search", "mcp", "demo"),
-    "Many documents": ("extract", "execute", "plan", "index", "view", "runs"),
+    "Many documents": ("extract", "execute", "plan", "review", "index", "view", "runs"),
     "Build your own": (
         "init",
         "check",
@@ -42,7 +42,6 @@ GROUPS = {
         "eval",
         "compare",
         "grammar",
-        "lsp",
     ),
     "Look after it": ("doctor", "models", "config", "completion"),
 }
@@ -143,10 +142,7 @@ def group(ctx: click.Context, config: str | None) -> None:
     for line in settings.unknown(os.environ):
         notice(line)
     ctx.meta[CONFIG] = config
-    if ctx.invoked_subcommand in (
-        "config",
-        "lsp",
-    ):  # these two report errors in the files themselves
+    if ctx.invoked_subcommand == "config":  # it reports errors in the files itself
         return
     files = settings.read_settings(config)
     if files:

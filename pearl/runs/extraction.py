@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from pearl.documents.document import read_bytes
-from pearl.documents.record import FieldScalar
+from pearl.documents.record import FieldResult, FieldScalar, Record
 from pearl.documents.rows import shortened
 from pearl.dsl.fields import Field, parse_fields
 from pearl.dsl.nodes import String
@@ -34,6 +34,10 @@ from pearl.runs.export import Table, write_excel, write_rows, write_sheet
 UNDECIDED, NOT_STATED, PERSON = "undecided", "not stated", "person"
 COMPLETE = "complete"
 """What a person says of a list whose entries are all there."""
+ACCEPT = "accept proposed"
+"""What a person says of a field whose one proposed value is right."""
+ANSWER = "answer"
+"""The path of a row without fields."""
 
 Rows = Callable[[], Iterable[Mapping[str, Any]]]
 """Reads the rows of a run from the beginning."""
@@ -83,6 +87,11 @@ def fields_of_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[Field, ...]:
 def document_of(row: Mapping[str, Any]) -> str:
     """The name of the document of a row."""
     return str(row.get("document") or row.get("id") or "")
+
+
+def id_of(row: Mapping[str, Any]) -> str:
+    """By what decisions about a row know it: the id of its task; what `ask --json` prints has its document alone."""
+    return str(row.get("id") or row.get("document") or "")
 
 
 # --- tables -----------------------------------------------------------------------------------
@@ -208,12 +217,11 @@ def shown_value(result: Mapping[str, Any]) -> str:
 
 def source_of(result: Mapping[str, Any]) -> str | None:
     """Where a value stands, `file:page:start-end`; of an undecided field, where its candidates stand."""
-    if result.get("basis") == PERSON:
-        return PERSON
     passages = [*result.get("evidence", ())]
     for candidate in result.get("candidates", ()):
         passages += candidate["evidence"]
-    return "; ".join(dict.fromkeys(map(_place, passages))) or None
+    places = "; ".join(dict.fromkeys(map(_place, passages)))
+    return places or (PERSON if result.get("basis") == PERSON else None)
 
 
 def _place(passage: Mapping[str, Any]) -> str:
@@ -226,6 +234,13 @@ def record_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The results of the fields of a row, by their names."""
     record = row.get("record")
     return record if isinstance(record, Mapping) else {}
+
+
+def proposed(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The values that a result proposes, each with its evidence: that which is found, or its candidates."""
+    if result.get("state") == "found":
+        return [] if "entries" in result or result.get("value") is None else [result]
+    return [*result.get("candidates", ())]
 
 
 def _entries(result: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
@@ -252,7 +267,7 @@ def write_review(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
     lines = (
         (document_of(row), path, entry, result.get("why"), _candidates(result), "")
         for row in rows
-        for path, entry, result in _results(record_of(row))
+        for path, entry, result in results_of(record_of(row))
         if result["state"] == UNDECIDED
     )
     cells = (dict(zip(_REVIEWED, line, strict=True)) for line in lines)
@@ -272,7 +287,7 @@ def _quoted(result: Mapping[str, Any]) -> str:
     )
 
 
-def _results(record: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def results_of(record: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Every field with its path and, within a list, its entry as the model read it."""
     for name, result in record.items():
         yield name, "", result
@@ -300,6 +315,8 @@ class PersonAnswer(NamedTuple):
     path: str
     entry: str | None
     result: Mapping[str, Any]
+    """Empty for `ACCEPT`."""
+    field: Field | None = None
 
 
 def read_answers(
@@ -327,7 +344,7 @@ def read_answers(
                 raise ValueError(f"no field '{name[:80]}'; fields: {names}")
             if (before := lines.setdefault((document, name), line)) != line:
                 raise ValueError(f"'{name}' of '{document}' stands in line {before}, too")
-            given = PersonAnswer(line, name, row.get("entry"), _given(field, value))
+            given = PersonAnswer(line, name, row.get("entry"), person_result(field, value), field)
         except ValueError as error:
             help = "correct the line, or empty its value"
             raise DataError(str(error), path=path, line=line, help=help) from None
@@ -362,8 +379,10 @@ def _answer_lines(path: str) -> Iterator[tuple[int, dict[str, str]]]:
         raise DataError(f"not CSV: {error}", path=path, line=reader.line_num) from None
 
 
-def _given(field: Field, text: str) -> dict[str, Any]:
-    """The result of a field by a person; a `ValueError` says what the value has to be."""
+def person_result(field: Field, text: str) -> dict[str, Any]:
+    """The result of a field by a person, empty for `ACCEPT`; a `ValueError` says what the value has to be."""
+    if text.casefold() == ACCEPT and ACCEPT not in field.labels:
+        return {}
     if text.casefold() == NOT_STATED and NOT_STATED not in field.labels:
         return {"state": "not_stated", "value": None, "basis": PERSON}
     value, wanted = _typed(field, text)
@@ -399,12 +418,13 @@ class AnsweredRows:
     """Rows with the values that a person gave in place of the model's.
 
     Attributes:
+        answers: What persons say, by row.
         problems: Values that could not be taken: the entry of a list is another one now.
         statuses: How many of the rows have a status.
     """
 
     def __init__(self, rows: Rows, answers: Mapping[str, Sequence[PersonAnswer]]) -> None:
-        self._rows, self._answers = rows, answers
+        self._rows, self.answers = rows, answers
         self.problems: dict[int, str] = {}
         self.statuses: Counter[str] = Counter()
 
@@ -412,30 +432,97 @@ class AnsweredRows:
         """The rows, from the beginning."""
         self.statuses.clear()
         for row in self._rows():
-            answers = self._answers.get(document_of(row), ())
-            taken = self._taken(row, answers) if answers else row
+            taken = self.taken(row)
             self.statuses[str(taken.get("status"))] += 1
             yield taken
 
-    def _taken(self, row: Mapping[str, Any], answers: Sequence[PersonAnswer]) -> Mapping[str, Any]:
-        record = json.loads(json.dumps(record_of(row)))
-        results = {path: (entry, result) for path, entry, result in _results(record)}
-        for line, path, entry, given in answers:
+    def taken(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A row with what persons say about it."""
+        answers = self.answers.get(id_of(row), ())
+        if not answers:
+            return row
+        if "record" not in row:
+            return _answered(row, answers) if isinstance(row.get("answer"), str) else row
+        before = record_of(row)
+        record = json.loads(json.dumps(before))
+        results = {path: (entry, result) for path, entry, result in results_of(record)}
+        for line, path, entry, given, field in answers:
             now, result = results.get(path, ("", None))
             if result is None:
                 self.problems[line] = f"'{document_of(row)}' has no '{path}' now"
             elif entry not in (None, now, inert(now)):
                 self.problems[line] = f"'{path}' belongs to another entry now: {now}"
+            elif not given and len(proposed(result)) != 1:
+                n = len(proposed(result))
+                self.problems[line] = f"'{path}' has {counted(n, 'proposed value')}, not one"
             else:
-                entries = _entries(result) if given["state"] == "found" else ()
+                try:
+                    said = given or accepted(field, proposed(result)[0])
+                except ValueError as error:
+                    self.problems[line] = str(error)
+                    continue
+                entries = _entries(result) if said["state"] == "found" else ()
                 result.clear()
-                result |= {**given, **({"entries": entries} if entries else {})}
-        taken = {**row, "record": record}
-        if _OF_FIELDS.search(str(row.get("why"))):
-            n = sum(result["state"] == UNDECIDED for _, result in results.values())
-            del taken["why"]
+                result |= {**said, **({"entries": entries} if entries else {})}
+        taken = {**_told_again(row, before, record), "record": record}
+        n = sum(result["state"] == UNDECIDED for _, result in results.values())
+        is_whole = all(_entries(r) or r.get("basis") == PERSON for _, r in results.values())
+        if is_whole or _OF_FIELDS.search(str(row.get("why"))):
+            taken.pop("why", None)
             taken |= {"why": f"{counted(n, 'field')} undecided"} if n else {"status": "answered"}
         return taken
+
+
+def accepted(field: Field | None, proposal: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a person who accepts a proposed value; a `ValueError` says what it should be."""
+    value, evidence = proposal.get("value"), proposal.get("evidence")
+    if field is not None:  # a reply may give a value of another type
+        text = _text(value)
+        value, wanted = _typed(field, text)
+        if wanted:
+            raise ValueError(f"'{field.name}': '{text[:80]}' is not {wanted}")
+    of = {"state": "found", "value": value, "basis": PERSON}
+    return {**of, **({"evidence": evidence} if evidence else {})}
+
+
+def _answered(row: Mapping[str, Any], answers: Sequence[PersonAnswer]) -> Mapping[str, Any]:
+    """A row without fields whose answer a person accepted or gave; what else it says is the model's, and goes."""
+    given = next((each.result for each in answers if each.path == ANSWER), None)
+    if given is None:
+        return row
+    gone = ("why", *(() if given.get("value") == row["answer"] else ("markdown", "parts", "value")))
+    kept = {name: value for name, value in row.items() if name not in gone}
+    status = "answered" if given["state"] == "found" else "nothing_found"
+    by = f"{given['decided_by']}, {given['decided_at']}"
+    notes = [*row.get("notes", ()), f"the answer was decided by a person: {by}"]
+    return {**kept, "status": status, "answer": given.get("value") or "not stated", "notes": notes}
+
+
+def _told_again(
+    row: Mapping[str, Any], before: Mapping[str, Any], record: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A row whose answer tells the new record, if it told the old one."""
+    was, now = ([line for line, _ in _typed_record(each).lines] for each in (before, record))
+    if row.get("answer") != "\n".join(was):
+        return dict(row)
+    told = [f"- {line}" for line in now]
+    marked = str(row.get("markdown", "")).splitlines()
+    if len(was) == len(now) == len(marked):  # a line that says the same keeps its references
+        told = [m if a == b else t for a, b, m, t in zip(was, now, marked, told, strict=True)]
+    kept = {name: value for name, value in row.items() if name != "parts"}
+    return {**kept, "answer": "\n".join(now), "markdown": "\n".join(told) + "\n"}
+
+
+def _typed_record(record: Mapping[str, Any]) -> Record:
+    return Record({name: _typed_result(result) for name, result in record.items()})
+
+
+def _typed_result(result: Mapping[str, Any]) -> FieldResult:
+    """A result as far as its text needs it."""
+    entries = tuple(
+        {name: _typed_result(each) for name, each in entry.items()} for entry in _entries(result)
+    )
+    return FieldResult(result["state"], result.get("value"), result.get("why", ""), entries=entries)
 
 
 _OF_FIELDS = lazy_pattern(r"\d fields? (?:is|are) undecided")

@@ -198,8 +198,12 @@ def _value(
         Value(shortened(each.any("value"), MAX_QUOTE), passages=passages(each))
         for each in islice(result.objects("candidates"), MAX_ENTRIES)
     )
-    by = result.text("checked_by")
-    why = shortened(result.text("why") or (by and f"checked by {by}"), MAX_QUOTE)
+    told = [
+        f"{what} by {result.text(f'{what}_by')}"
+        for what in ("checked", "decided")
+        if f"{what}_by" in result
+    ]
+    why = shortened(result.text("why") or ", ".join(told), MAX_QUOTE)
     n_left = max(0, n_entries - MAX_ENTRIES)
     return Value(text, sign, word, why, passages(result), candidates, columns, entries, n_left)
 

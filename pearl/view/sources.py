@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from pearl.documents.document import Document, join, load
 from pearl.errors import DataError, PearlError
 from pearl.interpreter.answer import Answer
-from pearl.runs.store import Store
+from pearl.runs.decisions import Decisions, decided_rows
+from pearl.runs.store import RunInfo, Store
 from pearl.trace import (
     SCHEMA_VERSION,
     Event,
@@ -223,6 +224,27 @@ class RunResults:
             raise DataError(f"{self.title} has no such row")
         record, again = _traced(id_of(row), row, lines), f"pearl runs resume {self.info.id}"
         return replace(record, resume=again, settings=self.info.settings)
+
+    def now(self) -> RunInfo:
+        """The run as it is at this moment."""
+        return self._reader.run(self.info.id)
+
+
+class Reviewed:
+    """Results with what persons decided about them."""
+
+    def __init__(self, source: ResultSource, decisions: Decisions) -> None:
+        self.title, self.folder, self.problems = source.title, source.folder, source.problems
+        self._source, self._rows = source, decided_rows((), decisions)
+
+    def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The rows of the source."""
+        yield from ((key, self._rows.taken(row)) for key, row in self._source.rows())
+
+    def record(self, key: int) -> ResultRecord:
+        """One result, with its trace."""
+        record = self._source.record(key)
+        return replace(record, row=self._rows.taken(record.row))
 
 
 class ResultsFile:

@@ -16,16 +16,25 @@ from typing import Any, TypeVar
 
 from pearl import Pearl
 from pearl.documents.document import Document, join, load
-from pearl.dsl.fields import Field
+from pearl.dsl.fields import Field, print_fields
+from pearl.evals.pages import page as evaluation_page
+from pearl.evals.pages import refinement_page
 from pearl.interpreter.answer import Answer
 from pearl.llm import PlanTask, Request, Usage
 from pearl.llm.backends.scripted import Scripted
+from pearl.mining.refinement import Refinement
+from pearl.runs.decisions import Decision
+from pearl.runs.reviewing import items_of
 from pearl.trace import CallFailed, ModelWaited, StepFailed, StepStarted, Trace
 from pearl.view.answer_page import answer_page, result_page
 from pearl.view.comparison_page import comparison_page
 from pearl.view.extraction_page import extraction_page
 from pearl.view.listing import index_page
+from pearl.view.review_page import review_page
 from pearl.view.sources import ResultRecord, record_of_answer, row_of_trace
+from tests.evals.evallogs import log
+from tests.evals.test_pages import refined
+from tests.mining.drafts import PLAIN
 
 T = TypeVar("T")
 
@@ -291,6 +300,26 @@ def an_extraction() -> Made:
     return rows, lambda data: extraction_page(data, EXTRACTED, lambda name: STORY)
 
 
+def a_review() -> Made:
+    """Of an undecided field with two candidates, one of which a person has decided for, and a measured sample."""
+    found, _ = an_extraction()
+    row = {**found[0], "document": "story.txt"}
+    row["plan"] = f'1. record = EXTRACT(CTX, "{print_fields(EXTRACTED)}") : Read'
+    said = Decision(row="story.txt", path="season", what="corrected", result={"value": "spring"}, person="bo", time="noon", sample="0")  # fmt: skip
+    facts = {"source": "run 7", "person": "ada", "running": "the run still runs", "n_items": 9, "n_done": 2, "seed": "0"}  # fmt: skip
+    precision = {"right": 48, "of": 50, "share": 0.96, "low": 0.86, "high": 0.99}
+    sample = {"seeds": ["0"], "drawn": 50, "outdated": 1, "precision": precision}
+    report = {"decided_by_pearl": 600, "sample": sample}
+
+    def render(data: Any) -> str:
+        row, text, history, facts, report = data
+        item = next(each for each in items_of(0, row) if each.path == "season")
+        record = ResultRecord("story.txt", row, document=Document(text, "story.txt"))
+        return review_page(item, record, history, report=report, **facts)
+
+    return (row, STORY, [said], facts, report), render
+
+
 def a_list() -> Made:
     """Of answers, of one that nothing was found for, and of a failure."""
     found = [make()[0][0].to_dict() for make in (a_story, a_table, nothing)]
@@ -310,6 +339,20 @@ def a_comparison() -> Made:
     return [before, after], lambda data: comparison_page(Rows(data[0]), Rows(data[1]))
 
 
+def an_evaluation() -> Made:
+    """Of records that are right, wrong and failed."""
+    return log(12), lambda made: evaluation_page([made])
+
+
+def a_refinement() -> Made:
+    """Of drafts, of which some are dropped and some cannot be read."""
+
+    async def refining() -> Refinement:
+        return await asyncio.to_thread(lambda: refined(PLAIN))
+
+    return awaited(refining()), refinement_page
+
+
 SOURCES: dict[str, Callable[[], Made]] = {
     make.__name__: cache(make)
     for make in (
@@ -323,8 +366,11 @@ SOURCES: dict[str, Callable[[], Made]] = {
         a_row,
         a_failure,
         an_extraction,
+        a_review,
         a_list,
         a_comparison,
+        an_evaluation,
+        a_refinement,
     )
 }
 """Every kind of page."""

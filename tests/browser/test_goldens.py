@@ -43,6 +43,9 @@ PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "nothing": ("nothing", {}),
     "pdf": ("a_pdf", {}),
     "extraction": ("an_extraction", {}),
+    "review": ("a_review", {}),
+    "review-phone": ("a_review", {"viewport": PHONE}),
+    "refinement": ("a_refinement", {}),
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +126,7 @@ def _run(
     """Run the tasks, and write the tables of all rows."""
     from pearl.cli.work import Work, known_length, resume_command, run_units, tasks_code
     from pearl.interpreter.answer import UNSURE
+    from pearl.runs.decisions import reviewed
     from pearl.runs.extraction import AnsweredRows, is_filled_in, read_answers
     from pearl.runs.request import ExtractRequest
 
@@ -147,7 +147,8 @@ def _run(
 
     def finish(ran: Finished[Task]) -> int:
         id = ran.summary.id
-        rows = AnsweredRows(partial(ran.store.rows, id), answers)
+        decided = reviewed(ran.store, id)
+        rows = AnsweredRows(decided, answers)
         _write(ran, fields, rows, out, form, options)
         n_rows = rows.statuses.total()
         if n_rows < ran.summary.n_rows:
@@ -158,15 +159,24 @@ def _run(
         ran.write_trace(options["trace"])
         for line, problem in sorted(rows.problems.items()):
             notice(f"{options['answers']}:{line}: {problem}; the value is left out")
+        for problem in decided.problems.values():
+            notice(f"a decision of pearl review is left out: {problem}")
         ran.summary.statuses = dict(rows.statuses)
         tell_kept(ran.summary, ", ".join(filter(None, outs[:-2])), options["max_errors"])
         if options["review"] is None and rows.statuses.keys() & {"degraded", "undecided"}:
-            click.echo("  --review FILE.csv lists the undecided fields for a person", err=True)
+            click.echo(
+                f"  pearl review {id} shows them to a person; --review FILE.csv lists them",
+                err=True,
+            )
         if ran.interrupt:
             return ran.interrupt
         code = tasks_code(ran.session, ran.summary, known_length(tasks), n_rows)
-        is_sure = not rows.problems and not rows.statuses.keys() & {*UNSURE, "failed", "unfinished"}
-        return 0 if code == 1 and answers and is_sure else code
+        is_sure = not (rows.problems or decided.problems) and not rows.statuses.keys() & {
+            *UNSURE,
+            "failed",
+            "unfinished",
+        }
+        return 0 if code == 1 and (answers or decided.answers) and is_sure else code
 
     work = Work(tasks, {}, inputs)
     return run_units("extract", lambda pearl: work, options, finish, outs=outs)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import asdict
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -250,8 +249,10 @@ def export(
 ) -> int:  # fmt: skip
     """Write the results of RUN, one row per task, in their order.
 
-    An extraction has a column for each field, and a table of its own for each list, as of `pearl extract`.
+    An extraction has a column for each field, and a table of its own for each list, as of `pearl extract`. Rows
+    have what persons decided by `pearl review`.
     """
+    from pearl.runs.decisions import reviewed
     from pearl.runs.extraction import fields_of_rows, write_tables
     from pearl.runs.store import FILE
 
@@ -263,7 +264,7 @@ def export(
     writer.check(out, trace)
     with _read(store) as opened:
         info = opened.run(run)
-        rows = partial(opened.rows, info.id)
+        rows = reviewed(opened, info.id)
         if form != "jsonl" and (fields := fields_of_rows(rows())):
             n_rows = write_tables(fields, rows, out or "-", form, writer.open, raw_cells=raw_cells)
         else:
@@ -275,6 +276,8 @@ def export(
         # Not `n_bad_rows` itself: a table is read twice, and counts each damaged row twice.
         n_bad = info.n_results - n_rows if opened.n_bad_rows else 0
     click.echo(f"{counted(n_rows, 'row')} of run {info.id}, which is {info.state}", err=True)
+    for problem in rows.problems.values():
+        notice(f"a decision of pearl review is left out: {problem}")
     if n_bad > 0:
         notice(
             f"{n_bad:,} damaged rows are left out; 'pearl runs resume {info.id}' computes them again"

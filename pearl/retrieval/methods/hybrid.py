@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.methods import (
-    Query,
-    Ranking,
-    Searchable,
-    depth_for,
-    find_method,
-    rank_fusion,
-)
+from pearl.retrieval.fusion import depth_for, rank_fusion
+from pearl.retrieval.methods import Query, Ranking, Searchable, find_method
 
 NEEDS_VECTORS = True
 
@@ -20,7 +14,8 @@ LEGS = ("bm25", "dense")
 def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
     """The `k` best passages of both legs."""
     depth = depth_for(k)
-    return rank_fusion([find_method(name).rank(query, index, settings, depth) for name in LEGS], k)
+    legs = {name: find_method(name).rank(query, index, settings, depth) for name in LEGS}
+    return rank_fusion(legs, k)
 
 
 def without_vectors(settings: SearchSettings) -> str:

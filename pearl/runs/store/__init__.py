@@ -322,6 +322,10 @@ class Store:
 
         await self.writer.write(work)
 
+    def review_path(self, run_id: str) -> Path:
+        """The file with what persons decided about a run."""
+        return self.folder / f"review-{run_id}.db"
+
     def fresh(self) -> FreshCache:
         """A cache that stores replies here and ignores those stored before."""
         return FreshCache(self)
@@ -567,6 +571,7 @@ class Store:
                 removed = connection.execute("DELETE FROM results WHERE run_id = ?", (info.id,))
                 connection.execute("DELETE FROM runs WHERE id = ?", (info.id,))
                 _forget_positions(self.folder, info.id)
+                self.review_path(info.id).unlink(missing_ok=True)
             finally:
                 lease.release()
             return removed.rowcount

@@ -1,0 +1,130 @@
+"""`pearl review`: a person decides what a run left open, beside the documents."""
+
+from __future__ import annotations
+
+import getpass
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pearl.cli.options import AT_LEAST_1, PATH, opened_folder, option, refuse, store_option
+from pearl.cli.terminal import notice
+from pearl.errors import DataError, StoreError
+from pearl.errors.escaping import counted, to_json
+from pearl.runs.reviewing import KINDS
+
+if TYPE_CHECKING:
+    from pearl.runs.decisions import Decisions
+    from pearl.runs.store import Store
+    from pearl.view.sources import ResultSource
+
+
+@click.command()
+@click.argument("source", metavar="RUN|FILE")
+@option(
+    "--state", click.Choice(KINDS), "Only fields of this state; repeatable [default: all of them].", multiple=True,
+)  # fmt: skip
+@option("--sample", AT_LEAST_1, "Instead, N random fields that PEARL decided.", metavar="N")
+@option("--seed", str, "Which random fields.", metavar="SEED", default="0")
+@option("--name", str, "Whose decisions these are [default: the name of your login].")
+@option(
+    "--documents", PATH, metavar="DIR", multiple=True, help="Additional folder of documents; may be repeated.",
+)  # fmt: skip
+@option("--port", click.IntRange(0, 65535), "Port of the page [default: a free one].", default=0, show_default=False)  # fmt: skip
+@option("--open is_opened", bool, "Open the page in a browser.")
+@option(
+    "--report is_report", bool, "Print what is decided and the measured precision as JSON, and end."
+)
+@store_option
+def command(
+    source: str, state: tuple[str, ...], sample: int | None, seed: str, name: str | None,
+    documents: tuple[str, ...], port: int, is_opened: bool, is_report: bool, store: str | None,
+) -> int:  # fmt: skip
+    """Decide what a run left open, beside its documents.
+
+    RUN is a run of the store, FILE its table or a file of results. The command serves a page on 127.0.0.1 until you
+    press Ctrl-C. The page shows each field that is undecided, not checked or degraded, its proposed value and the passage
+    in the document. By keys you accept or correct it, say that it is not stated, or skip it. Every decision is
+    stored at once: the same command resumes the review, and several persons may review one run.
+
+    `pearl runs export`, `pearl extract` and `pearl view` take the decisions; their basis is `person`. With --sample,
+    the page and --report tell how many of the fields that PEARL decided are right.
+    """
+    from pearl.cli.reviewing import Review, ReviewServer
+
+    refuse(
+        (state and sample, "--sample draws from what is decided, --state shows what is open", "leave out one of them"),
+        (not seed.strip(), "--seed is empty", "--seed 1"),
+    )  # fmt: skip
+    with ExitStack() as stack:
+        results, decisions = _opened(source, store, stack)
+        review = Review(
+            results, decisions, person=name or _login(), kinds=state or KINDS, n_sampled=sample, seed=seed,
+            folders=[*map(Path, documents)],
+        )  # fmt: skip
+        if review.is_empty:
+            raise DataError(
+                f"{results.title} has nothing to review", help="failed rows have no values: pearl runs retry"
+            )  # fmt: skip
+        for problem in results.problems:
+            notice(problem)
+        if review.n_unreadable:
+            notice(f"{counted(review.n_unreadable, 'row')} cannot be read and are left out")
+        if is_report:
+            click.echo(to_json(review.report(), indent=2))
+            return 0
+        drawn = "" if sample is None else f", drawn by seed {seed}"
+        with suppress(KeyboardInterrupt), ReviewServer(review, port) as server:
+            notice(
+                f"review of {results.title} by {review.person}: {counted(len(review.items), 'field')}{drawn}; Ctrl-C ends it"
+            )
+            click.echo(server.address)
+            if is_opened:
+                click.launch(server.address)
+            server.serve_forever()
+        done = review.report()["decided_by_persons"]
+        notice(f"{counted(done, 'decision')} in {decisions.path}")
+    return 0
+
+
+def _login() -> str:
+    with suppress(OSError, KeyError, ImportError):  # a user without a name
+        return getpass.getuser()
+    return "somebody"
+
+
+def _opened(source: str, store: str | None, stack: ExitStack) -> tuple[ResultSource, Decisions]:
+    """The results of a run, also if its table is named, or of a file; and the decisions about them."""
+    from pearl.runs.decisions import Decisions
+    from pearl.runs.store import Store
+    from pearl.view.sources import ResultsFile, RunResults, open_results
+
+    path = Path(source)
+    opened: Store | None = None
+    if not path.is_file() or store is not None or opened_folder(None).joinpath("store.db").exists():
+        opened = stack.enter_context(Store.open(opened_folder(store), read_only=True))
+    run = source if not path.is_file() else _run_of(path, opened)
+    if opened is not None and run is not None:
+        results = RunResults(opened, run)
+        return results, Decisions.of_run(opened, results.info.id)
+    found = open_results(path)
+    if not isinstance(found, ResultsFile):
+        raise DataError(
+            "no run of the store wrote this file, and it has no results", path=path,
+            help="name the run, which 'pearl runs list' shows, or a file of --json",
+        )  # fmt: skip
+    return found, Decisions.beside(path)
+
+
+def _run_of(path: Path, store: Store | None) -> str | None:
+    """The latest run that wrote a file."""
+    with suppress(StoreError, OSError):
+        for run in () if store is None else store.runs():
+            written = run.work.get("written")
+            outs = [run.work.get("out"), *(written if isinstance(written, list) else ())]
+            named = [Path(run.folder, out).resolve() for out in outs if isinstance(out, str)]
+            if path.resolve() in named:
+                return run.id
+    return None

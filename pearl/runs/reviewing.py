@@ -1,0 +1,168 @@
+"""Rows of results → what a person looks at, in order; the precision that their decisions measure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import NormalDist
+from typing import Any, Literal, get_args
+
+from pearl.documents.digest import digest
+from pearl.dsl.fields import Field
+from pearl.runs.decisions import Decision, in_force, seen
+from pearl.runs.extraction import (
+    ANSWER,
+    PERSON,
+    UNDECIDED,
+    document_of,
+    fields_of_plan,
+    id_of,
+    record_of,
+    results_of,
+)
+
+Kind = Literal["undecided", "unchecked", "degraded", "decided"]
+"""Why a field is looked at: no value is borne out, nobody checked what its quotes mean, its row may lack something,
+or it is drawn from the decided ones."""
+KINDS: tuple[Kind, ...] = get_args(Kind)[:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A field of a row, or the answer of a row without fields; `at` is the key of the row in its source."""
+
+    at: int
+    row: str
+    document: str
+    path: str
+    entry: str
+    field: Field
+    result: Mapping[str, Any]
+    kind: Kind
+    row_why: str
+
+    @property
+    def about(self) -> tuple[str, str]:
+        """What decisions are about."""
+        return self.row, self.path
+
+    @property
+    def key(self) -> str:
+        """Its place in addresses."""
+        return digest([self.row, self.path]).hex()[:20]
+
+    def rank(self, seed: str) -> bytes:
+        """Its place in a random order, which rows that come later do not change."""
+        return digest([seed, self.row, self.path])
+
+
+def items_of(at: int, row: Mapping[str, Any]) -> Iterator[Item]:
+    """What a person may decide about a row. A failed row has nothing; a list with entries has those of its entries."""
+    record, why = record_of(row), str(row.get("why") or "")
+    is_degraded = row.get("status") == "degraded" and not any(
+        result["state"] == UNDECIDED for _, _, result in results_of(record)
+    )
+    if "record" not in row and isinstance(row.get("answer"), str):
+        yield _answer(at, row, why)
+        return
+    known = {field.name: field for field in fields_of_plan(str(row.get("plan")))}
+    for path, entry, result in results_of(record):
+        name, _, inner = path.partition("].")
+        field = known.get(name.partition("[")[0], Field(name, "text"))
+        if inner:
+            field = next((each for each in field.inner if each.name == inner), Field(inner, "text"))
+        is_list = result["state"] == "found" and bool(result.get("entries"))
+        if is_list or result.get("basis") == PERSON:
+            continue
+        kind: Kind = "degraded" if is_degraded else "decided"
+        if result["state"] == UNDECIDED:
+            kind = "undecided"
+        elif result.get("basis") == "judged" and kind == "decided":
+            kind = "unchecked"
+        yield Item(at, id_of(row), document_of(row), path, entry, field, result, kind, why)
+
+
+def _answer(at: int, row: Mapping[str, Any], why: str) -> Item:
+    status = row.get("status")
+    kind: Kind = "decided"
+    if status in ("undecided", "refused"):
+        kind = "undecided"
+    elif status == "degraded":
+        kind = "degraded"
+    state = "not_stated" if status == "nothing_found" else "found"
+    evidence = [each for each in row.get("evidence", ()) if each.get("match") != "row"]
+    result = {"state": state, "value": row["answer"], "why": why, "evidence": evidence}
+    field = Field(ANSWER, "text", description=str(row.get("question") or ""))
+    return Item(at, id_of(row), document_of(row), ANSWER, "", field, result, kind, why)
+
+
+def queue(
+    items: Iterable[Item], kinds: Sequence[str], n_sampled: int | None, seed: str
+) -> list[Item]:
+    """What is looked at: items of some kinds in their order, or decided ones in a random order."""
+    if n_sampled is None:
+        return [item for item in items if item.kind in kinds]
+    decided = [item for item in items if item.result["state"] != UNDECIDED]
+    return sorted(decided, key=lambda item: item.rank(seed))[:n_sampled]
+
+
+def report(items: Iterable[Item], decisions: Sequence[Decision]) -> dict[str, Any]:
+    """What persons decided, and the precision of the decided fields that were drawn; as JSON data."""
+    by_field = {item.about: item for item in items}
+    current = in_force(decisions)
+    drawn = {each.field: each.sample for each in decisions if each.sample}
+    right: Counter[str] = Counter()
+    wrong: Counter[str] = Counter()
+    n_outdated = 0
+    for field in drawn.keys() & current.keys() & by_field.keys():
+        decision, item = current[field], by_field[field]
+        if decision.was != seen(item.result):
+            n_outdated += 1
+            continue
+        is_right = seen(decision.result) == decision.was
+        (right if is_right else wrong)[item.field.name] += 1
+    n_right, n = right.total(), right.total() + wrong.total()
+    precision = None
+    if n:
+        low, high = share_interval(n_right, n)
+        precision = {
+            "right": n_right, "of": n, "share": n_right / n, "low": low, "high": high,
+            "confidence": 0.95, "interval": "Wilson",
+            "fields": {name: {"right": right[name], "of": right[name] + wrong[name]} for name in sorted({*right, *wrong})},
+        }  # fmt: skip
+    n_decided = sum(item.result["state"] != UNDECIDED for item in by_field.values())
+    return {
+        "fields": len(by_field),
+        "decided_by_pearl": n_decided,
+        "undecided": len(by_field) - n_decided,
+        "decided_by_persons": len(current.keys() & by_field.keys()),
+        "persons": dict(sorted(Counter(each.person for each in current.values()).items())),
+        "sample": {
+            "drawn": len(drawn), "seeds": sorted(set(drawn.values())), "outdated": n_outdated,
+            "precision": precision,
+        },
+    }  # fmt: skip
+
+
+def share_interval(n_right: int, n: int) -> tuple[float, float]:
+    """The 95 % interval of a share.
+
+    Source:
+        Wilson, Journal of the American Statistical Association 22 (1927).
+
+    Example:
+        >>> [round(end, 3) for end in share_interval(48, 50)]
+        [0.865, 0.989]
+    """
+    z2 = NormalDist().inv_cdf(0.975) ** 2
+    middle = n_right + z2 / 2
+    half = math.sqrt(z2 * (n_right * (n - n_right) / n + z2 / 4))
+    return max(0.0, (middle - half) / (n + z2)), min(1.0, (middle + half) / (n + z2))
+
+
+def now() -> str:
+    """The time of a decision."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")

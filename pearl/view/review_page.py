@@ -1,0 +1,149 @@
+"""A field or an answer for a person to decide → a page: what is proposed, beside the document at its passages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pearl.documents.document import Document
+from pearl.documents.evidence import Quote, Verifier
+from pearl.documents.evidence.collecting import passage_at
+from pearl.documents.rows import shortened
+from pearl.errors import Span
+from pearl.runs.decisions import Decision
+from pearl.runs.extraction import proposed
+from pearl.runs.reviewing import Item
+from pearl.view.page import render_page
+from pearl.view.panel import Gap, Mark, Piece, blocks, highlighted
+from pearl.view.result import Untrusted, shown_place
+from pearl.view.sheets import sheets_of
+from pearl.view.sources import ResultRecord
+
+MAX_WHOLE, AROUND = 400_000, 20_000
+"""Maximum characters of a text that is shown whole, and those around the passages of a longer one."""
+
+MAX_SHOWN = 2_000
+"""Maximum characters of a value or a passage."""
+
+MAX_PROPOSED = 9
+"""Maximum proposed values: one for each key."""
+
+WANTED = {
+    "int": "a whole number", "number": "a number such as 1250.5", "bool": "yes or no", "date": "a date such as 2024-05-31",
+    "str": "a text, as the document writes it", "text": "a text",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A value with its passages, each with its place; those that are not where they should be are told so."""
+
+    number: int
+    value: str
+    passages: tuple[tuple[str, str], ...]
+
+
+def review_page(
+    item: Item | None, record: ResultRecord | None, history: Sequence[Decision], **facts: Any
+) -> str:
+    """The page of an item with its record, whose document is loaded; without one, the page at the end."""
+    if item is None or record is None:
+        return render_page(
+            "review", "Review", script="review", item=None, document=None, sheets={}, **facts
+        )
+    problems = list(record.problems)
+    document = record.document
+    if document is None:
+        problems.insert(0, f"{item.document} was not found; name its folder with --documents.")
+    marks, proposals = _proposals(item, document)
+    lines: list[tuple[int, list[Piece | Gap]]] = []
+    if document is not None:
+        spans = [(mark.number, mark.span) for mark in marks]
+        pieces = highlighted(document.text, spans, most=MAX_WHOLE, around=AROUND)
+        lines = _placed(blocks(pieces))
+    is_list = item.field.is_list and item.path == item.field.name
+    wanted = "one of " + ", ".join(item.field.labels) if item.field.labels else ""
+    return render_page(
+        "review",
+        f"{item.field.name} · {item.document}",
+        script="review",
+        item=item,
+        key=item.key,
+        value=shortened(_shown(item.result), MAX_SHOWN),
+        state=str(item.result["state"]).replace("_", " "),
+        why=shortened(_why(item), MAX_SHOWN),
+        wanted="'complete', if all entries are there" if is_list else wanted or WANTED[item.field.type],
+        proposals=proposals[:MAX_PROPOSED],
+        document=document,
+        lines=lines,
+        sheets=sheets_of(document, record.files, marks, problems),
+        problems=problems,
+        history=history,
+        **facts,
+    )  # fmt: skip
+
+
+def _why(item: Item) -> str:
+    """Why a person is asked."""
+    if item.kind == "unchecked":
+        return "The passage stands in the document. That it says so was not checked."
+    return str(item.result.get("why") or (item.row_why if item.kind == "degraded" else ""))
+
+
+def _shown(result: Mapping[str, Any]) -> str:
+    value = result.get("value")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
+def _proposals(item: Item, document: Document | None) -> tuple[list[Mark], list[Proposal]]:
+    """The proposed values, or the result itself, with their passages; those in the document are marked by their number."""
+    marks: list[Mark] = []
+    found: list[Proposal] = []
+    told: list[str] = []
+    starts = dict(reversed(document.parts)) if document else {}  # the first part of a name counts
+    for number, each in enumerate(proposed(item.result) or [item.result], start=1):
+        passages = []
+        for passage in Untrusted(each, told).objects("evidence"):
+            text, span, place = passage.text("text"), passage.span(), shown_place(passage)
+            at = starts.get(passage.text("source"), 0)
+            if (
+                document
+                and span
+                and text
+                and document.text[at + span.start : at + span.end] == text
+            ):
+                marks.append(Mark(number, Span(at + span.start, at + span.end)))
+            else:
+                place += "; not in the text at this place" if document else ""
+            passages.append((shortened(text, MAX_SHOWN), place))
+        found.append(Proposal(number, shortened(_shown(each), MAX_SHOWN), tuple(passages)))
+    return marks, found
+
+
+def _placed(parts: Sequence[list[Piece | Gap]]) -> list[tuple[int, list[Piece | Gap]]]:
+    """Blocks with the place of each in the text."""
+    at, found = 0, []
+    for part in parts:
+        found.append((at, part))
+        at += sum(piece.n if isinstance(piece, Gap) else len(piece.text) for piece in part)
+    return found
+
+
+def picked(document: Document, text: str, near: int) -> dict[str, Any] | None:
+    """The passage of a document that a person marked, as evidence; None if the document has no such text of whole words.
+
+    Example:
+        >>> found = picked(Document("Age: 61. He is 61."), "61", 15)
+        >>> found and (found["text"], found["start"])
+        ('61', 15)
+    """
+    places = sorted(Verifier(document.text).places(text), key=lambda span: abs(span.start - near))
+    if not places:
+        return None
+    span = places[0]
+    is_exact = document.text[span.start : span.end] == text
+    quote = Quote(text, (span,), "exact" if is_exact else "normalised")
+    return passage_at(quote, "review", document).to_dict()
