@@ -19,7 +19,7 @@ from pearl import plugins
 from pearl.actions.columns import stem
 from pearl.actions.groups import first_of
 from pearl.actions.values import among_best
-from pearl.documents.rows import Row, Rows
+from pearl.documents.rows import Row, Rows, Stated
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary, Parameter, ValueType
 
@@ -128,7 +128,7 @@ def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> R
         (row for row, reply in pairs if reply == "yes"),
         (row for row, reply in pairs if reply is None),
     )
-    return replace(kept, stated=(n_yes, n_yes + n_no, n_unstated))
+    return replace(kept, stated=Stated(n_yes, n_yes + n_no, n_unstated))
 
 
 def _collect_rerank(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pearl.actions.columns import Column
-from pearl.actions.values import Scalar
+from pearl.actions.values import MAY_CHANGE, Scalar
 from pearl.documents.comparisons import is_no_key, spelling_of
 from pearl.documents.numbers import read_number
-from pearl.documents.rows import EMPTY, Row, Rows, shortened
+from pearl.documents.rows import EMPTY, Row, Rows, Stated, shortened
 
 MAX_SPELLINGS = 3  # maximum pairs of spellings in a note
 
@@ -27,7 +27,7 @@ def group(rows: Rows, column: Column) -> Rows:
     for i, (row, key) in enumerate(zip(rows.every, column.values, strict=True)):
         if key is None:
             unread.append(row)
-        elif not is_reply and is_no_key(key):
+        elif is_no_key(key) if not is_reply else not key.strip():
             n_without += 1
         else:
             (members if i < len(rows) else possible).setdefault(spelling_of(key), []).append(row)
@@ -41,6 +41,7 @@ def group(rows: Rows, column: Column) -> Rows:
         if key not in members
     )
     keyless = (Row(None, {name: None}, row.spans, row.text, possible=(row,)) for row in unread)
+    n_with = sum(map(len, members.values()))
     groups = Rows(
         tuple(sure),
         name,
@@ -48,6 +49,7 @@ def group(rows: Rows, column: Column) -> Rows:
         rows.notes,
         sample=rows.sample,
         n_unread=rows.n_unread,
+        stated=Stated(-1, n_with, n_without, name),  # how many groups there are is another number
     )
     without = [f"rows without {name}, which are in no group: {n_without:,}"] if n_without else []
     return groups.noting(
@@ -167,12 +169,16 @@ def place(rows: Rows, k: int, *, least_first: bool = False) -> Scalar:
     before = [entry for entry in order if entry.score > score]
     tied = [entry for entry in order if entry.score == score]
     after = [*(entry for entry in order if entry.score < score), *unsure]
-    # The place is certain if the tied entries keep it with every possible score.
-    is_certain = (
-        (len(tied) == 1 or all(entry.low == entry.high for entry in tied))
-        and min((e.low for e in before), default=math.inf) > max(e.high for e in tied)
-        and min(e.low for e in tied) > max((e.high for e in after), default=-math.inf)
-    )
+
+    def keeps(n: int) -> bool:
+        """Whether the tied entries keep the place with every possible score, and with `n` rows more for any of them."""
+        return (
+            (len(tied) == 1 or (not n and all(entry.low == entry.high for entry in tied)))
+            and min((e.low for e in before), default=math.inf) > max(e.high for e in tied) + n
+            and min(e.low for e in tied) > max((e.high for e in after), default=-math.inf) + n
+        )
+
+    is_certain = keeps(0)
     undecided = (
         *(row for row in rows if row.value is None),
         *(row for each in rows for row in each.possible),
@@ -185,7 +191,14 @@ def place(rows: Rows, k: int, *, least_first: bool = False) -> Scalar:
     )  # fmt: skip
     if is_certain and undecided:
         behind = behind.noting(f"{len(undecided):,} undecided rows cannot change it")
-    return Scalar("; ".join(entry.name for entry in tied), behind)
+    name = "; ".join(entry.name for entry in tied)
+    if not (rows.stated and rows.stated.field == rows.column and are_groups(rows)):
+        return Scalar(name, behind)
+    stated, n = rows.stated._replace(value=len(tied[0].row.members)), rows.stated.not_stated
+    if not keeps(n):
+        told = f"{stated.value:,} to {stated.value + n:,} of {stated.of + n:,}"
+        behind = behind.noting(f"{MAY_CHANGE} '{shortened(name)}', which has {told}")
+    return Scalar(name, behind, stated=stated if len(tied) == 1 else None)
 
 
 def first_of(

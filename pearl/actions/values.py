@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pearl.documents.comparisons import key_of
 from pearl.documents.numbers import Quantity, UnclearNumberError, quoted, read_number
-from pearl.documents.rows import Row, Rows, shortened, without_duplicates
+from pearl.documents.rows import Row, Rows, Stated, shortened, without_duplicates
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
 from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
@@ -87,12 +87,8 @@ class Scalar:
     low: int | float | None = None
     high: int | float | None = None
     exact: Quantity | None = None
-
-    @property
-    def stated(self) -> tuple[int, int, int] | None:
-        """`Rows.stated` of the rows that it counts; None if it counts none that a condition selected."""
-        stated = self.rows.stated
-        return stated if stated and self.value == stated[0] else None
+    stated: Stated | None = None
+    """Of what it is, if it is a number of rows that a condition or a value selects, a share of them, or their value."""
 
 
 Value = str | int | float | bool | list[str] | Rows | Scalar
@@ -139,11 +135,11 @@ def behind(values: Iterable[object]) -> Rows | None:
     )
 
 
-def bounded(value: int, rows: Rows, low: int, high: int) -> Scalar:
+def bounded(value: int, rows: Rows, low: int, high: int, stated: Stated | None = None) -> Scalar:
     """A number of rows, with an interval for all if the rows are a part of a sample."""
     if rows.sample and value <= rows.sample[0] and not any(row.members for row in rows):
         rows = rows.noting(sample_note(rows.sample, low, min(high, rows.sample[0])))
-    return Scalar(value, rows, low=low, high=high)
+    return Scalar(value, rows, low=low, high=high, stated=stated)
 
 
 def coerce(value: Value, wanted: ValueType) -> Value:
@@ -229,17 +225,17 @@ def as_text(value: Value, max_rows: int | None = None) -> str:
         bullet = "" if value.columns else "- "
         return rows_text(value, [f"{bullet}{line}" for line in value.lines(max_rows)])
     if isinstance(value, Scalar):
-        return " ".join([as_text(value.value), *([] if value.is_marked else _marks(value.rows))])
+        return " ".join([as_text(value.value), *([] if value.is_marked else marks(value.rows))])
     return str(value)
 
 
 def rows_text(rows: Rows, lines: Sequence[str]) -> str:
     """Rows by their lines, and how many are undecided."""
     none = [] if rows.undecided else [NOTHING]
-    return "\n".join([*(lines if len(rows) else none), *_marks(rows)])
+    return "\n".join([*(lines if len(rows) else none), *marks(rows)])
 
 
-def _marks(rows: Rows) -> list[str]:
+def marks(rows: Rows) -> list[str]:
     """The notes on uncertainty that are shown with a result."""
     n = len(rows.undecided)
     estimates = (f"({note})" for note in rows.notes if is_estimate(note))

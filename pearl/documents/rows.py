@@ -66,6 +66,16 @@ class Row(NamedTuple):
         return Row(value, fields, self.spans, self.text, self.members, self.possible)
 
 
+class Stated(NamedTuple):
+    """Of rows that a condition or a value selects: how many these are, of how many that state what is asked, and how many do not."""
+
+    value: int
+    of: int
+    not_stated: int
+    field: str = ""
+    """The field that states it; "" if a model was asked."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Rows(Sequence[Row]):
     """A collection of rows.
@@ -73,8 +83,8 @@ class Rows(Sequence[Row]):
     Rows that are `is_in_order` are in the order of the document, so that the places of doubtful rows among them
     are known; None says that undecided rows may change the order of the others. `sorted_by` names the field that
     gave the order. `n_unread` is the number of rows that no model was asked about, because the plan needed no more.
-    `totals` are rows of the same table that sum up others; those that may be rows are also doubtful. `stated` are
-    of rows that a condition selected: how many these are, and how many state what it asks and how many do not.
+    `totals` are rows of the same table that sum up others; those that may be rows are also doubtful. `stated` is
+    of rows that a condition selected, or of groups.
     """
 
     rows: tuple[Row, ...]
@@ -90,7 +100,7 @@ class Rows(Sequence[Row]):
     columns: tuple[str, ...] = ()
     pages: tuple[tuple[str, int], ...] = ()
     totals: tuple[Row, ...] = ()
-    stated: tuple[int, int, int] | None = None
+    stated: Stated | None = None
 
     def __repr__(self) -> str:
         """Short, because asyncio and notebooks call it for every answer."""

@@ -48,6 +48,8 @@ class Scoring(Protocol):
     name: str
     n_calls: int
     usage: Usage
+    quotes: dict[str, str]
+    """The words that decided texts, by text; a classifier has none."""
 
     async def score(self, labelled: Replies) -> Mapping[str, Score]:
         """The scores of all texts; the strong model's replies about some are known."""

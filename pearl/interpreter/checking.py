@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -24,6 +24,7 @@ from pearl.dsl.decoding.constraint import (
 from pearl.dsl.nodes import Step
 from pearl.errors import UNUSABLE_KINDS, ModelError, Span
 from pearl.interpreter.asking import Asker
+from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.prompt import check_messages
 from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.interpreter.results import Checks, StepResult
@@ -225,6 +226,29 @@ async def check_claims(
         sum(reply.n_calls for reply in asked), sum((reply.usage for reply in asked), Usage()),
         next((reply.why for reply in asked if reply.why), why),
     )  # fmt: skip
+
+
+SHARE, FRAME, MARKS = 0.15, 950, 70
+"""The share of a text that its check may have, and the characters of a request and of the marks of a claim."""
+MIN_ROOM, SHORT = 6_000, 20_000
+"""Characters of claims and passages that a text may have which is shorter than `SHORT`: its check costs little anyway."""
+
+
+def room_of(n_characters: int) -> float:
+    """Maximum characters of the claims about a text and their passages."""
+    return SHARE * n_characters - FRAME if n_characters > SHORT else MIN_ROOM
+
+
+def length_of(claims: Iterable[Claim]) -> int:
+    """The characters of claims and their passages in a request."""
+    return sum(len(claim.text) + len(claim.passage) + MARKS for claim in claims)
+
+
+def frame_costs(limits: ContextLimits) -> tuple[int, int]:
+    """Maximum tokens of a request without its claims and their passages, and of its reply."""
+    task = CheckTask("", ((" ", " "),) * MAX_CLAIMS)
+    frame = sum(limits.counter.count(message.content) for message in check_messages(task))
+    return frame, reply_limit(task, limits.window, limits.max_output_tokens)
 
 
 def with_checks(result: StepResult, checked: Checked, note: str = "") -> StepResult:

@@ -7,6 +7,7 @@ from collections import Counter as Counts
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from pathlib import PurePath
 
 from pearl.documents.evidence import Evidence, normalise
 from pearl.documents.numbers import quantities
@@ -50,6 +51,9 @@ MAX_PARTS = 12
 MAX_QUOTES = 9
 MAX_NAMED = 30
 """Maximum rows that a line below the answer names; of more, it has the number."""
+
+MAX_FILES = 3
+"""Maximum files that are named behind a sentence."""
 
 MAX_QUOTE_TOKENS = 60
 MAX_LABEL = 80
@@ -135,7 +139,11 @@ async def compose_answer(
             is_native=False, n_calls=1, usage=error.usage or Usage(),
         )  # fmt: skip
     supports = [item.support for item in items]
-    composed = read_composed(completion.text, supports, values, question)
+    asides = {
+        part.output: f" ({part.tally.of})"
+        for part in shown if part.output in values and part.tally and part.tally.stated.not_stated
+    }  # fmt: skip
+    composed = read_composed(completion.text, supports, values, question, asides)
     checks, checked = Checks(), Checked([])
     n_said = sum(limits.counter.count(each.said) for each in composed.sentences)
     if n_said > CHECK_TOKENS // 2:
@@ -150,8 +158,13 @@ async def compose_answer(
     )  # a part of the question may be open
     flaw = notes[0] if composed.why else checks.notes[0] if has_gap else checks.failure
     if composed.sentences:
-        left = _left_out(composed.sentences, items, parts, rows)
-        pieces = (*_pieces(composed.sentences, items), *((f"\n\n{line}", ()) for line in left))
+        files = {each.source for each in evidence}
+        said = [
+            _with_files(each, items, values) if len(files) > 1 else each
+            for each in composed.sentences
+        ]
+        left = _left_out(said, items, parts, rows)
+        pieces = (*_pieces(said, items), *((f"\n\n{line}", ()) for line in left))
         text = "".join(text for text, _ in pieces)
         result = replace(result, value=text, composed=pieces, reply=text)
         if cuts:
@@ -168,23 +181,38 @@ def _left_out(
 ) -> Iterator[str]:  # fmt: skip
     """A line for each part without a value of which no sentence speaks, for numbers and rows that none has, and of what a count is."""
     found = [each for each in found if not each.text.endswith(GAP)]
-    cited = {items[n].output for sentence in found for n in sentence.rests_on}
+    cited = [{items[n].output for n in sentence.rests_on} for sentence in found]
     said = normalise("\n".join(sentence.said for sentence in found))
-    numbers = {value for _, value, _ in quantities(said)}
+    names_of = {normalise(each.name) for named in rows.values() for each in named if each.name}
+    numbers: list[set[Decimal | str]] = []
+    for sentence in found:
+        text = normalise(sentence.said)
+        for name in names_of:  # numbers in names count nothing
+            text = text.replace(name, " ")
+        numbers.append({value for _, value, _ in quantities(text)})
+
+    def are_said(wanted: Collection[int], output: str) -> bool:
+        """Whether sentences about a result have all of these numbers."""
+        own = [n for n, of in zip(numbers, cited, strict=True) if output in of]
+        return set().union(*own).issuperset(wanted)
+
     for part in parts:
-        if not part.is_decided and not (part.state == "nothing" and part.output in cited):
-            yield part.line
-        if (
-            (tally := part.tally)
-            and tally.not_stated
-            and not {tally.of, tally.not_stated} <= numbers
+        if not part.is_decided and not (
+            part.state == "nothing" and any(part.output in of for of in cited)
         ):
+            yield part.line
+        tally = part.tally
+        if tally and tally.stated.not_stated and not are_said(tally.stated[1:3], part.output):
             yield f"{part.label}: {tally.text}"
-        elif _is_number(part) and not (part.value in numbers or _is_said(_inserted(part), said)):
+        elif _is_number(part) and not (
+            any(part.value in own for own in numbers) or _is_said(_inserted(part), said)
+        ):
             yield part.line
         named = rows.get(part.output, ())
         names = [each.name or shortened(each.text, MAX_NAME) for each in named]
-        if len(named) not in numbers and not all(_is_said(name, said) for name in names):
+        if not are_said([len(named)], part.output) and not all(
+            _is_said(name, said) for name in names
+        ):
             more = f", of which {part.n_undecided:,} undecided" * bool(part.n_undecided)
             are_named = len(names) <= MAX_NAMED
             yield f"{part.label}: {', '.join(names) if are_named else counted(len(names), 'row')}{more}"
@@ -192,6 +220,29 @@ def _left_out(
 
 def _is_number(part: AnswerPart) -> bool:
     return isinstance(part.value, int | float | Decimal) and not isinstance(part.value, bool)
+
+
+def _with_files(sentence: Sentence, items: Sequence[_Item], values: Collection[str]) -> Sentence:
+    """A sentence with the files of the quotes that it cites and does not name, before its end; a computed value is of no file."""
+    cited = [items[n] for n in sentence.cites]
+    is_computed = any(each.output in values or each.evidence is None for each in cited)
+    files = {} if is_computed else dict.fromkeys(e.source for each in cited if (e := each.evidence))
+    said = normalise(sentence.said)
+    names = [name for name in files if not any(_is_said(each, said) for each in _called(name))]
+    if not names:
+        return sentence
+    shown = names[:MAX_FILES]
+    if len(names) > MAX_FILES:
+        shown.append(f"{len(names) - MAX_FILES:,} more")
+    body = sentence.text.rstrip(".!?…。！？")
+    text = f"{body} ({', '.join(shown)}){sentence.text[len(body) :]}"
+    return replace(sentence, text=text, said=f"{sentence.said} ({', '.join(names)})")
+
+
+def _called(file: str) -> list[str]:
+    """What a sentence can call a file; a single word may stand there for something else."""
+    path = PurePath(file)
+    return [file, path.name, *([] if path.stem.isalpha() else [path.stem])]
 
 
 def _is_said(name: str, said: str) -> bool:
@@ -399,12 +450,12 @@ def _entries(part: AnswerPart) -> list[Named]:
 
 def _inserted(part: AnswerPart) -> str:
     """What stands in a sentence for the name of a value: a number without what it is of."""
-    return part.text if part.tally is None else str(part.tally.value)
+    return part.text if part.tally is None else part.tally.said or str(part.tally.stated.value)
 
 
 def _counts(part: AnswerPart, rows: Mapping[str, Sequence[Named]]) -> list[str]:
     """How many rows a part has, how many of them are undecided, and how many do not state what is asked."""
-    if part.tally is not None and part.tally.not_stated:
+    if part.tally is not None and part.tally.stated.not_stated:
         return [f"({part.tally.text})"]
     named = rows.get(part.output)
     undecided = f"; {part.n_undecided:,} undecided" if part.n_undecided else ""

@@ -24,7 +24,7 @@ from pearl.dsl.nodes import Argument, Reference, Step, String
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
 from pearl.interpreter.bounds import NONE, Range, StepCosts
-from pearl.interpreter.checking import FIGURE_ACTION
+from pearl.interpreter.checking import CLAIM_TOKENS, FIGURE_ACTION, MAX_CLAIMS, frame_costs
 from pearl.interpreter.context import (
     GAP,
     GAP_TOKENS,
@@ -35,7 +35,15 @@ from pearl.interpreter.context import (
     fail_step,
 )
 from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
-from pearl.interpreter.row_steps import ITEM_TOKENS, MAX_ROUNDS, RowRequests, RowStep, check_numbers
+from pearl.interpreter.row_steps import (
+    ITEM_TOKENS,
+    MAX_BESIDE,
+    MAX_ROUNDS,
+    RowRequests,
+    RowStep,
+    check_numbers,
+    claimed_kinds,
+)
 from pearl.llm import ActionTask
 from pearl.llm.reply_limits import items_limit
 
@@ -183,6 +191,8 @@ class CostEstimator:
                 self.checked = self._of_claims((Field(step.output),), 1)
             elif action.extracts and self._checker.check != "off":
                 self.checked = self._of_claims(_fields(step, action), costs.calls.upper)
+            elif action.reads_rows:
+                self.checked = by.checked
         except (ValueError, ExecutionError) as error:
             fail_step(step, error)
         return costs
@@ -258,6 +268,29 @@ class CostEstimator:
         if n_replies == inf:
             return StepCosts(Range(0, inf), Range(0, inf), Range(0, inf))
         n, tokens, replied = check_costs(fields, int(n_replies), self._reply_tokens, self._checker)
+        return self._of_requests(n, tokens, replied)
+
+    def _of_verdicts(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
+        """Costs of checking what passages of rows decided; a passage is a part of its row."""
+        check = self._checker.check
+        is_asked = row_step.task.is_quoted or check == "all"
+        if check == "off" or row_step.task.kind not in claimed_kinds(check) or row_step.is_each:
+            return StepCosts()
+        if not (is_asked and given.n):
+            return StepCosts()
+        if inf in (given.n, given.tokens):
+            return StepCosts(Range(0, inf), Range(0, inf), Range(0, inf))
+        counter, texts = self._checker.counter, given.texts(row_step)
+        character = "x" if texts is not None and all(map(str.isascii, texts)) else "é"
+        asked = " ".join(value for _, value in row_step.task.arguments)
+        beside = self._unknown.tokens(asked).upper + counter.at_most(character * MAX_BESIDE)
+        n = -(-int(given.n) // MAX_CLAIMS)
+        frame, reply = frame_costs(self._checker)
+        tokens = counter.most(int(given.tokens)) + given.n * (beside + CLAIM_TOKENS) + n * frame
+        return self._of_requests(n, tokens, n * reply)
+
+    def _of_requests(self, n: int, tokens: float, replied: float) -> StepCosts:
+        """Costs of requests to the checker, each of which may be repeated."""
         cap = self._checker.prompt_tokens or inf
         most = min(2 * (tokens + replied) + n * (AGAIN_TOKENS + HELD_TOKENS), 2 * n * cap)
         return StepCosts(Range(0, 2 * n), Range(0, most), Range(0, 2 * replied))
@@ -469,6 +502,7 @@ class CostEstimator:
             )  # fmt: skip
             if row_step.n_needed is not None:  # its calls may end after the first
                 costs = costs.or_nothing
+        self.checked = self._of_verdicts(row_step, given)
         self._hold(step.output, self._read_rows(step, row_step, given))
         is_cascaded = self._limits.accuracy is not None and row_step.is_comparable
         return self._in_samples(row_step, costs) if is_cascaded else costs

@@ -54,20 +54,21 @@ from pearl.interpreter.checking import (
     Checked,
     Verdict,
     check_claims,
+    frame_costs,
+    length_of,
     passage_of,
+    room_of,
     with_checks,
 )
 from pearl.interpreter.checking import MAX_AROUND as CONTEXT
 from pearl.interpreter.checking import Claim as PassageClaim
 from pearl.interpreter.context import Context, ContextLimits, ContextOverflowError, off_loop
 from pearl.interpreter.naming import named_rows
-from pearl.interpreter.prompt import check_messages
 from pearl.interpreter.provenance import Sources
 from pearl.interpreter.results import StepResult, computed
 from pearl.interpreter.row_steps import RowRequests
-from pearl.llm import ActionTask, CheckTask, Request, Usage
+from pearl.llm import ActionTask, Request, Usage
 from pearl.llm.concurrency import gather
-from pearl.llm.reply_limits import reply_limit
 from pearl.replies.extracted import (
     ROWS,
     Claim,
@@ -693,21 +694,15 @@ MAX_SHOWN = 3
 """Maximum places of a quote that the checker is shown."""
 
 
-SHARE, FRAME, MARKS = 0.15, 950, 70
-"""The share of a document that its check may have, and the characters of a request and of the marks of a claim."""
-MIN_ROOM, SHORT = 6_000, 20_000
-"""Characters of claims and passages that a document may have which is shorter than `SHORT`: its check costs little anyway."""
-
-
 def _within_share(
     fields: Sequence[Field], records: Sequence[Record], names: Sequence[str], document: Document
 ) -> list[_Said]:
     """The claims of records; if they are many, with fewer sentences around their quotes."""
-    room = SHARE * len(document.text) - FRAME if len(document.text) > SHORT else MIN_ROOM
+    room = room_of(len(document.text))
     said: list[_Said] = []
     for beside in ((1, 1), (1, 0), (0, 0)):
         said = list(_all_said(fields, records, names, document, beside))
-        if sum(len(s.claim.text) + len(s.claim.passage) + MARKS for s in said) <= room:
+        if length_of(s.claim for s in said) <= room:
             break
     return said
 
@@ -763,13 +758,11 @@ def check_costs(
     if any(field.is_list for field in fields):
         n += n_replies * reply_tokens // ENTRY_TOKENS
     around = counter.at_most("é" * 2 * CONTEXT * MAX_SHOWN) + CLAIM_TOKENS
-    task = CheckTask("", ((" ", " "),) * MAX_CLAIMS)
-    frame = sum(counter.count(message.content) for message in check_messages(task))
-    replied = reply_limit(task, limits.window, limits.max_output_tokens)
     # a list of more than MAX_CLAIMS entries takes a second round
     n_requests = -(-n // MAX_CLAIMS) + 1 if n > MAX_CLAIMS else min(n, 1)
     # every value is shown, and every quote at its places
     shown = (1 + MAX_SHOWN) * n_replies * counter.most(reply_tokens)
+    frame, replied = frame_costs(limits)
     return n_requests, n * around + shown + n_requests * frame, n_requests * replied
 
 

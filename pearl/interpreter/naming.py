@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -44,8 +45,8 @@ def named_rows(
     """
     if rows.columns or rows.shows_possible or not all(row.spans for row in rows):
         return [Named("", line) for line in rows.lines()[2 * bool(rows.columns) :]]
-    wholes = _wholes(document)
-    calls = [_call(row, wholes) for row in rows]
+    files = _files(document)
+    calls = [_call(row, _whole(row, files, document.text)) for row in rows]
     found = []
     for row, name, call in zip(rows, _told_apart(calls), calls, strict=True):
         passages = tuple(deciding.get(row.key, ()))
@@ -81,27 +82,31 @@ class _Call(NamedTuple):
     is_known: bool
 
 
-def _wholes(document: Document) -> dict[int, tuple[int, str]]:
-    """Where files begin, without the blanks around them, where they end, and their names."""
+MAX_BLANKS = 1_000
+"""Maximum blanks of a file around a row that is all of it."""
+
+
+def _files(document: Document) -> list[tuple[str, Span]]:
+    """Joined files and their spans; a short text is no file."""
     text = document.text
-    parts = part_spans(text, document.parts)
-    if not parts and len(text) > MAX_PASSAGE:
-        parts = [(document.name, Span(0, len(text)))]
-    wholes = {}
-    for name, span in parts:
-        whole = text[span.start : span.end]
-        start = span.start + len(whole) - len(whole.lstrip())
-        wholes[start] = span.start + len(whole.rstrip()), name
-    return wholes
+    alone = [(document.name, Span(0, len(text)))] if len(text) > MAX_PASSAGE else []
+    return part_spans(text, document.parts) or alone
 
 
-def _call(row: Row, wholes: Mapping[int, tuple[int, str]]) -> _Call:
+def _whole(row: Row, files: Sequence[tuple[str, Span]], text: str) -> str:
+    """The name of the file that a row is all of, but for blanks around it; "" for a part of one."""
     start, end = row.spans[0].start, row.spans[-1].end
-    head = row.text[: len(row.text) - len(row.text.lstrip())]
-    last, name = wholes.get(start + len(head), (-1, ""))
+    at = bisect_right(files, start, key=lambda file: file[1].start) - 1
+    name, span = files[at] if at >= 0 else ("", Span(start, start))
+    is_near = end <= span.end and start - span.start + span.end - end <= MAX_BLANKS
+    around = text[span.start : start] + text[end : span.end] if is_near else "-"
+    return "" if around.strip() else name
+
+
+def _call(row: Row, whole: str) -> _Call:
     file = row.fields.get(DOCUMENT) or ""
-    if last == end - len(row.text) + len(row.text.rstrip()) and (file or name):
-        return _Call(file or name, (), is_known=True)
+    if whole:
+        return _Call(file or whole, (), is_known=True)
     cells = cells_of(row) if row.text else {}
     fields = tuple(shortened(cell, MAX_NAME) for name, cell in cells.items() if name != DOCUMENT)
     return _Call(file, fields[:MAX_KEYS], is_known=bool(fields))

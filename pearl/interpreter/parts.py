@@ -10,12 +10,12 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from pearl.actions.values import Scalar, rows_text
+from pearl.actions.values import Scalar, as_text, marks, rows_text
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, normalise, placed, quoted_line
 from pearl.documents.evidence.normal import normal_text
 from pearl.documents.numbers import plain
-from pearl.documents.rows import Rows, shortened, table_cell
+from pearl.documents.rows import Rows, Stated, shortened, table_cell
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
 from pearl.dsl.signatures import ValueType
@@ -29,24 +29,32 @@ PartValue = str | int | float | bool | Decimal | list[Any] | dict[str, Any] | No
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A number of rows: of how many that state what is asked, and how many do not state it or are undecided."""
+    """Of what a count is: the rows that it counts, of how many that state what is asked; and how many do not, or are undecided.
 
-    value: int
-    of: int
-    not_stated: int
+    `called` is what the rows are called. `said` is a result that is not the number itself: a share, or the most frequent
+    value; None for groups, which have a number each.
+    """
+
+    stated: Stated
     undecided: int
+    called: str
+    said: str | None
+
+    @property
+    def of(self) -> str:
+        """Of how many it is."""
+        _, of, left, field = self.stated
+        rows = f"{self.called} " * bool(self.called)
+        return f"of the {of:,} {rows}that state {f'their {field}' if field else 'it'}; {left:,} {'does' if left == 1 else 'do'} not"
 
     @property
     def text(self) -> str:
         """The number, of what it is, and its bounds if rows are undecided."""
-        does = "does" if self.not_stated == 1 else "do"
-        text = f"{self.value:,} of the {self.of:,} that state it; {self.not_stated:,} {does} not state it"
-        most = self.value + self.undecided
-        return (
-            f"{text} ({self.undecided:,} undecided: {self.value:,} to {most:,})"
-            if self.undecided
-            else text
-        )
+        n, more = self.stated.value, self.undecided
+        if self.said is None:
+            return f"({self.of} state it)"
+        bounds = f" ({more:,} undecided: {n:,} to {n + more:,})" if more else ""
+        return f"{self.said}{': ' * bool(self.said)}{n:,} {self.of} state it{bounds}"
 
 
 Piece = tuple[str, tuple[int, ...]]
@@ -136,8 +144,8 @@ class AnswerPart:
             **({"why": self.why} if self.why else {}),
             **(
                 {
-                    "of": self.tally.of,
-                    "not_stated": self.tally.not_stated,
+                    "of": self.tally.stated.of,
+                    "not_stated": self.tally.stated.not_stated,
                     "undecided": self.tally.undecided,
                 }
                 if self.tally
@@ -185,10 +193,8 @@ def answer_parts(
             )
         if n_same[label] > 1:
             label += _argument(steps[name])
-        text, n_undecided, tally = result.text, 0, _tally(result)
+        text, n_undecided, tally = result.text, 0, _tally(name, steps, results)
         cells: tuple[Piece, ...] = ()
-        if tally is not None and tally.not_stated:
-            text = tally.text
         if isinstance(rows := result.value, Rows):
             n_undecided = len(rows.undecided)
             if rows.columns:
@@ -205,6 +211,8 @@ def answer_parts(
                         ListEntry(each.line.removeprefix("- "), tuple(places[e.span, e.omitted] for e in each.passages))
                         for each in named
                     )  # fmt: skip
+        if tally is not None and tally.stated.not_stated:
+            text = f"{text}\n{tally.text}" if tally.said is None else tally.text
         parts.append(AnswerPart(
             name, label, value, text, result.state, result.why, numbers, entries, replies, n_undecided, tally, cells,
         ))  # fmt: skip
@@ -228,17 +236,31 @@ def _cells(
             pieces.append((f"{start}{table_cell(row.fields.get(name, ''))}", numbers))
             start = " | "
         pieces.append((" |", ()))
-    if rows.undecided:
-        pieces.append((f"\n\n({len(rows.undecided):,} undecided)", ()))
+    pieces += [(f"\n\n{mark}", ()) for mark in marks(rows)]
     return tuple(pieces)
 
 
-def _tally(result: StepResult) -> Tally | None:
-    """Of how many rows a number is, if a condition selected those that it counts."""
-    match result.value:
-        case Scalar(value=int() as value, rows=rows, stated=(_, of, not_stated)):
-            return Tally(value, of, not_stated, len(rows.undecided))
-    return None
+def _tally(name: str, steps: Mapping[str, Step], results: Mapping[str, StepResult]) -> Tally | None:
+    """Of how many rows a count, a share or groups are, if a condition or a value selected these."""
+    said: str | None
+    match results[name].value:
+        case Scalar(value=value, rows=rows, low=low, high=high, stated=Stated() as stated):
+            said = "" if value == stated.value else as_text(value)
+            n_undecided = len(rows.undecided)
+            if not said and low is not None and high is not None:
+                n_undecided = int(high - low) - rows.n_unread
+        case Rows(shows_possible=True, stated=Stated() as stated) as rows:
+            said, n_undecided = None, len(rows.undecided)
+        case _:
+            return None
+    n, called = stated.of + stated.not_stated + n_undecided, ""
+    # Rows have the name of the first step that has as many.
+    while inputs := [each.name for each in steps[name].references() if not each.is_context]:
+        name = inputs[0]
+        of = results[name].value
+        if isinstance(of, Rows) and len(of) + len(of.doubtful) == n and len(name) > 1:
+            called = name.replace("_", " ")
+    return Tally(stated, n_undecided, called, said)
 
 
 def deciding_of(

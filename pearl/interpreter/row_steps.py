@@ -43,10 +43,23 @@ from pearl.documents.rows import Row, Rows
 from pearl.dsl.nodes import Number, Step, String, is_data
 from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind, Span
+from pearl.errors.escaping import counted
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.cascade import Cascade, CascadeAccount, Scoring
-from pearl.interpreter.checking import sentences_around
+from pearl.interpreter.checking import (
+    MAX_HEAD,
+    REFUSED,
+    Checked,
+    Claim,
+    check_claims,
+    length_of,
+    passage_of,
+    room_of,
+    sentences_around,
+    with_checks,
+)
 from pearl.interpreter.context import ContextOverflowError, fail_step, off_loop
+from pearl.interpreter.naming import MAX_KEYS, MAX_NAME, named_rows
 from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.provenance import Sources
 from pearl.interpreter.requests import RequestBuilder
@@ -157,6 +170,15 @@ def passage_in(document: Document, row: Row, quote: str, output: str) -> Evidenc
     return passage_at(Quote(quote, (around,), "exact"), output, document)
 
 
+MAX_BESIDE = 2 * MAX_HEAD + (1 + MAX_KEYS) * MAX_NAME
+"""Maximum characters in a claim about a row that are not of its text: headings above it, and what it is called."""
+
+
+def claimed_kinds(check: str) -> tuple[str, ...]:
+    """The kinds of decisions of which a checker is asked whether the row says them; a rating is none."""
+    return ("yes_no", "label", "line") if check == "all" else ("yes_no",)
+
+
 class RowRequests:
     """Builds the requests of steps that are carried out row by row."""
 
@@ -213,10 +235,11 @@ class RowRequests:
 
     def quoted(self, row_step: RowStep, rows: Rows | None, *, is_certain: bool = True) -> RowStep:
         """The step with its replies to have the words that decide about rows, if these may be long; None is any rows."""
-        is_asked = row_step.task.kind != "pick" and self._limits.row_quotes > 0
+        most = self._limits.row_quotes
+        is_asked = most > 0
         if rows is not None:
             texts = row_step.texts(rows) if all(row.spans for row in rows) else []
-            is_few = len(texts) <= self._limits.row_quotes or not is_certain
+            is_few = (row_step.task.n_picks or len(texts)) <= most or not is_certain
             is_asked &= is_few and any(len(text) > LONG_ROW for text in texts)
         return replace(row_step, task=replace(row_step.task, is_quoted=is_asked))
 
@@ -344,7 +367,7 @@ class RowReader:
         self._flaw = ""  # why the value of a row may be incomplete or wrong
         self._failure: ModelError | None = None
         self._by_other = set[str]()  # values that the escalation model has decided
-        self._quotes: dict[str, str] = {}  # value → the words that decided about it
+        self.quotes: dict[str, str] = {}  # value → the words that decided about it
         self._scorer = scorer  # of a cascade
         # With a token budget, all prompts of the step together get the step's share.
         self._left = self._limits.max_prompt_tokens
@@ -363,6 +386,7 @@ class RowReader:
             found = await self._decided(self._texts)
         if self._failure is not None and all(value is None for value in found.values()):
             raise self._failure
+        checked, unchecked = await self._with_meaning(found)
         rows = self._read_rows(found)
         replies = [None if text is None else found.get(text, "") for text in self._shown]
         # a blank row contains no value of these kinds
@@ -396,7 +420,7 @@ class RowReader:
             by |= dict.fromkeys(account.scored, account.scorer)
         n_undecided = len(result.undecided)
         deciding, misquoted = await self._deciding(result)
-        return StepResult(
+        done = StepResult(
             self._step.output, task.action.name, result, False, "rows",
             self._asker.calls.coverage(rows), self._n_calls, self._usage,
             reply="\n\n".join(self._replies), truncated=self._flaw,
@@ -409,6 +433,80 @@ class RowReader:
             decided_by={row.key: by[t] for row, t in zip(rows, self._shown, strict=True) if t in by},
             deciding=deciding, misquoted=misquoted,
         )  # fmt: skip
+        return with_checks(done, checked, unchecked) if checked.verdicts or unchecked else done
+
+    async def _with_meaning(self, found: dict[str, str | None]) -> tuple[Checked, str]:
+        """Ask the checker whether passages say what was decided by them, else it is undecided; and a note on what was not asked.
+
+        A "no" has mostly no words in its row, and a rating is none of what a passage says.
+        """
+        kind, limits, document = (
+            self._row_step.task.kind, self._limits, self._asker.calls.document
+        )  # fmt: skip
+        if kind not in claimed_kinds(limits.check) or self._row_step.is_each:
+            return Checked([]), ""
+        rows = dict(zip(reversed(self._shown), reversed(self._row_step.rows), strict=True))
+        taken = [
+            text for text, reply in found.items() if reply == "yes" or (reply and kind != "yes_no")
+        ]
+        taken = [t for t in taken if self.quotes.get(t) or limits.check == "all"]
+        if self._asker.checker is None:
+            return Checked(["not checked"] * bool(taken), why="no model checks it"), ""
+
+        def claims(beside: tuple[int, int]) -> dict[str, Claim]:
+            names = named_rows(
+                replace(self._row_step.rows, columns=()), document, {}, is_brief=True
+            )
+            called = {
+                row.key: each.name for row, each in zip(self._row_step.rows, names, strict=True)
+            }
+            asked = " ".join(value for _, value in self._row_step.task.arguments)
+            made = {}
+            for text in taken:
+                row, quote = rows[text], self.quotes.get(text, "")
+                passage = self._passage(row, text, quote, beside)
+                of = called.get(row.key) or "the passage"
+                said = (
+                    f'"{asked}" is true of {of}'
+                    if kind == "yes_no"
+                    else f'"{asked}" of {of} is {found[text]}'
+                )
+                if passage:
+                    made[text] = Claim(said, passage)
+            return made
+
+        n_characters = sum(map(len, self._texts))
+        made: dict[str, Claim] = {}
+        for beside in ((1, 1), (0, 0)):
+            made = await off_loop(n_characters, partial(claims, beside))
+            if is_few := length_of(made.values()) <= room_of(n_characters):
+                break
+        if not (is_few or limits.check == "all"):
+            return (
+                Checked([]),
+                f"{self._step.output}: {counted(len(made), 'row')} not checked, which --check all does",
+            )
+        most, left = limits.max_prompt_tokens, self._left
+        n_spent = 0 if most is None or left is None else most - left
+        checked = await check_claims(
+            self._asker, [*made.values()], step=self._step, n_spent=n_spent
+        )
+        for text, verdict in zip(made, checked.verdicts, strict=True):
+            if why := REFUSED.get(verdict):
+                found[text], self._why = None, why
+        return checked, ""
+
+    def _passage(self, row: Row, text: str, quote: str, beside: tuple[int, int]) -> str:
+        """The passage that decided a row, with the sentences beside it within the row; a short row is its own."""
+        document = self._asker.calls.document
+        if not (quote and row.spans):
+            return text if len(text) <= LONG_ROW else ""
+        passage = passage_in(document, row, quote, self._step.output)
+        if isinstance(passage, Unverified):
+            return ""
+        around = sentences_around(document, passage.span, beside)
+        is_within = row.spans[0].start <= around.start and around.end <= row.spans[-1].end
+        return passage_of(document, [passage], beside if is_within else (0, 0))
 
     async def _deciding(
         self, result: Rows
@@ -418,7 +516,7 @@ class RowReader:
         pairs = [
             (row, quote)
             for row, text in zip(self._row_step.rows, self._shown, strict=False)
-            if text and (quote := self._quotes.get(text)) and row.spans and row.key in of_result
+            if text and (quote := self.quotes.get(text)) and row.spans and row.key in of_result
         ]
         document, output = self._asker.calls.document, self._step.output
 
@@ -466,7 +564,7 @@ class RowReader:
                     if not self._is_open(reply):
                         found[text] = reply
                         self._by_other.add(text)
-                        self._quotes[text] = reader._quotes.get(text, "")
+                        self.quotes[text] = reader.quotes.get(text, "")
         return found
 
     @asynccontextmanager
@@ -515,6 +613,7 @@ class RowReader:
         found, account = await cascade.run()
         self._n_calls += scorer.n_calls
         self._usage += scorer.usage
+        self.quotes = {**scorer.quotes, **self.quotes}
         return found, account
 
     async def _decided(self, texts: Sequence[str]) -> dict[str, str | None]:
@@ -673,12 +772,12 @@ class RowReader:
         )  # fmt: skip
         values = tuple("" if value == NOTHING else value for value in replies.values)
         quotes = replies.quotes if task.is_quoted else ()
-        self._quotes |= {
+        self.quotes |= {
             text: quote for text, quote in zip(task.items, quotes, strict=False) if quote
         }
         if completion is not None and self._cache is not None and kind != "pick":
             read = {
-                text: f"{v}{_QUOTE}{self._quotes[text]}" if text in self._quotes else v
+                text: f"{v}{_QUOTE}{self.quotes[text]}" if text in self.quotes else v
                 for text, v in zip(task.items, values, strict=True)
                 if v is not None
             }
@@ -691,7 +790,7 @@ class RowReader:
         for text, reply in kept.items():
             replies[text], _, quote = reply.partition(_QUOTE)
             if quote:
-                self._quotes[text] = quote
+                self.quotes[text] = quote
         return replies
 
     def _n_later(self) -> int:
@@ -708,7 +807,7 @@ class RowReader:
         self._replies.append(read.text)
         self._flaw = self._flaw or read.truncated
         if read.reply.quotes:
-            self._quotes[text] = read.reply.quotes[0]
+            self.quotes[text] = read.reply.quotes[0]
         return {text: self._value(read.reply)}
 
     def _value(self, reply: Reply) -> str | None:
@@ -742,7 +841,9 @@ class RowReader:
                     help="use a model with a larger window, or ask for fewer",
                 )
             self._reserve([replace(batch, n_picks=k) for batch in batches])
-            picked = await gather([self._picked(group, min(k, len(group))) for group in groups])
+            picked = await gather(
+                [self._picked(group, min(k, len(group)), is_last=is_last) for group in groups]
+            )
             ordered = []
             for group, best in zip(groups, picked, strict=True):
                 if best is None:
@@ -762,9 +863,10 @@ class RowReader:
         unsure = dict.fromkeys(undecided - set(places))
         return {**dict.fromkeys(self._texts, ""), **unsure, **places}
 
-    async def _picked(self, group: list[str], k: int) -> list[str] | None:
-        """The k best of a group, best first; None if the replies are unclear."""
-        task = replace(self._row_step.task, items=tuple(group), n_picks=k)
+    async def _picked(self, group: list[str], k: int, *, is_last: bool) -> list[str] | None:
+        """The k best of a group, best first, of the last one with quotes; None if the replies are unclear."""
+        task = self._row_step.task
+        task = replace(task, items=tuple(group), n_picks=k, is_quoted=task.is_quoted and is_last)
         why = ""
         for round in range(1 + self._limits.max_reasks):
             asked = replace(task, round=round, why=why)
@@ -779,5 +881,7 @@ class RowReader:
                 return [text for _, text in sorted(places.items())]
         async with self._escalating() as reader:
             if reader is not None and self._is_left(task):
-                return await reader._picked(group, k)
+                best = await reader._picked(group, k, is_last=is_last)
+                self.quotes |= reader.quotes
+                return best
         return None

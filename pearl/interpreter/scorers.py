@@ -34,6 +34,7 @@ class Scorer:
         self.name = f"a classifier of {vectors}" if asker is None else asker.name
         self.n_calls = 0
         self.usage = Usage()
+        self.quotes: dict[str, str] = {}
 
     async def score(self, labelled: Replies) -> Mapping[str, Score]:
         """The score of each text."""
@@ -54,6 +55,7 @@ class Scorer:
             n_calls, usage = reader.spent
             self.n_calls += n_calls
             self.usage += usage
+            self.quotes |= reader.quotes
             return replies
 
         # Cached replies would agree with themselves.

@@ -94,7 +94,8 @@ def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_IT
         case "rating":
             values = task.labels or tuple(map(str, RATINGS))
         case "pick":
-            return PICKS_TOKENS + task.n_picks * (counter.count(str(len(task.items))) + 1)
+            number = counter.count(str(len(task.items))) + 1
+            return PICKS_TOKENS + task.n_picks * (number + QUOTE_TOKENS * task.is_quoted)
         case "line":
             values, most = (), max_item_tokens
     most = max(map(counter.count, values), default=most)

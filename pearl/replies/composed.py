@@ -64,8 +64,9 @@ class Composed:
 
 
 def read_composed(
-    text: str, items: Sequence[str], values: Mapping[str, tuple[int, str]], question: str
-) -> Composed:
+    text: str, items: Sequence[str], values: Mapping[str, tuple[int, str]], question: str,
+    asides: Mapping[str, str] = {},
+) -> Composed:  # fmt: skip
     """Read a composed answer.
 
     Args:
@@ -73,6 +74,7 @@ def read_composed(
         items: What each number from 1 cites: a quote with the result that it belongs to.
         values: Item and text of each named value; a sentence that inserts one cites its item.
         question: Its numbers may be repeated.
+        asides: What stands once behind a named value, unless its sentence has the numbers of it.
 
     Example:
         >>> reply = "Ada sold {n} boats [2]. They leaked [1], all 9 of them [1]."
@@ -90,6 +92,7 @@ def read_composed(
     found: list[Sentence] = []
     n_bad = n_uncited = 0
     n_listed = 0  # the last number of a numbered list
+    left = dict(asides)
     lines = _MARKS_AFTER.sub(r"\g<marks>\g<end> ", text).splitlines()
     paragraph = 0
     for number, line in enumerate(lines):
@@ -108,7 +111,11 @@ def read_composed(
             if not bare or not (cites or (bare.endswith(":") and not numbers)):
                 n_uncited += bool(bare)
                 continue
-            shown = _NAME.sub(lambda name: values[name[1]][1], bare)
+            own = {value for _, value, _ in quantities(bare)}
+            for name in names:
+                if name in left and own.issuperset(v for _, v, _ in quantities(left[name])):
+                    del left[name]
+            shown = _NAME.sub(lambda name: values[name[1]][1] + left.pop(name[1], ""), bare)
             said = shown
             if at == 0 and (listed := _LISTED.match(shown)) is not None:
                 n_listed += bool(listed[1])

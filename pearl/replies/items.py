@@ -214,8 +214,11 @@ def _members(body: str, *, is_cut: bool) -> list[tuple[str, Any]]:
 
 def _picked(body: str, n: int, n_picks: int) -> ItemReplies:
     """The places of the chosen items; all or none, because only their order ranks them."""
+    said: Any = []
     if start := _OBJECT.search(body):
-        values = [value for _, value in _members(body[start.start() :], is_cut=False)]
+        members = dict(_members(body[start.start() :], is_cut=False))
+        said = members.pop("quotes", [])
+        values = [*members.values()]
         ids = values[0] if len(values) == 1 and isinstance(values[0], list) else []
     else:  # lines without numbers introduce them
         lines = [line for line in body.split("\n") if any(c.isdecimal() for c in line)]
@@ -225,7 +228,11 @@ def _picked(body: str, n: int, n_picks: int) -> ItemReplies:
     if not is_known or not len(ids) == len(set(ids)) == n_picks:
         raise _OutOfFormError(f"it is not the numbers of {n_picks} different items")
     places = {id: str(place) for place, id in enumerate(ids, start=1)}
-    return ItemReplies(tuple(places.get(i, "") for i in range(1, n + 1)))
+    quotes: tuple[str, ...] = ()
+    if isinstance(said, list) and len(said) == n_picks:
+        own = {id: quote for id, quote in zip(ids, said, strict=True) if isinstance(quote, str)}
+        quotes = tuple(own.get(i, "") for i in range(1, n + 1))
+    return ItemReplies(tuple(places.get(i, "") for i in range(1, n + 1)), quotes=quotes)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -411,8 +418,17 @@ def items_constraint(
     if kind == "pick":
         marks = ['{"items":[', *[","] * (n_picks - 1), "]}"]
         start = " VALUE ".join(map(literal_rule, marks))
-        values = {"type": "array", "items": one, "minItems": n_picks, "maxItems": n_picks}
-        schema = closed_object({"items": values})
+        size = {"minItems": n_picks, "maxItems": n_picks}
+        lists = {"items": {"type": "array", "items": one, **size}}
+        if is_quoted:
+            rules["QUOTE"] = _text_rule(_MAX_QUOTE)
+            lists["quotes"] = {"type": "array", "items": text, **size}
+            marks[-1:] = ["]" + ',"quotes":[', *[","] * (n_picks - 1), "]}"]
+            names = ["VALUE"] * n_picks + ["QUOTE"] * n_picks
+            start = literal_rule(marks[0]) + "".join(
+                f" {name} {literal_rule(mark)}" for name, mark in zip(names, marks[1:], strict=True)
+            )
+        schema = closed_object(lists)
     else:
         defs = {"value": one}
         if is_quoted:

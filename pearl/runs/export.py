@@ -191,15 +191,26 @@ def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Cell]:
     known = {*_FIRST, *_TEXTS, *_NUMBERS, "usage", "markdown", "parts"}
     outputs: dict[str, None] = {}
     fields: dict[str, None] = {}
+    counts: dict[str, None] = {}
     for row in rows:
         fields |= dict.fromkeys(name for name in row if name not in known)
         if len(outputs) < _MAX_OUTPUTS:
             outputs |= dict.fromkeys(_steps(row))
-    return columns_of(outputs, fields)
+        counts |= dict.fromkeys(p["output"] for p in _mappings(row.get("parts")) if "of" in p)
+    return columns_of(outputs, fields, counts)
 
 
-def columns_of(outputs: Iterable[str], fields: Iterable[str]) -> dict[str, Cell]:
-    """The columns of a table: the answer, the outputs of the plans, what else is kept, and the fields of the input."""
+OF_COUNT = ("of", "not_stated", "undecided")
+"""What a count has besides its value, each in a column of its own."""
+
+
+def columns_of(
+    outputs: Iterable[str], fields: Iterable[str], counts: Iterable[str] = ()
+) -> dict[str, Cell]:
+    """The columns of a table: the answer, the outputs of the plans, what else is kept, and the fields of the input.
+
+    `counts` are outputs that say of what they are.
+    """
     first: dict[str, Cell] = {name: partial(_text, name) for name in _FIRST}
     last: dict[str, Cell] = {
         **{name: partial(_text, name) for name in _TEXTS},
@@ -212,6 +223,7 @@ def columns_of(outputs: Iterable[str], fields: Iterable[str]) -> dict[str, Cell]
     for cells in (
         first,
         {name: partial(_output, name) for name in islice(outputs, _MAX_OUTPUTS)},
+        {f"{name}_{key}": partial(_of_count, name, key) for name in counts for key in OF_COUNT},
         last,
         {name: partial(_text, name) for name in fields},
     ):
@@ -251,6 +263,11 @@ def _output(name: str, row: Mapping[str, Any]) -> Any:
             value = named  # rows by what they are called
         value = "; ".join(map(str, value))
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def _of_count(name: str, key: str, row: Mapping[str, Any]) -> Any:
+    parts = _mappings(row.get("parts"))
+    return next((part.get(key) for part in parts if part.get("output") == name), None)
 
 
 def _value(row: Mapping[str, Any], name: str, within: str | None) -> Any:

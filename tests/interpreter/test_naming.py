@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
+import json
 
 import pytest
 
 from pearl import Answer, Document, Pearl
+from pearl.actions import native
+from pearl.actions.values import Scalar
 from pearl.documents.document import join
+from pearl.documents.rows import Row, Rows, Stated
 from pearl.llm import CheckTask, ItemsTask, Request
+from pearl.runs.export import write_table
 from tests.models import Reading, item_lines, verdicts
 
 CONTRACTS = {
@@ -97,8 +104,42 @@ def test_rows_that_sentences_leave_out_are_named_below_them() -> None:
 4. answer = ANSWER("Which are of Bavaria?", kept, n) : Answer"""
     answer = ask(plan, files(), "It is old.txt [1].")
     assert answer.text.endswith(
-        "\n\nContracts of Bavaria: old.txt, north/name that is long enough.txt"
+        "\n\nContracts of Bavaria: old.txt, north/name that is long enough.txt\n\nContracts: 3"
     )
+
+
+LAW = """New actions:
+- FIND_LAW(CTX, X) : Find the law of X
+
+1. old = FIND_LAW(CTX, "old") : Law of the old one
+2. new = FIND_LAW(CTX, "new") : Law of the new one
+3. answer = ANSWER("Which law?", old, new) : Answer
+"""
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        ("One has the law of Bavaria [1]. The other has that of Ohio [2]!", "One has the law of Bavaria (old.txt). The other has that of Ohio (new.txt)!"),
+        ("- Bavaria [1]\n- Ohio, as new.txt says [2]", "- Bavaria (old.txt)\n- Ohio, as new.txt says"),
+        ("The old contract has the law of Bavaria [1].", "The old contract has the law of Bavaria (old.txt)."),
+        ("They have the laws of Bavaria [1] and Ohio [2].", "They have the laws of Bavaria and Ohio (old.txt, new.txt)."),
+    ],
+)  # fmt: skip
+def test_a_sentence_has_the_files_of_its_quotes_where_files_differ(reply: str, text: str) -> None:
+    def say(request: Request) -> str:
+        if isinstance(request.task, CheckTask):
+            return verdicts(*["supported"] * len(request.task.claims))
+        if request.task.action.name == "ANSWER":  # type: ignore[union-attr]
+            return reply
+        law = "Bavaria" if request.task.output == "old" else "Ohio"  # type: ignore[union-attr]
+        return json.dumps({"answer": law, "quote": f"It is governed by the law of {law}."})
+
+    answer = asyncio.run(Pearl(Reading(say)).execute(LAW, files()))
+    assert (answer.text, answer.status) == (text, "answered")
+    assert answer.markdown.replace("[^1]", "").replace("[^2]", "") == text
+    alone = asyncio.run(Pearl(Reading(say)).execute(LAW, Document(files().text, "one.txt")))
+    assert "(one.txt)" not in alone.text
 
 
 REPORTS = """Question: How many are older than 60?
@@ -132,10 +173,19 @@ def count(plan: str, composed: str = "") -> Answer:
 def test_a_count_says_of_what_it_is() -> None:
     answer = count(REPORTS)
     assert (answer.text, answer.value, answer.status) == (
-        "4 of the 6 that state it; 2 do not state it", 4, "answered",
+        "4 of the 6 reports that state it; 2 do not state it", 4, "answered",
     )  # fmt: skip
     part = answer.to_dict()["parts"][0]
     assert [part[k] for k in ("value", "of", "not_stated", "undecided")] == [4, 6, 2, 0]
+    table = io.StringIO()
+    write_table(lambda: [answer.to_dict()], table, "csv")
+    (cells,) = csv.DictReader(io.StringIO(table.getvalue()))
+    assert [cells[f"n{of}"] for of in ("", "_of", "_not_stated", "_undecided")] == [
+        "4",
+        "6",
+        "2",
+        "0",
+    ]
     kept = REPORTS.replace("3. n", '3. some = LIMIT(old, 2) : Two\n4. n').replace("COUNT(old)", "COUNT(some)")  # fmt: skip
     assert count(kept).text.split()[0] == "2"  # not of six
 
@@ -146,20 +196,21 @@ def test_a_count_of_cells_says_how_many_are_empty() -> None:
 2. old = WHERE(rows, "age", "at least", "60") : Old
 3. n = COUNT(old) : How many"""
     answer = asyncio.run(Pearl().execute(plan, table))
-    assert answer.text == "2 of the 3 that state it; 1 does not state it"
+    assert answer.text == "2 of the 3 rows that state their age; 1 does not state it"
 
 
 @pytest.mark.parametrize(
     ("reply", "text"),
     [
-        ("{n} are older than 60 [1].", "4 are older than 60.\n\nOlder than 60: 4 of the 6 that state it; 2 do not state it"),
+        ("{n} are older than 60 [1].", "4 (of the 6 reports that state it; 2 do not) are older than 60."),
+        ("4 are older than 60 [1].", "4 are older than 60.\n\nOlder than 60: 4 of the 6 reports that state it; 2 do not state it"),
         ("Of the 6 that state an age, {n} are older than 60, and 2 state none [1].", "Of the 6 that state an age, 4 are older than 60, and 2 state none."),
     ],
 )  # fmt: skip
 def test_a_composed_count_says_of_what_it_is(reply: str, text: str) -> None:
     plan = f'{REPORTS}4. all = COUNT(reports) : All\n5. answer = ANSWER("How many are older than 60?", n, all) : Answer'
     answer = count(plan, reply)
-    assert (answer.text, answer.status) == (text, "answered")
+    assert (answer.text, answer.status) == (f"{text}\n\nAll: 8", "answered")
 
 
 def test_what_is_not_stated_may_change_a_comparison() -> None:
@@ -169,4 +220,108 @@ def test_what_is_not_stated_may_change_a_comparison() -> None:
 """
     answer = count(REPORTS + young)
     assert (answer.value, answer.status) == ("more", "degraded")
-    assert "4 to 6 and 2 to 4" in answer.why
+    assert "'more': compared are 4 to 6 of 8 and 2 to 4 of 8" in answer.why
+
+
+COLOURS = """1. cars = SPLIT(CTX, "record") : Rows
+"""
+
+
+@pytest.mark.parametrize(
+    ("colours", "step", "text", "why"),
+    [
+        ("r r r r b - - -", 'MOST(groups)', "red: 4 of the 5 cars that state their colour; 3 do not state it", "'red', which has 4 to 7 of 8"),
+        ("r r r r r b - - -", 'MOST(groups)', "red: 5 of the 6 cars that state their colour; 3 do not state it", ""),
+        ("r r b b - - -", 'COUNT_OF(groups, "red")', "2 of the 4 cars that state their colour; 3 do not state it", ""),
+        ("r r b b - - -", 'COUNT_BY(cars, "colour")', "- red: 2\n- blue: 2\n(of the 4 cars that state their colour; 3 do not state it)", ""),
+        ("r b - -", 'SHARE_OF(cars, "colour", "red")', "0.25: 1 of the 2 cars that state their colour; 2 do not state it", ""),
+        ("r r b -", 'HAVING(groups, "at least", 2)', "- red", "which of 1 groups"),
+        ("r r b b", 'MOST(groups)', "red; blue", ""),
+    ],
+)  # fmt: skip
+def test_groups_and_shares_say_of_what_they_are(
+    colours: str, step: str, text: str, why: str
+) -> None:
+    names = {"r": "red", "b": "blue", "-": ""}
+    rows = [f"c{i},{names[c]}" for i, c in enumerate(colours.split())]
+    table = Document("\n".join(["id,colour", *rows]), "t.csv")
+    groups = '2. groups = GROUP(cars, "colour") : Groups\n' * ("groups" in step)
+    plan = f"{COLOURS}{groups}3. found = {step} : Found"
+    answer = asyncio.run(Pearl().execute(plan, table))
+    assert answer.text == text
+    assert answer.status == ("degraded" if why else "answered")
+    assert why in answer.why
+
+
+def test_values_that_are_not_stated_are_in_no_group() -> None:
+    plan = """1. files = SPLIT(CTX, "document") : Rows
+2. laws = MAP(files, "the law") : Law of each
+3. most = MOST(laws) : The most frequent"""
+    names = ["Bavaria", "Bavaria", "Bavaria", "Ohio", ""]
+    document = join([Document(f"File {i}. {name}", f"{i}.txt") for i, name in enumerate(names)])
+
+    def reply(request: Request) -> str:
+        return item_lines(request, lambda item: item.partition(". ")[2].strip() or "not stated")
+
+    answer = asyncio.run(Pearl(Reading(reply)).execute(plan, document))
+    assert answer.text == "Bavaria: 3 of the 4 files that state their laws; 1 does not state it"
+
+
+def test_what_is_undecided_in_other_cells_leaves_a_count_as_it_is() -> None:
+    rows = Rows(
+        (Row("a", {"x": "a", "y": None}), Row("b", {"x": "b", "y": "2"})), columns=("x", "y")
+    )
+    count = native.compute(native.known()["COUNT"], [rows])
+    assert isinstance(count, Scalar)
+    assert (count.value, count.low, count.high, count.rows.undecided) == (2, 2, 2, ())
+
+
+def test_a_number_that_is_computed_from_a_count_has_its_bounds() -> None:
+    n = Scalar(4, Rows(()), low=4, high=4, stated=Stated(4, 6, 2))
+    found = native.compute(native.known()["CALCULATE"], ["share", n, 8])
+    assert isinstance(found, Scalar)
+    assert found.value == "50%"
+    assert found.rows.notes[-1] == "what rows do not state: 50% to 75%, with 4 to 6 of 8"
+
+
+NAMES = {
+    "one name": ["x.txt"] * 400,
+    "long names": [f"{'folder/' * 40}contract {i:04} of the north.txt" for i in range(30)],
+    "one name in folders": ["north/lease.txt", "south/lease.txt", "north/old/lease.txt"],
+    "right to left": ["חוזה שכירות.txt", "عقد إيجار.txt", "lease\u202etxt.exe"],
+    "odd names": ["- x.txt", "1. [2].txt", "a|b.txt", "{n}.txt", "</input>.txt"],
+}
+
+
+@pytest.mark.parametrize("composed", [False, True])
+@pytest.mark.parametrize("kind", NAMES)
+def test_rows_of_any_name_are_each_named_or_counted(kind: str, composed: bool) -> None:
+    names = NAMES[kind]
+    text = "It is governed by the law of Bavaria."
+    document = join([Document(f"Contract {i}. {text}", name) for i, name in enumerate(names)])
+    plan = """1. rows = SPLIT(CTX, "document") : Split
+2. kept = FILTER(rows, "x") : Contracts of Bavaria"""
+    if composed:
+        plan += """
+3. n = COUNT(rows) : Contracts
+4. answer = ANSWER("Which are of Bavaria?", kept, n) : Answer"""
+    answer = ask(plan, document, "Here are some of them [1].")
+    called = answer.parts[0].value
+    assert len(set(called)) == len(called) == len(names)  # each by a name of its own
+    assert all(each.startswith(name) for each, name in zip(called, names, strict=True))
+    is_counted = f": {len(names)} rows" in answer.text
+    assert is_counted or all(each in answer.text for each in called)
+    assert {row.source for row in answer.rows} == {*names}
+    assert len(answer.rows) == len(names)
+
+
+def test_ten_thousand_rows_of_one_name_are_counted() -> None:
+    table = Document("name,age\n" + "Ann,60\n" * 10_000, "t.csv")
+    plan = """1. rows = SPLIT(CTX, "record") : Split
+2. kept = WHERE(rows, "age", "at least", 60) : Old
+3. n = COUNT(rows) : All
+4. answer = ANSWER("Who is old?", kept, n) : Answer"""
+    answer = ask(plan, table, "Some are old [1].")
+    assert "\n\nOld: 10,000 rows" in answer.text
+    assert len({*answer.parts[0].value}) == len(answer.rows) == 10_000
+    assert answer.parts[0].value[-1] == "Ann, row 10000"

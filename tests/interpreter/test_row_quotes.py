@@ -13,10 +13,12 @@ from pearl import Answer, Document, Pearl
 from pearl.cli.output import print_answer
 from pearl.documents.document import join
 from pearl.documents.tokens import estimate
-from pearl.llm import ItemsTask, Request
+from pearl.llm import CheckTask, ItemsTask, Request
+from pearl.runs.executors import Task
 from pearl.runs.export import write_evidence
+from pearl.runs.forecast import forecast
 from pearl.view.answer_page import answer_page
-from tests.models import MemoryReplies, Reading, written
+from tests.models import MemoryReplies, Reading, verdicts, written
 
 MUCH = "Nothing of this paragraph matters to anyone who reads it. " * 5
 LAWS = {"a.txt": "the law of Bavaria", "b.txt": "the laws of Ohio", "c.txt": "the law of Peru"}
@@ -36,9 +38,15 @@ FORMS = {
 }
 
 
-def model(value: object, quote: str = "governed by {}") -> Reading:
+def model(
+    value: object, quote: str = "governed by {}", told: str = "b.txt", verdict: str = "supported"
+) -> Reading:
     def reply(request: Request) -> str:
         task = request.task
+        if isinstance(task, CheckTask):
+            return verdicts(
+                *[verdict if told in claim else "supported" for claim, _ in task.claims]
+            )
         assert isinstance(task, ItemsTask)
         said = json.loads(written(task.items, [value] * len(task.items), is_echoed=task.is_echoed))  # type: ignore[list-item]
         for i, item in enumerate(task.items, start=1):
@@ -48,6 +56,14 @@ def model(value: object, quote: str = "governed by {}") -> Reading:
         return json.dumps(said)
 
     return Reading(reply)
+
+
+def asked_of_rows(reader: Reading) -> list[Request]:
+    return [request for request in reader.requests if isinstance(request.task, ItemsTask)]
+
+
+def claims_of(reader: Reading) -> list[tuple[str, str]]:
+    return [c for r in reader.requests if isinstance(r.task, CheckTask) for c in r.task.claims]
 
 
 def ask(reader: Reading, step: str, document: Document = FILES, **settings: object) -> Answer:
@@ -62,7 +78,7 @@ def test_each_row_has_the_sentence_that_decided_it(kind: str) -> None:
     answer = ask(reader, step)
     assert [each.text for each in answer.evidence] == [DECIDING.format(n) for n in LAWS.values()]
     assert [part.evidence for part in answer.parts[0].entries] == [(1,), (2,), (3,)]
-    assert (answer.status, len(reader.requests)) == ("answered", 1)
+    assert (answer.status, len(asked_of_rows(reader))) == ("answered", 1)
     file = io.StringIO()
     write_evidence(lambda: [answer.to_dict()], file)
     assert DECIDING.format("the laws of Ohio") in file.getvalue()
@@ -78,7 +94,7 @@ def test_a_row_costs_a_few_tokens_more_and_no_call() -> None:
     for n in (200, 0):
         reader = model("yes")
         asyncio.run(Pearl(reader, row_quotes=n).execute(f"{SPLIT}2. kept = {FORMS['filter'][0]} : Kept", FILES))  # fmt: skip
-        (request,) = reader.requests
+        (request,) = asked_of_rows(reader)
         texts.append(estimate(reader._reply(request)))
     assert texts[0] - texts[1] <= 14 * len(LAWS)
 
@@ -140,3 +156,90 @@ def test_a_comparison_of_files_names_them_and_has_a_quote_for_each_cell() -> Non
     shown = io.StringIO()
     print_answer(answer, shown)
     assert "| a.txt | 7 [1] | 7 [1] |" in shown.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("kind", "check", "n_claims"),
+    [("filter", "auto", 3), ("filter", "off", 0), ("classify", "auto", 0), ("classify", "all", 3), ("map", "all", 3), ("rate", "all", 0)],
+)  # fmt: skip
+def test_the_checker_is_asked_whether_passages_say_what_they_decided(
+    kind: str, check: str, n_claims: int
+) -> None:
+    step, value = FORMS[kind]
+    reader = model(value)
+    answer = ask(reader, step, check=check)
+    claims = claims_of(reader)
+    assert len(claims) == n_claims
+    assert answer.status == "answered"
+    assert ("meaning was not checked" in answer.notes) == (check == "off")
+    for (said, passage), (name, law) in zip(claims, LAWS.items(), strict=False):
+        assert name in said
+        assert "Europe" in said or str(value) in said
+        assert f"This contract is [[{DECIDING.format(law)[17:]}]]" in passage or DECIDING.format(law) in passage  # fmt: skip
+        assert not any(other in passage for other in LAWS.values() if other != law)
+
+
+@pytest.mark.parametrize("verdict", ["not stated", "contradicted"])
+def test_a_row_is_undecided_whose_passage_does_not_say_it(verdict: str) -> None:
+    reader = model("yes", verdict=verdict)
+    answer = ask(reader, FORMS["filter"][0])
+    assert (answer.status, answer.value) == ("undecided", ["a.txt", "c.txt"])
+    assert answer.text.endswith("(1 undecided)")
+    assert any("the checker: the passage" in note for note in answer.notes)
+    n = asyncio.run(Pearl(model("yes", verdict=verdict)).execute(
+        f"{SPLIT}2. kept = {FORMS['filter'][0]} : Kept\n3. n = COUNT(kept) : How many", FILES
+    ))  # fmt: skip
+    assert (n.text, n.steps[-1].n_calls) == ("2 (1 undecided)", 0)
+
+
+@pytest.mark.parametrize("row_quotes", [200, 1])
+def test_the_best_rows_have_their_passages(row_quotes: int) -> None:
+    def reply(request: Request) -> str:
+        task = request.task
+        assert isinstance(task, ItemsTask)
+        picked = sorted(range(len(task.items)), key=lambda i: "Ohio" not in task.items[i])[
+            : task.n_picks
+        ]
+        laws = [next(law for law in LAWS.values() if law in task.items[i]) for i in picked]
+        said: dict[str, object] = {"items": [i + 1 for i in picked]}
+        if task.is_quoted:
+            said["quotes"] = [f"governed by {law}" for law in laws]
+        return json.dumps(said)
+
+    reader = Reading(reply)
+    step = 'TOP(files, "how far away", 2)'
+    answer = ask(reader, step, row_quotes=row_quotes, items_per_call=2)
+    assert answer.status == "answered"
+    assert [row.source for row in answer.rows] == ["a.txt", "b.txt"]
+    evidence = [DECIDING.format(LAWS[name]) for name in ("b.txt", "a.txt")]
+    assert sorted(each.text for each in answer.evidence) == sorted(evidence * (row_quotes > 1))
+    n_quoted = sum('"quotes":[' in request.prompt for request in reader.requests)
+    assert n_quoted == (row_quotes > 1)  # only the last group has the best of all
+    if row_quotes > 1:
+        assert answer.text.startswith(f'- b.txt: "{evidence[0]}"')
+
+
+def many(n: int) -> Document:
+    return join(
+        [Document(f"File {i}. {'So. ' * 40}\n\n{DECIDING.format(LAWS['a.txt'])}", f"{i}.txt") for i in range(n)]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "n_requests"), [("auto", 0), ("all", 4)])
+def test_a_check_of_rows_has_a_small_share_of_their_text(check: str, n_requests: int) -> None:
+    reader = model("yes")
+    answer = ask(reader, FORMS["filter"][0], many(150), check=check)
+    assert sum(isinstance(r.task, CheckTask) for r in reader.requests) == n_requests
+    assert ("kept: 150 rows not checked, which --check all does" in answer.notes) == (n_requests == 0)  # fmt: skip
+
+
+def test_the_forecast_has_the_check_of_rows() -> None:
+    reader = model("yes")
+    pearl = Pearl(reader)
+    plan = f"{SPLIT}2. kept = {FORMS['filter'][0]} : Kept"
+    found = forecast(pearl, [Task("", lambda: FILES, plan=plan)])
+    asyncio.run(pearl.execute(plan, FILES))
+    (check,) = [step for step in found.steps if step.name == "kept = FILTER, checked"]
+    (request,) = [request for request in reader.requests if isinstance(request.task, CheckTask)]
+    assert check.calls.upper == 2
+    assert estimate(request.prompt) <= check.input_tokens.upper

@@ -355,7 +355,7 @@ def test_of_an_edited_document_only_the_calls_with_the_edited_line_are_made_agai
         ("yes", "1", ()),
         (
             "Not stated.",
-            "0 of the 2 that state it; 1 does not state it",
+            "0 of the 2 rows that state it; 1 does not state it",
             ("long: 0 yes, 2 no, 1 not stated",),
         ),
     ],

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, reduce
 from itertools import islice, product
@@ -29,8 +30,18 @@ from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.actions import by_search
-from pearl.actions.values import Scalar, Value, argument, as_rows, behind, bounded
-from pearl.documents.rows import Row, Rows, without_duplicates
+from pearl.actions.values import (
+    MAY_CHANGE,
+    Scalar,
+    Value,
+    argument,
+    as_rows,
+    as_text,
+    behind,
+    bounded,
+)
+from pearl.documents.numbers import read_number
+from pearl.documents.rows import Row, Rows, Stated, without_duplicates
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 __all__ = [
@@ -147,6 +158,8 @@ def compute(action: Action, values: Sequence[Value]) -> Value:
     parameters = [action.parameter(i) for i in range(len(values))]
     if any(parameter.reads == "rows" for parameter in parameters):
         return module.run(*map(argument, values, parameters))
+    if any(parameter.reads == "figure" for parameter in parameters):
+        return _of_counts(module.run, values)
     given = behind(values)
     is_list_action = ValueType.LIST in (p.type for p in parameters)
     if is_list_action and given is not None:
@@ -156,13 +169,55 @@ def compute(action: Action, values: Sequence[Value]) -> Value:
         result = module.run(*map(argument, values, parameters))
     if given is None or isinstance(result, Rows | Scalar | list):
         return result
-    bounds: Callable[[Value], tuple[int, int]] | None = getattr(module, "bounds", None)
+    bounds: Callable[[Rows], tuple[int, int]] | None = getattr(module, "bounds", None)
     if bounds and isinstance(result, int):
-        return bounded(result, given, *bounds(values[0]))
+        # Whether a row counts does not depend on its other cells, or on who else is of its group.
+        given = replace(given, columns=(), shows_possible=False)
+        stated = given.stated if given.stated and given.stated.value == result else None
+        return bounded(result, given, *bounds(given), stated)
     return Scalar(result, given, is_marked=is_joining(action))
 
 
 _MAX_CASES = 16  # maximum combinations of certain and possible entries to compute
+
+
+def _of_counts(run: Callable[..., Value], values: Sequence[Value]) -> Value:
+    """A computation over numbers, with a note on what the rows may change that do not state what a count asks."""
+    result = run(*values)
+    cases = [
+        (each, _with_all(each, each.stated))
+        if isinstance(each, Scalar) and each.stated and each.stated.not_stated and not isinstance(each.value, str)
+        else (each,)
+        for each in values
+    ]  # fmt: skip
+    if not 1 < math.prod(map(len, cases)) <= _MAX_CASES or not isinstance(result, Scalar):
+        return result
+    found: dict[str, Value] = {}
+    for case in product(*cases):
+        with suppress(ValueError):  # a division by zero
+            other = run(*case)
+            found[as_text(other.value if isinstance(other, Scalar) else other)] = other
+    if len(found) < 2:
+        return result
+    counts = [
+        f"{as_text(least.value)} to {as_text(most.value)} of {stated.of + stated.not_stated:,}"
+        for least, most in (case for case in cases if len(case) > 1)
+        if (stated := least.stated)
+    ]
+    note = f"{MAY_CHANGE} '{result.value}': compared are {' and '.join(counts)}"
+    if result.exact is not None:  # a number, which decides nothing
+        ends = sorted(found, key=lambda text: read_number(text))
+        note = f"what rows do not state: {ends[0]} to {ends[-1]}, with {' and '.join(counts)}"
+    return replace(result, rows=result.rows.noting(note))
+
+
+def _with_all(count: Scalar, stated: Stated) -> Scalar:
+    """A count, or a share, with all rows that do not state what it asks."""
+    value, n = count.value, stated.not_stated
+    if value != stated.value:
+        return replace(count, value=(stated.value + n) / (stated.of + n))
+    low, high = (None if end is None else end + n for end in (count.low, count.high))
+    return replace(count, value=stated.value + n, low=low, high=high)
 
 
 def _over_rows(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pearl.actions.columns import read_column, wanted_by
 from pearl.actions.groups import are_groups, counted, group, n_of_any, place, ranking, size_range
 from pearl.actions.native import Family
-from pearl.actions.values import Value, bounded
+from pearl.actions.values import MAY_CHANGE, Value, bounded
 from pearl.documents.comparisons import key_of
 from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Row, Rows
@@ -71,10 +71,12 @@ def count_of(rows: Rows, key: Value) -> Value:
         elif wanted.may_be_any or value in sure | possible:
             unsure += (*members, *others)
     n, n_unsure = len(counted_rows), len(unsure)
+    groups = rows if is_grouped else group(rows, read_column(rows, rows.column))
+    stated = groups.stated and groups.stated._replace(value=n)
     if is_grouped:
         n_unsure += n_of_any(rows) - sum(row.value is None for row in rows.doubtful)
     behind = Rows(tuple(counted_rows), rows.column, tuple(unsure), rows.notes, sample=rows.sample)
-    return bounded(n, behind, n, n + n_unsure)
+    return bounded(n, behind, n, n + n_unsure, stated)
 
 
 OPERATORS = ("is", "is not", "at least", "at most")
@@ -94,7 +96,16 @@ def having(rows: Rows, operator: str, n: int | float) -> Value:
     if len(rows) and not are_groups(rows):
         raise ValueError("the rows are not groups; use GROUP or COUNT_BY first")
     n_any = n_of_any(rows)
+    n_without = rows.stated.not_stated if rows.stated else 0
     judged = [(row, _meets(operator, size, *size_range(row, n_any))) for row in rows.every]
+    # A row that does not state its key may belong to any group.
+    may_change = sum(
+        verdict is not None and verdict != _meets(operator, size, *size_range(row, n_any + n_without))
+        for row, verdict in judged
+    )  # fmt: skip
+    told = (
+        f"{MAY_CHANGE} which of {may_change:,} groups there are: {n_without:,} rows are in no group"
+    )
     sure, unsure = judged[: len(rows)], judged[len(rows) :]
     return replace(
         rows,
@@ -103,7 +114,7 @@ def having(rows: Rows, operator: str, n: int | float) -> Value:
             *(row for row, verdict in sure if verdict is None),
             *(row for row, verdict in unsure if row.value is None or verdict is not False),
         ),
-    )
+    ).noting(*[told] * bool(may_change))
 
 
 def _meets(operator: str, size: int, low: int, high: int) -> bool | None:

@@ -12,7 +12,6 @@ from pearl.actions.native import Family
 from pearl.actions.native._groups import having
 from pearl.actions.values import (
     INTERVAL,
-    MAY_CHANGE,
     SAMPLED,
     EmptyListError,
     Scalar,
@@ -24,7 +23,7 @@ from pearl.actions.values import (
 from pearl.documents.comparisons import BLANK, OPERATORS, ORDERED, is_no_key, sort_keys
 from pearl.documents.digest import text_sha256
 from pearl.documents.numbers import UnclearNumberError, read_number, whole_number
-from pearl.documents.rows import DOCUMENT, TEXT_COLUMN, Row, Rows, unused_name
+from pearl.documents.rows import DOCUMENT, TEXT_COLUMN, Row, Rows, Stated, unused_name
 from pearl.documents.table.quantities import numbers_of
 from pearl.documents.table.totals import names_total
 from pearl.dsl.signatures import Parameter, ValueType
@@ -94,7 +93,7 @@ def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
             *(row for row, verdict in judged[n:] if verdict is not False),
         ),
         totals=totals,
-        stated=(len(found), n - n_empty, n_empty) if operator in ORDERED else None,
+        stated=Stated(len(found), n - n_empty, n_empty, name) if operator in ORDERED else None,
     ).noting(*notes)
 
 
@@ -239,7 +238,7 @@ def sort(rows: Rows, name: str, order: str) -> Value:
 )  # fmt: skip
 def share_of(rows: Rows, name: str, x: Value) -> Value:
     """The share among decided rows; for several values, the share of rows that have any of them."""
-    verdicts, notes, _ = judge(rows, name, "in" if isinstance(x, list | Rows) else "is", x)
+    verdicts, notes, n_empty = judge(rows, name, "in" if isinstance(x, list | Rows) else "is", x)
     n = len(rows)
     sure, unsure = verdicts[:n], verdicts[n:]
     n_found, n_read = sure.count(True), n - sure.count(None)
@@ -257,7 +256,8 @@ def share_of(rows: Rows, name: str, x: Value) -> Value:
     if rows.sample:
         least, most = wilson(n_found, n_read)
         behind = behind.noting(f"{INTERVAL} of the share: {least:.3f} to {most:.3f}")
-    return Scalar(n_found / n_read, behind, low=low, high=high)
+    stated = Stated(n_found, n_read - n_empty, n_empty, name)
+    return Scalar(n_found / n_read, behind, low=low, high=high, stated=stated)
 
 
 @PLUGINS.action(
@@ -318,8 +318,8 @@ def relation(a: Value, b: Value) -> Value:
     rows = behind([a, b])
     if rows is None:
         return word
-    n_unread, n_unstated = rows.n_unread, _n_unstated(a) + _n_unstated(b)
-    if not (rows.undecided or n_unread or n_unstated):
+    n_unread = rows.n_unread
+    if not (rows.undecided or n_unread):
         return Scalar(word, rows)
     (low_a, high_a), (low_b, high_b) = _ends(a, one), _ends(b, other)
     is_decided = _word(low_a - high_b) == word == _word(high_a - low_b)
@@ -330,17 +330,7 @@ def relation(a: Value, b: Value) -> Value:
         decided = tuple(row for row in rows if row.value is not None)
         rows = replace(rows, rows=decided, doubtful=(), shows_possible=False)
         rows = rows.noting(f"{n:,} undecided rows cannot change it")
-    most_a, most_b = high_a + _n_unstated(a), high_b + _n_unstated(b)
-    if n_unstated and not _word(low_a - most_b) == word == _word(most_a - low_b):
-        told = f"{low_a:,} to {most_a:,} and {low_b:,} to {most_b:,}"
-        rows = rows.noting(f"{MAY_CHANGE} '{word}': compared are {told}")
     return Scalar(word, rows)
-
-
-def _n_unstated(value: Value) -> int:
-    """How many rows do not state what a number counts; 0 for other numbers."""
-    counted = value.stated if isinstance(value, Scalar) else None
-    return counted[2] if counted else 0
 
 
 def _word(difference: Decimal) -> str:
