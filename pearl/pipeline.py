@@ -166,6 +166,7 @@ class Pearl:
             is_strict=chosen.strict,
             is_strict_rows=chosen.strict_items,
             is_constrained=self.client.reply_fallback.level.by is not None,
+            answers_first=self.client.is_small,
             **{
                 **values_for(ContextLimits, chosen),
                 "strategy": chosen.context,
@@ -508,5 +509,5 @@ class Pearl:
         return replace(
             limits or self.limits,
             counter=client.counter, window=client.window,
-            is_constrained=client.reply_fallback.level.by is not None,
+            is_constrained=client.reply_fallback.level.by is not None, answers_first=client.is_small,
         )  # fmt: skip

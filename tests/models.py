@@ -58,6 +58,12 @@ class Reading(Scripted):
     reads_prompts = True
 
 
+class Small(Reading):
+    """A model that says that it is too small to plan and to check."""
+
+    is_small = True
+
+
 class Acting:
     """A model whose replies are an asynchronous function of the request."""
 

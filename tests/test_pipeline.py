@@ -15,14 +15,14 @@ import pearl
 from pearl import Answer, Document, Pearl, Trace, load
 from pearl.cli.commands.demo import FOLDER
 from pearl.documents.tokens import Counter
-from pearl.errors import DataError, PearlError, PlanningError, UsageError
+from pearl.errors import DataError, ModelError, PearlError, PlanningError, UsageError
 from pearl.errors.privacy import privacy_restored
 from pearl.llm import ActionTask, CheckTask, Message, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Outcome, Task
 from pearl.runs.executors.local import run
 from pearl.trace import PlanFailed, RunStarted
-from tests.models import MemoryReplies, answer_task, verdicts
+from tests.models import MemoryReplies, Small, answer_task, verdicts
 from tests.server import Canned, Server, completion
 
 TEXT = "The ferry left at noon.\n\nMara stayed because she had lost the ticket. The rain went on."
@@ -121,12 +121,6 @@ def test_without_a_valid_plan_the_question_itself_is_asked_and_that_is_recorded(
     assert (failed[0].n_attempts, failed[0].fallback) == (2, "direct")
 
 
-class Small(Scripted):
-    """A model that says that it is too small to plan and to check."""
-
-    is_small = reads_prompts = True
-
-
 @pytest.mark.parametrize("fallback", ["direct", "none"])
 def test_a_model_that_is_too_small_for_plans_is_asked_the_question_itself(fallback: str) -> None:
     asked: list[str] = []
@@ -139,10 +133,36 @@ def test_a_model_that_is_too_small_for_plans_is_asked_the_question_itself(fallba
     pearl = Pearl(Small(reply), fallback=fallback)
     answer = asyncio.run(pearl.ask("When did the ferry leave?", DOCUMENT))
     is_direct = fallback == "direct"
-    assert asked == ["ActionTask"] if is_direct else asked[0] == "PlanTask"
+    assert asked == ["ActionTask"] * 2 if is_direct else asked[0] == "PlanTask"
     assert (answer.method == "direct") is is_direct
     assert any("too small to write plans" in note for note in answer.notes) is is_direct
     assert answer.evidence[0].text == "The ferry left at noon."
+
+
+@pytest.mark.parametrize(
+    ("first", "n_turns"),
+    [("at noon", 4), (ModelError("cut", kind="truncated", reply="at noon, and"), 2)],
+)
+def test_a_small_model_answers_in_words_before_it_gives_the_form(
+    first: str | ModelError, n_turns: int
+) -> None:
+    sent: list[Request] = []
+
+    def reply(request: Request) -> str:
+        sent.append(request)
+        if len(sent) == 2:
+            return '{"answer": "at noon", "quote": "The ferry left at noon."}'
+        if isinstance(first, ModelError):
+            raise first
+        return first
+
+    answer = asyncio.run(Pearl(Small(reply)).ask("When did the ferry leave?", DOCUMENT))
+    assert (answer.text, answer.status) == ("at noon", "answered")
+    assert ["JSON" in request.messages[-1].content for request in sent] == [False, True]
+    turns = sent[1].messages
+    assert len(turns) == n_turns
+    assert n_turns < 4 or (turns[1], turns[2].content) == (sent[0].messages[1], "at noon")
+    assert answer.steps[0].n_calls == len(sent) == 2
 
 
 @pytest.mark.parametrize(("check", "n_checks"), [("auto", 0), ("all", 1)])

@@ -42,6 +42,7 @@ GROUPS = {
         "eval",
         "compare",
         "grammar",
+        "lsp",
     ),
     "Look after it": ("doctor", "models", "config", "completion"),
 }
@@ -142,7 +143,10 @@ def group(ctx: click.Context, config: str | None) -> None:
     for line in settings.unknown(os.environ):
         notice(line)
     ctx.meta[CONFIG] = config
-    if ctx.invoked_subcommand == "config":  # it reports errors in the files itself
+    if ctx.invoked_subcommand in (
+        "config",
+        "lsp",
+    ):  # these two report errors in the files themselves
         return
     files = settings.read_settings(config)
     if files:

@@ -53,13 +53,13 @@ class SettingsFile:
         return self.is_trusted or schema()[name][1].set_by == "anyone"
 
 
-def read_settings(config: str | None) -> list[SettingsFile]:
+def read_settings(config: str | None, folder: Path = Path()) -> list[SettingsFile]:
     """The files in force, in order of precedence."""
     if config is not None:
         return [_read(Path(config))]
     own = own_path()
     files = [] if own is None or not own.is_file() else [_read(own)]
-    found = found_in(Path())
+    found = found_in(folder)
     if found is None or (files and found.path.samefile(files[0].path)):
         return files
     return [found, *files]

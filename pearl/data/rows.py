@@ -48,7 +48,10 @@ _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 _ARRAY = lazy_pattern(r'\s*(?:\{[^][{}]*"data"\s*:\s*)?\[')
 _BETWEEN = lazy_pattern(r"\s*,?\s*")
 OWN_FILES = {
-    "pearl-eval-log": ("the log of an evaluation", "pearl eval --rescore LOG, pearl view LOG"),
+    "pearl-eval-log": (
+        "the log of an evaluation",
+        "pearl eval --rescore LOG, pearl compare LOG LOG",
+    ),
     "pearl-mined": ("a file of mined drafts", "pearl refine actions FILE"),
     "pearl-curation": ("the journal of a bank", "its folder is the bank: --examples FOLDER"),
 }

@@ -165,7 +165,7 @@ class _Builder:
         return Number(int(value) if value == int(value) else value, _span(children[0]))
 
 
-def _coarse_grammar() -> str:
+def coarse_grammar() -> str:
     """The text of the grammar with the cheaper character classes; tokens of valid plans are the same."""
     grammar = read_data("grammars", "plan.lark")
     for exact, coarse in _COARSE:
@@ -179,7 +179,7 @@ def _parser() -> Lark:
     from lark import Lark
 
     return Lark(
-        _coarse_grammar(),
+        coarse_grammar(),
         parser="lalr",
         start=list(get_args(Start)),
         maybe_placeholders=False,

@@ -173,7 +173,11 @@ class Asker:
     ) -> TextReply:
         """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
         request = self.calls.request(task)
+        usage = Usage()
+        if is_in_words := self.calls.asks_words(task):
+            request, usage = await self._answered(step, task, request)
         read = await self._ask_for(step, purpose, task, request)
+        read = replace(read, usage=usage + read.usage, n_calls=is_in_words + read.n_calls)
         # A reply that was cut off cannot follow its form.
         if read.reply.why and not read.truncated:
             again = self.calls.again(request, read.said, read.reply.why, task.gives)
@@ -185,6 +189,19 @@ class Asker:
         if is_unproven(read.reply, task.gives) and self._model.reads_prompts:
             read = replace(read, truncated=read.truncated or UNQUOTED)
         return read
+
+    async def _answered(
+        self, step: Step, task: ActionTask, request: Request
+    ) -> tuple[Request, Usage]:
+        """The request for the form of an answer that the model has first given in words."""
+        in_words = self.calls.in_words(task, request)
+        try:
+            said = await self.ask(step, "step", in_words, None, lambda text: None)
+        except ModelError as error:
+            if error.kind not in CUT_SHORT:
+                raise
+            return request, error.usage or Usage()
+        return self.calls.formed(in_words, said.text, task.gives) or request, said.usage
 
     async def _ask_for(
         self, step: Step, purpose: Purpose, task: ActionTask, request: Request | None = None

@@ -310,7 +310,7 @@ def read_verdicts(text: str, n: int) -> tuple[dict[int, Verdict], str]:
     A reply that names a claim twice, or one that does not exist, may have all of its numbers wrong.
 
     Example:
-        >>> read_verdicts('{"verdicts": [{"id": 1, "verdict": "supported"}]}', 2)
+        >>> read_verdicts('{"verdicts": [{"id": 1, "verdict": "supported"}]}', 3)
         ({1: 'supported'}, 'it has no verdict on claim 2')
         >>> read_verdicts('{"verdicts": [{"id": 3, "verdict": "supported"}]}', 2)
         ({}, 'it has a verdict on claim 3, which does not exist')

@@ -290,6 +290,8 @@ class ContextLimits:
     is_strict_rows: bool = False
     accuracy: float | None = None
     is_constrained: bool = False
+    answers_first: bool = False
+    """Whether a step is answered in words before it is in its form: under a schema, small models answer worse."""
     compose: Literal["auto", "off"] = "auto"
     check: Literal["auto", "all", "off"] = "auto"
 

@@ -337,6 +337,10 @@ class CostEstimator:
                 Range(costs.input_tokens.least, 2 * costs.input_tokens.upper + n * added),
                 Range(costs.output_tokens.least, 2 * n * self._reply_tokens),
             )  # fmt: skip
+        if self._calls.asks_words(task):
+            added = self._counter.most(self._reply_tokens) + AGAIN_TOKENS
+            first = Range(0, costs.input_tokens.upper + added)
+            costs += StepCosts(Range(0, 1), first, Range(0, self._reply_tokens))
         # Any text is read; a broken object, which is asked again, is as rare as a retry.
         if task.gives is ValueType.TEXT:
             return costs

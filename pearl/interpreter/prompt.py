@@ -175,6 +175,22 @@ def combine_messages(task: ActionTask, parts: Sequence[str]) -> tuple[Message, .
     )
 
 
+def words_messages(task: ActionTask, question: str) -> tuple[Message, ...]:
+    """Request the answer to a question in words, before its form."""
+    asked = f"{one_line(question)}\n\nAnswer in a few words, from the text only."
+    return Message("system", _READER), Message(
+        "user", f"{block('text', task.document or '')}\n\n{asked}"
+    )
+
+
+def formed_messages(
+    messages: Sequence[Message], reply: str, wanted: ValueType
+) -> tuple[Message, ...]:
+    """Request the form of an answer that the model has given in words."""
+    said = Message("assistant", inert(reply))
+    return *messages, said, Message("user", f"Now give that in this form. {form_text(wanted)}")
+
+
 def again_messages(
     messages: Sequence[Message], reply: str, why: str, wanted: ValueType | None
 ) -> tuple[Message, ...]:

@@ -29,7 +29,13 @@ from pearl.interpreter.context import (
     off_loop,
     split,
 )
-from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
+from pearl.interpreter.prompt import (
+    action_messages,
+    again_messages,
+    combine_messages,
+    formed_messages,
+    words_messages,
+)
 from pearl.llm import ActionTask, Message, Request
 from pearl.replies.not_stated import says_nothing
 from pearl.retrieval.search import Searcher
@@ -229,11 +235,33 @@ class RequestBuilder:
             last = self._last = task, action_messages(task)
         return last[1]
 
+    def asks_words(self, task: ActionTask) -> bool:
+        """Whether a small model answers a task in words before it gives the form: the question itself."""
+        # What a plan seeks it finds as well or better in one turn (docs/figures.md).
+        is_read = task.document is not None and task.parts is None
+        return self.limits.answers_first and is_read and "QUESTION" in dict(task.arguments)
+
+    def in_words(self, task: ActionTask, request: Request) -> Request:
+        """The request for the answer in words."""
+        question = dict(task.arguments)["QUESTION"]
+        return replace(request, messages=words_messages(task, question))
+
+    def formed(self, request: Request, reply: str, wanted: ValueType) -> Request | None:
+        """The request for the form of a reply in words; None if it does not fit."""
+        return self._if_it_fits(
+            request, replace(request, messages=formed_messages(request.messages, reply, wanted))
+        )
+
     def again(
         self, request: Request, reply: str, why: str, wanted: ValueType | None
     ) -> Request | None:
         """The request after an unusable reply, with the reason; None if it does not fit."""
-        again = replace(request, messages=again_messages(request.messages, reply, why, wanted))
+        return self._if_it_fits(
+            request, replace(request, messages=again_messages(request.messages, reply, why, wanted))
+        )
+
+    def _if_it_fits(self, request: Request, again: Request) -> Request | None:
+        """A request that follows another one; None if it is too long, or both together are."""
         share = self.limits.max_prompt_tokens
         if share is not None and sum(map(self._counted, (request, again))) > share:
             return None

@@ -8,7 +8,7 @@ network: callers pass embedders, which implement the protocol below.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
 
 from pearl.documents.passages import Stem
@@ -49,7 +49,6 @@ class Hit:
     passage: Passage
     rank: int
     score: float
-    legs: Mapping[str, tuple[int, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

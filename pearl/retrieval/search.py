@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -12,9 +12,8 @@ from weakref import WeakKeyDictionary
 from pearl.errors import ModelError, UsageError
 from pearl.retrieval import Embedder, Hit, SearchSettings
 from pearl.retrieval.filters import Filter, parse_filter, select
-from pearl.retrieval.fusion import depth_for, rank_fusion
 from pearl.retrieval.index import Index
-from pearl.retrieval.methods import Query, Ranking, TermScore, find_method, first
+from pearl.retrieval.methods import Query, Ranking, depth_for, find_method, first, rank_fusion
 from pearl.retrieval.queries import analyzer
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ class Searcher:
     async def _ranked(
         self,
         index: Index,
-        queries: Mapping[str, str],
+        queries: Sequence[str],
         k: int,
         mask: NDArray[np.bool_] | None,
         notes: list[str],
@@ -169,7 +168,7 @@ class Searcher:
         searched = index
         if method.NEEDS_VECTORS:
             try:
-                searched, vectors = await self._with_vectors(index, list(queries.values()))
+                searched, vectors = await self._with_vectors(index, queries)
             except ModelError as error:
                 lexical = self._lexical_method()
                 if lexical is None:
@@ -177,14 +176,12 @@ class Searcher:
                 notes.append(f"ranked by words alone ({lexical}), without vectors: {error.message}")
                 method = find_method(lexical)
         depth = depth_for(k) if len(queries) > 1 else k
-        rankings = {}
-        for (query, text), vector in zip(queries.items(), vectors, strict=True):
-            ready = Query(_terms(text, index), vector, mask)
+        rankings = []
+        for text, vector in zip(queries, vectors, strict=True):
+            ready = Query(dict.fromkeys(analyzer(index.stem)(text), 1.0), vector, mask)
             rank = partial(method.rank, ready, searched, settings, depth)
-            rankings[query] = ranking = await _work(index, rank)
-        if len(rankings) == 1:
-            return ranking
-        return rank_fusion(rankings, depth)
+            rankings.append(await _work(index, rank))
+        return rankings[0] if len(rankings) == 1 else rank_fusion(rankings, depth)
 
     async def _with_vectors(
         self, index: Index, texts: Sequence[str]
@@ -204,26 +201,6 @@ class Searcher:
             )
         return searched, list(vectors)
 
-    def terms(
-        self, index: Index, query: str | Sequence[str], history: Sequence[str] = ()
-    ) -> dict[str, dict[str, float]]:
-        """The terms of each query, with weights."""
-        queries = _queries(query, history)
-        return {question: _terms(text, index) for question, text in queries.items()}
-
-    def explain(
-        self, index: Index, query: str | Sequence[str], passage: int, history: Sequence[str] = ()
-    ) -> dict[str, tuple[TermScore, ...]]:
-        """The contribution of each term of each query to the lexical score of a passage."""
-        lexical = self._lexical_method()
-        explain = getattr(find_method(lexical) if lexical else self.method, "explain", None)
-        if explain is None:
-            return {}
-        return {
-            text: explain(Query(terms), index, self.settings, passage)
-            for text, terms in self.terms(index, query, history).items()
-        }
-
     def _lexical_method(self) -> str | None:
         """The method that replaces this one without vectors, or None."""
         fallback: Callable[[SearchSettings], str] | None
@@ -231,18 +208,15 @@ class Searcher:
         return fallback(self.settings) if fallback else None
 
 
-def _queries(query: str | Sequence[str], history: Sequence[str]) -> dict[str, str]:
+def _queries(query: str | Sequence[str], history: Sequence[str]) -> list[str]:
     """The different queries that are not blank, in order, each with the earlier questions before it.
 
     A query may leave out their words ("and in 2009?"). Recall at 10 on ConvFinQA: .812; less weight for those
     between the first and the last gave .815 (experiments/convfinqa_retrieval.py).
     """
     texts = [query] if isinstance(query, str) else query
-    return {text: "\n".join(filter(str.strip, [*history, text])) for text in texts if text.strip()}
-
-
-def _terms(text: str, index: Index) -> dict[str, float]:
-    return dict.fromkeys(analyzer(index.stem)(text), 1.0)
+    different = dict.fromkeys(filter(str.strip, texts))
+    return ["\n".join(filter(str.strip, [*history, text])) for text in different]
 
 
 async def _work(index: Index, do: Callable[[], Done]) -> Done:
@@ -253,13 +227,7 @@ async def _work(index: Index, do: Callable[[], Done]) -> Done:
 
 
 def _hits(index: Index, ranking: Ranking) -> tuple[Hit, ...]:
-    legs: dict[int, dict[str, tuple[int, float]]] = {}
-    for name, leg in ranking.legs.items():
-        pairs = zip(leg.passages.tolist(), leg.scores.tolist(), strict=True)
-        for rank, (number, score) in enumerate(pairs, 1):
-            legs.setdefault(number, {})[name] = rank, score
     pairs = zip(ranking.passages.tolist(), ranking.scores.tolist(), strict=True)
     return tuple(
-        Hit(index.passages[number], rank, score, legs.get(number, {}))
-        for rank, (number, score) in enumerate(pairs, 1)
+        Hit(index.passages[number], rank, score) for rank, (number, score) in enumerate(pairs, 1)
     )

@@ -26,16 +26,15 @@ def render_page(
     name: str,
     title: str,
     *,
-    folder: Path = TEMPLATES,
     style: str | None = None,
     script: str | None = None,
     records: Any = None,
     **data: Any,
 ) -> str:
     """The page of a template that extends `page.html`."""
-    css = _text(TEMPLATES / "page.css") + _text(folder / f"{style or name}.css")
+    css = _text(TEMPLATES / "page.css") + _text(TEMPLATES / f"{style or name}.css")
     code = "" if script is None else _text(TEMPLATES / f"{script}.js")
-    page = environment(folder).get_template(f"{name}.html").render(
+    page = _environment().get_template(f"{name}.html").render(
         title=title,
         style=css,
         style_hash=_hash(css),
@@ -64,13 +63,13 @@ def _text(path: Path) -> str:
 
 
 @cache
-def environment(folder: Path) -> Any:
-    """The templates of a folder and of this package; every text is escaped."""
+def _environment() -> Any:
+    """The templates; every text is escaped."""
     # Imported late, because only commands that write pages need it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
-        loader=FileSystemLoader(list(dict.fromkeys([folder, TEMPLATES]))),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

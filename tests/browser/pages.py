@@ -17,12 +17,9 @@ from typing import Any, TypeVar
 from pearl import Pearl
 from pearl.documents.document import Document, join, load
 from pearl.dsl.fields import Field, print_fields
-from pearl.evals.pages import page as evaluation_page
-from pearl.evals.pages import refinement_page
 from pearl.interpreter.answer import Answer
 from pearl.llm import PlanTask, Request, Usage
 from pearl.llm.backends.scripted import Scripted
-from pearl.mining.refinement import Refinement
 from pearl.runs.decisions import Decision
 from pearl.runs.reviewing import items_of
 from pearl.trace import CallFailed, ModelWaited, StepFailed, StepStarted, Trace
@@ -32,9 +29,6 @@ from pearl.view.extraction_page import extraction_page
 from pearl.view.listing import index_page
 from pearl.view.review_page import review_page
 from pearl.view.sources import ResultRecord, record_of_answer, row_of_trace
-from tests.evals.evallogs import log
-from tests.evals.test_pages import refined
-from tests.mining.drafts import PLAIN
 
 T = TypeVar("T")
 
@@ -339,20 +333,6 @@ def a_comparison() -> Made:
     return [before, after], lambda data: comparison_page(Rows(data[0]), Rows(data[1]))
 
 
-def an_evaluation() -> Made:
-    """Of records that are right, wrong and failed."""
-    return log(12), lambda made: evaluation_page([made])
-
-
-def a_refinement() -> Made:
-    """Of drafts, of which some are dropped and some cannot be read."""
-
-    async def refining() -> Refinement:
-        return await asyncio.to_thread(lambda: refined(PLAIN))
-
-    return awaited(refining()), refinement_page
-
-
 SOURCES: dict[str, Callable[[], Made]] = {
     make.__name__: cache(make)
     for make in (
@@ -369,8 +349,6 @@ SOURCES: dict[str, Callable[[], Made]] = {
         a_review,
         a_list,
         a_comparison,
-        an_evaluation,
-        a_refinement,
     )
 }
 """Every kind of page."""

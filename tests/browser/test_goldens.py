@@ -45,7 +45,6 @@ PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "extraction": ("an_extraction", {}),
     "review": ("a_review", {}),
     "review-phone": ("a_review", {"viewport": PHONE}),
-    "refinement": ("a_refinement", {}),
 }
 
 

@@ -71,14 +71,6 @@ def test_the_keyboard_comes_to_everything(show: Show, kind: str) -> None:
     assert walk(page) == page.evaluate(TABBABLE) > 0
 
 
-def test_enter_opens_a_record_of_an_evaluation(show: Show) -> None:
-    page = show(page_of("an_evaluation"))
-    summary = page.locator("details > summary").first
-    summary.focus()
-    page.keyboard.press("Enter")
-    assert page.locator("details").first.get_attribute("open") is not None
-
-
 @pytest.mark.parametrize("kind", SOURCES)
 def test_no_link_leads_nowhere_and_the_first_one_skips(show: Show, kind: str) -> None:
     page = show(page_of(kind))
@@ -102,7 +94,7 @@ def test_no_link_leads_nowhere_and_the_first_one_skips(show: Show, kind: str) ->
     }
 
 
-@pytest.mark.parametrize("kind", ["a_story", "nothing", "a_refinement"])
+@pytest.mark.parametrize("kind", ["a_story", "nothing"])
 def test_without_its_data_a_page_is_light(kind: str) -> None:
     assert len(page_of(kind).encode()) < 300_000
 

@@ -59,6 +59,7 @@ OTHERS = [
     ["grammar"],
     ["index reports/", 'search reports/ "who signed the lease"'],
     ["init leases"],
+    ["lsp"],
     ["mine --domain quality --data train.jsonl --out mined.jsonl"],
     ['plan "Why did Ada sell the mill?"'],
     ["refine actions drafts.txt -o mine.actions"],

@@ -10,6 +10,7 @@
 | `text example`, `text printed` | an illustration; what a generator of a page printed |
 | `plan`, `actions` | valid; `broken` ones trigger what the page is about |
 | `json`, `toml`, `lark` | can be read |
+| `js`, `lisp`, `lua` | settings of editors, which are not here: their brackets match |
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tests.root import ROOT
 KINDS = {
     "sh", "sh server", "sh setup", "python", "python server", "python service", "python columns", "text", "text example", "text printed",
     "plan", "plan broken", "actions", "actions broken", "json", "toml", "lark",
+    "js", "lisp", "lua",
 }  # fmt: skip
 """Every first line that there may be."""
 

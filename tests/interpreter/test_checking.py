@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from pearl.interpreter.asking import Asker
 from pearl.interpreter.checking import (
     MAX_AROUND,
     MAX_CLAIMS,
+    MAX_QUOTE,
     Checked,
     Claim,
     check_claims,
@@ -52,7 +54,7 @@ def honest(request: Request) -> str:
 
 def checked(
     reply: Callable[[Request], str], claims: Sequence[Claim], *, question: str = "",
-    is_main: bool = False, **limits: object,
+    is_main: bool = False, **limits: Any,
 ) -> tuple[Checked, Reading, Trace]:  # fmt: skip
     model, trace = Reading(reply, name="checker"), Trace()
     pearl = Pearl(model)
@@ -282,10 +284,10 @@ def test_a_passage_stays_in_its_document_and_is_no_document() -> None:
     passage = passage_of(wordy, evidence)
     assert "so late. [[Acme was found liable.]] It was very very" in passage
     assert len(passage) <= len("[[Acme was found liable.]]") + 2 * MAX_AROUND
-    endless = Document("word " * 40_000)
-    evidence, _ = collect([StepReply("a", "> " + "word " * 3_000, ())], endless)
-    assert len(passage_of(endless, evidence)) < 3_000
-    assert " ...]]" in passage_of(endless, evidence)
+    text = "It was so. " + "word " * 40_000
+    evidence, _ = collect([StepReply("a", "> " + "word " * 3_000, ())], Document(text))
+    (quoted,) = re.findall(r"\[\[(.*) \.\.\.\]\]", passage_of(Document(text), evidence))
+    assert quoted == text[11:][:MAX_QUOTE]
 
 
 def test_above_a_passage_stand_the_heading_and_the_speaker_that_it_does_not_show() -> None:

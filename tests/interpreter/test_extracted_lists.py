@@ -227,6 +227,7 @@ DRUGS = "name: str, dose: number? (in mg)"
 A5 = {"name": ("Aspirin", "Name: Aspirin"), "dose": (5, "Dose: 5 mg")}
 R10 = {"name": ("Ramipril", "Name: Ramipril"), "dose": (10, "Dose: 10 mg")}
 COFFEE = {"item": ("Coffee", "Coffee 2.50 EUR"), "price": (2.5, "Coffee 2.50 EUR")}
+HOUSE = {"item": ("Coffee", "Coffee of the house ... 2.50 EUR a cup")}
 BARE = {"item": ("Coffee", "Coffee"), "price": (2.5, "2.50 EUR")}
 GIVEN = [
     {"name": (name, f"Name: {name}"), "dose": (dose, f"given at {dose} mg")}
@@ -257,6 +258,9 @@ GIVEN = [
         ("[int]", "Marks in room 2\n2\n1\n2\nend", [(2, "2"), (1, "1"), (2, "2")], [[2], [2], [1]]),
         ("name: str, dose: number, times: int", "Name: Aspirin\nDose: 5 mg, 2 times\nRoom 2",
          [{**A5, "times": (2, "2")}], [["Aspirin", 5, 2]]),
+        # a quote of several lines stands on its first one
+        ("item: str", "Coffee of the house, hot,\nat 2.50 EUR a cup, and\nCoffee of the house, hot,\nat 2.50 EUR a cup at noon", [HOUSE], OPEN),
+        ("item: str", "Coffee of the house, hot,\nat 2.50 EUR a cup\nCoffee of the house, cold,\nat 2.50 EUR a cup", [HOUSE], [["Coffee"]]),
         # values and names on lines of their own
         (DRUGS, "Name: Aspirin\nDose: 5 mg\nName: Ramipril\nDose: 10 mg", [A5, R10], [["Aspirin", 5], ["Ramipril", 10]]),
         (DRUGS, "Dose: 5 mg\nName: Aspirin\nDose: 10 mg\nName: Ramipril", [A5, R10], [["Aspirin", 5], ["Ramipril", 10]]),

@@ -18,9 +18,10 @@ from pearl.documents.record import FieldResult
 from pearl.documents.tokens import Counter
 from pearl.dsl.decoding.constraint import validate
 from pearl.dsl.graph import build_graph
-from pearl.errors import ExecutionError
+from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.estimate import CostEstimator
+from pearl.interpreter.extracting import MAX_SHOWN
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, CheckTask, Completion, Request, Usage
 from pearl.llm.backends.openai import OpenAIModel, servers
@@ -355,6 +356,105 @@ def test_the_status_says_whether_fields_are_undecided(
         assert "1 of 2 fields is undecided" in answer.why
 
 
+PATIENT_ONLY = f'{{"patient": {json.dumps(PATIENT)}, "age": {{"va'
+AGE_ONLY = '{"age": {"value": 54, "quote": "Age: 54"}, "patient": {"va'
+BOTH = json.dumps({"patient": PATIENT, "age": said(54, "Age: 54")})
+RECORD = {"patient": "Maria Keller", "age": 54}
+HALF = {**RECORD, "age": "undecided"}
+
+
+def cut(reply: str, kind: Any = "truncated") -> ModelError:
+    return ModelError(f"{kind}!", kind=kind, reply=reply, usage=Usage(10, 5))
+
+
+def in_turn(*replies: str | ModelError) -> Callable[[Request], str]:
+    """Says these in turn, the last one again and again."""
+    left = list(replies)
+
+    def reply(request: Request) -> str:
+        one = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(one, ModelError):
+            raise one
+        return one
+
+    return reply
+
+
+@pytest.mark.parametrize(("replies", "settings", "wanted", "n_calls"), [
+    ([cut(PATIENT_ONLY), BOTH], {}, RECORD, 2),
+    ([cut(PATIENT_ONLY, "repetition"), BOTH], {}, RECORD, 2),
+    # of two that break off, what each says to its end
+    ([cut(PATIENT_ONLY), cut(AGE_ONLY)], {}, RECORD, 2),
+    ([PATIENT_ONLY, AGE_ONLY], {}, RECORD, 2),
+    ([cut(PATIENT_ONLY)], {}, HALF, 2),
+    # all that it was asked for stands in it
+    ([cut(BOTH)], {}, RECORD, 1),
+    # a limit that the user sets is not raised
+    ([cut(PATIENT_ONLY), BOTH], {"max_output_tokens": 50}, HALF, 1),
+    ([cut(PATIENT_ONLY), BOTH], {"strict": True}, "truncated!", 1),
+    ([cut(PATIENT_ONLY, "bad_request"), BOTH], {}, "bad_request!", 1),
+])  # fmt: skip
+def test_a_reply_that_is_cut_off_is_asked_for_once_more_with_more_room(
+    replies: list[str | ModelError], settings: Any, wanted: Any, n_calls: int
+) -> None:
+    if isinstance(wanted, str):
+        with pytest.raises(ExecutionError, match=wanted):
+            extract("patient: str, age: int?", TEXT, in_turn(*replies), **settings)
+        return
+    answer, model = extract("patient: str, age: int?", TEXT, in_turn(*replies), **settings)
+    assert states(answer) == wanted
+    assert len(model.requests) == answer.steps[0].n_calls == n_calls
+    n_cut = sum(isinstance(each, ModelError) for each in (replies * 2)[:n_calls])
+    assert answer.usage.n_output_tokens >= 5 * n_cut
+    if n_calls == 2:
+        first, second = (request.max_output_tokens or 0 for request in model.requests)
+        assert second == (2 * first if isinstance(replies[0], ModelError) else first)
+
+
+AGE = json.dumps({"age": said(54, "Age: 54")})
+ROWS_REPLY = json.dumps({"rows": DRUGS})
+
+
+@pytest.mark.parametrize(("action", "small", "big", "settings", "wanted"), [
+    ("EXTRACT", PATIENT_ONLY, AGE, {}, RECORD),
+    ("EXTRACT", PATIENT_ONLY, json.dumps({"age": said(55, "Age: 54")}), {}, HALF),
+    *(("EXTRACT", PATIENT_ONLY, cut("", kind), {}, HALF) for kind in ("refused", "filtered")),
+    ("EXTRACT", PATIENT_ONLY, cut("", "quota"), {}, "quota!"),
+    ("EXTRACT", BOTH, AGE, {}, RECORD),
+    ("EXTRACT", PATIENT_ONLY, AGE, {"window": 150}, HALF),
+    ("EXTRACT", PATIENT_ONLY, AGE, {"token_budget": 20_000}, HALF),
+    ("EXTRACT_ALL", ROWS_REPLY[:-40], ROWS_REPLY, {}, ["Aspirin", "Ramipril", "Metformin"]),
+    ("EXTRACT_ALL", ROWS_REPLY[:-40], ROWS_REPLY[:-40], {}, ["Aspirin", "Ramipril"]),
+])  # fmt: skip
+def test_what_stays_undecided_is_asked_of_the_escalation_model(
+    action: str, small: str, big: str | ModelError, settings: Any, wanted: Any
+) -> None:
+    model = Scripted(in_turn(small), name="small")
+    other = Scripted(in_turn(big), name="big", window=settings.get("window"))
+    fields = "name: str, dose_mg: number?" if action == "EXTRACT_ALL" else "patient: str, age: int?"
+    pearl = Pearl(model, escalate_model=other)
+    run = pearl.execute(
+        f'1. record = {action}(CTX, "{fields}") : Extract', Document(TEXT, "letter.txt"),
+        token_budget=settings.get("token_budget"),
+    )  # fmt: skip
+    if isinstance(wanted, str):
+        with pytest.raises(ExecutionError, match=wanted):
+            asyncio.run(run)
+        return
+    answer = asyncio.run(run)
+    is_record = isinstance(wanted, dict)
+    assert (states(answer) if is_record else [r.fields["name"] for r in answer.rows]) == wanted
+    is_whole = wanted == RECORD or len(wanted) == 3
+    assert (answer.status == "answered") == is_whole
+    asked = [
+        dict(r.task.arguments)["FIELDS"] for r in other.requests if isinstance(r.task, ActionTask)
+    ]
+    is_asked = small != BOTH and not settings
+    assert set(asked) == ({"age: int?" if is_record else fields} if is_asked else set())
+    if not isinstance(big, ModelError):
+        assert answer.steps[0].n_calls == len(model.requests) + len(asked)
+
+
 def parts_of(reply: Callable[[str], Said]) -> Callable[[Request], str]:
     return lambda request: json.dumps(reply(request.document or ""))
 
@@ -390,6 +490,47 @@ def test_parts_of_a_long_document_make_one_record() -> None:
     assert (costs.calls.least, costs.calls.most) == (len(model.requests), 2 * len(model.requests))
     with pytest.raises(ExecutionError):
         extract(fields, text, parts_of(reply), window=1_500, context="full")
+
+
+@pytest.mark.parametrize("is_stated", [True, False])
+def test_a_part_whose_reply_cannot_be_used_takes_nothing_from_the_others(is_stated: bool) -> None:
+    filler = "The quiet garden behind the house was green again in that year.\n\n" * 120
+    first = json.dumps({"patient": PATIENT if is_stated else None})
+
+    def reply(request: Request) -> str:
+        part = request.document or ""
+        return first if "Maria" in part else "I cannot say." if "the end" in part else NOTHING
+
+    text = f"Patient: Maria Keller\n\n{filler}This is the end.\n"
+    answer, model = extract("patient: str", text, reply, window=1_500)
+    n = len(model.requests) - 1  # the last one is asked again
+    assert n > 2
+    assert states(answer) == {"patient": "Maria Keller" if is_stated else "undecided"}
+    why = f"the reply about part {n} of {n} cannot be used: {NO_OBJECT}"
+    assert (why if is_stated else "1 of 1 fields is undecided: patient") in answer.why
+    assert (answer.status, answer.steps[0].n_calls) == (
+        "degraded" if is_stated else "undecided",
+        n + 1,
+    )
+
+
+NOTHING = '{"patient": null}'
+
+
+@pytest.mark.parametrize("n", [0, 7, 40, 64, 100, 120, 128, 1_000])
+@pytest.mark.parametrize(("text", "quote", "fields", "value", "state"), [
+    ("She took 60 tablets", "60", "dose_mg: number", 60, "undecided"),
+    ("She took 60", "60", "dose_mg: number", 60, "found"),
+    ("Price (in EUR): 60", "60", "price_eur: number", 60, "found"),
+    ("Price (in USD): 60", "60", "price_eur: number", 60, "undecided"),
+    ("from DE89 3704 0044 on", "3704 0044 on", "account: str", "3704 0044", "undecided"),
+    ("the account 3704 0044 05", "the account 3704 0044", "account: str", "3704 0044", "undecided"),
+    ("the account 3704 0044", "the account 3704 0044", "account: str", "3704 0044", "found"),
+])  # fmt: skip
+def test_a_value_is_read_with_what_is_around_it_wherever_it_stands(
+    text: str, quote: str, fields: str, value: Any, state: str, n: int
+) -> None:
+    assert field(fields, "." * n + "\n" + text + "\n" + "." * n, value, quote).state == state
 
 
 def test_rows_are_extracted_from_a_document_and_from_each_row() -> None:
@@ -544,6 +685,17 @@ def test_claims_about_rows_name_their_row(unit: str, document: Document, of: lis
     assert [text for task in checks for text, _ in task.claims] == [
         f"`dose`{of[0]} is 500", f"`drug`{of[0]} is Aspirin", f"`dose`{of[1]} is 5", f"`drug`{of[1]} is Gold",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "n_shown"), [(2, 2), (MAX_SHOWN, MAX_SHOWN), (9, MAX_SHOWN)])
+def test_the_checker_is_shown_the_first_places_of_a_value(n: int, n_shown: int) -> None:
+    text = "".join(f"Visit {i} was {'long, ' * 99}and her age is 54.\n\n" for i in range(n))
+    model = Reading(lambda request: json.dumps({"age": said(54, "her age is 54")}))
+    plan = '1. record = EXTRACT(CTX, "age: int") : Extract'
+    answer = asyncio.run(Pearl(model).execute(plan, Document(text, "letter.txt")))
+    assert len(answer.evidence) == n
+    (check, *_) = (r.task for r in model.requests if isinstance(r.task, CheckTask))
+    assert check.claims[0][1].count("[[her age is 54]]") == n_shown
 
 
 @pytest.mark.parametrize(("budget", "basis"), [(6_000, "judged"), (7_000, "copied")])

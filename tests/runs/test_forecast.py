@@ -29,12 +29,13 @@ from pearl.runs.executors import Task
 from pearl.runs.forecast import PLANNING, Forecast, StepForecast, forecast
 from tests.dsl.strategies import valid_plans
 from tests.examples import examples
-from tests.models import Reading
+from tests.models import Reading, Small
 
 LIBRARY = read_library(
     """\
 FIND(CTX, X) : Find X in CTX
 COMPARE(CTX, X, Y) : Compare X and Y
+ASK(CTX, QUESTION) : Answer QUESTION
 MERGE(A, B) : Merge A and B
 CONCAT(S1, S2, ...) : Join
 COUNT(ITEMS) : Count
@@ -47,7 +48,7 @@ TEXTS = read_library(
     "\n".join(
         f"{action.signature} : {action.definition}"
         for action in LIBRARY.values()
-        if action.name in ("FIND", "COMPARE", "MERGE", "CONCAT")
+        if action.name in ("FIND", "COMPARE", "ASK", "MERGE", "CONCAT")
     ),
     "texts",
 )
@@ -206,6 +207,7 @@ def test_forecast_of_first_steps_is_exact(context: str, n: int, *, tables: bool)
     window=st.sampled_from([None, 400, 700, 1_500, 4_000, 30_000]),
     limit=st.sampled_from([None, 10, 60, 300]),
     tables=st.booleans(),
+    is_small=st.booleans(),
 )
 def test_requests_stay_within_the_forecast(
     plan: Any,
@@ -216,10 +218,11 @@ def test_requests_stay_within_the_forecast(
     limit: int | None,
     *,
     tables: bool,
+    is_small: bool,
 ) -> None:
     text, source = story(n, seed, tables=tables), print_plan(plan)
     settings_: dict[str, Any] = {"window": window, "max_output_tokens": limit, "context": context}
-    model = Scripted(lambda request: "", window=window)
+    model = (Small if is_small else Scripted)(lambda request: "", window=window)
     this = pearl(model, **settings_)
     model._reply = replies(this.limits.reply_tokens or 100, seed)
     found = forecast(this, [task(source, text)])

@@ -72,7 +72,7 @@ def command(ctx: click.Context) -> None:
     "--rounds", click.IntRange(min=0), default=6, help="Maximum rounds of the model; 0 merges equal names only.",
 )  # fmt: skip
 @option("--shard-size", click.IntRange(min=2), "Drafts shown to the model at once.", default=40)
-@option("--report", PATH, "Write the fate of every draft to FILE.html or .json.")
+@option("--report", PATH, "Write the fate of every draft to FILE, as JSON.")
 @force_option
 @setting_options(stages=("calling",))
 def actions(
@@ -86,8 +86,6 @@ def actions(
     from pearl.mining.refinement import library_text
     from pearl.mining.refining import RefineSettings
 
-    if report and not report.endswith((".html", ".json")):
-        raise UsageError("--report writes .html or .json", help="for example --report refined.html")
     keep_inputs([out, report], [mined])
     settings = RefineSettings(
         max_actions, max_tokens, rounds, shard_size, options["max_output_tokens"]
@@ -95,11 +93,11 @@ def actions(
     # Opened before the first call: a library that cannot be written should cost nothing.
     writer = OutputWriter(is_forced=force)
     writer.check(report, out)
-    with writer.open(report) if report else nullcontext() as page, writer.open(out) as file:
+    with writer.open(report) if report else nullcontext() as fates, writer.open(out) as file:
         refinement = asyncio.run(_refine(mined, settings, options))
         file.write(library_text(refinement))
-        if page is not None:
-            page.write(_report(refinement, is_json=str(report).endswith(".json")))
+        if fates is not None:
+            fates.write(escaped(f"{refinement.model_dump_json(indent=2)}\n"))
     click.echo(_summary(refinement), err=True)
     warnings = list(_warnings(refinement))
     for warning in warnings:
@@ -139,13 +137,6 @@ async def _refine(mined: str, settings: RefineSettings, options: dict[str, Any])
         with Reporter(1) as reporter:
             calls = pearl.calls(Trace("", partial(reporter, "")))
             return await refine_actions(found, calls, settings, counter=pearl.limits.counter)
-
-
-def _report(refinement: Refinement, *, is_json: bool) -> str:
-    from pearl.evals.pages import refinement_page
-
-    text = f"{refinement.model_dump_json(indent=2)}\n" if is_json else refinement_page(refinement)
-    return escaped(text)
 
 
 def _summary(refinement: Refinement) -> str:

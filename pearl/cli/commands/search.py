@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from pearl.cli.corpora import corpus_options, open_index, searcher_opened
 from pearl.cli.files import is_file
 from pearl.cli.help import Command
 from pearl.cli.options import as_json, option, private_option, refuse, setting_options
-from pearl.cli.terminal import data_stdout, new_console, new_table, notice
+from pearl.cli.terminal import data_stdout, new_console, notice
 from pearl.documents.passages import WORD, Stem
 from pearl.errors.escaping import to_json
 from pearl.errors.patterns import lazy_pattern
@@ -21,15 +21,10 @@ from pearl.retrieval import DEFAULT_METHOD, SearchSettings
 from pearl.retrieval.queries import analyzer
 
 if TYPE_CHECKING:
-    from rich.table import Table
     from rich.text import Text
 
     from pearl.retrieval import Hit
-    from pearl.retrieval.index import Index
-    from pearl.retrieval.methods import TermScore
-    from pearl.retrieval.search import Searcher, SearchResult
-
-    Explained = Mapping[str, tuple[TermScore, ...]]
+    from pearl.retrieval.search import SearchResult
 
 DEFAULT_K = 10
 
@@ -49,13 +44,6 @@ DEFAULT_K = 10
     help="Condition on a field of passages: year=2005, year>=2005, year=2005..2009, year!=2005, "
     "title~wing; several conditions with = on one field are alternatives.",
 )  # fmt: skip
-@option(
-    "--history", str, metavar="QUESTION", multiple=True, help="An earlier question of the conversation; may be repeated, in order.",
-)  # fmt: skip
-@option(
-    "--also", str, metavar="QUERY", multiple=True, help="An additional query; rankings of all queries are merged.",
-)  # fmt: skip
-@option("--explain", bool, "Show the scores of terms and rankings.")
 @corpus_options
 @click.option(
     "--update/--no-update", default=True, show_default=True,
@@ -77,22 +65,13 @@ def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
     method = options["method"] or ("hybrid" if options["embeddings"] else DEFAULT_METHOD)
     settings = SearchSettings(method, options["stem"] or "english")
     k = options["k"]
-    queries, history = [query, *options["also"]], options["history"]
-    searcher, index, found = asyncio.run(_search(corpus, queries, k, settings, options))
+    found = asyncio.run(_search(corpus, query, k, settings, options))
     for note in found.notes:
         notice(note)
-    explained = [
-        searcher.explain(index, queries, hit.passage.number, history)
-        if options["explain"]
-        else None
-        for hit in found.hits
-    ]
     if options["as_json"]:
-        entries = list(map(to_entry, found.hits, explained))
-        click.echo(to_json(entries, indent=2), file=data_stdout())
+        click.echo(to_json(list(map(to_entry, found.hits)), indent=2), file=data_stdout())
     else:
-        terms = searcher.terms(index, queries, history).values()
-        print_hits(found.hits, matcher({t for each in terms for t in each}, index.stem), explained)
+        print_hits(found.hits, matcher(query, settings.stem))
     if found.hits:
         return 0
     if not k:
@@ -121,17 +100,15 @@ def _is_there(name: str) -> bool:
 
 async def _search(
     corpus: Sequence[str],
-    queries: Sequence[str],
+    query: str,
     k: int,
     settings: SearchSettings,
     options: dict[str, Any],
-) -> tuple[Searcher, Index, SearchResult]:
-    """Return the searcher, the index and the result; wrong settings are reported before reading."""
+) -> SearchResult:
+    """Search; wrong settings are reported before anything is read."""
     async with searcher_opened(settings, options) as searcher:
         index = open_index(corpus, options, stem=settings.stem, with_update=options["update"])
-        filters, history = options["filters"], options["history"]
-        found = await searcher.search(index, queries, k, filters=filters, history=history)
-        return searcher, index, found
+        return await searcher.search(index, query, k, filters=options["filters"])
 
 
 SHOWN = 400
@@ -154,35 +131,24 @@ INDENT = "   "
 _BLANKS = lazy_pattern(r"\s+")
 
 
-def to_entry(hit: Hit, explained: Explained | None = None) -> dict[str, Any]:
+def to_entry(hit: Hit) -> dict[str, Any]:
     """JSON data of a hit."""
-    entry = {
+    return {
         "rank": hit.rank,
         "id": hit.passage.document,
         "score": hit.score,
         "text": hit.passage.text,
         "span": {"start": hit.passage.span.start, "end": hit.passage.span.end},
         "fields": dict(hit.passage.fields),
-        "legs": {name: {"rank": rank, "score": score} for name, (rank, score) in hit.legs.items()},
     }
-    if explained is not None:
-        entry["terms"] = [
-            {"query": query, **term._asdict()}
-            for query, terms in explained.items()
-            for term in terms
-        ]
-    return entry
 
 
-def print_hits(
-    hits: Sequence[Hit], is_match: Callable[[str], bool], explained: Sequence[Explained | None]
-) -> None:
+def print_hits(hits: Sequence[Hit], is_match: Callable[[str], bool]) -> None:
     """Print each hit with its place and its passage; matching words are coloured."""
-    from rich.padding import Padding
     from rich.text import Text
 
     console = new_console()
-    for number, (hit, terms_of) in enumerate(zip(hits, explained, strict=True)):
+    for number, hit in enumerate(hits):
         if number:
             console.print()
         span = hit.passage.span
@@ -192,15 +158,6 @@ def print_hits(
         if hit.passage.fields:
             console.print(Text(INDENT + _fields(hit.passage.fields), style="dim"))
         console.print(Text.assemble(INDENT, excerpt(hit.passage.text, is_match)))
-        if terms_of is None:
-            continue
-        for query, terms in terms_of.items():
-            if len(terms_of) > 1 and terms:
-                console.print(Text(f"{INDENT}{query}", style="dim"))
-            if terms:
-                console.print(Padding(_terms_table(terms), (0, 0, 0, len(INDENT)), expand=False))
-        for name, (rank, score) in hit.legs.items():
-            console.print(Text(f"{INDENT}{name}: rank {rank}, score {score:.4f}", style="dim"))
 
 
 def _fields(fields: Mapping[str, str]) -> str:
@@ -212,21 +169,10 @@ def _fields(fields: Mapping[str, str]) -> str:
     )
 
 
-def _terms_table(terms: Sequence[TermScore]) -> Table:
-    table = new_table()
-    table.add_column("term", overflow="fold")
-    for name in ("tf", "length", "passages", "weight", "idf", "gain", "score"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for term in terms:
-        counts = (f"{n:,}" for n in (term.tf, term.length, term.n_with))
-        numbers = (f"{x:.4f}" for x in (term.weight, term.idf, term.gain, term.score))
-        table.add_row(term.term, *counts, *numbers)
-    return table
-
-
-def matcher(terms: Collection[str], stem: Stem) -> Callable[[str], bool]:
-    """Return a function that says whether a word matches a term of a query after stemming."""
-    analyse, wanted = analyzer(stem), frozenset(terms)
+def matcher(query: str, stem: Stem) -> Callable[[str], bool]:
+    """Return a function that says whether a word matches one of a query after stemming."""
+    analyse = analyzer(stem)
+    wanted = frozenset(analyse(query))
     return lambda word: not wanted.isdisjoint(analyse(word))
 
 

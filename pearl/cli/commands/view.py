@@ -1,4 +1,4 @@
-"""`pearl view`: results, runs, traces and logs of evaluations as pages."""
+"""`pearl view`: results, runs and traces as pages."""
 
 from __future__ import annotations
 
@@ -31,32 +31,23 @@ def command(
     sources: tuple[str, ...], page: str | None, row: str | None, documents: tuple[str, ...],
     trace: str | None, force: bool, store: str | None,
 ) -> None:  # fmt: skip
-    """Write results, runs, traces or evaluation logs as an HTML page.
+    """Write results, runs or traces as an HTML page.
 
     The page is one file that loads nothing else. SOURCE is the id of a run of the store, a file of
     results or a file of traces. The page of one result shows it beside its document, with its plan,
     its steps and the prompts of its calls. Documents are read from the folder of SOURCE, the folder
     of the run, and from DIR. The page of several results is a list with filters and search; the
     page of two SOURCEs shows the changes from the first to the second.
-
-    Logs of `pearl eval` have one page: a table of their methods and subsets, and every record.
     """
+    if len(sources) > 2:
+        raise UsageError(
+            "give one source to show, or two to compare", help=f"pearl view {sources[0]}"
+        )
+    target = page or f"{'-'.join(Path(source).stem for source in sources)}.html"
+    keep_inputs([target], [*sources, *filter(None, [trace])])
     with ExitStack() as stack:
-        opened = [_opened(source, trace, store, stack) for source in sources]
-        results = [each for each in opened if each is not None]
-        if results and (len(results) < len(opened) or len(opened) > 2):
-            raise UsageError(
-                "give one source to show, or two to compare",
-                help=f"pearl view {sources[0]}",
-            )
-        target = page or f"{'-'.join(Path(source).stem for source in sources)}.html"
-        keep_inputs([target], [*sources, *filter(None, [trace])])
-        if not results:
-            from pearl.evals import pages
-            from pearl.evals.log import read_log
-
-            _write(pages.page([read_log(source) for source in sources]), target, force=force)
-        elif len(results) == 2:
+        results = [_opened(source, trace, store, stack) for source in sources]
+        if len(results) == 2:
             if row is not None:
                 raise UsageError(
                     "--row needs exactly one source", help="leave out one of them, or --row"
@@ -68,10 +59,8 @@ def command(
             _write(_shown(results[0], row, documents), target, force=force)
 
 
-def _opened(
-    source: str, trace: str | None, store: str | None, stack: ExitStack
-) -> ResultSource | None:
-    """The results of a run or a file; None for another file, which may be the log of an evaluation."""
+def _opened(source: str, trace: str | None, store: str | None, stack: ExitStack) -> ResultSource:
+    """The results of a run or a file."""
     from pearl.runs.decisions import Decisions
     from pearl.runs.store import Store
     from pearl.runs.store.runs import is_id
@@ -79,8 +68,13 @@ def _opened(
 
     path = Path(source)
     if path.exists() or not is_id(source):
-        found = open_results(path, Path(trace) if trace else None) if path.is_file() else None
-        return found and Reviewed(found, Decisions.beside(path))
+        if results := open_results(path, Path(trace) if trace else None):
+            return Reviewed(results, Decisions.beside(path))
+        raise DataError(
+            "the file has neither results nor traces",
+            path=path,
+            help="pearl eval --rescore LOG shows the log of an evaluation",
+        )
     reader = stack.enter_context(Store.open(opened_folder(store), read_only=True))
     run = RunResults(reader, source)
     return Reviewed(run, Decisions.of_run(reader, run.info.id))

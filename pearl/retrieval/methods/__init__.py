@@ -6,9 +6,9 @@ of the corpus. A query without known terms gives an empty ranking.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from pearl import plugins
 from pearl.errors import UsageError, suggest
@@ -25,10 +25,11 @@ __all__ = [
     "Ranking",
     "RankingMethod",
     "Searchable",
-    "TermScore",
+    "depth_for",
     "find_method",
     "first",
     "method_names",
+    "rank_fusion",
     "top",
 ]
 
@@ -69,20 +70,17 @@ class Ranking:
     Attributes:
         passages: Their numbers.
         scores: Their scores, not ascending.
-        legs: The rankings that this one was merged from, by name.
     """
 
     passages: NDArray[np.int32]
     scores: NDArray[np.float64]
-    legs: Mapping[str, Ranking] = field(default_factory=dict)
 
 
 class RankingMethod(Protocol):
     """The contract of a ranking method.
 
-    A method whose scores are sums over the terms of the query may have `explain(query, index, settings, passage) ->
-    tuple[TermScore, ...]`; one that needs vectors may have `without_vectors(settings) -> str`, the method that
-    replaces it if vectors are not available.
+    One that needs vectors may have `without_vectors(settings) -> str`, the method that replaces it if vectors are
+    not available.
     """
 
     NEEDS_VECTORS: bool
@@ -93,30 +91,6 @@ class RankingMethod(Protocol):
 
 
 CONTRACT = RankingMethod
-
-
-class TermScore(NamedTuple):
-    """What one term adds to the score of a passage: `weight * idf * gain`.
-
-    Attributes:
-        term: The term.
-        tf: Its frequency in the passage.
-        length: The number of terms of the passage.
-        n_with: The number of passages with the term.
-        weight: Its weight in the query.
-        idf: Its inverse document frequency.
-        gain: The weight of its frequency in a passage of this length.
-        score: Its share of the passage's score.
-    """
-
-    term: str
-    tf: int
-    length: int
-    n_with: int
-    weight: float
-    idf: float
-    gain: float
-    score: float
 
 
 def find_method(name: str) -> RankingMethod:
@@ -152,4 +126,30 @@ def top(numbers: NDArray[np.int32], scores: NDArray[np.float64], k: int) -> Rank
 def first(ranking: Ranking, k: int) -> Ranking:
     """The first `k` of a ranking."""
     kept = slice(max(k, 0))
-    return Ranking(ranking.passages[kept], ranking.scores[kept], ranking.legs)
+    return Ranking(ranking.passages[kept], ranking.scores[kept])
+
+
+RANK_CONSTANT = 60
+"""`k` of reciprocal rank fusion. Source: Cormack, Clarke and Büttcher 2009."""
+
+LEAST_DEPTH = 100
+
+DEPTH_FACTOR = 5
+
+
+def depth_for(k: int) -> int:
+    """The number of passages to rank before rankings are merged and the `k` best taken."""
+    return max(LEAST_DEPTH, DEPTH_FACTOR * k)
+
+
+def rank_fusion(rankings: Sequence[Ranking], k: int) -> Ranking:
+    """The `k` best by the sum of 1 / (60 + rank) over the rankings that have the passage."""
+    import numpy as np
+
+    none = np.zeros(0, np.int32)
+    numbers = np.unique(np.concatenate([none, *(ranking.passages for ranking in rankings)]))
+    total = np.zeros(len(numbers))
+    for ranking in rankings:
+        ranks = np.arange(1, len(ranking.passages) + 1)
+        total[np.searchsorted(numbers, ranking.passages)] += 1 / (RANK_CONSTANT + ranks)
+    return top(numbers, total, k)

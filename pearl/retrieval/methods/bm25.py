@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.methods import Query, Ranking, Searchable, TermScore, top
+from pearl.retrieval.methods import Query, Ranking, Searchable, top
 from pearl.retrieval.postings import Postings
 
 if TYPE_CHECKING:
@@ -34,24 +34,6 @@ K1, B = 1.2, 0.75
 def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
     """The `k` best passages that have a term of the query."""
     return _ranked(query, index.terms, k)
-
-
-def explain(
-    query: Query, index: Searchable, settings: SearchSettings, passage: int
-) -> tuple[TermScore, ...]:
-    """The share of each term of a query in the score of a passage; their sum, in order, is the score."""
-    import numpy as np
-
-    scored = []
-    for term, (passages, counts) in _columns(query, index.terms).items():
-        at = np.flatnonzero(passages == passage)
-        if len(at):
-            n, weight = len(passages), query.terms[term]
-            idf = _idf(index.terms, n)
-            gain = float(_gain(index.terms, passages[at], counts[at])[0])
-            tf, length = int(counts[at[0]]), int(index.terms.lengths[passage])
-            scored.append(TermScore(term, tf, length, n, weight, idf, gain, weight * idf * gain))
-    return tuple(scored)
 
 
 def _idf(terms: Postings, n_with: int) -> float:
@@ -78,7 +60,6 @@ def _ranked(query: Query, terms: Postings, k: int) -> Ranking:
     passages = np.concatenate([none, *(passages for passages, _ in columns.values())])
     counts = np.concatenate([none, *(counts for _, counts in columns.values())])
     idf = np.repeat([_idf(terms, n) for n in sizes.tolist()], sizes)
-    # Summed term by term, in the order of `explain`.
     weights = np.repeat([query.terms[term] for term in columns], sizes)
     parts = weights * idf * _gain(terms, passages, counts)
     total = np.bincount(passages, parts, minlength=terms.n_passages)

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.fusion import depth_for, rank_fusion
-from pearl.retrieval.methods import Query, Ranking, Searchable, find_method
+from pearl.retrieval.methods import (
+    Query,
+    Ranking,
+    Searchable,
+    depth_for,
+    find_method,
+    rank_fusion,
+)
 
 NEEDS_VECTORS = True
 
@@ -14,8 +20,7 @@ LEGS = ("bm25", "dense")
 def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
     """The `k` best passages of both legs."""
     depth = depth_for(k)
-    legs = {name: find_method(name).rank(query, index, settings, depth) for name in LEGS}
-    return rank_fusion(legs, k)
+    return rank_fusion([find_method(name).rank(query, index, settings, depth) for name in LEGS], k)
 
 
 def without_vectors(settings: SearchSettings) -> str:

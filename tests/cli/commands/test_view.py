@@ -10,7 +10,7 @@ import pytest
 from pearl.evals.log import EvalLog
 from pearl.runs.store import Store
 from tests.cli.terminal import Terminal
-from tests.evals.evallogs import header, log, write
+from tests.evals.evallogs import header, write
 from tests.view.test_answer_page import Page
 
 
@@ -21,21 +21,12 @@ def folder(pearl: Terminal) -> Path:
     return pearl.folder
 
 
-def test_logs_of_evaluations_have_one_page(folder: Path, pearl: Terminal) -> None:
-    write(log(4), folder / "a.jsonl")
-    write(log(4, n_actions=5), folder / "b.jsonl")
-    assert pearl("view", "a.jsonl") == "a.html\n"
-    assert "Methods and subsets" in Path("a.html").read_text()
-    pearl("view", "a.jsonl", code=2)
-    assert pearl("view", "a.jsonl", "b.jsonl", "-o", "both.html", "--force") == "both.html\n"
-    assert "pearl, 5 actions" in Path("both.html").read_text()
-
-
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
         (["absent.jsonl"], 3, "absent.jsonl: cannot be read"),
-        (["bad.jsonl"], 3, "not a file of this kind"),
+        (["bad.jsonl"], 3, "bad.jsonl: the file has neither results nor traces"),
+        (["a.jsonl"], 3, "a.jsonl: the file has neither results nor traces"),
         ([], 2, "Missing argument"),
         (["a.jsonl", "-o", "a.jsonl"], 2, "'a.jsonl' is an input"),
     ],

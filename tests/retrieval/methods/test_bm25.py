@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from functools import reduce
-from operator import add
 
 import bm25s
 import numpy as np
@@ -37,25 +35,6 @@ def test_scores_are_those_of_the_formula(
     assert found_scores == pytest.approx(bm25(passages, query), rel=1e-12, abs=1e-12)
     order = sorted(found_scores, key=lambda number: (-found_scores[number], number))
     assert found.passages.tolist() == order
-
-
-@given(passages, queries)
-def test_an_explanation_adds_up_to_the_score_bit_for_bit(
-    passages: list[list[str]], query: dict[str, float]
-) -> None:
-    index = Terms(Postings.of_terms(passages))
-    total = scores(method.rank(Query(query), index, SearchSettings(), 99))
-    for number, passage in enumerate(passages):
-        parts = method.explain(Query(query), index, SearchSettings(), number)
-        assert [part.term for part in parts] == [term for term in query if term in passage]
-        if parts:
-            # `sum` corrects its rounding since Python 3.12; scores are added one by one.
-            assert reduce(add, (part.score for part in parts)) == total[number]
-        for part in parts:
-            assert part.tf == passage.count(part.term)
-            assert part.length == len(passage)
-            assert part.n_with == sum(part.term in other for other in passages)
-            assert part.score == part.weight * part.idf * part.gain
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 20, 70, 1_000])

@@ -1,0 +1,358 @@
+"""A text in an editor → completion, hover, definitions, findings and fixes, for the protocol to show.
+
+Nothing here raises an error because of a text: most texts in an editor are unfinished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pearl.actions.library import format_library, library_names, load_library, read_actions
+from pearl.actions.operators import with_operators
+from pearl.dsl.checker import callable_actions, diagnose, mend_plan
+from pearl.dsl.fields import TYPES
+from pearl.dsl.literals import quote
+from pearl.dsl.nodes import Plan, Step
+from pearl.dsl.parser import formatted as formatted_plan
+from pearl.dsl.parser import read
+from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary
+from pearl.editor.outline import (
+    ArgumentPlace,
+    Kind,
+    Outline,
+    StepLine,
+    call_at,
+    outline,
+    step_at,
+    word_at,
+)
+from pearl.errors import Diagnostic, Fix, LibraryError, Span, apply_fixes
+from pearl.errors.patterns import lazy_pattern
+from pearl.plugins.files import find_data
+
+
+@dataclass(frozen=True, slots=True)
+class KnownActions:
+    """A library with the operators that every plan has."""
+
+    library: ActionLibrary
+    path: Path | None = None
+    own: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSource:
+    """An action, and where it is defined."""
+
+    action: Action
+    span: Span | None
+    path: Path | None = None
+
+
+def known_actions(name_or_path: str) -> KnownActions:
+    """Load a library by name or by path, with operators."""
+    own = load_library(name_or_path)
+    if name_or_path in library_names():
+        path = find_data("actions", f"{name_or_path}.actions")
+    else:
+        path = Path(name_or_path)
+    return KnownActions(with_operators(own), path and path.resolve(), frozenset(own))
+
+
+def find_action(name: str, plan: Outline, known: KnownActions) -> ActionSource | None:
+    """The action that a plan calls by a name: its own first, then the library's; else None."""
+    declared = [each.action for each in plan.declarations if each.action]
+    step = Step("", name, (), "")
+    action = callable_actions(Plan((step,), tuple(declared)), known.library).get(name)
+    if action is None:
+        return None
+    base = name if name in known.library or plan.declaration_of(name) else name.removeprefix(EACH)
+    if declaration := plan.declaration_of(base):
+        return ActionSource(action, declaration.name_span)
+    if base in known.own and known.path is not None:
+        return ActionSource(action, known.library[base].span, known.path)
+    return ActionSource(action, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Hover:
+    """A name, and the explanation to show."""
+
+    span: Span
+    code: str
+    text: str
+
+
+def hover(text: str, offset: int, kind: Kind, known: KnownActions) -> Hover | None:
+    """The explanation of the name at an offset: the definition of an action, or the step of a variable."""
+    word = word_at(text, offset, kind)
+    if word is None:
+        return None
+    if word.role == "document":
+        return Hover(word.span, word.name, "The document: whatever the plan is run over.")
+    names = outline(text, kind)
+    if word.role in ("action", "declaration"):
+        source = find_action(word.name, names, known)
+        if source is None:
+            return None
+        signature = f"{source.action.signature} -> {source.action.returns}"
+        said = [source.action.definition, about(source, known) if kind == "plan" else ""]
+        return Hover(word.span, signature, "\n\n".join(filter(None, said)))
+    step = names.step_of(word.name, word.span.start)
+    if word.role == "output" or step is None:
+        return _used(word.name, word.span, names)
+    called = find_action(step.action, names, known)
+    gives = f" It is a {called.action.returns}." if called else ""
+    return Hover(
+        word.span, text[step.span.start : step.span.end], f"Output of step {step.number}.{gives}"
+    )
+
+
+def about(source: ActionSource, known: KnownActions) -> str:
+    """Where an action is defined, and who executes it."""
+    if source.span is None:
+        origin = "of every library"
+    elif source.path is None:
+        origin = "of this plan"
+    else:
+        origin = f"of library {known.library.name}"
+    who = "computed in Python" if source.action.is_native else "carried out by a model"
+    rows = ", for each row" if source.action.reads_rows else ""
+    return f"An action {origin}, {who}{rows}."
+
+
+def _used(name: str, span: Span, plan: Outline) -> Hover | None:
+    """The steps that use an output."""
+    step = next((step for step in plan.steps if step.output_span == span), None)
+    if step is None:
+        return None
+    users = [str(other.number) for other in plan.steps if name in plan.references(other)]
+    used = (
+        f"Used by step {', '.join(users)}."
+        if users
+        else "Used by no step: it is part of the answer."
+    )
+    return Hover(span, plan.text[step.span.start : step.span.end], used)
+
+
+_TYPE_BEGUN = lazy_pattern(r"[:\[]\s*+(\w*+)\Z")
+_NUMBER_BEFORE = lazy_pattern(r"[ \t]*\d*\.?[ \t]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A completion."""
+
+    label: str
+    kind: Literal["action", "variable", "document", "literal", "line"]
+    span: Span
+    text: str
+    snippet: str = ""
+    detail: str = ""
+    definition: str = ""
+
+
+def complete(text: str, offset: int, known: KnownActions) -> list[Suggestion]:
+    r"""All completions at an offset of a plan, in the order to show them."""
+    step = step_at(text, offset)
+    plan = outline(text)
+    if step is None:
+        return list(_lines(text, offset, plan))
+    if offset < step.output_span.end:
+        return []
+    if (call := call_at(text, offset)) is not None:
+        return list(_arguments(call, plan, known))
+    if step.opens is None or offset <= step.action_span.end:
+        return list(_actions(text, offset, step, plan, known))
+    return []
+
+
+def _actions(
+    text: str, offset: int, step: StepLine, plan: Outline, known: KnownActions
+) -> Iterator[Suggestion]:
+    """The actions whose names begin with the typed text, the plan's own first."""
+    if offset < step.action_span.start:
+        return
+    typed = text[step.action_span.start : offset]
+    span = Span(step.action_span.start, max(offset, step.action_span.end))
+    own = [each.action for each in plan.declarations if each.action]
+    every = {action.name: action for action in (*own, *known.library.values())}
+    if typed.startswith(EACH):
+        names = [f"{EACH}{name}" for name in every]
+        found = [(name, find_action(name, plan, known)) for name in names]
+        every = {name: source.action for name, source in found if source}
+    for action in every.values():
+        if action.name.casefold().startswith(typed.casefold()):
+            source = find_action(action.name, plan, known)
+            yield Suggestion(
+                action.name,
+                "action",
+                span,
+                action.name,
+                "" if step.opens is not None else _snippet(action),
+                f"{action.signature} -> {action.returns}",
+                "\n\n".join(
+                    filter(None, (action.definition, about(source, known) if source else ""))
+                ),
+            )
+
+
+def _snippet(action: Action) -> str:
+    """A call with placeholders for its arguments; the document is filled in."""
+    given = [
+        CTX if parameter.name == CTX else f"${{{i}:{parameter.name}}}"
+        for i, parameter in enumerate(action.parameters, start=1)
+    ]
+    return f"{action.name}({', '.join(given)}) : $0"
+
+
+def _arguments(call: ArgumentPlace, plan: Outline, known: KnownActions) -> Iterator[Suggestion]:
+    source = find_action(call.step.action, plan, known)
+    parameters = source.action.parameters if source else ()
+    if source and parameters and not call.is_in_list:
+        for choice in source.action.parameter(call.index).choices:
+            literal = quote(choice)
+            if literal.startswith(call.token):
+                yield Suggestion(literal, "literal", call.token_span, literal, detail="literal")
+    if call.is_string:
+        begun = _TYPE_BEGUN.search(call.token) if source and source.action.extracts else None
+        for type in TYPES if begun else ():
+            if begun and type.startswith(begun[1]):
+                end = call.token_span.start + len(call.token)
+                span = Span(end - len(begun[1]), end)
+                yield Suggestion(type, "literal", span, type, detail="the type of a field")
+        return
+    above = {each.output: each for each in plan.steps if each.span.end < call.step.span.start}
+    typed = call.token.casefold()
+    called = {name: find_action(name, plan, known) for name in {s.action for s in above.values()}}
+    for name, step in reversed(above.items()):
+        if name.casefold().startswith(typed):
+            gave = called[step.action]
+            gives = f" -> {gave.action.returns}" if gave else ""
+            detail = f"step {step.number}, {step.action}{gives}"
+            yield Suggestion(name, "variable", call.token_span, name, detail=detail)
+    if CTX.casefold().startswith(typed):
+        yield Suggestion(CTX, "document", call.token_span, CTX, detail="the document")
+
+
+def _lines(text: str, offset: int, plan: Outline) -> Iterator[Suggestion]:
+    """The completions at the beginning of a line."""
+    start = text.rfind("\n", 0, offset) + 1
+    typed = text[start:offset]
+    span = Span(start, offset)
+    above = [step for step in plan.steps if step.span.end < start]
+    if _NUMBER_BEFORE.match(typed):
+        number = f"{len(above) + 1}. "
+        yield Suggestion(
+            f"{number}name = ACTION(...)", "line", span, number, f"{number}${{1:name}} = $0", "the next step"
+        )  # fmt: skip
+    if above:
+        return
+    for line, about_it in (
+        ("Question: ", "what the plan answers"),
+        ("New actions:", "its own actions"),
+    ):
+        if line.startswith(typed) and line not in text[:start]:
+            yield Suggestion(line.strip(), "line", span, line, detail=about_it)
+
+
+@dataclass(frozen=True, slots=True)
+class NamePlace:
+    """A name in a file."""
+
+    span: Span
+    path: Path | None = None
+
+
+def definition(text: str, offset: int, kind: Kind, known: KnownActions) -> NamePlace | None:
+    r"""The place where the name at an offset is defined: a step, a line of `New actions:`, or the library."""
+    word = word_at(text, offset, kind)
+    if word is None or word.role == "document":
+        return None
+    names = outline(text, kind)
+    if word.role == "action":
+        source = find_action(word.name, names, known)
+        return NamePlace(source.span, source.path) if source and source.span else None
+    if word.role == "reference":
+        step = names.step_of(word.name, word.span.start)
+        return NamePlace(step.output_span) if step else None
+    return NamePlace(word.span)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name that a file defines."""
+
+    name: str
+    kind: Literal["action", "variable"]
+    detail: str
+    span: Span
+    name_span: Span
+
+
+def symbols(text: str, kind: Kind) -> list[Symbol]:
+    """The actions and steps of a file, in order."""
+    names = outline(text, kind)
+    found = [
+        Symbol(
+            each.name,
+            "action",
+            each.action.definition if each.action else "",
+            each.span,
+            each.name_span,
+        )
+        for each in names.declarations
+    ]
+    found += [
+        Symbol(
+            step.output, "variable", f"{step.number}. {step.action}", step.span, step.output_span
+        )
+        for step in names.steps
+    ]
+    return found
+
+
+_MAX_SHOWN = 40
+"""Maximum length of a replaced text in a title."""
+
+
+def findings(text: str, kind: Kind, library: ActionLibrary | None) -> Sequence[Diagnostic]:
+    r"""All errors of a text in order of position, as `pearl check` reports them."""
+    if kind == "actions":
+        return read_actions(text)[1]
+    reading = read(text)
+    return reading.errors if library is None else diagnose(reading, library)
+
+
+def fixed(text: str, kind: Kind, library: ActionLibrary) -> str:
+    """The text after every automatic fix, as `pearl check --fix` writes it."""
+    if kind == "actions":
+        return apply_fixes(text, [found.fix for found in read_actions(text)[1] if found.fix])
+    mended, applied = mend_plan(text, library)
+    return text if not applied else mended if mended.endswith("\n") else f"{mended}\n"
+
+
+def formatted(text: str, kind: Kind) -> str | None:
+    """The text in canonical form, as `pearl fmt` writes it; None if a line cannot be read."""
+    if kind == "actions":
+        try:
+            return format_library(text)
+        except LibraryError:
+            return None
+    reading = read(text)
+    if reading.plan is None or reading.errors:
+        return None
+    return formatted_plan(reading)
+
+
+def fix_title(text: str, found: Diagnostic, fix: Fix) -> str:
+    """The title of a fix in the editor."""
+    old, new = text[fix.span.start : fix.span.end], fix.replacement
+    if max(len(old), len(new)) > _MAX_SHOWN:
+        return f"Fix: {found.message}"
+    if not new:
+        return f"Remove {old!r}"
+    return f"Replace {old!r} by {new!r}" if old else f"Insert {new!r}"

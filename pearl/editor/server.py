@@ -1,0 +1,470 @@
+"""The language server: a session with one editor over standard input and output, and the handlers of its requests.
+
+Requests are answered from the current text. Findings are computed in a separate thread after a pause in typing,
+and are published only if the text has not changed since. Markdown is escaped: editors load its pictures and
+follow its links, and a plan or an action file may come from an untrusted author.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import unquote
+
+from lsprotocol import types as lsp
+from pygls.capabilities import get_capability
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+from pygls.workspace import PositionCodec
+
+from pearl.dsl.signatures import ActionLibrary
+from pearl.editor.features import (
+    KnownActions,
+    NamePlace,
+    Suggestion,
+    complete,
+    definition,
+    findings,
+    fix_title,
+    fixed,
+    formatted,
+    hover,
+    symbols,
+)
+from pearl.editor.outline import Kind
+from pearl.errors import DataError, Diagnostic, PearlError, Span
+from pearl.errors.patterns import lazy_pattern
+from pearl.plugins.version import __version__
+
+
+class LineIndex:
+    r"""The lines of a text in an editor."""
+
+    def __init__(self, source: str, codec: PositionCodec | None = None) -> None:
+        unified = source.replace("\r\n", "\n").replace("\r", "\n")
+        self.text = unified.removeprefix("\ufeff")
+        self._n_units = (codec or PositionCodec()).client_num_units
+        # For the editor a byte order mark is a character of the first line.
+        self._lead = self._n_units(unified[: len(unified) - len(self.text)])
+        self._starts = [0, *(found.end() for found in re.finditer("\n", self.text))]
+
+    def position(self, offset: int) -> lsp.Position:
+        """The position of an offset."""
+        line = bisect_right(self._starts, offset) - 1
+        column = self._n_units(self.text[self._starts[line] : offset])
+        return lsp.Position(line, column + (self._lead if line == 0 else 0))
+
+    def offset(self, position: lsp.Position) -> int:
+        """The offset of a position; of one past the end of a line or of the text, that end."""
+        if position.line >= len(self._starts):
+            return len(self.text)
+        start = self._starts[position.line]
+        line = self.text[start:].partition("\n")[0]
+        column = max(0, position.character - (self._lead if position.line == 0 else 0))
+        if line.isascii():
+            return start + min(column, len(line))
+        places = range(len(line) + 1)
+        n_before = bisect_right(places, column, key=lambda at: self._n_units(line[:at]))
+        return start + n_before - 1
+
+
+_PUNCTUATION = lazy_pattern(r"([!-/:-@\[-`{-~])")
+_ENTITY = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+def plain(text: str) -> str:
+    r"""A text as Markdown that shows it unchanged (CommonMark 2.4: any ASCII punctuation may be escaped)."""
+    return _PUNCTUATION.sub(lambda found: _ENTITY.get(found[1], f"\\{found[1]}"), text)
+
+
+def fenced(code: str, language: str) -> str:
+    """A code block that its text cannot close.
+
+    Example:
+        >>> fenced("a", "plan").splitlines()
+        ['```plan', 'a', '```']
+    """
+    longest = max((len(run) for run in re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{code}\n{fence}"
+
+
+logger = logging.getLogger(__name__)
+
+ActionsFor = Callable[[Path, Mapping[str, str]], KnownActions]
+"""Folder of a project and options of the editor → the actions that its plans may call.
+
+Raises `PearlError` if they cannot be loaded.
+"""
+
+PAUSE_S = 0.2
+"""Pause in typing before a text is checked."""
+
+MAX_FINDINGS = 1_000
+"""Maximum number of findings sent for a file."""
+
+_NOTHING = KnownActions(ActionLibrary("", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """An open file at one moment."""
+
+    uri: str
+    version: int | None
+    kind: Kind
+    folder: Path
+    index: LineIndex
+
+    @property
+    def text(self) -> str:
+        """The text that offsets refer to."""
+        return self.index.text
+
+    def range(self, span: Span) -> lsp.Range:
+        """A range of the text."""
+        return lsp.Range(self.index.position(span.start), self.index.position(span.end))
+
+    def replaced(self, text: str) -> list[lsp.TextEdit]:
+        """The edits that turn the text into another one; empty if it is the same."""
+        whole = lsp.Range(lsp.Position(0, 0), self.index.position(len(self.text)))
+        return [lsp.TextEdit(whole, text)] if text != self.text else []
+
+
+class EditorSession(LanguageServer):
+    """The state of a session: the open files and the running checks."""
+
+    def __init__(self, actions_for: ActionsFor) -> None:
+        # Full texts: for partial ones pygls splits lines as Python does, at U+2028 among others; editors do not.
+        kind = lsp.TextDocumentSyncKind.Full
+        super().__init__("pearl", __version__, text_document_sync_kind=kind)
+        self.options: dict[str, str] = {}
+        self._actions_for = actions_for
+        self._checks: dict[str, asyncio.Task[None]] = {}
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="check")
+
+    def can(self, capability: str) -> Any:
+        """A capability of the client for text documents; None without it."""
+        return get_capability(self.client_capabilities, f"text_document.{capability}")
+
+    def file(self, uri: str) -> OpenFile | None:
+        """An open file in its current state; None for others, which are not read for an editor."""
+        document = self.workspace.text_documents.get(unquote(uri))
+        if document is None:
+            return None
+        is_library = document.path.endswith(".actions") or document.language_id == "pearl-actions"
+        return OpenFile(
+            document.uri,
+            document.version,
+            "actions" if is_library else "plan",
+            self._folder_of(document.uri),
+            LineIndex(document.source, self.workspace.position_codec),
+        )
+
+    def _folder_of(self, uri: str) -> Path:
+        """The innermost folder of the workspace that contains a file; else the file's own folder."""
+        path = to_fs_path(uri)
+        roots = [to_fs_path(each) for each in self.workspace.folders]
+        folders = [Path(root) for root in (*roots, self.workspace.root_path) if root]
+        if path is None:
+            return folders[0] if folders else Path.cwd()
+        around = [folder for folder in folders if Path(path).is_relative_to(folder)]
+        return max(around, key=lambda folder: len(folder.parts), default=Path(path).parent)
+
+    def known(self, file: OpenFile) -> KnownActions:
+        """The actions of a file's project."""
+        try:
+            return self._actions_for(file.folder, self.options)
+        except PearlError:
+            raise
+        except (OSError, ValueError) as error:  # the library is no valid path, or cannot be read
+            raise DataError(f"cannot be read: {error}", path=file.folder) from None
+
+    def known_or_none(self, file: OpenFile) -> KnownActions:
+        """The actions of a project; no actions if they cannot be loaded, which the findings report."""
+        try:
+            return self.known(file)
+        except PearlError:
+            return _NOTHING
+
+    async def examined(self, file: OpenFile) -> tuple[Sequence[Diagnostic], str]:
+        """The findings of a file, and why its actions cannot be loaded ("" if they can)."""
+        return await asyncio.get_running_loop().run_in_executor(self._worker, self._examine, file)
+
+    def _examine(self, file: OpenFile) -> tuple[Sequence[Diagnostic], str]:
+        library, why = None, ""
+        if file.kind == "plan":
+            try:
+                library = self.known(file).library
+            except PearlError as error:
+                why = str(error)
+        return findings(file.text, file.kind, library), why
+
+    def check_soon(self, uri: str) -> None:
+        """Check a file after a pause, instead of a check that still runs."""
+        if (before := self._checks.pop(uri, None)) is not None:
+            before.cancel()
+        check = asyncio.get_running_loop().create_task(self._check(uri))
+        check.add_done_callback(self._ended)
+        self._checks[uri] = check
+
+    def _ended(self, check: asyncio.Task[None]) -> None:
+        """Report a failed check: no other code awaits it."""
+        if not check.cancelled() and (error := check.exception()) is not None:
+            logger.error("a check failed", exc_info=error)
+            self.window_show_message(
+                lsp.ShowMessageParams(lsp.MessageType.Error, f"pearl lsp: a check failed: {error}")
+            )
+
+    async def _check(self, uri: str) -> None:
+        await asyncio.sleep(PAUSE_S)
+        file = self.file(uri)
+        if file is None:
+            return
+        found, why = await self.examined(file)
+        now = self.file(uri)
+        if now is not None and now.version == file.version:
+            self.text_document_publish_diagnostics(
+                lsp.PublishDiagnosticsParams(file.uri, _told(file, found, why), file.version)
+            )
+
+    def forget(self, uri: str) -> None:
+        """Clear the findings of a closed file."""
+        if (check := self._checks.pop(uri, None)) is not None:
+            check.cancel()
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
+
+    def shutdown(self) -> None:
+        """End the session; waiting checks are dropped."""
+        self._worker.shutdown(wait=False, cancel_futures=True)
+        super().shutdown()  # type: ignore[no-untyped-call]  # of pygls
+
+
+def _told(file: OpenFile, found: Sequence[Diagnostic], why: str) -> list[lsp.Diagnostic]:
+    """Findings as diagnostics of the protocol."""
+    told = [_diagnostic(file, each) for each in found[:MAX_FINDINGS]]
+    if why:
+        begin = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
+        severity = lsp.DiagnosticSeverity.Error
+        message = f"action calls are not checked: {why}"
+        told.insert(0, lsp.Diagnostic(begin, message, severity, "unknown-library", source="pearl"))
+    if len(found) > MAX_FINDINGS:
+        message = f"{len(found) - MAX_FINDINGS:,} findings below are not shown"
+        severity = lsp.DiagnosticSeverity.Warning
+        told.append(lsp.Diagnostic(told[-1].range, message, severity, source="pearl"))
+    return told
+
+
+def _diagnostic(file: OpenFile, found: Diagnostic) -> lsp.Diagnostic:
+    is_error = found.severity == "error"
+    return lsp.Diagnostic(
+        file.range(found.span),
+        f"{found.message}\nhelp: {found.help}" if found.help else found.message,
+        lsp.DiagnosticSeverity.Error if is_error else lsp.DiagnosticSeverity.Information,
+        found.code,
+        source="pearl",
+    )
+
+
+OPTIONS = ("library", "domain")
+"""The keys of `initializationOptions` that the server uses."""
+
+MAX_SUGGESTIONS = 200
+
+_FIX_ALL = lsp.CodeActionKind.SourceFixAll
+
+_SUGGESTIONS = {
+    "action": lsp.CompletionItemKind.Function,
+    "variable": lsp.CompletionItemKind.Variable,
+    "document": lsp.CompletionItemKind.Constant,
+    "literal": lsp.CompletionItemKind.Value,
+    "line": lsp.CompletionItemKind.Snippet,
+}
+_SYMBOLS = {"action": lsp.SymbolKind.Function, "variable": lsp.SymbolKind.Variable}
+
+
+def _initialize(ls: EditorSession, params: lsp.InitializeParams) -> None:
+    said = params.initialization_options
+    if isinstance(said, dict):
+        ls.options = {name: said[name] for name in OPTIONS if isinstance(said.get(name), str)}
+
+
+def _did_change(
+    ls: EditorSession, params: lsp.DidOpenTextDocumentParams | lsp.DidChangeTextDocumentParams
+) -> None:
+    ls.check_soon(params.text_document.uri)
+
+
+def _did_close(ls: EditorSession, params: lsp.DidCloseTextDocumentParams) -> None:
+    ls.forget(params.text_document.uri)
+
+
+def _did_change_elsewhere(ls: EditorSession, params: object) -> None:
+    """A file was saved, or settings changed: libraries are read again."""
+    for document in ls.workspace.text_documents.values():
+        ls.check_soon(document.uri)
+
+
+def _on_file(
+    handler: Callable[[EditorSession, OpenFile, Any], Any], *, plans_only: bool = False
+) -> Callable[[EditorSession, Any], Any]:
+    """Limit a handler to open files; it returns None for others, which are not read."""
+
+    def answer(ls: EditorSession, params: Any) -> Any:
+        file = ls.file(params.text_document.uri)
+        if file is None or (plans_only and file.kind == "actions"):
+            return None
+        return handler(ls, file, params)
+
+    return answer
+
+
+def _completion(
+    ls: EditorSession, file: OpenFile, params: lsp.CompletionParams
+) -> lsp.CompletionList:
+    found = complete(file.text, file.index.offset(params.position), ls.known_or_none(file))
+    items = [_item(ls, file, each, i) for i, each in enumerate(found[:MAX_SUGGESTIONS])]
+    return lsp.CompletionList(is_incomplete=len(found) > MAX_SUGGESTIONS, items=items)
+
+
+def _item(ls: EditorSession, file: OpenFile, found: Suggestion, order: int) -> lsp.CompletionItem:
+    item = "completion.completion_item"
+    text, text_format = found.text, lsp.InsertTextFormat.PlainText
+    if found.snippet and ls.can(f"{item}.snippet_support"):
+        text, text_format = found.snippet, lsp.InsertTextFormat.Snippet
+    formats = ls.can(f"{item}.documentation_format")
+    return lsp.CompletionItem(
+        found.label,
+        kind=_SUGGESTIONS[found.kind],
+        detail=found.detail,
+        documentation=_shown(found.definition, formats) if found.definition else None,
+        sort_text=f"{order:05}",
+        insert_text_format=text_format,
+        text_edit=lsp.TextEdit(file.range(found.span), text),
+    )
+
+
+def _shown(text: str, formats: Any, code: str = "") -> lsp.MarkupContent:
+    """A text below a piece of a plan, in a markup that the client can show."""
+    if formats and lsp.MarkupKind.Markdown in formats:
+        parts = [fenced(code, "pearl")] if code else []
+        return lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n".join([*parts, plain(text)]))
+    return lsp.MarkupContent(lsp.MarkupKind.PlainText, "\n\n".join(filter(None, (code, text))))
+
+
+def _hover(ls: EditorSession, file: OpenFile, params: lsp.HoverParams) -> lsp.Hover | None:
+    known = ls.known_or_none(file)
+    found = hover(file.text, file.index.offset(params.position), file.kind, known)
+    if found is None:
+        return None
+    shown = _shown(found.text, ls.can("hover.content_format"), found.code)
+    return lsp.Hover(shown, file.range(found.span))
+
+
+def _definition(
+    ls: EditorSession, file: OpenFile, params: lsp.DefinitionParams
+) -> lsp.Location | None:
+    known = ls.known_or_none(file)
+    place = definition(file.text, file.index.offset(params.position), file.kind, known)
+    return _location(ls, file, place) if place else None
+
+
+def _location(ls: EditorSession, file: OpenFile, place: NamePlace) -> lsp.Location | None:
+    if place.path is None:
+        return lsp.Location(file.uri, file.range(place.span))
+    uri = from_fs_path(str(place.path))
+    try:
+        text = place.path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError):  # it was there a moment ago, when the library was read
+        return None
+    there = OpenFile(
+        str(uri), None, "actions", place.path.parent, LineIndex(text, ls.workspace.position_codec)
+    )
+    return lsp.Location(there.uri, there.range(place.span))
+
+
+def _symbols(
+    ls: EditorSession, file: OpenFile, params: lsp.DocumentSymbolParams
+) -> list[lsp.DocumentSymbol] | None:
+    return [
+        lsp.DocumentSymbol(
+            each.name, _SYMBOLS[each.kind], file.range(each.span), file.range(each.name_span), each.detail
+        )
+        for each in symbols(file.text, file.kind)
+    ]  # fmt: skip
+
+
+async def _code_action(
+    ls: EditorSession, params: lsp.CodeActionParams
+) -> list[lsp.CodeAction] | None:
+    file = ls.file(params.text_document.uri)
+    if file is None:
+        return None
+    found = [each for each in (await ls.examined(file))[0] if each.fix]
+    first, last = file.index.offset(params.range.start), file.index.offset(params.range.end)
+    actions = [
+        lsp.CodeAction(
+            fix_title(file.text, each, each.fix),
+            lsp.CodeActionKind.QuickFix,
+            is_preferred=True,
+            edit=lsp.WorkspaceEdit(
+                changes={file.uri: [lsp.TextEdit(file.range(each.fix.span), each.fix.replacement)]}
+            ),
+        )
+        for each in found
+        if each.fix and each.span.start <= last and first <= each.span.end
+    ]
+    wanted = params.context.only
+    if found and (wanted is None or any(_FIX_ALL.value.startswith(each) for each in wanted)):
+        mended = fixed(file.text, file.kind, ls.known_or_none(file).library)
+        edit = lsp.WorkspaceEdit(changes={file.uri: file.replaced(mended)})
+        actions.append(
+            lsp.CodeAction("Fix all errors that have one obvious fix", _FIX_ALL, edit=edit)
+        )
+    return actions
+
+
+def _formatting(
+    ls: EditorSession, file: OpenFile, params: lsp.DocumentFormattingParams
+) -> list[lsp.TextEdit] | None:
+    text = formatted(file.text, file.kind)
+    return None if text is None else file.replaced(text)
+
+
+FEATURES: Mapping[str, tuple[Callable[..., Any], Any]] = {
+    lsp.INITIALIZE: (_initialize, None),
+    lsp.TEXT_DOCUMENT_DID_OPEN: (_did_change, None),
+    lsp.TEXT_DOCUMENT_DID_CHANGE: (_did_change, None),
+    lsp.TEXT_DOCUMENT_DID_CLOSE: (_did_close, None),
+    lsp.TEXT_DOCUMENT_DID_SAVE: (_did_change_elsewhere, None),
+    lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES: (_did_change_elsewhere, None),
+    lsp.WORKSPACE_DID_CHANGE_CONFIGURATION: (_did_change_elsewhere, None),
+    lsp.TEXT_DOCUMENT_COMPLETION: (
+        _on_file(_completion, plans_only=True),
+        lsp.CompletionOptions(trigger_characters=["=", " ", "(", ",", "[", '"']),
+    ),
+    lsp.TEXT_DOCUMENT_HOVER: (_on_file(_hover), None),
+    lsp.TEXT_DOCUMENT_DEFINITION: (_on_file(_definition), None),
+    lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL: (_on_file(_symbols), None),
+    lsp.TEXT_DOCUMENT_CODE_ACTION: (
+        _code_action,
+        lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]),
+    ),
+    lsp.TEXT_DOCUMENT_FORMATTING: (_on_file(_formatting), None),
+}
+"""Method → its handler, and its options in the reply to `initialize`."""
+
+
+def serve(actions_for: ActionsFor, stdin: BinaryIO, stdout: BinaryIO) -> None:
+    """Answer a client until it ends the session or disconnects."""
+    session = EditorSession(actions_for)
+    for method, (handler, options) in FEATURES.items():
+        session.feature(method, options)(handler)
+    session.start_io(stdin, stdout)
