@@ -123,7 +123,7 @@ def test_every_kind_of_plug_in_has_a_short_example() -> None:
     files = examples()
     project = tomllib.loads(files["pyproject.toml"])["project"]
     assert set(project["entry-points"]) == KINDS
-    assert len(KINDS) == 16
+    assert len(KINDS) == 15
     named = {value for entries in project["entry-points"].values() for value in entries.values()}
     assert {f"{name.replace('.', '/')}.py" for name in named} == set(files) - {"pyproject.toml"}
     for path, text in files.items():
@@ -179,14 +179,6 @@ def test_evaluation_with_plug_ins(mine: Mine) -> None:
     assert {"pearl_mine.method.predict", "pearl_mine.scorer.score", "pearl_mine.domain.read"} <= (
         mine.called
     )
-
-
-def test_corpus_plug_in(mine: Mine) -> None:
-    (mine.folder / "a.notes").write_text("Nils sold the boat.\nAda kept hers.\n")
-    (hit,) = json.loads(mine("search", "a.notes", "boat", "--json"))
-    assert (hit["id"], hit["text"]) == ("note 1", "Nils sold the boat.")
-    assert "2 documents" in mine("index", "a.notes")
-    assert "pearl_mine.source.read" in mine.called
 
 
 def test_search_with_plug_ins(mine: Mine) -> None:

@@ -1,8 +1,7 @@
-"""Files → the documents in them: folders, patterns and files → the files of a corpus, and the sources that read them.
+"""Files → the documents in them: folders, patterns and files → the files of a corpus, and what they hold.
 
-Reading is lazy, and documents that are already in an index are not created again: a source computes
-a digest of the material of each document, and creates the document only if its digest is not in the
-index.
+Reading is lazy, and documents that are already in an index are not created again: a document is
+created only if the digest of its material is not in the index.
 
 A file of rows (JSON Lines, JSON, CSV, TSV, Parquet) has a document in each row. Its name is the column `id` or `_id`, else
 the number of its line; its text is the column `text`, `contents` or `document`, below the `title` if there is one; other
@@ -16,11 +15,11 @@ import glob
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pearl import plugins
 from pearl.data.rows import Row, parse_line, raw_lines, read_file
@@ -43,14 +42,17 @@ class SourceFile:
     Attributes:
         path: Where it is.
         label: Its name in the corpus, unique there.
-        kind: The source that reads it.
         is_alone: Whether the corpus is this file alone; names of its rows do not need the label then.
     """
 
     path: str
     label: str
-    kind: str
     is_alone: bool = False
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether each of its rows is a document."""
+        return _suffix(self.path) in _ROW_SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,35 +72,6 @@ Entry = Sequence[int] | New | DataError
 """Known documents, by their places in the index; a new document; or why one is left out."""
 
 
-class CorpusSource(Protocol):
-    """The contract of a source, which reads one kind of files."""
-
-    def suffixes(self) -> tuple[str, ...]:
-        """The suffixes of its files, in lower case, with the dot; no two sources share one."""
-        ...
-
-    def in_folders(self) -> tuple[str, ...]:
-        """The suffixes of files that it also reads where only their folder is named."""
-        ...
-
-    def read(self, file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
-        """The documents of a file, in its order.
-
-        Args:
-            file: The file.
-            known: Digest → place in the index.
-
-        Raises:
-            DataError: The file cannot be read, or not to its end.
-            OSError: Likewise.
-        """
-        ...
-
-
-CONTRACT = CorpusSource
-
-
-_SOURCES = "pearl.retrieval.corpus.sources"
 _ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)
 
 
@@ -121,9 +94,9 @@ def find_files(named: Sequence[str | Path]) -> CorpusFiles:
     """
     if not named:
         raise UsageError("missing corpus", help="name a folder or files")
-    sources = {name: plugins.load(_SOURCES, name) for name in plugins.names(_SOURCES)}
-    kinds = {suffix: name for name, source in sources.items() for suffix in source.suffixes()}
-    in_folders = frozenset(s for source in sources.values() for s in source.in_folders())
+    in_folders = frozenset(
+        (*document_suffixes(), *_ROW_SUFFIXES[:-1])
+    )  # most `.json` files are settings
     is_one = len(named) == 1
     files: dict[str, SourceFile] = {}
     n_other, notes = 0, list[str]()
@@ -132,8 +105,7 @@ def find_files(named: Sequence[str | Path]) -> CorpusFiles:
         # Names that are not UTF-8 have lone surrogates, and names stand in texts.
         shown = label.replace(os.sep, "/")
         shown = shown.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        # A file of an unknown suffix may be text all the same.
-        files.setdefault(path, SourceFile(path, shown, kinds.get(_suffix(path), "document")))
+        files.setdefault(path, SourceFile(path, shown))
 
     for each in map(str, named):
         if _ADDRESS.match(each):
@@ -145,7 +117,7 @@ def find_files(named: Sequence[str | Path]) -> CorpusFiles:
             inside, others, outside = _in_folder(each, in_folders)
             n_other += others
             pictures = {path for path in inside if _suffix(path) in PICTURES}
-            if all(kinds.get(_suffix(path)) != "document" for path in {*inside} - pictures):
+            if all(_suffix(path) in _ROW_SUFFIXES for path in {*inside} - pictures):
                 pictures = set()
             inside = [path for path in inside if path not in pictures]
             for n, what in (
@@ -235,7 +207,17 @@ _LINES = (".jsonl", ".ndjson")
 _ROW_SUFFIXES = (*_LINES, ".csv", ".tsv", ".parquet", ".json")
 
 
-def read_rows(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
+def read_source(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
+    """The documents of a file, in its order; `known` has the places in the index by digest.
+
+    Raises:
+        DataError: The file cannot be read, or not to its end.
+        OSError: Likewise.
+    """
+    return _read_rows(file, known) if file.has_rows else _read_document(file, known)
+
+
+def _read_rows(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
     """The rows of a file; a known line of JSON Lines is not parsed."""
     path = Path(file.path)
     rows = read_file(path)
@@ -336,7 +318,7 @@ def document_suffixes() -> tuple[str, ...]:
     return tuple(s for reader in readers for s in reader.SUFFIXES if s not in _ROW_SUFFIXES)
 
 
-def read_document(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
+def _read_document(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
     """The file as one document."""
     data = read_bytes(file.path, file.label)
     key = digest([file.label, data])[:DIGEST]
@@ -351,17 +333,3 @@ def read_document(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entr
             file.label, document.text, {}, document.pages, ocr=document.ocr, notes=document.notes
         ),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _ShippedSource:
-    suffixes: Callable[[], tuple[str, ...]]
-    in_folders: Callable[[], tuple[str, ...]]
-    read: Callable[[SourceFile, Mapping[bytes, int]], Iterator[Entry]]
-
-
-PLUGINS = {
-    "document": _ShippedSource(document_suffixes, document_suffixes, read_document),
-    # Most `.json` files in folders are settings.
-    "rows": _ShippedSource(lambda: _ROW_SUFFIXES, lambda: _ROW_SUFFIXES[:-1], read_rows),
-}

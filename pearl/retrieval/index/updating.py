@@ -20,7 +20,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from pearl import plugins
 from pearl.documents.digest import digest
 from pearl.documents.passages import Stem
 from pearl.documents.readers import OPTIONS
@@ -37,6 +36,7 @@ from pearl.retrieval.corpus.sources import (
     New,
     SourceFile,
     find_files,
+    read_source,
 )
 from pearl.retrieval.index.contents import Contents, ContentsBuilder, arranged
 from pearl.retrieval.index.folder import DamagedError, IndexFolder, Record, Stamp, State
@@ -316,9 +316,8 @@ class _Update:
 
 def _entries(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
     """The entries of a file; an error of the system is an error of the file."""
-    source = plugins.load("pearl.retrieval.corpus.sources", file.kind)
     try:
-        yield from source.read(file, known)
+        yield from read_source(file, known)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=file.label) from None
 

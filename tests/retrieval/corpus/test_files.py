@@ -26,18 +26,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def labels(*named: str) -> list[tuple[str, str]]:
-    return [(file.label, file.kind) for file in find_files(named).files]
+def labels(*named: str) -> list[tuple[str, bool]]:
+    return [(file.label, file.has_rows) for file in find_files(named).files]
 
 
 @pytest.mark.usefixtures("folder")
 def test_files_of_a_folder_are_labelled_by_their_paths_in_it() -> None:
     found = find_files(["docs"])
-    assert [(f.label, f.kind) for f in found.files] == [
-        ("a/z.md", "document"),
-        ("a.html", "document"),
-        ("b.txt", "document"),
-        ("rows.jsonl", "rows"),
+    assert [(f.label, f.has_rows) for f in found.files] == [
+        ("a/z.md", False),
+        ("a.html", False),
+        ("b.txt", False),
+        ("rows.jsonl", True),
     ]
     assert found.n_other == 2
     assert not any(file.is_alone for file in found.files)
@@ -45,14 +45,14 @@ def test_files_of_a_folder_are_labelled_by_their_paths_in_it() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_several_paths_are_labelled_as_written() -> None:
-    assert labels("more", "docs/b.txt") == [("more/b.txt", "document"), ("docs/b.txt", "document")]
-    assert labels("docs/*.txt") == [("docs/b.txt", "document")]
+    assert labels("more", "docs/b.txt") == [("more/b.txt", False), ("docs/b.txt", False)]
+    assert labels("docs/*.txt") == [("docs/b.txt", False)]
     assert labels("docs/b.txt", "docs/b.txt", "docs/[ab].*") == [
-        ("docs/b.txt", "document"),
-        ("docs/a.html", "document"),
+        ("docs/b.txt", False),
+        ("docs/a.html", False),
     ]
-    assert labels("docs/settings.json") == [("settings.json", "rows")]
-    assert labels("docs/x.exe") == [("x.exe", "document")]
+    assert labels("docs/settings.json") == [("settings.json", True)]
+    assert labels("docs/x.exe") == [("x.exe", False)]
 
 
 @pytest.mark.usefixtures("folder")
@@ -126,8 +126,8 @@ def test_pictures_are_documents_of_a_folder_without_others() -> None:
     Path("scans").mkdir()
     Path("scans/a.png").touch()
     Path("scans/names.csv").touch()
-    assert labels("scans") == [("a.png", "document"), ("names.csv", "rows")]
+    assert labels("scans") == [("a.png", False), ("names.csv", True)]
     Path("scans/b.pdf").touch()
-    assert labels("scans") == [("b.pdf", "document"), ("names.csv", "rows")]
+    assert labels("scans") == [("b.pdf", False), ("names.csv", True)]
     assert len(find_files(["scans"]).notes) == 1
-    assert labels("scans/*.png") == [("scans/a.png", "document")]
+    assert labels("scans/*.png") == [("scans/a.png", False)]

@@ -8,17 +8,15 @@ from typing import Any
 
 import pytest
 
-from pearl import plugins
 from pearl.errors import DataError
 from pearl.retrieval.corpus import CorpusDocument
-from pearl.retrieval.corpus.sources import New, find_files
+from pearl.retrieval.corpus.sources import New, find_files, read_source
 from tests.skips import NO_LARGE
 
 
 def entries(path: Path, known: dict[bytes, int] | None = None) -> list[Any]:
     (file,) = find_files([path]).files
-    source = plugins.load("pearl.retrieval.corpus.sources", file.kind)
-    return list(source.read(file, known or {}))
+    return list(read_source(file, known or {}))
 
 
 def documents(path: Path) -> list[CorpusDocument]:
