@@ -1,25 +1,20 @@
-"""Pages of financial reports, with conversations about their figures: ConvFinQA and FinQA.
+"""Pages of financial reports, with conversations about their figures, as in ConvFinQA.
 
-Reads three formats, recognised by their fields, and gives one sample per question:
-
-- ConvFinQA as published: `pre_text`, `post_text`, `table` and an `annotation` with
-  `dialogue_break`, `turn_program`, `exe_ans_list`; a row with `turn_ind` gives that turn only;
-- ConvFinQA, cleaned: `doc` with `pre_text`, `post_text`, `table` (column → row → cell), and
-  `dialogue` with `conv_questions`, `conv_answers`, `turn_program`, `executed_answers`;
-- FinQA: `pre_text`, `post_text`, `table` and a `qa` with `question`, `program`, `exe_ans`.
+Reads its cleaned form: `doc` with `pre_text`, `post_text`, `table` (column → row → cell), and `dialogue` with
+`conv_questions`, `conv_answers`, `turn_program`, `executed_answers`; each turn is a sample.
 
 The reference of a sample is the result of its program, as executed by the authors; the answer of the
-annotators is kept as `said`, the program as `program`, the conversation as `dialogue`. Its history has the earlier questions with their references. Other rows are
-read as in `generic`.
+annotators is kept as `said`, the program as `program`, the conversation as `dialogue`. Its history has the earlier
+questions with their references. Other rows are read as in `generic`.
 
 Source:
-    Chen et al., FinQA (EMNLP 2021), and ConvFinQA (EMNLP 2022).
+    Chen et al., ConvFinQA (EMNLP 2022).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -35,14 +30,10 @@ if TYPE_CHECKING:  # the modules that read data are imported when data is read
     from pearl.documents.document import Document
 
 DOMAIN = Domain(
-    "Financial reports, as in ConvFinQA and FinQA",
+    "Financial reports, as in ConvFinQA",
     library="finance",
     examples="finance",
-    formats=(
-        frozenset({"pre_text", "post_text", "annotation"}),
-        frozenset({"pre_text", "post_text", "qa"}),
-        frozenset({"doc", "dialogue"}),
-    ),
+    formats=(frozenset({"doc", "dialogue"}),),
     is_dated=True,
 )
 
@@ -179,58 +170,34 @@ def _of_splits(row: Row, names: Names) -> Iterator[Sample | DataError]:
 def _samples(row: Row, names: Names) -> Iterator[Sample]:
     fields = row.fields
     is_own = not {"document", "document_path"} & fields.keys()
-    annotation, doc, qa = (
-        fields.get(name) if is_own else None for name in ("annotation", "doc", "qa")
-    )
-    if isinstance(annotation, dict):
-        questions, only = _published(row, annotation)
-        yield from _conversation(row, names, _page(row, fields, names), questions, only)
-    elif isinstance(doc, dict) and "dialogue" in fields:
-        questions = _cleaned(row, fields["dialogue"])
-        yield from _conversation(row, names, _page(row, doc, names), questions)
-    elif isinstance(qa, dict):
-        yield _single(row, names, qa)
+    if is_own and isinstance(fields.get("doc"), dict) and "dialogue" in fields:
+        yield from _conversation(row, names, _page(row, fields["doc"], names), _questions(row))
     else:
         from pearl.data.domains.generic import make_sample
 
         yield make_sample(row, names)
 
 
-def _published(row: Row, annotation: Mapping[str, Any]) -> tuple[list[_Question], int | None]:
-    """The questions of a dialogue, and the index of the row's own turn, if it has one."""
-    texts = _texts(row, annotation, "dialogue_break")
-    programs, executed = annotation.get("turn_program"), annotation.get("exe_ans_list")
-    turn = annotation.get("turn_ind")
-    if turn is not None and (not isinstance(turn, int) or turn not in range(len(texts))):
-        raise row.error(f"'turn_ind' is {turn!r}, not a turn of the {len(texts)}")
-    return _questions(row, texts, programs, executed, None), turn
-
-
-def _cleaned(row: Row, dialogue: Any) -> list[_Question]:
+def _questions(row: Row) -> list[_Question]:
+    """The questions; private test sets have neither programs nor answers."""
+    dialogue = row.fields["dialogue"]
     if not isinstance(dialogue, dict):
         raise row.error("'dialogue' is not an object")
-    texts = _texts(row, dialogue, "conv_questions")
-    programs, executed = dialogue.get("turn_program"), dialogue.get("executed_answers")
-    return _questions(row, texts, programs, executed, dialogue.get("conv_answers"))
-
-
-def _texts(row: Row, fields: Mapping[str, Any], name: str) -> list[str]:
-    texts = fields.get(name)
+    texts = dialogue.get("conv_questions")
     if not isinstance(texts, list) or not texts:
-        raise row.error(f"'{name}' is not an array of questions")
+        raise row.error("'conv_questions' is not an array of questions")
     if not all(isinstance(text, str) and text.strip() for text in texts):
-        raise row.error(f"'{name}': a question is blank or not text")
-    return [" ".join(text.split()) for text in texts]
-
-
-def _questions(
-    row: Row, texts: Sequence[str], programs: Any, executed: Any, said: Any
-) -> list[_Question]:
-    """The questions; private test sets have neither programs nor answers."""
-    columns = [_column(row, each, len(texts)) for each in (programs, executed, said)]
+        raise row.error("'conv_questions': a question is blank or not text")
+    names = ("turn_program", "executed_answers", "conv_answers")
+    columns = [_column(row, dialogue.get(name), len(texts)) for name in names]
     return [
-        _Question(text, _written(program), _executed(value), None if own is None else str(own))
-        for text, program, value, own in zip(texts, *columns, strict=True)
+        _Question(
+            " ".join(text.split()),
+            _written(program),
+            _executed(value),
+            None if said is None else str(said),
+        )
+        for text, program, value, said in zip(texts, *columns, strict=True)
     ]
 
 
@@ -261,51 +228,25 @@ def _conversation(
     names: Names,
     page: Document,
     questions: Sequence[_Question],
-    only: int | None = None,
 ) -> Iterator[Sample]:
-    """One sample per turn; a row about one turn gives one sample."""
+    """One sample per turn."""
     from pearl.data.samples import Sample, Turn
 
-    id = row.name("id") or str(row.line)
-    dialogue = id if only is None else id.removesuffix(f"_{only}")
+    dialogue = row.name("id") or str(row.line)
     history: list[Turn] = []
-    for index, question in enumerate(questions):
-        if only in (None, index):
-            yield Sample(
-                names.claim_id(f"{dialogue}/{index + 1}", row),
-                question.text,
-                page,
-                reference=question.reference,
-                subsets=_subsets(row, dialogue),
-                gold_passages=gold_passages(page.text, question.program),
-                history=tuple(history),
-                extra={"dialogue": dialogue, **_extra(question.program, question.said)},
-            )
+    for number, question in enumerate(questions, start=1):
+        kept = {"dialogue": dialogue, "program": question.program, "said": question.said}
+        yield Sample(
+            names.claim_id(f"{dialogue}/{number}", row),
+            question.text,
+            page,
+            reference=question.reference,
+            subsets=_subsets(row, dialogue),
+            gold_passages=gold_passages(page.text, question.program),
+            history=tuple(history),
+            extra={name: value for name, value in kept.items() if value},
+        )
         history.append(Turn(question.text, question.reference or ""))
-
-
-def _single(row: Row, names: Names, qa: Mapping[str, Any]) -> Sample:
-    """The sample of a row of FinQA."""
-    from pearl.data.samples import Sample
-
-    page, question = _page(row, row.fields, names), qa.get("question")
-    if not isinstance(question, str) or not question.strip():
-        raise row.error("the question in 'qa' is blank")
-    program, said = _written(qa.get("program")), qa.get("answer")
-    return Sample(
-        names.claim_id(row.name("id") or str(row.line), row),
-        " ".join(question.split()),
-        page,
-        reference=_executed(qa.get("exe_ans")),
-        gold_passages=gold_passages(page.text, program),
-        extra=_extra(program, None if said is None else str(said)),
-    )
-
-
-def _extra(program: str, said: str | None) -> dict[str, str]:
-    """What a sample keeps of the gold data beside its reference."""
-    kept = {"program": program, "said": said}
-    return {name: value for name, value in kept.items() if value}
 
 
 def _subsets(row: Row, dialogue: str) -> frozenset[str]:
@@ -316,41 +257,28 @@ def _subsets(row: Row, dialogue: str) -> frozenset[str]:
     return frozenset(found | ({kind[1].lower()} if kind else set()))
 
 
-def _page(row: Row, fields: Mapping[str, Any], names: Names) -> Document:
+def _page(row: Row, doc: Mapping[str, Any], names: Names) -> Document:
     """The page; questions about one page share it."""
     from pearl.data.domains.generic import inline
 
-    before, after = (_prose(row, fields, name) for name in ("pre_text", "post_text"))
-    table = fields.get("table_ori") or fields.get("table") or []
-    text = page_text(before, _rows(row, table), after)
+    before, after = (doc.get(name) or "" for name in ("pre_text", "post_text"))
+    if not isinstance(before, str) or not isinstance(after, str):
+        raise row.error("'pre_text' or 'post_text' is not text")
+    before, after = (text if text.strip() != "." else "" for text in (before, after))
+    text = page_text(before, _rows(row, doc.get("table") or {}), after)
     id = row.name("id") or str(row.line)
     kind = _KIND.fullmatch(id)
-    name = kind[2] if kind else id
-    annotation = row.fields.get("annotation")
-    if isinstance(annotation, dict) and "turn_ind" in annotation:
-        name = name.removesuffix(f"_{annotation['turn_ind']}")
-    return inline(replace(row, fields={"page": text}), "page", _COPY.sub("", name), names)
-
-
-def _prose(row: Row, fields: Mapping[str, Any], name: str) -> str:
-    """A text, which may be an array of sentences."""
-    value = fields.get(name)
-    lines = [value] if isinstance(value, str) else value or []
-    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-        raise row.error(f"'{name}' is neither text nor an array of texts")
-    return "\n".join(line for line in lines if line.strip() not in ("", "."))
+    name = _COPY.sub("", kind[2] if kind else id)
+    return inline(replace(row, fields={"page": text}), "page", name, names)
 
 
 def _rows(row: Row, table: Any) -> list[list[str]]:
-    """The rows of a table, which is an array of rows, or an object of columns."""
-    if isinstance(table, dict) and all(isinstance(cells, dict) for cells in table.values()):
-        labels = dict.fromkeys(label for cells in table.values() for label in cells)
-        columns: Iterable[Mapping[str, Any]] = table.values()
-        body = ([label, *(_cell(cells.get(label)) for cells in columns)] for label in labels)
-        return [["item", *table], *body] if table else []
-    if isinstance(table, list) and all(isinstance(cells, list) for cells in table):
-        return [[_cell(cell) for cell in cells] for cells in table]
-    raise row.error("'table' is neither rows nor columns")
+    """The rows of a table, which is an object of columns."""
+    if not isinstance(table, dict) or not all(isinstance(cells, dict) for cells in table.values()):
+        raise row.error("'table' is not an object of columns")
+    labels = dict.fromkeys(label for cells in table.values() for label in cells)
+    body = ([label, *(_cell(cells.get(label)) for cells in table.values())] for label in labels)
+    return [["item", *table], *body] if table else []
 
 
 def _cell(value: Any) -> str:

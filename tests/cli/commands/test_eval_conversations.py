@@ -20,10 +20,12 @@ QUICK = (*ARGS, "--methods", "direct", "--json")
 def dialogue(name: str) -> dict[str, Any]:
     return {
         "id": f"Single_{name}",
-        "pre_text": [f"of {name}."], "post_text": [],
-        "table": [["", "2008", "2007"], [f"rent of {name}", "120", "100"]],
-        "annotation": {
-            "dialogue_break": QUESTIONS, "turn_program": PROGRAMS, "exe_ans_list": [120.0, 100.0, 20.0],
+        "doc": {
+            "pre_text": f"of {name}.", "post_text": "",
+            "table": {"2008": {f"rent of {name}": 120.0}, "2007": {f"rent of {name}": 100.0}},
+        },
+        "dialogue": {
+            "conv_questions": QUESTIONS, "turn_program": PROGRAMS, "executed_answers": [120.0, 100.0, 20.0],
         },
     }  # fmt: skip
 
