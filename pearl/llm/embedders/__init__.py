@@ -14,7 +14,6 @@ from typing import Protocol
 from pearl import plugins
 from pearl.errors import UsageError, did_you_mean
 from pearl.llm.embedding_cache import CachedEmbedder, EmbeddingCache
-from pearl.llm.middleware.budget import Budget
 from pearl.plugins.files import content_cache
 from pearl.retrieval import Embedder
 
@@ -47,11 +46,6 @@ class EmbedderSettings:
         concurrency: Maximum concurrent calls.
         attempts: Maximum calls per request, including the first.
         first_wait_s: Seconds before the second call if the server names none.
-        dimensions: Dimensions of the vectors, for models that can shorten them; None for the model's own.
-        query_prefix: Text before each query; None for the prefix that the model was trained with
-            (`prefixes.toml`).
-        passage_prefix: The same for passages.
-        budget: Limits of spending, with the price of the embedding model; None for no limit.
         is_cached: Whether vectors are stored in the cache folder and read from there.
     """
 
@@ -62,10 +56,6 @@ class EmbedderSettings:
     concurrency: int = 8
     attempts: int = 4
     first_wait_s: float = 0.5
-    dimensions: int | None = None
-    query_prefix: str | None = None
-    passage_prefix: str | None = None
-    budget: Budget | None = None
     is_cached: bool = True
 
 

@@ -18,17 +18,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.data.journal import Frozen
 from pearl.errors import ModelError, UsageError
-from pearl.llm import Usage
 from pearl.llm.backends.openai import endpoint_of, faults
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import StatusError
-from pearl.llm.backends.openai.replies import bounded_usage, read_as, read_usage
+from pearl.llm.backends.openai.replies import read_as
 from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.concurrency import gather
 from pearl.llm.embedders import ADDRESS_VARIABLE, EmbedderSettings, address_in_environment
-from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.retry import Retries
-from pearl.llm.prices import read_prices
 from pearl.retrieval import TextKind
 
 if TYPE_CHECKING:
@@ -73,27 +70,22 @@ class _Item(BaseModel):
 
 class _Reply(BaseModel):
     data: list[_Item]
-    usage: Any = None  # an invalid one does not invalidate a paid reply
 
 
-def read_vectors(
-    body: bytes, n_texts: int, endpoint: Endpoint
-) -> tuple[NDArray[np.float32], Usage]:
-    """Vectors of unit length, in the order of the texts, and what they cost."""
+def read_vectors(body: bytes, n_texts: int, endpoint: Endpoint) -> NDArray[np.float32]:
+    """Vectors of unit length, in the order of the texts."""
     import numpy as np
 
     try:
         reply = _Reply.model_validate_json(body)
     except ValidationError:
         reply = read_as(_Reply, body, endpoint, WHAT)  # raises an error that describes the reply
-    usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
 
     def malformed(why: str) -> ModelError:
         return ModelError(
             f"{endpoint.shown} sent an unusable {WHAT}: {why}",
             kind="malformed",
             help=f"check that '{endpoint.model}' is an embedding model",
-            usage=usage,
         )
 
     numbers = [item.index for item in reply.data]
@@ -117,7 +109,7 @@ def read_vectors(
     if not lengths.all():
         raise malformed("a vector is zero")
     unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
-    return unit, usage
+    return unit
 
 
 __all__ = ["DESCRIPTION", "IS_CACHED", "OpenAIEmbedder", "create"]
@@ -152,28 +144,18 @@ class OpenAIEmbedder:
     """One model of embeddings of one server."""
 
     def __init__(self, endpoint: Endpoint, settings: EmbedderSettings) -> None:
-        query, passage = settings.query_prefix, settings.passage_prefix
-        model = endpoint.model
-        self._prefixes: dict[TextKind, str] = {
-            "query": prefix_of(model, "query") if query is None else query,
-            "passage": prefix_of(model, "passage") if passage is None else passage,
-        }
-        changes: list[tuple[str, object]] = [
-            *self._prefixes.items(), ("dimensions", settings.dimensions),
-        ]  # fmt: skip
-        told = "".join(f" {name}={value!r}" for name, value in changes if value)
+        kinds: tuple[TextKind, ...] = ("query", "passage")
+        self._prefixes = {kind: prefix_of(endpoint.model, kind) for kind in kinds}
+        told = "".join(f" {kind}={text!r}" for kind, text in self._prefixes.items() if text)
         self.name = f"openai:{endpoint.model}@{endpoint.identity}{told}"
         self.notice = f"embeddings: {endpoint.greeting}"
-        self.budget = settings.budget or Budget(price=read_prices().of(endpoint.model))
         self._endpoint = endpoint
-        self._dimensions = settings.dimensions
         self._timeout_s = settings.timeout_s
         self._concurrency = settings.concurrency
         self._session = HttpSession(endpoint, settings.timeout_s)
         self._retries = Retries(
-            settings.attempts, first_wait_s=settings.first_wait_s,
-            deadline_s=MAX_CALL_S, budget=self.budget,
-        )  # fmt: skip
+            settings.attempts, first_wait_s=settings.first_wait_s, deadline_s=MAX_CALL_S
+        )
         self._most = BATCH_TEXTS
 
     def __repr__(self) -> str:
@@ -199,11 +181,9 @@ class OpenAIEmbedder:
         if not made:
             return np.zeros((0, 0), np.float32)
         dimensions = sorted({vectors.shape[1] for vectors in made})
-        if len(dimensions) > 1 or dimensions[0] != (self._dimensions or dimensions[0]):
-            asked = f" for {self._dimensions}" if self._dimensions else ""
+        if len(dimensions) > 1:
             raise ModelError(
-                f"{self._endpoint.shown} sent vectors of {', '.join(map(str, dimensions))} "
-                f"dimensions{asked}",
+                f"{self._endpoint.shown} sent vectors of {', '.join(map(str, dimensions))} dimensions",
                 kind="malformed",
                 help=f"check that a single model serves '{self._endpoint.model}'",
             )
@@ -224,20 +204,8 @@ class OpenAIEmbedder:
         return np.concatenate([await self._batch(texts[:half]), await self._batch(texts[half:])])
 
     async def _call(self, texts: list[str]) -> NDArray[np.float32]:
-        body: dict[str, Any] = {
-            "model": self._endpoint.model,
-            "input": texts,
-            "encoding_format": "float",
-        }
-        if self._dimensions:
-            body["dimensions"] = self._dimensions
-        async with self.budget.spending(self.budget.worst_of(texts)) as call:
-            body_of_reply = await self._post(body, len(texts))
-            vectors, usage = read_vectors(body_of_reply, len(texts), self._endpoint)
-            usage = bounded_usage(usage, sum(map(len, texts)), 0)
-            n_own = 0 if usage.n_input_tokens else sum(map(self.budget.count, texts))
-            call.usage = usage + Usage(n_own)
-        return vectors
+        body = {"model": self._endpoint.model, "input": texts, "encoding_format": "float"}
+        return read_vectors(await self._post(body, len(texts)), len(texts), self._endpoint)
 
     async def _post(self, body: dict[str, Any], n_texts: int) -> bytes:
         wire = self._session.connect()  # the import must not count towards the timeout

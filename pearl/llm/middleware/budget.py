@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -173,13 +173,6 @@ class Budget:
         call.n_output = request.max_output_tokens or self.reply_tokens
         call.request = None if n_least == n_most else request
         return call
-
-    def worst_of(self, texts: Sequence[str]) -> Call:
-        """The worst case of a call that reads texts and writes none, as embeddings do."""
-        if not self.counts_tokens:
-            return Call()
-        n = sum(map(self.count, texts))
-        return self._call(n, n, len(texts))
 
     def _call(self, n_least: int, n_most: int, n_texts: int) -> Call:
         n_input = round(n_most * self.stretch) + 1 + FRAME_TOKENS * n_texts

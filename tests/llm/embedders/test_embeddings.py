@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pearl.errors import BudgetError, ModelError
+from pearl.errors import ModelError
 from pearl.llm.embedders import EmbedderSettings, create_embedder
 from pearl.llm.embedders.openai import BATCH_CHARACTERS, BATCH_TEXTS, prefix_of
-from pearl.llm.middleware.budget import Budget
-from pearl.llm.prices import Price
 from pearl.retrieval import TextKind
 from tests.server import FAULTS, Canned, Seen, Server, embeddings, error
 
@@ -123,16 +121,6 @@ def test_batches_of_different_dimensions_are_refused(openai_server: Server) -> N
         embed(openai_server, *(f"ship {n}" for n in range(100)))
 
 
-def test_dimensions_are_asked_for_and_checked(openai_server: Server) -> None:
-    openai_server.answer = lambda seen: Canned(
-        embeddings(seen.body["input"], dimension=seen.body["dimensions"])
-    )
-    assert embed(openai_server, "a", dimensions=7).shape == (1, 7)
-    openai_server.answer = None  # a server that ignores them
-    with pytest.raises(ModelError, match="16 dimensions for 7"):
-        embed(openai_server, "a", dimensions=7)
-
-
 @pytest.mark.parametrize("fault", ["401", "reset", "hang", "page"])
 def test_every_fault_of_a_server_is_a_model_error(openai_server: Server, fault: str) -> None:
     openai_server.answer = lambda seen: FAULTS[fault]
@@ -231,10 +219,8 @@ def test_texts_begin_as_the_model_was_trained(
 ) -> None:
     embed(openai_server, "a", kind="query", model=model)
     embed(openai_server, "a", kind="passage", model=model)
-    embed(openai_server, "a", kind="query", model=model, query_prefix="ask: ")
-    embed(openai_server, "a", kind="passage", model=model, passage_prefix="")
     sent = [seen.body["input"][0] for seen in openai_server.requests]
-    assert sent == [f"{query}a", f"{passage}a", "ask: a", "a"]
+    assert sent == [f"{query}a", f"{passage}a"]
 
 
 def test_whatever_changes_vectors_changes_the_name(openai_server: Server) -> None:
@@ -242,29 +228,9 @@ def test_whatever_changes_vectors_changes_the_name(openai_server: Server) -> Non
         ("openai:m", EmbedderSettings(openai_server.url)),
         ("openai:n", EmbedderSettings(openai_server.url)),
         ("openai:m", EmbedderSettings("http://localhost:1/v1")),
-        ("openai:m", EmbedderSettings(openai_server.url, dimensions=8)),
-        ("openai:m", EmbedderSettings(openai_server.url, query_prefix="q: ")),
-        ("openai:m", EmbedderSettings(openai_server.url, passage_prefix="q: ")),
+        ("openai:e5-m", EmbedderSettings(openai_server.url)),
     ]
     assert len({create_embedder(spec, each).name for spec, each in settings}) == len(settings)
-
-
-def test_tokens_are_counted_and_limited(openai_server: Server) -> None:
-    budget = Budget(max_tokens=60, price=Price(input_usd=1e6, output_usd=0))
-    embed(openai_server, "one two three", budget=budget)
-    assert (budget.spent.usage.n_input_tokens, budget.spent.n_calls) == (3, 1)
-    assert budget.cost_usd == 3.0
-    with pytest.raises(BudgetError, match="--max-tokens"):
-        embed(openai_server, "word " * 100, budget=budget)
-    assert len(openai_server.requests) == 1
-
-
-def test_implausible_token_counts_are_replaced(openai_server: Server) -> None:
-    for told in (None, {"prompt_tokens": 90_000_000}, {"prompt_tokens": -5}, "many"):
-        openai_server.next(Canned({**embeddings(["one two three"]), "usage": told}))
-        budget = Budget(max_tokens=10_000)
-        embed(openai_server, "one two three", budget=budget)
-        assert 0 < budget.spent.usage.n_input_tokens < 10
 
 
 def test_lone_surrogates_are_replaced(openai_server: Server) -> None:
