@@ -163,8 +163,9 @@ def test_claims_are_asked_as_far_as_a_window_and_a_budget_have_room() -> None:
     assert found.verdicts == ["not checked"] + ["supported"] * 200
     assert found.why == "a passage does not fit the model's window"
     assert all(len(each.prompt) < 4 * 4_000 for each in model.requests)
-    for budget in (1_000, 2_000, 4_000):
-        found, model, _ = checked(honest, claims, max_prompt_tokens=budget)
+    longer = [each._replace(passage=each.passage * 9) for each in claims]
+    for budget in range(1_000, 4_000, 150):
+        found, model, _ = checked(honest, longer, max_prompt_tokens=budget)
         assert set(found.verdicts) == {"supported", "not checked"}
         assert found.why == "the token budget leaves no room for it"
         spent = sum(Counter().count(each.prompt) for each in model.requests)

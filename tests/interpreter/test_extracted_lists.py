@@ -258,6 +258,8 @@ GIVEN = [
         ("[int]", "Marks in room 2\n2\n1\n2\nend", [(2, "2"), (1, "1"), (2, "2")], [[2], [2], [1]]),
         ("name: str, dose: number, times: int", "Name: Aspirin\nDose: 5 mg, 2 times\nRoom 2",
          [{**A5, "times": (2, "2")}], [["Aspirin", 5, 2]]),
+        ("[str]", "Seen that day: Anna, Karl, and after the walk Anna.",
+         [("Anna", "Seen that day: Anna ... after the walk Anna")] * 2, [["Anna"], ["Anna"]]),
         # a quote of several lines stands on its first one
         ("item: str", "Coffee of the house, hot,\nat 2.50 EUR a cup, and\nCoffee of the house, hot,\nat 2.50 EUR a cup at noon", [HOUSE], OPEN),
         ("item: str", "Coffee of the house, hot,\nat 2.50 EUR a cup\nCoffee of the house, cold,\nat 2.50 EUR a cup", [HOUSE], [["Coffee"]]),
@@ -296,6 +298,38 @@ def test_each_rule_and_its_neighbour(
         for entry in result.entries
     ]
     assert (result.state, values) == ("found", wanted)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_equal_entries_stand_at_places_of_their_own(n: int) -> None:
+    text = "- latex\n- iron\n- latex\n"
+    reply = json.dumps({"rows": [{"value": "latex", "quote": "latex"}] * n})
+    result, _ = rows_of("rows: [str]", text, lambda request: reply, None)
+    places = [[e.span.start for e in entry["value"].evidence] for entry in result.entries]
+    assert places == ([[2, 17]] if n == 1 else [[2], [17]])  # which one is meant is open
+    assert (result.state == "found") == (n == 2)
+
+
+@pytest.mark.parametrize(("text", "quotes"), [  # `|`: where the dose of each entry stands
+    ("5 mg is low.\n- Aspirin |5 mg\n- Ramipril |5 mg, then 5 mg again", ["Aspirin", "Ramipril"]),
+    ("5 mg is low.\n- 5 mg Aspirin |5 mg daily", ["Aspirin 5 mg"]),
+    ("5 mg is low.\n- |5 mg Aspirin 5 mg daily", ["5 mg Aspirin"]),
+    ("5 km to go.\nAspirin |5 mg", ["Aspirin"]),
+    ("|5 mg is low.\nAspirin\n|5 mg is high.", ["Aspirin"]),  # all of its places
+])  # fmt: skip
+def test_a_short_quote_stands_beside_the_others_of_its_entry(text: str, quotes: list[str]) -> None:
+    places = []
+    while "|" in text:
+        places.append(text.index("|"))
+        text = text.replace("|", "", 1)
+    said = [
+        {"name": {"value": q.strip(" 5mg"), "quote": q}, "dose": {"value": 5, "quote": "5"}}
+        for q in quotes
+    ]
+    reply = json.dumps({"rows": said})
+    result, _ = rows_of(f"rows: [{{{DRUGS}}}]", text, lambda request: reply, None)
+    found = [e.span.start for entry in result.entries for e in entry["dose"].evidence]
+    assert (result.state, found) == ("found", places)
 
 
 def test_a_reply_that_repeats_what_stands_in_another_part_adds_nothing() -> None:
@@ -342,6 +376,9 @@ def test_two_hundred_lines_of_a_bill_are_counted_whatever_the_window() -> None:
     answer = asyncio.run(Pearl(lacking).execute(plan, Document(text, "bill.txt")))
     assert answer.status == "undecided"
     assert "lists 'Item A', '1.00 EUR' (16 times), the document has it 17 times" in answer.why
+    assert answer.steps[0].rows is not None
+    (missing,) = answer.steps[0].rows.doubtful
+    assert [text[span.start : span.end] for span in missing.spans] == ["Item A: 1.00 EUR"]
 
 
 DIAGNOSIS = "Torn meniscus of the left knee"

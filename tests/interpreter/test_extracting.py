@@ -19,6 +19,7 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.decoding.constraint import validate
 from pearl.dsl.graph import build_graph
 from pearl.errors import ExecutionError, ModelError
+from pearl.interpreter.checking import MAX_CLAIMS
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.extracting import MAX_SHOWN
@@ -618,10 +619,11 @@ def test_one_request_checks_a_record_and_a_long_list_is_sampled(
         return verdicts(*("contradicted" if each else "supported" for each in is_refused))
 
     fields = "patient: str, drugs: [{name: str (its active substance), dose_mg: number}]"
-    pearl = Pearl(Reading(reply))
+    pearl = Pearl(model := Reading(reply))
     plan = f'1. record = EXTRACT(CTX, "{fields}") : Extract'
     answer = asyncio.run(pearl.execute(plan, Document(text, "letter.txt")))
     assert answer.record is not None
+    assert answer.steps[0].n_calls == len(model.requests)
     assert sorted(len(each.task.claims) for each in checks) == sorted(n_asked)  # type: ignore[union-attr]
     told = [claim for each in checks for claim, _ in each.task.claims]  # type: ignore[union-attr]
     assert told[:2] == [
@@ -643,6 +645,18 @@ def test_one_request_checks_a_record_and_a_long_list_is_sampled(
     checked = estimator.checked
     assert checked.calls.upper >= len(checks)
     assert checked.input_tokens.upper >= sum(Counter().count(each.prompt) for each in checks)
+    assert checked.output_tokens.upper >= sum(each.max_output_tokens or 0 for each in checks)
+
+
+@pytest.mark.parametrize("n", [1, MAX_CLAIMS // 2, MAX_CLAIMS + 1, 3 * MAX_CLAIMS])
+def test_the_forecast_has_the_requests_of_a_check(n: int) -> None:
+    pearl, fields = Pearl(Reading(str)), ", ".join(f"f{i}: str" for i in range(n))
+    graph = build_graph(pearl.compile(f'1. record = EXTRACT(CTX, "{fields}") : Extract'))
+    estimator = CostEstimator(RequestBuilder(graph, Document(TEXT), pearl.limits))
+    estimator.step(graph.steps[0])
+    most = estimator.checked.calls.upper
+    # the claims of a reply and of its repetition
+    assert most == 2 if 2 * n <= MAX_CLAIMS else most > 2 * n / MAX_CLAIMS
 
 
 @pytest.mark.parametrize(("action", "fields", "claim"), [

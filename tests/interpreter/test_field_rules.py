@@ -125,6 +125,7 @@ NEIGHBOURS = [
     ("smoker: bool", "a pack a day", "Yes", True, "checked"),
     ("smoker: bool", "a pack a day", "no", False, "checked"),
     ("smoker: bool", "a pack a day", "false", False, "checked"),
+    ("smoker: bool", "a pack a day", [True, False], NO, "the document says yes (letter.txt"),
     ("grade: mild|severe", "a SEVERE case", "severe", "severe", "copied"),
     ("grade: mild|severe", "she nearly died", "severe", "severe", "checked"),
     ("day: date", "on 2021-03-05", "5 March 2021", "2021-03-05", "copied"),
