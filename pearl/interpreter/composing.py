@@ -43,7 +43,10 @@ from pearl.replies.composed import (
 )
 
 MAX_TOKENS = 900
-"""Maximum tokens of the results in a prompt; with the question and the instruction it has at most 1,500."""
+"""Maximum tokens of the results in a prompt without rows; with the question and the instruction it has at most 1,500."""
+
+ROW_TOKENS = 50
+"""Tokens that each of the first `MAX_NAMED` rows or entries adds: its name, and the passage that decided it."""
 
 MAX_PARTS = 12
 """Maximum results; of more, each would get too little room."""
@@ -366,7 +369,7 @@ def max_prompt_tokens(question: str, counter: Counter) -> int:
     """Maximum tokens of the prompt that composes an answer to a question."""
     frame = sum(counter.count(message.content) for message in _messages(question, [], is_data=True))
     marks = "\n".join(block("input", "[99] this result") for _ in range(MAX_PARTS + MAX_QUOTES))
-    return frame + counter.most(counter.count(marks) + MAX_TOKENS)
+    return frame + counter.most(counter.count(marks) + MAX_TOKENS + ROW_TOKENS * MAX_NAMED)
 
 
 def _shown(
@@ -398,7 +401,8 @@ def _shown(
         else "\n".join(map(_line, listed)) or part.text
         for part, named, listed in zip(parts, is_named, lists, strict=True)
     ]  # fmt: skip
-    room = MAX_TOKENS - MAX_QUOTE_TOKENS * n_quotes.total() - sum(map(counter.count, labels))
+    room = MAX_TOKENS + ROW_TOKENS * min(sum(map(len, lists)), MAX_NAMED)
+    room -= MAX_QUOTE_TOKENS * n_quotes.total() + sum(map(counter.count, labels))
     shares = _shares([_n_tokens(whole, room, counter) for whole in wholes], room)
     for i, part in enumerate(parts):
         value, cut, lines = wholes[i], "", list(map(_line, lists[i]))

@@ -89,6 +89,40 @@ def test_each_row_has_the_sentence_that_decided_it(kind: str) -> None:
     assert re.search(lit, answer_page(answer, FILES))
 
 
+def test_twenty_rows_with_their_passages_fit_a_composed_answer() -> None:
+    """From about 15 rows on, the answer was composed of cut passages, and degraded."""
+    laws = [f"the law of the {i}th province of the northern kingdom" for i in range(20)]
+    texts = [f"{MUCH}\n\n{DECIDING.format(law)}\n\n{MUCH}" for law in laws]
+    files = join([Document(text, f"{i}.txt") for i, text in enumerate(texts)])
+    prompts: list[str] = []
+
+    def reply(request: Request) -> str:
+        task = request.task
+        if isinstance(task, ItemsTask):
+            said = {f"{i}": "yes" for i, _ in enumerate(task.items, start=1)}
+            quotes = {
+                f"q{i}": re.search("governed by .* kingdom", item)[0]
+                for i, item in enumerate(task.items, start=1)
+            }  # type: ignore[index]
+            return json.dumps(
+                {
+                    **json.loads(
+                        written(task.items, ["yes"] * len(said), is_echoed=task.is_echoed)
+                    ),
+                    **quotes,
+                }
+            )
+        if isinstance(task, CheckTask):
+            return verdicts(*["supported"] * len(task.claims))
+        prompts.append(request.prompt)
+        return "There are {n} [21]."
+
+    plan = f'{SPLIT}2. kept = FILTER(files, "it is of a kingdom") : Kept\n3. n = COUNT(kept) : Count\n4. a = ANSWER("Which?", kept, n) : Answer'
+    answer = asyncio.run(Pearl(Reading(reply)).execute(plan, files))
+    assert all(DECIDING.format(law) in prompts[0] for law in laws)
+    assert (answer.status, answer.notes) == ("answered", ())
+
+
 def test_a_row_costs_a_few_tokens_more_and_no_call() -> None:
     texts = []
     for n in (200, 0):
