@@ -198,7 +198,7 @@ BOAT = "The boat was sold because it leaked."
 
 def composing(seen: Seen) -> str:
     if "End every sentence" in seen.prompt:
-        return "The boat leaked [1]. It was not sold [2]."
+        return "The boat leaked [1]. It leaked in rain [1]. It was not sold [2]."
     return json.dumps({"answer": "It leaked.", "quotes": [BOAT]})
 
 
@@ -221,12 +221,16 @@ def test_a_model_of_its_own_checks_what_an_answer_says(
     assert (row.model, row.calls.least, row.calls.most) == ("openai:small", 0, 2)
     run = pearl.run(session.run(tasks))
     (result,) = session.rows(run.id)
-    assert (result["answer"], result["status"]) == ("The boat leaked. […]", "degraded")
+    assert (result["answer"], result["status"]) == (
+        "The boat leaked. It leaked in rain. […]",
+        "degraded",
+    )
     assert result["model"] == "openai:main (checker: openai:small)"
     step = result["steps"][-1]
     assert step["models"] == ["openai:main", "openai:small"]
     assert step["checks"]["by"] == "openai:small"
     assert [each["verdict"] for each in step["checks"]["sentences"]] == [
+        "supported",
         "supported",
         "contradicted",
     ]
@@ -237,9 +241,8 @@ def test_a_model_of_its_own_checks_what_an_answer_says(
     assert session.budget.cost_usd <= row.cost_usd(DEAR).upper
     openai_server.forget()
     other = Session(models.pearl(checker="small", rows="main"), store=tmp_path / "kept")
-    assert (
-        next(iter(other.rows(pearl.run(other.run(tasks)).id)))["answer"] == "The boat leaked. […]"
-    )
+    (again,) = other.rows(pearl.run(other.run(tasks)).id)
+    assert again["answer"] == result["answer"]
     assert not openai_server.requests  # the replies are kept, those of the checker, too
 
 
@@ -260,11 +263,11 @@ def test_an_answer_whose_checker_is_down_says_so(openai_server: Server, is_own: 
             pearl.run(asker.execute(plan, document))
         return
     found = pearl.run(asker.execute(plan, document))
-    assert found.text == "The boat leaked. It was not sold."
+    assert found.text == "The boat leaked. It leaked in rain. It was not sold."
     assert found.status == "degraded"
     assert "meaning was not checked" in found.why
     assert "out of order" in found.why
-    assert [v for _, v in found.steps[-1].checks.verdicts] == ["not checked"] * 2
+    assert [v for _, v in found.steps[-1].checks.verdicts] == ["not checked"] * 3
 
 
 def test_the_exit_code_of_an_answer_that_was_not_checked_is_that_of_a_degraded_one(

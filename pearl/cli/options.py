@@ -277,7 +277,7 @@ async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterat
             for line in pearl.planner.notes:
                 notice(line)
             counter = pearl.client.counter
-            if pearl.client.reads_prompts and counter.has_counted:
+            if settings.get("verbose") and pearl.client.reads_prompts and counter.has_counted:
                 click.echo(f"tokens were counted by {counter.method}", err=True)
 
 

@@ -1,4 +1,4 @@
-"""What tokens were counted by is said once, where it decided anything."""
+"""What tokens were counted by is said once with `-v`, where it decided anything."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ def tokenizing(seen: Seen) -> Canned:
     [("vllm", "tokens were counted by the tokenizer of test-model at http://", False),
      (None, "tokens were counted by estimate", True)],
 )  # fmt: skip
+@pytest.mark.parametrize("verbose", [["-v"], []])
 def test_the_tokenizer_of_a_server_decides_whether_a_document_fits(
-    pearl: Terminal, openai_server: Server, owner: str | None, said: str, is_split: bool
+    pearl: Terminal, openai_server: Server, owner: str | None, said: str, is_split: bool, verbose: list[str]
 ) -> None:
     openai_server.owned_by, openai_server.answer = owner, tokenizing
     on = ["--model", "openai:test-model", "--base-url", openai_server.url]
-    pearl("execute", "why.plan", "long.txt", *on, "--window", "3000")
-    assert pearl.talk.count("tokens were counted by") == 1
-    assert said in pearl.talk
+    pearl("execute", "why.plan", "long.txt", *on, "--window", "3000", *verbose)
+    assert pearl.talk.count("tokens were counted by") == len(verbose)
+    assert not verbose or said in pearl.talk
     paths = [seen.path for seen in openai_server.requests]
     assert (paths.count("/v1/chat/completions") > 1) == is_split
 
@@ -44,6 +45,6 @@ def test_nothing_is_said_where_every_text_surely_fits(
 ) -> None:
     openai_server.on("", "The hull was rotten.")
     on = ["--model", "openai:test-model", "--base-url", openai_server.url]
-    pearl("execute", "why.plan", "story.txt", *on, "--window", "128000", "--constrain", "off")
+    pearl("execute", "why.plan", "story.txt", *on, "--window", "128000", "--constrain", "off", "-v")
     assert "counted" not in pearl.talk
     assert openai_server.n_listings == 0

@@ -92,7 +92,7 @@ LETTER = (
         (54, "Maria Keller ... went 54", "not in the document"),
         (54, "Age: 54 ... take any of the new medicine at all", "do not belong together"),
         (54, None, "without a quote"),
-        (54, ["Age: 54", "On Monday she took 5 mg"], "54 is not in the quote"),
+        (54, ["Age: 54", "On Monday she took 5 mg"], "the quote has the number 5"),
         ({"years": 54}, "Age: 54", "object"),
     ],
 )
@@ -103,7 +103,7 @@ def test_a_quote_has_to_be_in_the_document(value: Any, quote: Any, why: str) -> 
     # what the reply proposes is kept as data, with the passages that there are
     assert [c.value for c in result.candidates] == ([] if isinstance(value, dict) else [54])
     n_passages = sum(len(c.evidence) for c in result.candidates)
-    assert (n_passages > 0) == why.endswith("in the quote")
+    assert (n_passages > 0) == why.startswith("the quote has")
     assert not result.evidence
 
 

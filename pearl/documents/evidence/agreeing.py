@@ -83,6 +83,14 @@ def n_standing(value: Stated, passage: str) -> int:
     return n
 
 
+def _instead(kind: str, shown: Sequence[str]) -> str:
+    """Why a value is not in its quote: what stands there in its place."""
+    if len(shown) < 2:
+        return f"the quote has {f'the {kind} {shown[0]}' if shown else f'no {kind}'}"
+    more = ", ..." if len(shown) > 3 else ""
+    return f"{len(shown)} {kind}s stand in the quote: {', '.join(shown[:3])}{more}"
+
+
 def _text(value: Stated) -> str:
     if isinstance(value, bool):
         raise DisagreementError(f"{str(value).lower()} is no text")
@@ -236,7 +244,8 @@ def _date(
             unclear = unclear or f"the day and the month of {quoted(shown)} may be swapped"
         elif match.period.first == day:
             return day.isoformat(), "copied" if shown == day.isoformat() else "normalised"
-    raise DisagreementError(unclear or f"{day.isoformat()} is not in the quote")
+    shown = [passage[each.start : each.end].strip() for each in find_dates(passage)]
+    raise DisagreementError(unclear or _instead("date", shown))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -486,7 +495,8 @@ def _number(
             return (int(number) if is_whole else float(number)), (
                 "copied" if is_copied else "normalised"
             )
-    raise DisagreementError(flaw or f"{number.normalize():f} is not in the quote")
+    shown = [each.text for each in _amounts(passage)]
+    raise DisagreementError(flaw or _instead("number", shown))
 
 
 def _stated_number(value: Stated, unit: str) -> Decimal:
