@@ -100,7 +100,8 @@ def print_answer(
             how = "row by row"
         read = f"Read: {100 * answer.coverage:.3g} % of the document, {how}"
         console.print(Text(read, style="yellow"))
-    for note in (*(() if understood is None else understood.notes), *answer.notes):
+    notes = [note for note in answer.notes if note not in answer.why]  # which is shown above
+    for note in (*(() if understood is None else understood.notes), *notes):
         console.print(Text(f"Note: {note}", style="yellow"))
     for quote in answer.unverified:
         style = "bold red" if quote.reason in {"missing", "apart"} else "yellow"

@@ -44,6 +44,9 @@ FIRST_ROWS = 10
 MAX_TEXTS = 3_000_000
 """Maximum characters of whole cells beside shortened ones; later ones are in the document only."""
 
+MAX_SHORT = 60
+"""Maximum characters of a quote that is looked for at other places, too."""
+
 MAX_BARS = 400
 """Maximum calls and waits that are drawn."""
 
@@ -89,7 +92,8 @@ def result_page(record: ResultRecord) -> str:
     calls_made = spent(record.events)
     usage = _usage(result, calls_made)
     rows = [place for place in result.places if place.is_row]
-    quotes = {place.number: place for place in result.places if not place.is_row}
+    text = record.document.text if record.document else ""
+    quotes = {each.number: _told_often(each, text) for each in result.places if not each.is_row}
 
     # An answer that is not composed says what its parts say, without the quotes of each entry.
     is_all = all(part.text in result.answer for part in result.parts)
@@ -172,6 +176,12 @@ def _marks(result: Result, document: Document | None, problems: list[str]) -> di
     if n_lost and result.started is None:
         problems.append(f"Places missing from the document: {n_lost:,}. It may have changed since.")
     return marks
+
+
+def _told_often(quote: Place, text: str) -> Place:
+    """A short quote with how often it stands in the document: which of them a reply means is open."""
+    n = text.count(quote.text) if 0 < len(quote.text) <= MAX_SHORT else 0
+    return replace(quote, where=f"{quote.where}; stands at {n:,} places") if n > 1 else quote
 
 
 def _counted(answer: Markup) -> Markup:

@@ -286,10 +286,11 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     understood, error = row.inner("understood"), row.inner("error")
     message, _, help = error.text("message").partition("\n  help: ")
     steps = tuple(_steps(row, events))
+    why = row.text("why") or _why(status, steps)
     return Result(
         id=record.id,
         status=status,
-        why=row.text("why") or _why(status, steps),
+        why=why,
         question=row.text("question") or question,
         understood=understood.text("question"),
         answer=row.text("answer"),
@@ -305,7 +306,10 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         has_evidence="evidence" in record.row,
         rows_left=max(len(left_out), n_rows - len(of_rows)),
         unverified=tuple(_unverified(row)),
-        notes=(*understood.texts("notes"), *row.texts("notes")),
+        notes=(
+            *understood.texts("notes"),
+            *(note for note in row.texts("notes") if note not in why),
+        ),
         steps=steps,
         coverage=row.number("coverage"),
         usage=_usage(row.inner("usage")),

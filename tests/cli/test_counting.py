@@ -29,7 +29,12 @@ def tokenizing(seen: Seen) -> Canned:
 )  # fmt: skip
 @pytest.mark.parametrize("verbose", [["-v"], []])
 def test_the_tokenizer_of_a_server_decides_whether_a_document_fits(
-    pearl: Terminal, openai_server: Server, owner: str | None, said: str, is_split: bool, verbose: list[str]
+    pearl: Terminal,
+    openai_server: Server,
+    owner: str | None,
+    said: str,
+    is_split: bool,
+    verbose: list[str],
 ) -> None:
     openai_server.owned_by, openai_server.answer = owner, tokenizing
     on = ["--model", "openai:test-model", "--base-url", openai_server.url]

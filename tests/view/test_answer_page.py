@@ -165,7 +165,7 @@ def test_nothing_that_others_say_becomes_markup() -> None:
     assert "onerror=alert(2)" in page.text  # shown as what it is
 
 
-def page_of_row(document: Document | None = None, **fields: object) -> str:
+def page_of_row(document: Document | None = None, /, **fields: object) -> str:
     row = {"status": "answered", "question": "Why?", "document": "story.txt", **fields}
     return result_page(ResultRecord("a", row, document=document))
 
@@ -238,6 +238,25 @@ def test_a_page_says_who_checked_which_sentence() -> None:
     page = page_of_row(Document(STORY, "story.txt"), answer="It leaked.", steps=[step])
     assert "meaning was not checked: 1 not checked" in page
     assert '<p class="flag">the server is down</p>' in page
+
+
+def test_the_first_lines_say_of_what_the_flaw_once_and_how_often_a_short_quote_stands_there() -> (
+    None
+):
+    document = Document("Aspirin: 5 mg. Later 5 mg.\n\n5 mg of Ramipril.", "letter.txt")
+    quote = {"text": "5 mg", "start": 9, "end": 13, "source": "letter.txt", "steps": ["a"]}
+    page = page_of_row(
+        document, answer="5 mg.", evidence=[quote], document="letter.txt", status="degraded",
+        why="step 'a' (FIND): a sentence is left out", notes=["a sentence is left out", "dates are read"],
+    )  # fmt: skip
+    assert "evidence · letter.txt" in page
+    assert (page.count("a sentence is left out"), page.count("dates are read")) == (1, 1)
+    assert "(letter.txt, characters 9-13; a; stands at 3 places)" in page
+    long = "Why is it so? " * 40
+    assert f"<summary>{long[:200]}…</summary>" in page_of_row(document, question=long)
+    nothing = page_of_row(document, answer="Nothing found.", status="nothing_found", evidence=[])
+    assert "The answer quotes nothing" not in nothing
+    assert "The answer quotes nothing" in page_of_row(document, answer="It is so.", evidence=[])
 
 
 def test_a_number_stands_at_the_line_below_which_the_reply_quotes() -> None:
