@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Literal
 
 from pearl.documents.document import Document
@@ -37,7 +37,7 @@ from pearl.tables.specification import (
     query_constraint,
     read_query,
 )
-from pearl.tables.terms import SHIPPED, Examples, Expand, RowSearch, Thesaurus
+from pearl.tables.terms import RowSearch, Thesaurus, examples_like
 
 MAX_REPAIRS = 3  # maximum replies that are sent back for repair
 
@@ -63,16 +63,9 @@ class UnansweredError(ValueError):
 class Lookup:
     """Answers questions about one table; its indexes are built once."""
 
-    def __init__(
-        self,
-        table: QueryTable,
-        *,
-        examples: Examples | None = None,
-        expand: Expand | None = None,
-    ) -> None:
+    def __init__(self, table: QueryTable) -> None:
         self.table = table
-        self.examples = examples or Examples.read(Path(SHIPPED))
-        self.thesaurus = Thesaurus(table, expand)
+        self.thesaurus = Thesaurus(table)
 
     @cached_property
     def rows(self) -> RowSearch:
@@ -101,7 +94,7 @@ class Lookup:
         notes = "; ".join(self.table.rows.notes)
         examples = [
             f"Question: {one.question}\nQuery: {one.query}\nWhy: {one.explanation}"
-            for one in self.examples.like(question, n_examples)
+            for one in examples_like(question, n_examples)
         ]
         return "\n\n".join(
             [

@@ -6,27 +6,22 @@ column are its terms; a term is found by its words, their trigrams, and synonyms
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pearl.documents.document import read_bytes
 from pearl.documents.passages import terms
-from pearl.errors import DataError
-from pearl.retrieval import SearchSettings
-from pearl.retrieval.methods import Query, find_method
+from pearl.retrieval.methods.bm25 import TermRanker
 from pearl.retrieval.postings import Postings
 from pearl.retrieval.queries import analyzer, read_groups
 from pearl.tables.columns import TypedColumn, fold, word_form
 from pearl.tables.query_table import QueryTable
-from pearl.tables.specification import read_query
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,36 +33,34 @@ _MAX_LENGTH = 60  # characters of a column's values in the mean; longer ones are
 _MIN_SHARE = 0.25  # minimum share of a term's weight in the question
 _WORD_WEIGHT = 3.0  # weight of a word relative to a trigram
 
-Expand = Callable[[str], Iterable[str]]  # a question → other phrases with the same meaning
+
+@cache
+def _synonyms() -> Mapping[tuple[str, ...], Mapping[str, None]]:
+    """Stems of a phrase → the other phrases of its groups."""
+    others: dict[tuple[str, ...], dict[str, None]] = {}
+    for phrases in read_groups(SYNONYMS):
+        stems = {phrase: tuple(terms(phrase)) for phrase in phrases}
+        for own in filter(None, stems.values()):
+            different = (phrase for phrase in phrases if stems[phrase] != own)
+            others.setdefault(own, {}).update(dict.fromkeys(different))
+    return others
 
 
-class Synonyms:
-    """Phrases with the same meaning, from a file of `pearl.retrieval.queries.read_groups`."""
-
-    def __init__(self, path: Path = SYNONYMS) -> None:
-        self._others: dict[tuple[str, ...], dict[str, None]] = {}  # stems → the other phrases
-        for phrases in read_groups(path):
-            stems = {phrase: tuple(terms(phrase)) for phrase in phrases}
-            for own in filter(None, stems.values()):
-                others = (phrase for phrase in phrases if stems[phrase] != own)
-                self._others.setdefault(own, {}).update(dict.fromkeys(others))
-        self._longest = max(map(len, self._others), default=0)
-
-    def __call__(self, question: str) -> list[str]:
-        """The other phrases of every group of which the question has one."""
-        stems = terms(question)
-        found: dict[str, None] = {}
-        for start in range(len(stems)):
-            for end in range(start + 1, min(start + self._longest, len(stems)) + 1):
-                found |= self._others.get(tuple(stems[start:end]), {})
-        return list(found)
+def synonyms_of(question: str) -> list[str]:
+    """The other phrases of every group of which the question has one."""
+    stems, others = terms(question), _synonyms()
+    longest = max(map(len, others))
+    found: dict[str, None] = {}
+    for start in range(len(stems)):
+        for end in range(start + 1, min(start + longest, len(stems)) + 1):
+            found |= others.get(tuple(stems[start:end]), {})
+    return list(found)
 
 
 class Thesaurus:
     """The terms of a table."""
 
-    def __init__(self, table: QueryTable, expand: Expand | None = None) -> None:
-        self._expand = Synonyms() if expand is None else expand
+    def __init__(self, table: QueryTable) -> None:
         self._columns = [column.name for column in table.columns]
         self._terms = [
             (column.name, term) for column in table.columns for term in column_terms(column)
@@ -83,7 +76,7 @@ class Thesaurus:
         if not self._terms:
             return {}
         overlap = np.zeros(len(self._terms))
-        for phrase in (question, *self._expand(question)):
+        for phrase in (question, *synonyms_of(question)):
             # A synonym counts only as a whole: its single words are not in the question.
             scores = self._overlaps(_grams(phrase))
             if phrase is not question:
@@ -155,43 +148,23 @@ def _grams(text: str) -> set[str]:
     return grams
 
 
-@dataclass(frozen=True)
-class Texts:
-    """Texts ranked by their terms."""
-
-    terms: Postings
-    vectors: None = None
-
-    def best(self, wanted_terms: Iterable[str], k: int) -> list[int]:
-        """The numbers of the `k` texts that match terms best by BM25, or fewer."""
-        wanted = Query(dict.fromkeys(wanted_terms, 1.0))
-        ranking = find_method("bm25").rank(wanted, self, SearchSettings(), k)
-        found: list[int] = ranking.passages.tolist()
-        return found
-
-
 class RowSearch:
     """Finds rows by the words of their cells."""
 
     def __init__(self, table: QueryTable) -> None:
-        self._n = len(table)
         columns = [column.cells for column in table.columns]
-        self._texts = Texts(
-            Postings.build("\n".join(filter(None, cells)) for cells in zip(*columns, strict=True))
-        )
+        texts = ("\n".join(filter(None, cells)) for cells in zip(*columns, strict=True))
+        self._terms = analyzer("english")
+        self._ranker = TermRanker(list(map(self._terms, texts)))
 
     def like(self, question: str, k: int = 3) -> list[int]:
         """The rows that match a question best, or fewer."""
-        return self._texts.best(analyzer("english")(question), k)
+        return self._ranker.best(self._terms(question), k)
 
     def unlike(self, question: str, k: int = 3) -> list[int]:
         """Random rows without a word of the question; a question always gets the same rows."""
-        import numpy as np
-
-        matches = np.zeros(self._n, np.bool_)
-        for term in dict.fromkeys(analyzer("english")(question)):
-            matches[self._texts.terms.postings(term)[0]] = True
-        others = np.flatnonzero(~matches).tolist() or list(range(self._n))
+        scores = self._ranker.scores(self._terms(question))
+        others = [row for row, score in enumerate(scores) if not score] or list(range(len(scores)))
         return sorted(random.Random(question).sample(others, min(k, len(others))))
 
 
@@ -207,39 +180,21 @@ class Example:
     explanation: str
 
 
-class Examples:
-    """A book of examples."""
+@cache
+def shipped_examples() -> tuple[Example, ...]:
+    """All examples."""
+    said = tomllib.loads(SHIPPED.read_text(encoding="utf-8"))
+    return tuple(Example(**one) for one in said["example"])
 
-    def __init__(self, examples: Sequence[Example]) -> None:
-        self.examples = tuple(examples)
 
-    @classmethod
-    def read(cls, path: Path) -> Examples:
-        """Read a TOML file of `[[example]]` with `question`, `query` and `explanation`."""
-        try:
-            said = tomllib.loads(read_bytes(str(path), str(path)).decode("utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise DataError(f"it is not valid TOML: {error}", path=path) from error
-        examples = []
-        for number, one in enumerate(said.get("example", ()), 1):
-            try:
-                example = Example(one["question"], one["query"], one.get("explanation", ""))
-                read_query(json.loads(example.query))
-            except (KeyError, TypeError, ValueError) as error:
-                raise DataError(
-                    f"example {number} is invalid: {error}",
-                    path=path,
-                    help="an example has a question, a query in JSON and an explanation",
-                ) from error
-            examples.append(example)
-        return cls(examples)
+@cache
+def _example_ranker() -> TermRanker:
+    return TermRanker([terms(example.question) for example in shipped_examples()])
 
-    def like(self, question: str, k: int = 2) -> list[Example]:
-        """The `k` examples whose questions are most like a question; others where too few are."""
-        best = self._texts.best(terms(question), k)
-        rest = [i for i in range(len(self.examples)) if i not in best]
-        return [self.examples[i] for i in (*best, *rest)[:k]]
 
-    @cached_property
-    def _texts(self) -> Texts:
-        return Texts(Postings.build(example.question for example in self.examples))
+def examples_like(question: str, k: int = 2) -> list[Example]:
+    """The `k` examples whose questions are most like a question; others where too few are."""
+    examples = shipped_examples()
+    best = _example_ranker().best(terms(question), k)
+    rest = [i for i in range(len(examples)) if i not in best]
+    return [examples[i] for i in (*best, *rest)[:k]]

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
-from pathlib import Path
+import json
 
 import pytest
 
 from pearl.documents.rows import Row, Rows
-from pearl.errors import DataError
 from pearl.tables.query_table import QueryTable
-from pearl.tables.terms import SHIPPED, Examples, RowSearch, Synonyms, Thesaurus, column_terms
+from pearl.tables.specification import read_query
+from pearl.tables.terms import (
+    RowSearch,
+    Thesaurus,
+    column_terms,
+    examples_like,
+    shipped_examples,
+    synonyms_of,
+)
 
 CITIES = ["Tel Aviv-Yafo", "Tel Sheva", "Haifa", "Modi'in-Maccabim-Re'ut", "Zürich"]
 SERVICES = ["Ophthalmology; Urology", "Neurology", "Pediatrics", "Pharmacy", "Cardiology"]
@@ -48,15 +55,9 @@ def test_at_most_n_terms_of_each_text_column_are_found() -> None:
     assert Thesaurus(TABLE).nearest("") == {}
 
 
-def test_synonyms_are_of_a_file_or_a_callable(tmp_path: Path) -> None:
-    path = tmp_path / "own.txt"
-    path.write_text("# own\nbig orange, Tel Aviv-Yafo\n", encoding="utf-8")
-    own = Thesaurus(TABLE, Synonyms(path))
-    assert own.nearest("In the Big Orange?")["City"] == ["Tel Aviv-Yafo"]
-    near = Thesaurus(TABLE, lambda _: ["Sheva hills", "Neurology ward"]).nearest("the bay")
-    # Tel Aviv-Yafo and Urology have only a part of these.
-    assert near == {"City": ["Tel Sheva"], "Service": ["Neurology"]}
-    assert Thesaurus(TABLE, lambda _: []).nearest("an oculist") == {}
+def test_a_synonym_counts_as_a_whole() -> None:
+    assert "ophthalmology" in map(str.casefold, synonyms_of("Is there an oculist?"))
+    assert synonyms_of("Is there a pond?") == []
 
 
 def test_lists_in_cells_are_cut_and_prose_has_no_terms() -> None:
@@ -87,15 +88,10 @@ def test_rows_like_a_question_and_rows_unlike_it() -> None:
     ],
 )  # fmt: skip
 def test_the_example_most_like_a_question_is_shown(question: str, like: str) -> None:
-    assert Examples.read(SHIPPED).like(question, 1)[0].question == like
+    assert examples_like(question, 1)[0].question == like
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["[[example]]\nquestion = 'a'\n", "[[example]]\nquestion = 'a'\nquery = '{\"where\": 3}'\n", "?", "example = [3]\n"],
-)  # fmt: skip
-def test_an_invalid_book_of_examples_is_refused(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "book.toml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=r"book\.toml"):
-        Examples.read(path)
+def test_every_example_has_a_query() -> None:
+    for example in shipped_examples():
+        read_query(json.loads(example.query))
+        assert example.explanation
