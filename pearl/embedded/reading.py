@@ -15,7 +15,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from pearl.data.samples import letter
 from pearl.documents.passages import terms
@@ -43,13 +42,9 @@ _NEAR = 0.2
 """With vectors it also suffices that the best sentence is among the `_N_NEAREST` by cosine, with a cosine of
 at least `_NEAR`: unrelated texts have less. Tuned on the same half."""
 
-_N_SUMMARY = 7
-"""Sentences of a summary, one from each section of equal length."""
 _N_CENTRAL = 60
 """Number of central terms of a document."""
 
-_WHOLE = frozenset(["SUMMARIZE", "SUMMARISE", "SUMMARY", "GIST", "OVERVIEW"])
-_COMPARING = frozenset(["COMPARE", "COMPARISON", "CONTRAST", "DIFFERENCE"])
 _NOTHING = f"{NOTHING} No passage of the document matches"
 _NOT_COMPUTED = f"{NOTHING} Several rows match alike, and the embedded model neither chooses among them nor computes: name a language model with --model"
 _MAX_SUBJECT_WORDS = 40
@@ -82,14 +77,19 @@ _PLAIN_WORDS = frozenset(
         "ANSWER",
         "ASK",
         "BUILD",
+        "COMPARE",
+        "COMPARISON",
         "COMPREHEND",
+        "CONTRAST",
         "COPY",
         "DEFINE",
         "DEFINITION",
+        "DIFFERENCE",
         "EXPLAIN",
         "EXTRACT",
         "FIND",
         "GET",
+        "GIST",
         "INFER",
         "INTERPRET",
         "LIST",
@@ -99,15 +99,19 @@ _PLAIN_WORDS = frozenset(
         "METHOD",
         "OF",
         "OUT",
+        "OVERVIEW",
         "PLACE",
         "PROCESS",
         "QUERY",
         "SEARCH",
+        "SUMMARISE",
+        "SUMMARIZE",
+        "SUMMARY",
         "WHERE",
         "X",
         "Y",
     ]
-).union(_KIND_WORDS, _MANY, _CLAIMING, _COMPARING, _WHOLE)
+).union(_KIND_WORDS, _MANY, _CLAIMING)
 """Words of action names that are not search terms, unlike `ALLERGIES` in `FIND_ALLERGIES`."""
 _FRAME = frozenset(terms(
     "person people someone group name thing event fact reason cause time date place way text document story article"
@@ -138,12 +142,7 @@ async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
     if task.document is None:
         inputs = [value for name, value in task.arguments if name in task.inputs]
         return _side_by_side(inputs or [value for _, value in task.arguments])
-    words = task.action.name.split("_")
-    if len(task.arguments) > 1 and not _COMPARING.isdisjoint(words):
-        return await _compared(task, ranker)
     index = ranker.index(task.document)
-    if not task.arguments and not _WHOLE.isdisjoint(words):
-        return _summary(index)
     query = by_action(task, index)
     if not task.arguments:
         about = {term: weight * 0.1 for term, weight in _central(index).items()}
@@ -158,16 +157,6 @@ async def combine(task: ActionTask, parts: Sequence[str], ranker: SentenceRanker
         return parts[0]
     # Each quote is a paragraph, because quotes are not adjacent in the document.
     return await carry_out(replace(task, document=_block(quotes)), ranker)
-
-
-async def _compared(task: ActionTask, ranker: SentenceRanker) -> str:
-    """The findings on each of the compared things."""
-    plain = replace(task.action, name="FIND", definition="")
-    replies = []
-    for name, value in task.arguments:
-        step = replace(task, action=plain, arguments=((name, value),), question="")
-        replies.append(value if name in task.inputs else await carry_out(step, ranker))
-    return _side_by_side(replies)
 
 
 def _side_by_side(replies: list[str]) -> str:
@@ -220,27 +209,6 @@ def _central(index: SentenceIndex) -> dict[str, float]:
     counts = Counter(term for words in index.words for term in words)
     top = sorted(counts, key=lambda term: (-counts[term], term))[:_N_CENTRAL]
     return {term: counts[term] / counts[top[0]] for term in top}
-
-
-def _summary(index: SentenceIndex) -> str:
-    """The most central sentence of each section of the document."""
-    central = _central(index)
-    n_stretches = min(len(index), _N_SUMMARY)
-    edges = [i * len(index) // n_stretches for i in range(n_stretches + 1)] if n_stretches else []
-    best = [
-        max(range(start, end), key=lambda number: (_centrality(index, number, central), -number))
-        for start, end in pairwise(edges)
-    ]
-    return _block(dict.fromkeys(index.texts[number] for number in best)) or _nothing("")
-
-
-def _centrality(index: SentenceIndex, number: int, central: dict[str, float]) -> float:
-    """Weight of the central terms in a sentence, normalised by its length."""
-    words, text = index.words[number], index.texts[number]
-    if not 5 <= len(words) <= 40 or "?" in text:
-        return 0.0
-    share = sum(central.get(word, 0.0) for word in set(words)) / math.sqrt(len(words) + 4)
-    return share * (0.6 if text[0] in "\"'“‘«" else 1.0)  # direct speech is seldom a summary
 
 
 # Queries ------------------------------------------------------------------------------------------
