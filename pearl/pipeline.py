@@ -159,7 +159,7 @@ class Pearl:
             "library": library,
         }
         planning = PlannerSettings(**values_for(PlannerSettings, chosen))
-        self.planner = Planner(planner, self.material, planning, self.searcher.embedder)
+        self.planner = Planner(planner, self.material, planning)
         self.fallback: Literal["direct"] | None = "direct" if chosen.fallback == "direct" else None
         self.limits = ContextLimits(
             self.client.counter,

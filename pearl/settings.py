@@ -186,7 +186,7 @@ class Deciding:
         _MODEL, "drafting",
     )] = "auto"
     nearest: Annotated[int | None, Setting(
-        "Shorten the planning prompt to what is nearest to the question (--embeddings: by meaning) [default: what fits].",
+        "Shorten the planning prompt to what is nearest to the question [default: what fits].",
         _PLAN, "planning", metavar="N", least=1,
     )] = None
     max_steps: Annotated[int, Setting(

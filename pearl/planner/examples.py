@@ -105,11 +105,8 @@ def select(
     question: str,
     n_nearest: int,
     n_unlike: int = 2,
-    scores: Sequence[float] | None = None,
 ) -> tuple[Example, ...]:
     """Select the examples most similar to a question, and a few deliberately dissimilar ones.
-
-    Similarity is that of `scores`, one for each example, or else BM25.
 
     Example:
         >>> from pearl.dsl.parser import parse
@@ -121,8 +118,7 @@ def select(
     Source:
         Adaptive prompting: relevant examples beside random, unrelated ones.
     """
-    if scores is None:
-        scores = by_words(question, [example.question for example in examples])
+    scores = by_words(question, [example.question for example in examples])
     order = sorted(range(len(examples)), key=lambda i: (-scores[i], i))
     nearest, rest = order[:n_nearest], order[n_nearest:]
     seen = [question, *(examples[i].question for i in nearest)]

@@ -63,10 +63,6 @@ def is_on_rows(action: Action) -> bool:
     return any(each.reads in ("rows", "passages", "table") for each in action.parameters)
 
 
-Likeness = Callable[[str, Sequence[str]], Sequence[float]]
-"""Question, texts → a number for each, higher for those that are nearer."""
-
-
 class PlannerMaterial:
     """The actions and examples in the planner's prompt."""
 
@@ -136,7 +132,6 @@ class PlannerMaterial:
         question: str,
         kind: DocumentKind = "document",
         fits: Callable[[Shown], bool] = lambda shown: True,
-        likeness: Likeness = by_words,
     ) -> Shown:
         """What the prompt of a question shows: all, the same for every question, or what is near to it.
 
@@ -144,7 +139,6 @@ class PlannerMaterial:
             question: The question.
             kind: Kind of the document.
             fits: Whether a prompt fits the window of the model.
-            likeness: How near a text is to the question, where the prompt is shortened.
         """
         bank = self.examples if kind == "corpus" else self._examples_of_one
         shown = self._whole.get(kind) or Shown(
@@ -156,7 +150,7 @@ class PlannerMaterial:
             return shown
         least = N_EXAMPLES if self.nearest is None else self.nearest
         for n in (*([self.nearest] if self.nearest else []), *(n for n in _SHORTER if n < least)):
-            shown = self._shortened(shown, bank, question, n, kind, likeness)
+            shown = self._shortened(shown, bank, question, n, kind)
             if fits(shown):
                 break
         if shown.n_nearest == self.nearest:  # by choice
@@ -169,9 +163,8 @@ class PlannerMaterial:
         return replace(shown, notes=(*shown.notes, told))
 
     def _shortened(
-        self, whole: Shown, bank: Sequence[Example], question: str, n: int, kind: DocumentKind,
-        likeness: Likeness,
-    ) -> Shown:  # fmt: skip
+        self, whole: Shown, bank: Sequence[Example], question: str, n: int, kind: DocumentKind
+    ) -> Shown:
         """The `n` nearest examples with two others, what they call, and the nearest actions."""
         library = whole.library
         on_rows = {action.name for action in library.values() if is_on_rows(action)}
@@ -179,14 +172,13 @@ class PlannerMaterial:
         def called(examples: Iterable[Example]) -> set[str]:
             return set[str]().union(*map(_called, examples))
 
-        scores = likeness(question, [example.question for example in bank])
-        near = select(bank, question, n, 0, scores)
+        near = select(bank, question, n, 0)
         if kind == "document" and on_rows.isdisjoint(called(near) | self.library.keys()):
-            kept = [i for i, each in enumerate(bank) if on_rows.isdisjoint(called([each]))]
-            bank, scores, on_rows = [bank[i] for i in kept], [scores[i] for i in kept], set()
-        examples = select(bank, question, n, 2 if n else 0, scores)
+            bank = [each for each in bank if on_rows.isdisjoint(called([each]))]
+            on_rows = set()
+        examples = select(bank, question, n, 2 if n else 0)
         others = [action for action in library.values() if not is_on_rows(action)]
-        likely = likeness(question, list(map(text_of, others)))
+        likely = by_words(question, list(map(text_of, others)))
         ranked = sorted(range(len(others)), key=lambda i: (-likely[i], i))[: _PER_EXAMPLE * n]
         names = self._plain | called(examples) | {others[i].name for i in ranked}
         explained = on_rows | {action.name for action in others if action.name in names}
@@ -204,12 +196,6 @@ class PlannerMaterial:
         called = Counter(name for each in self.examples for name in _called(each))
         composing = {action.name for action in self.actions.values() if action.composes}
         return frozenset(heads | composing | {name for name, n in called.items() if n > 1})
-
-    @cached_property
-    def texts(self) -> list[str]:
-        """All texts that are compared with questions."""
-        questions = [example.question for example in self.examples]
-        return list(dict.fromkeys([*questions, *map(text_of, self.actions.values())]))
 
 
 def _varied(bank: Sequence[Example], n: int) -> tuple[Example, ...]:

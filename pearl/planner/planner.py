@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pearl.data.samples import Turn
 from pearl.documents.document import DocumentKind
@@ -18,17 +17,11 @@ from pearl.llm import Model, PlanTask
 from pearl.llm.client import Client
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.reply_limits import reply_limit
-from pearl.planner.examples import by_words
-from pearl.planner.material import Likeness, PlannerMaterial, Shown
+from pearl.planner.material import PlannerMaterial, Shown
 from pearl.planner.prompt import Rejected, asked_on, plan_messages, rejection_messages
 from pearl.planner.understanding import Understood, understand
 from pearl.planner.writer import MAX_REPAIRS, RepairLoop, composing, one_line
-from pearl.retrieval import Embedder
 from pearl.trace import Trace
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _LARGE = 65_536
 """Tokens of a window that a planning prompt fits by its length in bytes."""
@@ -67,19 +60,13 @@ class Planner:
     """Plans questions, without the document."""
 
     def __init__(
-        self,
-        client: Client,
-        material: PlannerMaterial,
-        settings: PlannerSettings,
-        embedder: Embedder | None = None,
+        self, client: Client, material: PlannerMaterial, settings: PlannerSettings
     ) -> None:
         self.client = client
         self.material = material
         self.settings = settings
-        self.embedder = embedder
         self.notes: dict[str, None] = {}
         """What prompts left out, each once."""
-        self._vectors: NDArray[np.float32] | None = None
         self.day = asked_on(settings.as_of, settings.fiscal_year_end)
         """The day of the questions, in the words of the prompt."""
         self._n_writing = 0
@@ -102,7 +89,6 @@ class Planner:
         *,
         kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
-        likeness: Likeness = by_words,
     ) -> Shown:
         """What the prompt of a question shows: what fits the window of the model, without its reply."""
         client, settings = self.client, self.settings
@@ -119,7 +105,7 @@ class Planner:
             # No token is shorter than a byte.
             return len(text.encode()) <= room or client.counter.count(text) <= room
 
-        return self.material.shown(question, kind, fits, likeness)
+        return self.material.shown(question, kind, fits)
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
@@ -129,14 +115,6 @@ class Planner:
             yield
         finally:
             self._n_writing -= 1
-
-    async def _by_meaning(self, embedder: Embedder, question: str) -> Likeness:
-        texts = self.material.texts
-        if self._vectors is None:
-            self._vectors = await embedder.embed(texts, "passage")
-        asked = (await embedder.embed([question], "query"))[0]
-        known = dict(zip(texts, (self._vectors @ asked).tolist(), strict=True))
-        return lambda _, texts: [known[text] for text in texts]
 
     async def write(
         self,
@@ -154,8 +132,6 @@ class Planner:
             # In a thread, because a small window has tokens counted, perhaps by a server.
             is_small = (self.client.window or _LARGE) < _LARGE
             shown = await asyncio.to_thread(show) if is_small else show()
-            if shown.n_nearest is not None and self.embedder is not None:
-                shown = show(likeness=await self._by_meaning(self.embedder, question))
             self.notes |= dict.fromkeys(shown.notes)
             plan = await RepairLoop(
                 question=question, shown=shown, model=model,

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from pearl import Pearl, plugins
 from pearl.actions.library import load_library, read_library
@@ -101,18 +98,6 @@ def test_actions_on_rows_are_in_a_shortened_prompt_if_a_near_example_has_them() 
         assert "Actions on rows" in prompt(own, "Who set up the mill?", kind)  # type: ignore[arg-type]
 
 
-class Meaning:
-    """An embedder for which all texts with one of two words mean the same."""
-
-    name = "meaning"
-
-    async def embed(self, texts: Sequence[str], kind: str) -> NDArray[np.float32]:
-        return np.array([[float("ship" in t or "bedeuten" in t), 1.0] for t in texts], np.float32)
-
-    async def aclose(self) -> None:
-        pass
-
-
 def planned(pearl: Pearl, question: str = QUESTIONS[0]) -> tuple[str, list[str], list[str]]:
     """The prompt, the notes of the first attempt and those for people."""
     model, trace = pearl.client.model, Trace()
@@ -122,15 +107,6 @@ def planned(pearl: Pearl, question: str = QUESTIONS[0]) -> tuple[str, list[str],
     (attempt,) = (event for event in trace if isinstance(event, PlanAttempted))
     (asked,) = (each for each in model.requests if isinstance(each.task, PlanTask))
     return asked.messages[-1].content, list(attempt.notes), list(pearl.planner.notes)
-
-
-def test_nearness_is_by_meaning_with_an_embedder() -> None:
-    question = "Was bedeuten die Lichter?"
-    pearl = Pearl(Scripted(lambda _: PLAN), domain="quality", nearest=1)
-    assert "FIND_RELATION(CTX, X, Y) : " not in planned(pearl, question)[0]
-    pearl = Pearl(Scripted(lambda _: PLAN), domain="quality", nearest=1)
-    pearl.planner.embedder = Meaning()
-    assert "FIND_RELATION(CTX, X, Y) : " in planned(pearl, question)[0]  # kinship
 
 
 @pytest.mark.parametrize("window", [2_000, 4_096, 8_192, 32_768, None])
