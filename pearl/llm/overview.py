@@ -85,13 +85,6 @@ class Running:
     models: tuple[Served, ...]
     failure: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON data."""
-        models = [model.to_dict() for model in self.models]
-        return {
-            "name": self.name, "address": self.address, "models": models, "failure": self.failure,
-        }  # fmt: skip
-
 
 @runtime_checkable
 class Lists(Protocol):

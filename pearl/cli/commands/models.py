@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,7 +18,6 @@ from pearl.llm.backends import providers
 from pearl.llm.backends.openai.endpoint import ANY_KEY
 from pearl.llm.overview import (
     BackendRow,
-    Running,
     Served,
     backend_rows,
     embedder_rows,
@@ -31,13 +30,12 @@ from pearl.llm.prices import read_prices
 @click.command(cls=Command)
 @click.argument("spec", default="", metavar="[SERVER:[NAME]]")
 @setting_options("base_url", "api_key_env")
-@option("--ask", bool, "List the models of servers on this machine.")
 @option(
     "--prices", PATH, metavar="FILE", envvar="PEARL_PRICES",
     help="TOML file of prices that replaces the shipped one.",
 )  # fmt: skip
 @as_json
-def command(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: Any) -> None:
+def command(as_json: bool, spec: str, prices: str | None, **settings: Any) -> None:
     """List backends, servers with a short name, prices and windows.
 
     With SERVER, it lists the models of that server. SERVER is a backend or a short name with its colon: vllm:, openai:, anthropic:. Listing its
@@ -45,7 +43,7 @@ def command(as_json: bool, spec: str, ask: bool, prices: str | None, **settings:
     the server, else the known one of a model of that name.
     """
     from pearl.llm.backends import ModelSettings
-    from pearl.llm.overview import running_servers, served_models
+    from pearl.llm.overview import served_models
 
     data: Any
     if spec:
@@ -53,9 +51,6 @@ def command(as_json: bool, spec: str, ask: bool, prices: str | None, **settings:
         data, lines = [model.to_dict() for model in models], served_lines(models)
         if not models:
             notice(f"{spec} lists no models")
-    elif ask:
-        servers = asyncio.run(running_servers())
-        data, lines = [each.to_dict() for each in servers], running_lines(servers)
     else:
         data = overview(prices)
         lines = overview_lines(data)
@@ -127,7 +122,7 @@ def overview_lines(data: dict[str, Any]) -> Iterator[str]:
         told = "" if window is None else f"window {window:,}"
         read, written = f"{price['input_usd']:g}", f"{price['output_usd']:g}"
         yield f"  {name:<{width}}  input {read:<5} output {written:<5} {told}".rstrip()
-    yield "\nModels of a server: pearl models NAME: [--base-url URL]; those of this machine: --ask"
+    yield "\nModels of a server: pearl models NAME: [--base-url URL]; those of this machine: pearl doctor"
 
 
 def _abilities(row: dict[str, Any]) -> Iterator[str]:
@@ -174,12 +169,3 @@ def served_lines(models: Sequence[Served]) -> Iterator[str]:
         price = "" if model.price is None else f"{model.price}"
         told = ", ".join(filter(None, [window, price]))
         yield f"{visible(model.id):<{width}}  {told}".rstrip()
-
-
-def running_lines(servers: Iterable[Running]) -> Iterator[str]:
-    """The models of each server on this machine, or the failure."""
-    for server in servers:
-        yield f"{server.name}: {server.address}"
-        if server.failure or not server.models:
-            yield f"  {server.failure or 'it answers, and lists no models'}"
-        yield from (f"  --model {server.name}:{line}" for line in served_lines(server.models))

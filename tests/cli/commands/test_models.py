@@ -92,13 +92,12 @@ def test_servers_of_this_machine_are_asked_without_a_key(
         return await real(spec, replace(settings, base_url=there))
 
     monkeypatch.setattr(overview, "served_models", served)
-    said = pearl("models", "--ask")
-    assert "vllm: http://localhost:8000/v1\n  --model vllm:test-model\n" in said
-    assert said.count("no server at http://127.0.0.1:9/v1") == len(asked) - 1
+    said = pearl("doctor")
+    assert "server vllm" in said
+    assert "http://localhost:8000/v1 has test-model" in said
+    assert "--model vllm:test-model" in said
+    assert said.partition("not running: ")[2].partition("\n")[0].count("(http") == len(asked) - 1
     assert {settings.api_key_env for settings in asked} == {""}
-    rows = json.loads(pearl("models", "--ask", "--json"))
-    assert [row["name"] for row in rows if row["models"]] == ["vllm"]
-    assert "server vllm" in pearl("doctor")
 
 
 @pytest.mark.parametrize(
