@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache, partial
 from time import monotonic
@@ -14,7 +13,7 @@ import click
 
 from pearl.cli.files import found_documents, is_corpus
 from pearl.cli.options import AT_LEAST_1, PATH, grouped, option
-from pearl.cli.terminal import escaped_streams, new_console, notice
+from pearl.cli.terminal import notice
 from pearl.cli.writing import keep_inputs
 from pearl.documents.passages import Stem
 from pearl.errors import UsageError
@@ -29,10 +28,7 @@ if TYPE_CHECKING:
     from pearl.runs.executors import Task
 
 LINES_S = 10.0
-"""Seconds between two lines of progress, if stderr is not a terminal."""
-
-BAR_S = 0.5
-"""Seconds until a bar is shown on a terminal; an up-to-date index opens sooner."""
+"""Seconds between two lines of progress."""
 
 together_option = option(
     "--together", bool, help="Ask all documents together, as one corpus; each row of a file of rows is a document.",
@@ -81,11 +77,10 @@ def open_index(
 
     options = options or {}
     stem = stem or options.get("stem") or "english"
-    with _progress() as progress:
-        index = Index.open(
-            *corpus, cutting=cutting_of(options), stem=stem, at=options.get("at"),
-            is_fresh=is_fresh, with_update=with_update, progress=progress,
-        )  # fmt: skip
+    index = Index.open(
+        *corpus, cutting=cutting_of(options), stem=stem, at=options.get("at"),
+        is_fresh=is_fresh, with_update=with_update, progress=_index_progress(),
+    )  # fmt: skip
     for note in index.notes:
         notice(note)
     return index
@@ -162,38 +157,15 @@ def _now_and_then() -> Callable[[str], None]:
     return tell
 
 
-@contextmanager
-def _progress() -> Iterator[IndexProgress]:
-    """Progress on stderr: in place on a terminal, else a line every ten seconds."""
+def _index_progress() -> IndexProgress:
+    """Report the progress of an index on stderr."""
+    tell = _now_and_then()
 
-    def line(n_files: int, total: int, n_documents: int) -> str:
+    def show(n_files: int, total: int, n_documents: int) -> None:
         of = f"{n_files:,} of {counted(total, 'file')}, " if total > 1 else ""
-        return f"indexing: {of}{counted(n_documents, 'document')}"
+        tell(f"indexing: {of}{counted(n_documents, 'document')}")
 
-    if not sys.stderr.isatty():
-        tell = _now_and_then()
-        yield lambda *counts: tell(line(*counts))
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    bar = Progress(*columns, console=new_console(err=True), transient=True, redirect_stdout=False)
-    task = bar.add_task("indexing", total=None)
-    began = monotonic()
-    with ExitStack() as stack:
-
-        def show(n_files: int, total: int, n_documents: int) -> None:
-            if not bar.live.is_started:
-                if monotonic() - began < BAR_S:
-                    return
-                stack.enter_context(bar)
-                stack.enter_context(escaped_streams())
-            text = line(n_files, total, n_documents)
-            bar.update(
-                task, description=text, total=total if total > 1 else None, completed=n_files
-            )
-
-        yield show
+    return show
 
 
 @asynccontextmanager

@@ -201,9 +201,6 @@ State = Literal[
 ]
 """State of a step; `nothing` means that it found nothing."""
 
-_ENDED = ("done", "nothing", "undecided", "degraded", "refused")
-"""States of steps that have ended without an error."""
-
 SLOW_S = 20.0
 """Seconds without progress of a call before its silence is reported."""
 
@@ -500,41 +497,25 @@ class Screen:
         self._overflow: OverflowMethod = "ellipsis" if self._is_rich else "crop"
 
     def fitting(self) -> list[RenderableType]:
-        """Lines that fit the height: all, else only running steps, else one line."""
+        """Lines that fit the height: all, else one line for the plan."""
         room = max(1, self._console.height - 2)  # for the total, and the cursor
         if self._console.height < 3:
             return [self._total()]
         body = self._body()
         if len(body) > room:
-            body = self._body(is_folded=True)
-        if len(body) > room:
             body = [self._line(_plan_line(self._section))]
-        return [*body[:room], self._total()]
+        return [*body, self._total()]
 
     def finished(self) -> list[RenderableType]:
         """The final lines: each step, and the total."""
         return [*self._body(), self._total()]
 
-    def _body(self, *, is_folded: bool = False) -> list[RenderableType]:
-        """All lines except the total; if folded, waiting and finished steps are only counted."""
-        body: list[RenderableType] = []
-        section = self._section
-        ended = sum(row.state in _ENDED for row in section.steps.values())
-        waiting = sum(row.state == "waiting" for row in section.steps.values())
-        choice = [section.parts["choose"]] if "choose" in section.parts else []
-        for row in section.parts.values():
-            if row not in choice:
-                body += self._row(row, has_tail=not is_folded)
-        if is_folded and ended:
-            body.append(self._marked("done", f"{counted(ended, 'step')} done"))
-        for row in section.steps.values():
-            if not (is_folded and row.state in {*_ENDED, "waiting"}):
-                body += self._row(row, has_tail=not is_folded)
-        if is_folded and waiting:
-            body.append(self._marked("waiting", f"{counted(waiting, 'step')} waiting", "dim"))
-        for row in choice:
-            body += self._row(row, has_tail=not is_folded)
-        return body
+    def _body(self) -> list[RenderableType]:
+        """All lines except the total; the choice of an option follows the steps."""
+        parts, steps = self._section.parts, self._section.steps
+        before = [row for name, row in parts.items() if name != "choose"]
+        after = [row for name, row in parts.items() if name == "choose"]
+        return [line for row in (*before, *steps.values(), *after) for line in self._row(row)]
 
     def _total(self) -> RenderableType:
         """The last line: finished steps, time, tokens and cost."""
@@ -546,7 +527,7 @@ class Screen:
         figures += [lasted(monotonic() - section.began), *section.figures(usage)]
         return self._line(", ".join(figures), "dim")
 
-    def _row(self, row: Row, *, has_tail: bool) -> list[RenderableType]:
+    def _row(self, row: Row) -> list[RenderableType]:
         """The line of a step, and lines with its activity and reply below."""
         style, word = _LOOKS[row.state][2:]
         figures = [word] if word else []
@@ -567,7 +548,7 @@ class Screen:
         if doing := row.doing:
             is_bad = row.is_slow or row.state == "failed"
             lines.append(self._line(f"  {self._clean(doing)}", "yellow" if is_bad else "dim"))
-        if has_tail and row.tail:
+        if row.tail:
             from rich.text import Text
 
             tail = Text(self._clean(row.tail)).wrap(self._console, max(1, self._width - 2))
