@@ -13,7 +13,6 @@ from typing import Literal
 from pearl.actions.library import format_library, library_names, load_library, read_actions
 from pearl.actions.operators import with_operators
 from pearl.dsl.checker import callable_actions, diagnose, mend_plan
-from pearl.dsl.fields import TYPES
 from pearl.dsl.literals import quote
 from pearl.dsl.nodes import Plan, Step
 from pearl.dsl.parser import formatted as formatted_plan
@@ -30,7 +29,6 @@ from pearl.editor.outline import (
     word_at,
 )
 from pearl.errors import Diagnostic, Fix, LibraryError, Span, apply_fixes
-from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import find_data
 
 
@@ -103,7 +101,7 @@ def hover(text: str, offset: int, kind: Kind, known: KnownActions) -> Hover | No
         return Hover(word.span, signature, "\n\n".join(filter(None, said)))
     step = names.step_of(word.name, word.span.start)
     if word.role == "output" or step is None:
-        return _used(word.name, word.span, names)
+        return None
     called = find_action(step.action, names, known)
     gives = f" It is a {called.action.returns}." if called else ""
     return Hover(
@@ -124,33 +122,14 @@ def about(source: ActionSource, known: KnownActions) -> str:
     return f"An action {origin}, {who}{rows}."
 
 
-def _used(name: str, span: Span, plan: Outline) -> Hover | None:
-    """The steps that use an output."""
-    step = next((step for step in plan.steps if step.output_span == span), None)
-    if step is None:
-        return None
-    users = [str(other.number) for other in plan.steps if name in plan.references(other)]
-    used = (
-        f"Used by step {', '.join(users)}."
-        if users
-        else "Used by no step: it is part of the answer."
-    )
-    return Hover(span, plan.text[step.span.start : step.span.end], used)
-
-
-_TYPE_BEGUN = lazy_pattern(r"[:\[]\s*+(\w*+)\Z")
-_NUMBER_BEFORE = lazy_pattern(r"[ \t]*\d*\.?[ \t]*\Z")
-
-
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """A completion."""
 
     label: str
-    kind: Literal["action", "variable", "document", "literal", "line"]
+    kind: Literal["action", "variable", "document", "literal"]
     span: Span
     text: str
-    snippet: str = ""
     detail: str = ""
     definition: str = ""
 
@@ -158,11 +137,9 @@ class Suggestion:
 def complete(text: str, offset: int, known: KnownActions) -> list[Suggestion]:
     r"""All completions at an offset of a plan, in the order to show them."""
     step = step_at(text, offset)
-    plan = outline(text)
-    if step is None:
-        return list(_lines(text, offset, plan))
-    if offset < step.output_span.end:
+    if step is None or offset < step.output_span.end:
         return []
+    plan = outline(text)
     if (call := call_at(text, offset)) is not None:
         return list(_arguments(call, plan, known))
     if step.opens is None or offset <= step.action_span.end:
@@ -192,21 +169,11 @@ def _actions(
                 "action",
                 span,
                 action.name,
-                "" if step.opens is not None else _snippet(action),
                 f"{action.signature} -> {action.returns}",
                 "\n\n".join(
                     filter(None, (action.definition, about(source, known) if source else ""))
                 ),
             )
-
-
-def _snippet(action: Action) -> str:
-    """A call with placeholders for its arguments; the document is filled in."""
-    given = [
-        CTX if parameter.name == CTX else f"${{{i}:{parameter.name}}}"
-        for i, parameter in enumerate(action.parameters, start=1)
-    ]
-    return f"{action.name}({', '.join(given)}) : $0"
 
 
 def _arguments(call: ArgumentPlace, plan: Outline, known: KnownActions) -> Iterator[Suggestion]:
@@ -218,12 +185,6 @@ def _arguments(call: ArgumentPlace, plan: Outline, known: KnownActions) -> Itera
             if literal.startswith(call.token):
                 yield Suggestion(literal, "literal", call.token_span, literal, detail="literal")
     if call.is_string:
-        begun = _TYPE_BEGUN.search(call.token) if source and source.action.extracts else None
-        for type in TYPES if begun else ():
-            if begun and type.startswith(begun[1]):
-                end = call.token_span.start + len(call.token)
-                span = Span(end - len(begun[1]), end)
-                yield Suggestion(type, "literal", span, type, detail="the type of a field")
         return
     above = {each.output: each for each in plan.steps if each.span.end < call.step.span.start}
     typed = call.token.casefold()
@@ -236,27 +197,6 @@ def _arguments(call: ArgumentPlace, plan: Outline, known: KnownActions) -> Itera
             yield Suggestion(name, "variable", call.token_span, name, detail=detail)
     if CTX.casefold().startswith(typed):
         yield Suggestion(CTX, "document", call.token_span, CTX, detail="the document")
-
-
-def _lines(text: str, offset: int, plan: Outline) -> Iterator[Suggestion]:
-    """The completions at the beginning of a line."""
-    start = text.rfind("\n", 0, offset) + 1
-    typed = text[start:offset]
-    span = Span(start, offset)
-    above = [step for step in plan.steps if step.span.end < start]
-    if _NUMBER_BEFORE.match(typed):
-        number = f"{len(above) + 1}. "
-        yield Suggestion(
-            f"{number}name = ACTION(...)", "line", span, number, f"{number}${{1:name}} = $0", "the next step"
-        )  # fmt: skip
-    if above:
-        return
-    for line, about_it in (
-        ("Question: ", "what the plan answers"),
-        ("New actions:", "its own actions"),
-    ):
-        if line.startswith(typed) and line not in text[:start]:
-            yield Suggestion(line.strip(), "line", span, line, detail=about_it)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,39 +220,6 @@ def definition(text: str, offset: int, kind: Kind, known: KnownActions) -> NameP
         step = names.step_of(word.name, word.span.start)
         return NamePlace(step.output_span) if step else None
     return NamePlace(word.span)
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """A name that a file defines."""
-
-    name: str
-    kind: Literal["action", "variable"]
-    detail: str
-    span: Span
-    name_span: Span
-
-
-def symbols(text: str, kind: Kind) -> list[Symbol]:
-    """The actions and steps of a file, in order."""
-    names = outline(text, kind)
-    found = [
-        Symbol(
-            each.name,
-            "action",
-            each.action.definition if each.action else "",
-            each.span,
-            each.name_span,
-        )
-        for each in names.declarations
-    ]
-    found += [
-        Symbol(
-            step.output, "variable", f"{step.number}. {step.action}", step.span, step.output_span
-        )
-        for step in names.steps
-    ]
-    return found
 
 
 _MAX_SHOWN = 40

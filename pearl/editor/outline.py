@@ -82,17 +82,6 @@ class Outline:
         above = [step for step in found if step.span.end < before]
         return above[-1] if above else next(iter(found), None)
 
-    def references(self, step: StepLine) -> Mapping[str, list[Span]]:
-        """The names in the arguments of a step, each with its places."""
-        found: dict[str, list[Span]] = {}
-        if step.opens is not None:
-            for each in _ARGUMENT.finditer(self.text, step.opens, step.span.end):
-                if each[0] == ")":
-                    break
-                if each["name"]:
-                    found.setdefault(canonical_name(each[0]), []).append(Span(*each.span()))
-        return found
-
     def declaration_of(self, name: str) -> Declaration | None:
         """The first declaration of an action."""
         name = canonical_name(name)

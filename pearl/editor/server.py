@@ -1,7 +1,7 @@
 """The language server: a session with one editor over standard input and output, and the handlers of its requests.
 
 Requests are answered from the current text. Findings are computed in a separate thread after a pause in typing,
-and are published only if the text has not changed since. Markdown is escaped: editors load its pictures and
+and are published only if the text has not changed since. Nothing is sent as Markdown: editors load its pictures and
 follow its links, and a plan or an action file may come from an untrusted author.
 """
 
@@ -19,7 +19,6 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 from lsprotocol import types as lsp
-from pygls.capabilities import get_capability
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import PositionCodec
@@ -36,11 +35,9 @@ from pearl.editor.features import (
     fixed,
     formatted,
     hover,
-    symbols,
 )
 from pearl.editor.outline import Kind
 from pearl.errors import DataError, Diagnostic, PearlError, Span
-from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.version import __version__
 
 
@@ -73,27 +70,6 @@ class LineIndex:
         places = range(len(line) + 1)
         n_before = bisect_right(places, column, key=lambda at: self._n_units(line[:at]))
         return start + n_before - 1
-
-
-_PUNCTUATION = lazy_pattern(r"([!-/:-@\[-`{-~])")
-_ENTITY = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-
-
-def plain(text: str) -> str:
-    r"""A text as Markdown that shows it unchanged (CommonMark 2.4: any ASCII punctuation may be escaped)."""
-    return _PUNCTUATION.sub(lambda found: _ENTITY.get(found[1], f"\\{found[1]}"), text)
-
-
-def fenced(code: str, language: str) -> str:
-    """A code block that its text cannot close.
-
-    Example:
-        >>> fenced("a", "plan").splitlines()
-        ['```plan', 'a', '```']
-    """
-    longest = max((len(run) for run in re.findall("`+", code)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{code}\n{fence}"
 
 
 logger = logging.getLogger(__name__)
@@ -149,10 +125,6 @@ class EditorSession(LanguageServer):
         self._actions_for = actions_for
         self._checks: dict[str, asyncio.Task[None]] = {}
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="check")
-
-    def can(self, capability: str) -> Any:
-        """A capability of the client for text documents; None without it."""
-        return get_capability(self.client_capabilities, f"text_document.{capability}")
 
     def file(self, uri: str) -> OpenFile | None:
         """An open file in its current state; None for others, which are not read for an editor."""
@@ -285,9 +257,7 @@ _SUGGESTIONS = {
     "variable": lsp.CompletionItemKind.Variable,
     "document": lsp.CompletionItemKind.Constant,
     "literal": lsp.CompletionItemKind.Value,
-    "line": lsp.CompletionItemKind.Snippet,
 }
-_SYMBOLS = {"action": lsp.SymbolKind.Function, "variable": lsp.SymbolKind.Variable}
 
 
 def _initialize(ls: EditorSession, params: lsp.InitializeParams) -> None:
@@ -335,28 +305,14 @@ def _completion(
 
 
 def _item(ls: EditorSession, file: OpenFile, found: Suggestion, order: int) -> lsp.CompletionItem:
-    item = "completion.completion_item"
-    text, text_format = found.text, lsp.InsertTextFormat.PlainText
-    if found.snippet and ls.can(f"{item}.snippet_support"):
-        text, text_format = found.snippet, lsp.InsertTextFormat.Snippet
-    formats = ls.can(f"{item}.documentation_format")
     return lsp.CompletionItem(
         found.label,
         kind=_SUGGESTIONS[found.kind],
         detail=found.detail,
-        documentation=_shown(found.definition, formats) if found.definition else None,
+        documentation=found.definition or None,
         sort_text=f"{order:05}",
-        insert_text_format=text_format,
-        text_edit=lsp.TextEdit(file.range(found.span), text),
+        text_edit=lsp.TextEdit(file.range(found.span), found.text),
     )
-
-
-def _shown(text: str, formats: Any, code: str = "") -> lsp.MarkupContent:
-    """A text below a piece of a plan, in a markup that the client can show."""
-    if formats and lsp.MarkupKind.Markdown in formats:
-        parts = [fenced(code, "pearl")] if code else []
-        return lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n".join([*parts, plain(text)]))
-    return lsp.MarkupContent(lsp.MarkupKind.PlainText, "\n\n".join(filter(None, (code, text))))
 
 
 def _hover(ls: EditorSession, file: OpenFile, params: lsp.HoverParams) -> lsp.Hover | None:
@@ -364,8 +320,8 @@ def _hover(ls: EditorSession, file: OpenFile, params: lsp.HoverParams) -> lsp.Ho
     found = hover(file.text, file.index.offset(params.position), file.kind, known)
     if found is None:
         return None
-    shown = _shown(found.text, ls.can("hover.content_format"), found.code)
-    return lsp.Hover(shown, file.range(found.span))
+    text = "\n\n".join(filter(None, (found.code, found.text)))
+    return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, text), file.range(found.span))
 
 
 def _definition(
@@ -388,17 +344,6 @@ def _location(ls: EditorSession, file: OpenFile, place: NamePlace) -> lsp.Locati
         str(uri), None, "actions", place.path.parent, LineIndex(text, ls.workspace.position_codec)
     )
     return lsp.Location(there.uri, there.range(place.span))
-
-
-def _symbols(
-    ls: EditorSession, file: OpenFile, params: lsp.DocumentSymbolParams
-) -> list[lsp.DocumentSymbol] | None:
-    return [
-        lsp.DocumentSymbol(
-            each.name, _SYMBOLS[each.kind], file.range(each.span), file.range(each.name_span), each.detail
-        )
-        for each in symbols(file.text, file.kind)
-    ]  # fmt: skip
 
 
 async def _code_action(
@@ -452,7 +397,6 @@ FEATURES: Mapping[str, tuple[Callable[..., Any], Any]] = {
     ),
     lsp.TEXT_DOCUMENT_HOVER: (_on_file(_hover), None),
     lsp.TEXT_DOCUMENT_DEFINITION: (_on_file(_definition), None),
-    lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL: (_on_file(_symbols), None),
     lsp.TEXT_DOCUMENT_CODE_ACTION: (
         _code_action,
         lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]),

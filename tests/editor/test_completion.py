@@ -45,12 +45,6 @@ def test_an_action_is_offered_with_its_signature_and_definition() -> None:
     assert found.definition.endswith("An action of library seed, carried out by a model.")
 
 
-def test_a_snippet_has_a_place_for_each_argument_and_is_a_step() -> None:
-    (found,) = (each for each in offered(ABOVE + "3. c = FIND_REAS‸") if each.kind == "action")
-    assert found.snippet == "FIND_REASON(CTX, ${2:X}) : $0"
-    assert [each.snippet for each in offered(ABOVE + "3. c = FIND_REAS‸(CTX)")] == [""]
-
-
 def test_the_whole_name_is_replaced() -> None:
     assert taken(ABOVE + "3. c = SUM‸MAR(CTX) : d", "SUMMARIZE").endswith(
         "3. c = SUMMARIZE(CTX) : d"
@@ -95,15 +89,5 @@ def test_literals_that_may_stand_there_are_offered(typed: str) -> None:
     assert taken(line, '"entry"') == f'{ABOVE}3. c = SPLIT(CTX, "entry"'
 
 
-def test_types_of_fields_are_offered_behind_their_names() -> None:
-    line = f'{ABOVE}3. c = EACH_EXTRACT(keys, "a: [{{b: '
-    assert "date" in [each.label for each in offered(f"{line}‸")]
-    assert taken(f'{line}in‸")', "int") == f'{line}int")'
-    assert offered(f"{line}int, na‸") == []
-
-
-def test_lines_are_offered_at_their_beginning() -> None:
-    assert [each.text for each in offered("‸")] == ["1. ", "Question: ", "New actions:"]
-    assert [each.text for each in offered("Question: a\n\nNew ac‸")] == ["New actions:"]
-    assert [each.text for each in offered(ABOVE + "‸")] == ["3. "]
-    assert offered(ABOVE + "prose ‸") == []
+def test_nothing_is_offered_outside_of_steps() -> None:
+    assert offered("‸") == offered(f"{ABOVE}‸") == offered(f"{ABOVE}prose ‸") == []

@@ -19,16 +19,6 @@ from tests.root import ROOT
 
 COMMAND = (sys.executable, "-m", "pearl", "lsp")
 PLAN = '1. clé = FIND_EVNT(CTX, ["🔑🔑", 3]) : find\n2. b = COUNT(clé) : count\n'
-RICH = lsp.ClientCapabilities(
-    text_document=lsp.TextDocumentClientCapabilities(
-        completion=lsp.CompletionClientCapabilities(
-            completion_item=lsp.ClientCompletionItemOptions(
-                snippet_support=True, documentation_format=[lsp.MarkupKind.Markdown]
-            )
-        ),
-        hover=lsp.HoverClientCapabilities(content_format=[lsp.MarkupKind.Markdown]),
-    )
-)
 
 
 class Editor:
@@ -94,16 +84,14 @@ class Editor:
 
 
 @contextlib.asynccontextmanager
-async def editor(
-    folder: Path, *args: str, capabilities: lsp.ClientCapabilities = RICH, options: Any = None
-) -> AsyncIterator[Editor]:
+async def editor(folder: Path, *args: str, options: Any = None) -> AsyncIterator[Editor]:
     """A server that is started, initialized and, at the end, asked to end."""
     client = LanguageClient("tests", "1")
     found = Editor(client, folder)
     await client.start_io(*COMMAND, *args, cwd=str(ROOT))
     await client.initialize_async(
         lsp.InitializeParams(
-            capabilities=capabilities,
+            capabilities=lsp.ClientCapabilities(),
             root_uri=folder.as_uri(),
             workspace_folders=[lsp.WorkspaceFolder(folder.as_uri(), "project")],
             initialization_options=options,
@@ -182,17 +170,14 @@ def test_findings_follow_the_text_and_go_when_it_is_closed(tmp_path: Path) -> No
     in_editor(work, tmp_path)
 
 
-def test_completion_hover_definition_and_outline(tmp_path: Path) -> None:
+def test_completion_hover_and_definition(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
         client, doc = editor.client, editor.id()
         await editor.open(f"{PLAN}3. c = FIND_MOR")
         (item,) = await editor.complete(2, 15)
-        assert item.insert_text_format is lsp.InsertTextFormat.Snippet
-        assert item.text_edit == lsp.TextEdit(
-            lsp.Range(at(2, 7), at(2, 15)), "FIND_MORAL(CTX) : $0"
-        )
+        assert item.text_edit == lsp.TextEdit(lsp.Range(at(2, 7), at(2, 15)), "FIND_MORAL")
         said, place = await editor.hover(1, 14)
-        assert said.value.startswith('```pearl\n1. clé = FIND_EVNT(CTX, ["🔑🔑", 3]) : find\n```')
+        assert said.value.startswith('1. clé = FIND_EVNT(CTX, ["🔑🔑", 3]) : find\n')
         assert place == lsp.Range(at(1, 13), at(1, 16))
         here = await client.text_document_definition_async(lsp.DefinitionParams(doc, at(1, 14)))
         assert here == lsp.Location(doc.uri, lsp.Range(at(0, 3), at(0, 6)))
@@ -201,25 +186,8 @@ def test_completion_hover_definition_and_outline(tmp_path: Path) -> None:
         assert there.uri == (ROOT / "actions/seed.actions").as_uri()
         library = (ROOT / "actions/seed.actions").read_text(encoding="utf-8").split("\n")
         assert library[there.range.start.line].startswith("COUNT(")
-        symbols = await client.text_document_document_symbol_async(lsp.DocumentSymbolParams(doc))
-        assert symbols is not None
-        assert [each.name for each in symbols] == ["clé", "b", "c"]
 
     in_editor(work, tmp_path)
-
-
-@pytest.mark.slow
-def test_a_client_without_markdown_gets_plain_text(tmp_path: Path) -> None:
-    async def work(editor: Editor) -> None:
-        await editor.open(PLAN)
-        said, _ = await editor.hover(1, 8)
-        assert said.kind is lsp.MarkupKind.PlainText
-        await editor.change("1. c = FIND_MOR", 2)
-        (item,) = await editor.complete(0, 15)
-        assert item.text_edit
-        assert item.text_edit.new_text == "FIND_MORAL"
-
-    in_editor(work, tmp_path, capabilities=lsp.ClientCapabilities())
 
 
 @pytest.mark.slow
@@ -286,10 +254,8 @@ def test_hostile_words_are_shown_as_words(tmp_path: Path) -> None:
         await editor.open(f"1. a = EVIL(CTX) : {words}\n2. b = EVIL(a) : {words}\n")
         for line, column in ((0, 9), (1, 12)):
             said, _ = await editor.hover(line, column)
-            fence = said.value.split("pearl\n")[0]
-            code, _, text = said.value.removeprefix(f"{fence}pearl\n").partition(f"\n{fence}")
-            assert fence not in code
-            assert not any(mark in text for mark in ("![", "](", "<", "``"))
+            assert said.kind is lsp.MarkupKind.PlainText
+            assert words.strip() in said.value
 
     in_editor(work, tmp_path, options={"library": "evil.actions"})
 

@@ -15,7 +15,6 @@ from pearl.editor.features import (
     formatted,
     hover,
     known_actions,
-    symbols,
 )
 from pearl.editor.outline import Kind
 from pearl.errors import Span
@@ -53,10 +52,6 @@ def spans_told(text: str, offset: int, kind: Kind) -> Iterator[Span]:
     place = definition(text, offset, kind, SEED)
     if place is not None and place.path is None:
         yield place.span
-    for symbol in symbols(text, kind):
-        assert symbol.span.start <= symbol.name_span.start
-        assert symbol.name_span.end <= symbol.span.end
-        yield symbol.span
 
 
 @examples(300)
