@@ -27,7 +27,7 @@ from pearl.dsl.tolerance import rows
 from pearl.errors import Diagnostic, ModelError, render_diagnostics
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.llm import Completion, Message, MineTask, Model, Request, Usage, messages_digest
-from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, ConstraintLevelName, Mode
+from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, Mode
 from pearl.llm.messages import MINE_ASKED, constrained
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
@@ -85,7 +85,7 @@ class MinedRow(Frozen):
     """Those of them that neither the prompt nor the reply defines."""
     diagnostics: tuple[str, ...] = ()
     """The diagnostics, rendered."""
-    constraint: ConstraintLevelName = "none"
+    constraint: str = "none"
     """The constraint level of the reply."""
     error: str | None = None
     usage: Usage = Usage()

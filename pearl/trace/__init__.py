@@ -87,8 +87,8 @@ class PlanAttempted(AskingEvent):
     """The fixes that were applied, rendered; before the first plan, what its prompt leaves out."""
     diagnostics: tuple[str, ...] = ()
     """The remaining errors, rendered; empty for the accepted plan."""
-    constraint: ConstraintLevelName = "none"
-    """The constraint level that the reply was written under."""
+    constraint: str = "none"
+    """The constraint level that the reply was written under; earlier versions had others."""
     n_calls: int = 1
     """With some constraints a separate reply defines new actions."""
 
@@ -108,7 +108,7 @@ class ConstraintRefused(AskingEvent):
     """A constraint level is not available: the server rejected it, or the reply violated it."""
 
     event: Literal["constraint_refused"] = "constraint_refused"
-    constraint: ConstraintLevelName
+    constraint: str
     reason: str
 
 
