@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from pearl.data.journal import Frozen
 from pearl.documents.document import file_source
-from pearl.errors import DataError, ModelError, UsageError, did_you_mean
-from pearl.llm import ActionTask, Completion, Constrains, Request
+from pearl.errors import DataError, ModelError, UsageError
+from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.flaws import is_blank
 
@@ -53,28 +53,6 @@ class Scripted:
 
     def __repr__(self) -> str:
         return f"Scripted({self.name!r})"
-
-    @classmethod
-    def replay(cls, outputs: Mapping[str, str]) -> Scripted:
-        """A model with one recorded reply for the output of each step."""
-
-        def recorded(request: Request) -> str:
-            step = request.task
-            if not isinstance(step, ActionTask):
-                raise ModelError(
-                    "the recording has replies to steps, but not to plans or choices",
-                    kind="bad_request",
-                )
-            if step.output not in outputs:
-                close = did_you_mean(step.output, outputs)
-                raise ModelError(
-                    f"no reply was recorded for step '{step.output}'",
-                    kind="bad_request",
-                    help=f"did you mean '{close}'?" if close else None,
-                )
-            return outputs[step.output]
-
-        return cls(recorded)
 
     async def complete(self, request: Request) -> Completion:
         """Send one request."""

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pearl.dsl.signatures import Action, Parameter
 from pearl.errors import DataError, ModelError, UsageError
-from pearl.llm import ActionTask, ChooseTask, Message, Model, Request, Task
+from pearl.llm import Message, Model, Request
 from pearl.llm.backends import create_model
 from pearl.llm.backends.scripted import Scripted
 from tests.llm.backends.asking import complete
 from tests.models import answer_task
 
-FIND = Action("FIND", (Parameter("CTX"), Parameter("X")))
 
-
-def request(prompt: str, task: Task | None = None) -> Request:
-    return Request((Message("user", prompt),), task or answer_task(prompt, ""))
-
-
-def step(output: str) -> ActionTask:
-    return ActionTask(output, FIND, (("X", "a cat"),), "A cat sat.")
+def request(prompt: str) -> Request:
+    return Request((Message("user", prompt),), answer_task(prompt, ""))
 
 
 def ask(model: Model, of: Request) -> str:
@@ -48,17 +40,6 @@ def test_a_blank_reply_is_an_error() -> None:
     with pytest.raises(ModelError) as caught:
         ask(Scripted(lambda request: " \n"), request("?"))
     assert caught.value.kind == "empty"
-
-
-def test_a_recording_replies_by_the_name_of_the_output() -> None:
-    model = Scripted.replay({"hero": "Ada", "place": "Rome"})
-    assert ask(model, request("?", step("place"))) == "Rome"
-    assert ask(model, request("?", replace(step("hero"), parts=("A", "Ada")))) == "Ada"
-    with pytest.raises(ModelError, match=r"step 'heroo'[^\0]*did you mean 'hero'\?") as caught:
-        ask(model, request("?", step("heroo")))
-    assert not caught.value.is_retryable
-    with pytest.raises(ModelError, match="replies to steps, but"):
-        ask(model, request("?", ChooseTask("?", ("a", "b"))))
 
 
 def test_the_first_rule_that_matches_replies_as_often_as_asked(tmp_path: Path) -> None:

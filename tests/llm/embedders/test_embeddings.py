@@ -86,9 +86,9 @@ def changed(change: Callable[[list[dict[str, Any]]], object]) -> dict[str, Any]:
 
 
 BROKEN: dict[str, dict[str, Any]] = {
-    "1 of 3 texts have no vector, first 2": changed(lambda data: data.pop()),
-    "1 of 3 texts have no vector, first 1": changed(lambda data: data[1].update(index=0)),
-    "the index 3 for 3 texts": changed(lambda data: data[2].update(index=3)),
+    "its indices are not those of 3 texts": changed(lambda data: data.pop()),
+    "not those of 3 texts": changed(lambda data: data[1].update(index=0)),
+    "those of 3 texts": changed(lambda data: data[2].update(index=3)),
     "vectors of 15, 16 dimensions": changed(lambda data: data[0]["embedding"].pop()),
     "a vector is zero": changed(lambda data: data[1].update(embedding=[0.0] * 16)),
     "that are not finite": changed(lambda data: data[1].update(embedding=[1e308] * 16)),
