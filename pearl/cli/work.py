@@ -460,7 +460,7 @@ def run_units(
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
     """Run units without a row, then process all rows; the first Ctrl-C lets running units finish."""
-    from pearl.runs.request import REQUESTS
+    from pearl.runs.request import REQUESTS, written_files
     from pearl.runs.session import Watcher
 
     context = click.get_current_context()
@@ -483,7 +483,8 @@ def run_units(
         session = new_session(pearl, options, store, keeps_rows=True)
         stack.push(partial(report_spent, session))
         work = prepare(pearl)
-        earlier = dict.fromkeys(_earlier_outputs(store, session.spec(work.units, asked(work)).key))
+        before = store.runs(session.spec(work.units, asked(work)).key)
+        earlier = dict.fromkeys(chain.from_iterable(map(written_files, before)))
         spec = asked(work, earlier)
         writer = OutputWriter(is_forced=options["force"])
         writer.owns(earlier)
@@ -564,17 +565,6 @@ def _confirm_repeat(older: RunInfo, found: Forecast) -> None:
         raise UsageError(message, help=keep)
     if not click.confirm(f"pearl: {message}. Go on?", err=True):
         raise click.Abort
-
-
-def _earlier_outputs(store: Store, key: bytes) -> Iterator[str]:
-    """The output files of earlier commands with the same work, also those before the last one."""
-    from pearl.runs.request import request_of
-
-    for info in store.runs(key):
-        with suppress(StoreError):  # it has no request
-            request = request_of(info)
-            yield from request.written
-            yield from (str(Path(info.folder) / name) for name in request.outputs)
 
 
 def _refuse_unfit(name: str) -> None:

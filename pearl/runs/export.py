@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
@@ -11,6 +10,7 @@ from typing import IO, Any
 
 from pearl.errors.escaping import inert, to_json
 from pearl.plugins.extras import require_extra
+from pearl.runs.workbook import Table, Workbook
 
 FORMATS = ("jsonl", "csv", "xlsx", "parquet")
 
@@ -26,10 +26,6 @@ _BATCH = 1_000
 _MAX_OUTPUTS = 200
 """Maximum columns for outputs of plans; `steps` has all of them."""
 _TYPES: Mapping[str, type] = {**dict.fromkeys(_NUMBERS, float), **dict.fromkeys(_TOKENS, int)}
-_MAX_CELL = 32_767
-"""Maximum characters of a cell of Excel."""
-_MAX_SHEET_NAME = 31
-"""Maximum characters of the name of a sheet of Excel."""
 
 
 def write_table(
@@ -38,24 +34,21 @@ def write_table(
     form: str,
     *,
     raw_cells: bool = False,
+    facts: Iterable[tuple[str, Any]] = (),
 ) -> int:
-    """Write rows as JSON lines or as a table; returns their number."""
+    """Write rows as JSON lines or as a table; returns their number. In a workbook, `facts` say what it is."""
     if form == "jsonl":
         return write_rows(rows(), file)
     columns = _columns(rows())
     cells = ({name: cell(row) for name, cell in columns.items()} for row in rows())
     table = ("results", column_types(columns), cells)
+    if form == "xlsx":
+        return write_excel([table, _sources(rows())], file, facts)
     return write_sheet(table, file, form, raw_cells=raw_cells)
-
-
-Table = tuple[str, Mapping[str, type], Iterable[Mapping[str, Any]]]
-"""The name of a table, its columns with their types, and its rows."""
 
 
 def write_sheet(table: Table, file: IO[str], form: str, *, raw_cells: bool = False) -> int:
     """Write a table; returns its number of rows. As CSV, a spreadsheet evaluates no cell of it."""
-    if form == "xlsx":
-        return write_excel([table], file)
     _, columns, rows = table
     if form == "parquet":
         return _write_parquet(columns, rows, file)
@@ -102,36 +95,35 @@ def write_evidence(rows: Callable[[], Iterable[Mapping[str, Any]]], file: IO[str
         writer.writerow(inert("undecided" if cell is None else cell) for cell in cells)
 
 
-def write_excel(tables: Iterable[Table], file: IO[str]) -> int:
-    """Write tables as sheets; returns the number of rows of the first."""
-    check_format("xlsx")
-    from openpyxl import Workbook
-    from openpyxl.cell import WriteOnlyCell
-    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+SOURCES: Mapping[str, type] = {
+    "document": str, "field": str, "value": str, "state": str, "quote": str, "source": str, "page": int, "start": int, "end": int,
+}  # fmt: skip
+"""The columns of the sheet of sources."""
 
-    book = Workbook(write_only=True)
-    n_rows: list[int] = []
-    for name, columns, rows in tables:
-        # Openpyxl makes names different.
-        sheet = book.create_sheet(re.sub(r"[\[\]:*?/\\']", "_", name)[:_MAX_SHEET_NAME])
-        sheet.freeze_panes = "A2"
 
-        def cell(value: Any, sheet: Any = sheet) -> Any:
-            if not isinstance(value, str):
-                return value
-            text = ILLEGAL_CHARACTERS_RE.sub("\ufffd", value)
-            if len(text) > _MAX_CELL:
-                text = f"{text[: _MAX_CELL - 1]}…"
-            made = WriteOnlyCell(sheet, text)
-            made.data_type = "s"  # never a formula
-            return made
+def source_row(passage: Mapping[str, Any], **about: Any) -> dict[str, Any]:
+    """A row of the sheet of sources."""
+    place = {name: passage.get(name) for name in ("source", "page", "start", "end")}
+    return {**dict.fromkeys(SOURCES), **about, **place, "quote": passage.get("text")}
 
-        sheet.append(list(map(cell, columns)))
-        n_rows.append(0)
-        for row in rows:
-            sheet.append([cell(row[name]) for name in columns])
-            n_rows[-1] += 1
-    book.save(file.buffer)  # type: ignore[attr-defined]
+
+def _sources(rows: Iterable[Mapping[str, Any]]) -> Table:
+    """The passages of answers."""
+    passages = (
+        source_row(each, document=row.get("id"), field=", ".join(each.get("steps", ())))
+        for row in rows for each in _mappings(row.get("evidence"))
+    )  # fmt: skip
+    return "Sources", {**SOURCES}, passages
+
+
+def write_excel(
+    tables: Iterable[Table], file: IO[str], facts: Iterable[tuple[str, Any]] = ()
+) -> int:
+    """Write tables as sheets, and as the last what is to say of them; returns the number of rows of the first."""
+    book = Workbook()
+    n_rows = [book.add(table) for table in tables]
+    book.add_readme(facts)
+    book.save(file)
     return n_rows[0]
 
 

@@ -9,16 +9,19 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+from urllib.parse import quote
 
 from pearl.documents.document import read_bytes
 from pearl.documents.record import FieldResult, FieldScalar, Record
@@ -29,7 +32,8 @@ from pearl.dsl.parser import parse
 from pearl.errors import DataError, PlanError
 from pearl.errors.escaping import counted, inert
 from pearl.errors.patterns import lazy_pattern
-from pearl.runs.export import Table, write_excel, write_rows, write_sheet
+from pearl.runs.export import SOURCES, source_row, write_excel, write_rows, write_sheet
+from pearl.runs.workbook import Marked, Table, day
 
 UNDECIDED, NOT_STATED, PERSON = "undecided", "not stated", "person"
 COMPLETE = "complete"
@@ -119,12 +123,19 @@ def write_tables(
     opened: Opener,
     *,
     raw_cells: bool = False,
+    facts: Iterable[tuple[str, Any]] = (),
+    page: str = "",
 ) -> int:
-    """Write the tables of an extraction, or its rows as JSON lines; returns the number of documents."""
-    tables = _tables(fields, rows, form)
+    """Write the tables of an extraction, or its rows as JSON lines; returns the number of documents.
+
+    In a workbook, `facts` say what it is, and its sources lead to `page`, the page of the same rows, if there is one.
+    """
+    tables = _tables(fields, rows, form, _Links(out, page))
     if form in ("jsonl", "xlsx"):
         with opened(out) as file:
-            return write_rows(rows(), file) if form == "jsonl" else write_excel(tables, file)
+            if form == "jsonl":
+                return write_rows(rows(), file)
+            return write_excel(chain(tables, [_sources(rows())]), file, facts)
     n_rows: list[int] = []
     for path, table in zip(table_files(out, fields).values(), tables, strict=True):
         with opened(path) as file:
@@ -132,31 +143,34 @@ def write_tables(
     return n_rows[0]
 
 
-def _tables(fields: Sequence[Field], rows: Rows, form: str) -> Iterator[Table]:
+def _tables(fields: Sequence[Field], rows: Rows, form: str, links: _Links) -> Iterator[Table]:
     """The table of the documents, then one for each list; each is read before the next."""
     documents = (
-        ((document_of(row),), record_of(row), (row.get("status"), _why(row))) for row in rows()
+        ((document_of(row),), record_of(row), (row.get("status"), _why(row)), n)
+        for n, row in enumerate(rows(), start=1)
     )
-    yield _table("documents", {}, fields, {"status": str, "why": str}, documents, form)
-    for field in fields:
+    numbers = range(1, len(fields) + 1)
+    last = {"status": str, "why": str}
+    yield _table("documents", {}, fields, last, documents, form, links, numbers)
+    for number, field in zip(numbers, fields, strict=True):
         if field.is_list:
-            entries = _numbered(rows(), field.name)
-            yield _table(field.name, {"entry": int}, field.inner, {}, entries, form)
+            entries, of_list = _numbered(rows(), field.name), [number] * len(field.inner)
+            yield _table(field.name, {"entry": int}, field.inner, {}, entries, form, links, of_list)
 
 
-_Row = tuple[tuple[Any, ...], Mapping[str, Any], tuple[Any, ...]]
-"""The first cells of a row, the results of its fields, and its last cells."""
+_Row = tuple[tuple[Any, ...], Mapping[str, Any], tuple[Any, ...], int]
+"""The first cells of a row, the results of its fields, its last cells, and the number of its document."""
 
 
 def _numbered(rows: Iterable[Mapping[str, Any]], name: str) -> Iterator[_Row]:
-    for row in rows:
+    for n, row in enumerate(rows, start=1):
         for number, entry in enumerate(_entries(record_of(row).get(name)), start=1):
-            yield (document_of(row), number), entry, ()
+            yield (document_of(row), number), entry, (), n
 
 
 def _table(
     name: str, key: Mapping[str, type], fields: Sequence[Field], last: Mapping[str, type], rows: Iterable[_Row],
-    form: str,
+    form: str, links: _Links, numbers: Sequence[int],
 ) -> Table:  # fmt: skip
     columns: dict[str, type] = {"document": str, **key}
     for column, kind in (
@@ -170,10 +184,14 @@ def _table(
     cells = (
         (
             *first,
-            *(c for f in fields for c in field_cells(f, results.get(f.name, {}), form)),
+            *(
+                cell
+                for number, f in zip(numbers, fields, strict=True)
+                for cell in field_cells(f, results.get(f.name, {}), form, links.at(n, number))
+            ),
             *others,
         )
-        for first, results, others in rows
+        for first, results, others, n in rows
     )
     return name, columns, (dict(zip(columns, row, strict=True)) for row in cells)
 
@@ -188,13 +206,20 @@ def field_columns(field: Field, form: str) -> Iterator[tuple[str, type]]:
         yield f"{field.name}_basis", str
 
 
-def field_cells(field: Field, result: Mapping[str, Any], form: str) -> Iterator[Any]:
-    """The cells of the columns of a field; empty ones if the document failed."""
+def field_cells(
+    field: Field, result: Mapping[str, Any], form: str, link: Linked | None = None
+) -> Iterator[Any]:
+    """The cells of the columns of a field; empty ones if the document failed. `link` gives the address of its source."""
     state, value = result.get("state"), result.get("value")
     if field.is_list and state == "found":
         value = len(_entries(result))
+    elif state == UNDECIDED and form == "xlsx":
+        told = [f"proposed: {_candidates(result)}"] if result.get("candidates") else []
+        value = Marked(UNDECIDED, "\n".join([*told, str(result.get("why") or UNDECIDED)]))
     elif state == UNDECIDED and form != "parquet":
         value = UNDECIDED
+    elif field.type == "date" and form == "xlsx":
+        value = day(value)
     if isinstance(value, bool) and form == "csv":
         value = _text(value)
     elif isinstance(value, int) and abs(value) >= _MAX_EXACT and form != "csv":
@@ -203,8 +228,61 @@ def field_cells(field: Field, result: Mapping[str, Any], form: str) -> Iterator[
     if form == "parquet":
         yield state and str(state).replace("_", " ")
     if not field.is_list:
-        yield source_of(result)
+        source = source_of(result)
+        yield Marked(source, link=link(result)) if source and link and form == "xlsx" else source
         yield result.get("basis") or None
+
+
+def page_beside(out: str, written: Iterable[str]) -> str:
+    """The name of the page beside a workbook, if the same run wrote it; else ""."""
+    page = Path(out).resolve().with_suffix(".html")
+    is_own = page.is_file() and any(Path(name).resolve() == page for name in written)
+    return page.name if is_own else ""
+
+
+Linked = Callable[[Mapping[str, Any]], str]
+"""Gives the address to which the source of a result leads."""
+
+
+class _Links:
+    """Addresses in the page beside a workbook; without a page, the files of sources that are there, a PDF at the page."""
+
+    def __init__(self, out: str, page: str) -> None:
+        self._folder, self._page = Path(out).resolve().parent, page
+
+    def at(self, row: int, field: int) -> Linked:
+        """The address of a result of a field of a row."""
+        return partial(self._address, f"{quote(self._page)}#r{row}f{field}")
+
+    def _address(self, place: str, result: Mapping[str, Any]) -> str:
+        if self._page:
+            return place
+        passage = next(_passages(result), {})
+        file, page = str(passage.get("source", "")), passage.get("page")
+        if not os.path.isfile(file):  # noqa: PTH113 - also of names that are too long for a file
+            return ""
+        address = quote(os.path.relpath(os.path.realpath(file), self._folder))
+        return f"{address}#page={page}" if page and file.lower().endswith(".pdf") else address
+
+
+def _passages(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The passages of a result and of its candidates."""
+    yield from result.get("evidence", ())
+    for candidate in result.get("candidates", ()):
+        yield from candidate["evidence"]
+
+
+def _sources(rows: Iterable[Mapping[str, Any]]) -> Table:
+    """The passages of all values and candidates."""
+    passages = (
+        source_row(
+            passage, document=document_of(row), field=path, value=_text(each["value"]),
+            state="candidate" if result["state"] == UNDECIDED else str(result.get("basis")),
+        )
+        for row in rows for path, _, result in results_of(record_of(row))
+        for each in (result, *result.get("candidates", ())) for passage in each.get("evidence", ())
+    )  # fmt: skip
+    return "Sources", {**SOURCES}, passages
 
 
 def shown_value(result: Mapping[str, Any]) -> str:
@@ -217,10 +295,7 @@ def shown_value(result: Mapping[str, Any]) -> str:
 
 def source_of(result: Mapping[str, Any]) -> str | None:
     """Where a value stands, `file:page:start-end`; of an undecided field, where its candidates stand."""
-    passages = [*result.get("evidence", ())]
-    for candidate in result.get("candidates", ()):
-        passages += candidate["evidence"]
-    places = "; ".join(dict.fromkeys(map(_place, passages)))
+    places = "; ".join(dict.fromkeys(map(_place, _passages(result))))
     return places or (PERSON if result.get("basis") == PERSON else None)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from time import time_ns
 from typing import Annotated, Any, ClassVar, Self
@@ -278,6 +279,14 @@ def request_of(info: RunInfo) -> RunRequest:
         raise StoreError(
             f"the request of run {info.id} is invalid: {reason(error)}", help=again
         ) from None
+
+
+def written_files(info: RunInfo) -> Iterator[str]:
+    """The files that the commands of a run write, the earlier ones included; none without a request."""
+    with suppress(StoreError):
+        request = request_of(info)
+        yield from request.written
+        yield from (str(Path(info.folder) / name) for name in request.outputs)
 
 
 def _content(path: str) -> str:

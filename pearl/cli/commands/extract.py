@@ -188,7 +188,9 @@ def _write(
 ) -> None:  # fmt: skip
     """Write the tables or the page, and the review."""
     from pearl.documents.pages import with_boxes
-    from pearl.runs.extraction import write_review, write_tables
+    from pearl.runs.extraction import page_beside, write_review, write_tables
+    from pearl.runs.readme import readme
+    from pearl.runs.request import written_files
 
     if form == "html":
         from pearl.view.extraction_page import extraction_page
@@ -209,7 +211,11 @@ def _write(
             return (with_boxes(row, options["named"]) for row in rows())
 
         written = boxed if options["boxes"] else rows
-        write_tables(fields, written, out, form, ran.writer.open)
+        info = ran.store.run(ran.summary.id)
+        write_tables(
+            fields, written, out, form, ran.writer.open, facts=readme(info, rows),
+            page=page_beside(out, written_files(info)),
+        )  # fmt: skip
     if options["review"] is not None:
         with ran.writer.open(options["review"]) as file:
             n_undecided = write_review(rows(), file)

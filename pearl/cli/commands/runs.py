@@ -253,7 +253,9 @@ def export(
     have what persons decided by `pearl review`.
     """
     from pearl.runs.decisions import reviewed
-    from pearl.runs.extraction import fields_of_rows, write_tables
+    from pearl.runs.extraction import fields_of_rows, page_beside, write_tables
+    from pearl.runs.readme import readme
+    from pearl.runs.request import written_files
     from pearl.runs.store import FILE
 
     form = form or _form(out)
@@ -265,11 +267,15 @@ def export(
     with _read(store) as opened:
         info = opened.run(run)
         rows = reviewed(opened, info.id)
+        facts = readme(info, rows)
         if form != "jsonl" and (fields := fields_of_rows(rows())):
-            n_rows = write_tables(fields, rows, out or "-", form, writer.open, raw_cells=raw_cells)
+            n_rows = write_tables(
+                fields, rows, out or "-", form, writer.open, raw_cells=raw_cells, facts=facts,
+                page=page_beside(str(out), written_files(info)),
+            )  # fmt: skip
         else:
             with writer.open(out) as file:
-                n_rows = write_table(rows, file, form, raw_cells=raw_cells)
+                n_rows = write_table(rows, file, form, raw_cells=raw_cells, facts=facts)
         if trace is not None:
             with writer.open(trace) as file:
                 file.writelines(map(escaped, opened.traces(info.id)))

@@ -129,13 +129,30 @@ def test_a_run_is_resumed_and_exported(pearl: Terminal, model: Server) -> None:
     assert Path("again.csv").read_bytes() == Path("out.csv").read_bytes()
     assert Path("again.drugs.csv").read_bytes() == Path("out.drugs.csv").read_bytes()
     pearl("extract", SCHEMA, *names, "-o", "out.xlsx", code=1)
-    assert openpyxl.load_workbook("out.xlsx").sheetnames == ["documents", "drugs"]
+    book = openpyxl.load_workbook("out.xlsx")
+    assert book.sheetnames == ["documents", "drugs", "Sources", "README"]
+    assert book["documents"]["C2"].hyperlink.target == "a.txt"  # there is no page
+    about = dict(book["README"].values)
+    assert (about["model"], about["run"]) == ("openai:m", run["id"])
+    assert about["plan"].endswith("Extract patient, age and drugs")
+    assert about["rows"] == "2 degraded, 1 answered"
+    assert about["cost"].startswith("price unknown; 3")
     pearl("extract", SCHEMA, *names, "-o", "out.jsonl", code=1)
     assert rows_of("out.jsonl")[0]["record"]["age"]["value"] == 54
     for row in rows_of("out.jsonl"):
         jsonschema.validate(row, RESULTS)
     pearl("extract", SCHEMA, *names, "-o", "out.html", code=1)
     assert "Maria Keller" in Path("out.html").read_text("utf-8")
+    pearl("extract", SCHEMA, *names, "-o", "out.xlsx", "--price", "input=2,output=2", code=1)
+    pearl("runs", "export", run["id"], "-o", "again.xlsx")
+    Path("again.html").write_text("a page of another run", "utf-8")
+    pearl("runs", "export", run["id"], "-o", "again.xlsx", "--force")
+    places = [(name, openpyxl.load_workbook(name)) for name in ("out.xlsx", "again.xlsx")]
+    linked = {name: book["documents"]["C2"].hyperlink for name, book in places}
+    assert (linked["out.xlsx"].target, linked["out.xlsx"].location) == ("out.html", "r1f1")
+    assert 'id="r1f1"' in Path("out.html").read_text("utf-8")
+    assert linked["again.xlsx"].target == "a.txt"
+    assert dict(places[0][1]["README"].values)["cost"].startswith("$0.0")
     assert len(model.requests) == 3
 
 

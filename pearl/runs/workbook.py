@@ -1,0 +1,215 @@
+"""Tables → an Excel workbook as one hands it on: streamed, with widths, filters, links, and comments on open cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from functools import partial
+from itertools import chain, islice
+from typing import IO, Any, NamedTuple
+
+from pearl.errors.escaping import counted
+from pearl.errors.patterns import lazy_pattern
+from pearl.plugins.extras import require_extra
+
+Table = tuple[str, Mapping[str, type], Iterable[Mapping[str, Any]]]
+"""The name of a table, its columns with their types, and its rows."""
+
+MAX_ROWS = 1_048_576
+"""Maximum rows of a sheet, with its header; a longer table goes on in further sheets."""
+MAX_CELL, MAX_NAME = 32_767, 31
+"""Maximum characters of a cell and of the name of a sheet."""
+MAX_NOTES, MAX_LINKS = 5_000, 20_000
+"""Maximum comments and links of a sheet, which are in memory until it is complete; Excel follows 65,530 links."""
+MAX_NOTE = 1_000
+SAMPLE = 200
+"""Rows by which the widths of columns are chosen."""
+NARROW, WIDE = 9, 52
+"""Widths of columns in characters; longer texts are wrapped."""
+LINE, MAX_HEIGHT, MAX_LINED = 14, 400, 2_000
+"""Points of a line and of a row at most, and characters of a text by which its row gets its height."""
+AMBER, HEAD = "FFE08A", "E8EDF3"
+DAY_0 = date(1900, 3, 1)
+"""The first day that all spreadsheets count alike; earlier ones are texts."""
+
+
+_ILLEGAL = lazy_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Characters that XML cannot have."""
+
+
+class Marked(NamedTuple):
+    """A cell with a comment, which is shown in amber, or a cell that leads to `link`."""
+
+    value: Any
+    note: str = ""
+    link: str = ""
+
+
+class Workbook:
+    """Writes tables as sheets, each row once.
+
+    Attributes:
+        sheets: The names of the sheets with their rows.
+    """
+
+    def __init__(self) -> None:
+        require_extra("excel", "writing Excel", "openpyxl")
+        import openpyxl
+        from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
+
+        self._book = openpyxl.Workbook(write_only=True)
+        self.sheets: dict[str, int] = {}
+        top = Alignment(vertical="top")
+        wrapped = Alignment(vertical="top", wrap_text=True)
+        for name, parts in {
+            "text": {"alignment": wrapped},
+            "number": {"alignment": top},
+            "whole": {"alignment": top, "number_format": "0"},
+            "date": {"alignment": top, "number_format": "yyyy-mm-dd"},
+            "head": {"alignment": wrapped, "font": Font("Calibri", 11, bold=True), "fill": PatternFill("solid", HEAD)},
+            "open": {"alignment": wrapped, "fill": PatternFill("solid", AMBER)},
+            "link": {"alignment": Alignment(vertical="top", wrap_text=True, indent=1), "font": Font("Calibri", 11, color="0563C1", underline="single")},
+        }.items():  # fmt: skip
+            self._book.add_named_style(
+                NamedStyle(f"PEARL {name}", **{"font": Font("Calibri", 11), **parts})
+            )
+
+    def add(self, table: Table) -> int:
+        """Write a table, in several sheets if it is long; returns its number of rows."""
+        name, columns, rows = table
+        coming, n_rows = iter(rows), 0
+        for sample in iter(lambda: list(islice(coming, min(SAMPLE, MAX_ROWS - 1))), []):
+            more = islice(coming, MAX_ROWS - 1 - len(sample))
+            n_rows += self._add_sheet(name, columns, sample, more)
+        if not n_rows:
+            self._add_sheet(name, columns, [], iter(()))
+        return n_rows
+
+    def add_readme(self, facts: Iterable[tuple[str, Any]]) -> None:
+        """Write what there is to say of the workbook, a line each, and its sheets."""
+        names = ("about", "this workbook")
+        sheets = [(f"sheet {name}", counted(n, "row")) for name, n in self.sheets.items()]
+        if any(n == MAX_ROWS - 1 for n in self.sheets.values()):
+            told = f"A sheet has at most {MAX_ROWS - 1:,} rows: longer tables go on in the sheets with a number"
+            sheets.append(("split", told))
+        rows = [dict(zip(names, fact, strict=True)) for fact in (*facts, *sheets)]
+        self._add_sheet("README", names, rows, iter(()), widths=(24, 100))
+
+    def save(self, file: IO[str]) -> None:
+        """Complete the workbook."""
+        self._book.save(file.buffer)  # type: ignore[attr-defined]
+
+    def _add_sheet(
+        self,
+        name: str,
+        columns: Collection[str],
+        sample: Sequence[Mapping[str, Any]],
+        more: Iterator[Mapping[str, Any]],
+        widths: Sequence[int] = (),
+    ) -> int:
+        from openpyxl.utils import get_column_letter
+
+        sheet = self._book.create_sheet(name := self._unused(name))
+        widths = widths or [_width(column, sample) for column in columns]
+        letters = [get_column_letter(i) for i in range(1, len(columns) + 1)]
+        for letter, width in zip(letters, widths, strict=True):
+            sheet.column_dimensions[letter].width = width
+        cells = _Cells(sheet)
+        sheet.freeze_panes = "B2"
+        sheet.append([cells.make(column, "head") for column in columns])
+        n_rows = 0
+        for row in chain(sample, more):
+            n_rows += 1
+            values = [row[column] for column in columns]
+            if (n_lines := max(map(_n_lines, values, widths))) > 1:
+                # Not every program fits rows to wrapped texts.
+                sheet.row_dimensions[n_rows + 1].height = min(LINE * n_lines, MAX_HEIGHT)
+            sheet.append([*map(cells.make, values)])
+            sheet.row_dimensions.pop(n_rows + 1, None)
+        sheet.auto_filter.ref = f"A1:{letters[-1]}{n_rows + 1}"
+        self.sheets[name] = n_rows
+        return n_rows
+
+    def _unused(self, name: str) -> str:
+        """A name that a sheet may have and no other one has, in any case."""
+        plain = re.sub(r"[\[\]:*?/\\']", "_", _ILLEGAL.sub("_", name))[:MAX_NAME].strip() or "table"
+        taken, found, n = {*map(str.casefold, self.sheets), "history"}, plain, 1
+        while found.casefold() in taken:
+            n += 1
+            found = f"{plain[: MAX_NAME - len(str(n)) - 1]} {n}"
+        return found
+
+
+def _width(column: str, sample: Iterable[Mapping[str, Any]]) -> int:
+    """A width for the longest line of a column in a sample."""
+    texts = [column, *(str(plain(row[column])) for row in sample if row[column] is not None)]
+    longest = max(len(line) for text in texts for line in (text[:200].splitlines() or [""]))
+    return max(NARROW, min(longest + 3, WIDE))  # the filter's arrow takes three
+
+
+def _n_lines(value: Any, width: int) -> int:
+    """The lines of a cell, as far as they count for the height of its row."""
+    text = plain(value)
+    if not isinstance(text, str) or (len(text) < width and "\n" not in text):
+        return 1
+    return sum(1 + len(line) // width for line in text[:MAX_LINED].splitlines())
+
+
+def plain(value: Any) -> Any:
+    """The value of a cell without what is marked on it."""
+    return value.value if isinstance(value, Marked) else value
+
+
+_STYLES = {int: "whole", float: "number", bool: "number", date: "date"}
+
+
+class _Cells:
+    """Makes the cells of a sheet; no text becomes a formula."""
+
+    def __init__(self, sheet: Any) -> None:
+        from openpyxl.cell import WriteOnlyCell
+        from openpyxl.comments import Comment
+        from openpyxl.worksheet.hyperlink import Hyperlink
+
+        self._cell, self._comment, self._link = partial(WriteOnlyCell, sheet), Comment, Hyperlink
+        self._styles: dict[str, Any] = {}
+        self._n_notes = self._n_links = 0
+
+    def make(self, value: Any, style: str = "") -> Any:
+        """A cell with its style, its comment and its link."""
+        note = link = ""
+        if isinstance(value, Marked):
+            value, note, link = value
+        if value is None:
+            return None
+        kind = type(value)
+        made = self._cell(self._text(value, MAX_CELL) if kind is str else value)
+        if kind is str:
+            made.data_type = "s"
+        if note and self._n_notes < MAX_NOTES:
+            self._n_notes += 1
+            made.comment = self._comment(self._text(note, MAX_NOTE), "PEARL", height=150, width=380)
+        if is_link := bool(link) and self._n_links < MAX_LINKS:
+            self._n_links += 1
+            address, _, place = link.partition("#")
+            made.hyperlink = self._link(ref="", target=address, location=place or None)
+        named = style or (note and "open") or (is_link and "link") or _STYLES.get(kind, "text")
+        if named not in self._styles:
+            made.style = f"PEARL {named}"
+            self._styles[named] = made._style  # looked up once: by name it takes half of the time
+        made._style = self._styles[named]
+        return made
+
+    def _text(self, text: str, most: int) -> str:
+        text = _ILLEGAL.sub("\ufffd", text)
+        return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def day(value: Any) -> Any:
+    """The date of an ISO text, if a spreadsheet has it."""
+    with suppress(ValueError, TypeError):
+        found = date.fromisoformat(value)
+        return found if found >= DAY_0 else value
+    return value
