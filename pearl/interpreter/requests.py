@@ -236,15 +236,14 @@ class RequestBuilder:
         return last[1]
 
     def asks_words(self, task: ActionTask) -> bool:
-        """Whether a small model answers a task in words before it gives the form: the question itself."""
-        # What a plan seeks it finds as well or better in one turn (docs/figures.md).
-        is_read = task.document is not None and task.parts is None
-        return self.limits.answers_first and is_read and "QUESTION" in dict(task.arguments)
+        """Whether a small model answers in words before it gives the form: where one step is the whole plan."""
+        # What a step of several seeks it finds better in one turn (docs/figures.md).
+        is_alone = task.document is not None and task.parts is None and len(self.graph.steps) == 1
+        return self.limits.answers_first and is_alone and bool(task.question)
 
     def in_words(self, task: ActionTask, request: Request) -> Request:
         """The request for the answer in words."""
-        question = dict(task.arguments)["QUESTION"]
-        return replace(request, messages=words_messages(task, question))
+        return replace(request, messages=words_messages(task))
 
     def formed(self, request: Request, reply: str, wanted: ValueType) -> Request | None:
         """The request for the form of a reply in words; None if it does not fit."""
