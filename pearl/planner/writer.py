@@ -84,24 +84,12 @@ CODE = "unclear-plan"
 MAX_LINES = 400
 """Maximum step lines of a reply, over all its plans."""
 
-_FINAL = lazy_pattern(
-    r"\b(?:final\w*|correct\w*|revis\w*|improv\w*|better|fix\w*|updat\w*|instead|actually|wait|oops|mistake"
-    r"|rewrit\w*|again|complete|whole|so the|therefore|(?:the|my) plan(?: is)?)\b",
-    re.I,
-)
-_DRAFT = lazy_pattern(r"\b(?:drafts?|attempt|first try|sketch|rough|example|think\w*)\b", re.I)
-_AGAINST = lazy_pattern(
-    r"\b(?:do not|don['’]t|never|should not|must not|cannot|can['’]t) (?:use|follow|run|execute|apply) "
-    r"(?:this|the|that|it|a)\b|\b(?:bad|wrong|invalid|unusable) (?:example|plan)\b"
-    r"|\b(?:this|that|the|above) (?:plan )?is (?:wrong|bad|invalid|incorrect|unusable|not (?:valid|usable|correct))\b",
-    re.I,
-)
 _ASKED = lazy_pattern(r"^[\s*#>]*+(?:user|human)[\s*]*+:(.+)", re.I | re.M)
 _OUTPUT = lazy_pattern(r"(\w{1,80})`?+\s*+(?:=|:=)")
 
 
 def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnostic, ...]:
-    """An error for a valid plan if its reply withdraws it or contains another plan too."""
+    """An error for a valid plan if its reply contains another plan, too, or it is for another question."""
     why = _why(reply.replace("\r\n", "\n").replace("\r", "\n"), checked, question)
     if not why:
         return ()
@@ -129,29 +117,15 @@ def _why(reply: str, checked: CheckedPlan, question: str) -> str:
     (plan,) = chosen
     at = plans.index(plan)
     begin = plans[at - 1][-1] if at else 0
-    end = plans[at + 1][0] if at + 1 < len(plans) else len(lines)
-    above, below = (
-        "\n".join(line for i, line in enumerate(lines[a:b], a) if marked[i].role == "surplus")
-        for a, b in ((begin, plan[0]), (plan[-1] + 1, end))
-    )
+    above = "\n".join(lines[i] for i in range(begin, plan[0]) if marked[i].role == "surplus")
     asked = _ASKED.search(above)  # by a person that the model makes up
     if asked and not wanted & {*terms(asked[1], drop_stop_words=True)}:
         return f"the plan is for another question: '{asked[1].strip()[:80]}'"
-    *_, last_words = _FINAL.split(above)
-    if _AGAINST.search(last_words) or _AGAINST.search(below):
-        return "the reply says not to use this plan"
     calls = {_call(lines[i]) for i in plan}
     for number, each in enumerate(plans):
-        # skip repetitions of the same plan
-        if number == at or calls.issuperset(_call(lines[i]) for i in each):
-            continue
-        if number > at:
-            competes = not _is_apart(marked, lines, plan[-1], each[0], question)
-        else:
-            before = "\n".join(lines[max(0, each[0] - 6) : each[0]])
-            between = "\n".join(lines[each[-1] + 1 : plan[0]])
-            competes = not (_DRAFT.search(before) or _FINAL.search(between))
-        if competes:
+        is_repeated = number == at or calls.issuperset(_call(lines[i]) for i in each)
+        is_apart = number > at and _is_apart(marked, lines, plan[-1], each[0], question)
+        if not (is_repeated or is_apart):
             return "the reply has several plans"
     return ""
 

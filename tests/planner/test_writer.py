@@ -239,9 +239,6 @@ def test_a_question_that_the_model_invents_is_left_out_with_its_plan(below: str)
     [
         f"```\n{GOOD}\n```\nBetter:\n```\n{OTHER}",
         f"```\n{GOOD}\n```\n\n```plan\n{OTHER[:-14]}",
-        f"Draft:\n{OTHER}\n\nFinal plan:\n{GOOD}",
-        f"{OTHER}\n\nNo, wait.\n\n{GOOD}",
-        f"```\n{OTHER}\n```\nCorrected:\n```\n{GOOD}\n```",
         f"{GOOD}\n\n{GOOD}",
         f"```\n{GOOD}\n```\n\nHow it works:\n\n1. **ans** = `FIND(CTX, 'the key')` finds the key.",
         f"Question: where's the key\n\n{GOOD}",
@@ -262,8 +259,8 @@ def test_the_intended_plan_of_several_is_taken(reply: str) -> None:
         (f"```\n{GOOD}\n```\nActually:\n{OTHER[21:]}", "several plans"),
         ('1. a = FIND(CTX, "x") : F\n\n1. b = FIND(CTX, "y") : F', "several plans"),
         (f"{GOOD}\n\nQuestion: Where is the key?\n\n{OTHER}", "several plans"),
-        (f"Do not use this plan:\n{OTHER}", "not to use this plan"),
-        (f"{OTHER}\n\nThis plan is wrong.", "not to use this plan"),
+        (f"Draft:\n{OTHER}\n\nFinal plan:\n{GOOD}", "several plans"),
+        (f"{OTHER}\n\nNo, wait.\n\n{GOOD}", "several plans"),
         (f"Question: Who sold the boat?\n\n{OTHER}\n\nQuestion: Where is the key?\n\n{GOOD}", "another question"),
     ],
 )  # fmt: skip
