@@ -274,9 +274,8 @@ class CostEstimator:
         """Costs of checking what passages of rows decided; a passage is a part of its row."""
         check = self._checker.check
         is_asked = row_step.task.is_quoted or check == "all"
-        if check == "off" or row_step.task.kind not in claimed_kinds(check) or row_step.is_each:
-            return StepCosts()
-        if not (is_asked and given.n):
+        is_asked &= row_step.task.kind in claimed_kinds(check) and not row_step.is_each
+        if check == "off" or not (is_asked and given.n):
             return StepCosts()
         if inf in (given.n, given.tokens):
             return StepCosts(Range(0, inf), Range(0, inf), Range(0, inf))

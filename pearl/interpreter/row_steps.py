@@ -440,38 +440,32 @@ class RowReader:
 
         A "no" has mostly no words in its row, and a rating is none of what a passage says.
         """
-        kind, limits, document = (
-            self._row_step.task.kind, self._limits, self._asker.calls.document
-        )  # fmt: skip
+        kind, limits, rows = self._row_step.task.kind, self._limits, self._row_step.rows
         if kind not in claimed_kinds(limits.check) or self._row_step.is_each:
             return Checked([]), ""
-        rows = dict(zip(reversed(self._shown), reversed(self._row_step.rows), strict=True))
         taken = [
-            text for text, reply in found.items() if reply == "yes" or (reply and kind != "yes_no")
-        ]
-        taken = [t for t in taken if self.quotes.get(t) or limits.check == "all"]
+            text for text, reply in found.items()
+            if (reply == "yes" if kind == "yes_no" else reply)
+            and (self.quotes.get(text) or limits.check == "all")
+        ]  # fmt: skip
         if self._asker.checker is None:
             return Checked(["not checked"] * bool(taken), why="no model checks it"), ""
+        asked = " ".join(value for _, value in self._row_step.task.arguments)
+        document = self._asker.calls.document
 
         def claims(beside: tuple[int, int]) -> dict[str, Claim]:
-            names = named_rows(
-                replace(self._row_step.rows, columns=()), document, {}, is_brief=True
-            )
-            called = {
-                row.key: each.name for row, each in zip(self._row_step.rows, names, strict=True)
-            }
-            asked = " ".join(value for _, value in self._row_step.task.arguments)
+            named = named_rows(replace(rows, columns=()), document, {}, is_brief=True)
+            own = dict(zip(self._shown[::-1], [*zip(rows, named, strict=True)][::-1], strict=True))
             made = {}
             for text in taken:
-                row, quote = rows[text], self.quotes.get(text, "")
-                passage = self._passage(row, text, quote, beside)
-                of = called.get(row.key) or "the passage"
+                row, (name, *_) = own[text]
+                of = f"of {name or 'the passage'}"
                 said = (
-                    f'"{asked}" is true of {of}'
+                    f'"{asked}" is true {of}'
                     if kind == "yes_no"
-                    else f'"{asked}" of {of} is {found[text]}'
+                    else f'"{asked}" {of} is {found[text]}'
                 )
-                if passage:
+                if passage := self._passage(row, text, beside):
                     made[text] = Claim(said, passage)
             return made
 
@@ -482,10 +476,8 @@ class RowReader:
             if is_few := length_of(made.values()) <= room_of(n_characters):
                 break
         if not (is_few or limits.check == "all"):
-            return (
-                Checked([]),
-                f"{self._step.output}: {counted(len(made), 'row')} not checked, which --check all does",
-            )
+            told = f"{counted(len(made), 'row')} not checked, which --check all does"
+            return Checked([]), f"{self._step.output}: {told}"
         most, left = limits.max_prompt_tokens, self._left
         n_spent = 0 if most is None or left is None else most - left
         checked = await check_claims(
@@ -496,9 +488,9 @@ class RowReader:
                 found[text], self._why = None, why
         return checked, ""
 
-    def _passage(self, row: Row, text: str, quote: str, beside: tuple[int, int]) -> str:
+    def _passage(self, row: Row, text: str, beside: tuple[int, int]) -> str:
         """The passage that decided a row, with the sentences beside it within the row; a short row is its own."""
-        document = self._asker.calls.document
+        document, quote = self._asker.calls.document, self.quotes.get(text, "")
         if not (quote and row.spans):
             return text if len(text) <= LONG_ROW else ""
         passage = passage_in(document, row, quote, self._step.output)

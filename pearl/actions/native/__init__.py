@@ -40,7 +40,7 @@ from pearl.actions.values import (
     behind,
     bounded,
 )
-from pearl.documents.numbers import read_number
+from pearl.documents.numbers import Quantity
 from pearl.documents.rows import Row, Rows, Stated, without_duplicates
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
@@ -158,15 +158,13 @@ def compute(action: Action, values: Sequence[Value]) -> Value:
     parameters = [action.parameter(i) for i in range(len(values))]
     if any(parameter.reads == "rows" for parameter in parameters):
         return module.run(*map(argument, values, parameters))
-    if any(parameter.reads == "figure" for parameter in parameters):
-        return _of_counts(module.run, values)
     given = behind(values)
     is_list_action = ValueType.LIST in (p.type for p in parameters)
     if is_list_action and given is not None:
         values = [as_rows(value) if isinstance(value, Scalar) else value for value in values]
         result = _over_rows(module.run, parameters, values)
     else:
-        result = module.run(*map(argument, values, parameters))
+        result = _of_counts(lambda *case: module.run(*map(argument, case, parameters)), values)
     if given is None or isinstance(result, Rows | Scalar | list):
         return result
     bounds: Callable[[Rows], tuple[int, int]] | None = getattr(module, "bounds", None)
@@ -192,11 +190,11 @@ def _of_counts(run: Callable[..., Value], values: Sequence[Value]) -> Value:
     ]  # fmt: skip
     if not 1 < math.prod(map(len, cases)) <= _MAX_CASES or not isinstance(result, Scalar):
         return result
-    found: dict[str, Value] = {}
+    found: dict[str, Quantity | None] = {}
     for case in product(*cases):
         with suppress(ValueError):  # a division by zero
             other = run(*case)
-            found[as_text(other.value if isinstance(other, Scalar) else other)] = other
+            found |= {as_text(other.value): other.exact} if isinstance(other, Scalar) else {}
     if len(found) < 2:
         return result
     counts = [
@@ -205,9 +203,10 @@ def _of_counts(run: Callable[..., Value], values: Sequence[Value]) -> Value:
         if (stated := least.stated)
     ]
     note = f"{MAY_CHANGE} '{result.value}': compared are {' and '.join(counts)}"
-    if result.exact is not None:  # a number, which decides nothing
-        ends = sorted(found, key=lambda text: read_number(text))
-        note = f"what rows do not state: {ends[0]} to {ends[-1]}, with {' and '.join(counts)}"
+    if exact := {number.amount: text for text, number in found.items() if number}:
+        # A number decides nothing.
+        ends = [exact[min(exact)], exact[max(exact)]]
+        note = f"what rows do not state: {' to '.join(ends)}, with {' and '.join(counts)}"
     return replace(result, rows=result.rows.noting(note))
 
 
