@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import re
 from typing import Any
@@ -100,6 +101,28 @@ def test_a_cascade_says_who_decided_what() -> None:
     assert scored == {row.text for row in answer.rows} - set(strong.items)
     evidence = answer.to_dict()["evidence"]
     assert scored == {row["text"] for row in evidence if row.get("decided_by") == ["cheap"]}
+
+
+class Quoting(Reviewer):
+    """Copies the words that decide, too."""
+
+    def _reply(self, request: Request) -> str:
+        said = json.loads(super()._reply(request))
+        if isinstance(request.task, ItemsTask) and request.task.is_quoted:
+            quotes = [" ".join(item.split()[2:7]) for item in request.task.items]
+            said |= {f"q{i}": quote for i, quote in enumerate(quotes, start=1)}
+        return json.dumps(said)
+
+
+@pytest.mark.slow
+def test_rows_that_a_model_for_rows_decides_have_its_passages() -> None:
+    lines = [f"{line} {'and so on ' * 20}" for line in reviews(1_000).text.splitlines()]
+    answer = run(
+        Quoting("strong"), KEPT, Document("\n".join(lines)), rows_model=Quoting("cheap"), accuracy=0.9,
+        row_quotes=5_000, check="off",
+    )  # fmt: skip
+    assert any(row.decided_by for row in answer.rows)
+    assert all("splendid" in row.quote for row in answer.rows)
 
 
 def test_a_resumed_run_has_the_same_samples_and_pays_for_nothing() -> None:
