@@ -36,7 +36,7 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanError, PlanSyntaxError
 from pearl.evals.log import PlanShape
 from pearl.evals.report import PlanFigures, figures_of
-from pearl.llm.backends.scripted import Scripted
+from pearl.testing import Fake
 
 PLACEHOLDER = Document("The article is not part of the published traces.", "placeholder")
 
@@ -72,7 +72,7 @@ def compiled(plan: str, library: ActionLibrary, report: Report) -> CheckedPlan |
 
 async def replay(checked: CheckedPlan, outputs: dict[str, str], library: ActionLibrary) -> str:
     """Run a plan with a model that replies with the recorded outputs."""
-    async with Pearl(Scripted.replay(outputs), library=library) as pearl:
+    async with Pearl(Fake(outputs), library=library) as pearl:
         answer = await pearl.execute(checked, PLACEHOLDER)
         return "\n\n".join(part.text for part in answer.parts)
 

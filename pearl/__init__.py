@@ -13,6 +13,7 @@ from importlib import import_module
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from pearl.errors.callers import AS_ARGUMENTS
 from pearl.notebooks import SHOWN_BY
 
 if TYPE_CHECKING:
@@ -92,4 +93,11 @@ def _shown(shown: object) -> str:
     return file.getvalue()
 
 
+def _with_arguments(text: str) -> str:
+    from pearl.arguments import with_arguments
+
+    return with_arguments(text)
+
+
 SHOWN_BY.append(_shown)
+AS_ARGUMENTS.append(_with_arguments)

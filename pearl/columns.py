@@ -167,17 +167,16 @@ class PlanColumn:
                 raise UsageError(what, help=help)
         # fmt: on
         limits = {name: value for name, value in settings.items() if name in _LIMITS}
-        of_pearl = {name: value for name, value in settings.items() if name not in _LIMITS}
+        of_pearl: Any = {name: value for name, value in settings.items() if name not in _LIMITS}
         asker = Pearl(**{**of_pearl, "is_asked": False})  # the driver needs no key
         Session(asker, **limits)
         if plan is None:
             schema = load_schema(schema)
             checked = asker.plan_extraction(schema.fields)
         else:
-            if not isinstance(plan, CheckedPlan):  # a text without `=` has no step: it names a file
-                is_text = isinstance(plan, str) and "=" in plan
-                plan = asker.compile(str(plan) if is_text else load(plan).text)
-            checked = plan
+            # A text without `=` has no step: it names a file.
+            plan = Path(plan) if isinstance(plan, str) and "=" not in plan else plan
+            plan = checked = asker.checked(plan)
             if all(step.action == EXTRACT.name for step in checked.plan.steps):
                 schema = load_schema(fields_of_plan(str(checked)))
         self._plan, self._schema = str(checked), schema
@@ -336,7 +335,7 @@ def _evidence(answer: Answer) -> list[dict[str, Any]]:
     passages = [(each.to_dict(), fields.get((each.span, each.omitted))) for each in answer.evidence]
     return [
         {**data, "quote": data["text"], "document": data["source"], "fields": paths or []}
-        for data, paths in [*passages, *((row.to_dict(), None) for row in answer.rows)]
+        for data, paths in [*passages, *((row.to_dict(), None) for row in answer.row_evidence)]
     ]
 
 

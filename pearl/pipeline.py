@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from pearl.actions.library import load_library
+from pearl.arguments import AnyModel, SettingArguments, check_arguments
 from pearl.data.domains import load_domain
 from pearl.data.samples import Turn
 from pearl.data.schemas import Schema, load_schema
-from pearl.documents.document import Document, DocumentKind
+from pearl.documents.document import Document, DocumentKind, load
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.fields import Field
 from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import PlanningError, UsageError, suggest
+from pearl.errors import ExecutionError, PlanError, PlanningError, UsageError
+from pearl.errors.callers import WARNING, log
 from pearl.errors.privacy import keep_private
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.asking import Reader
@@ -31,6 +34,7 @@ from pearl.interpreter.context import (
     share_parts,
 )
 from pearl.interpreter.execution import answer_plan, check_document, direct_plan
+from pearl.interpreter.parts import PartValue
 from pearl.interpreter.searchers import new_searcher
 from pearl.llm import Model
 from pearl.llm.client import Client, ClientSettings, Role, as_client, clients_by_role
@@ -42,16 +46,24 @@ from pearl.planner.extraction import extraction_plan
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.planner import Planner, PlannerSettings
 from pearl.planner.prompt import Rejected
-from pearl.planner.understanding import Understood
+from pearl.planner.understanding import MAX_NAME, Understood
 from pearl.planner.writer import one_line
 from pearl.plugins.extras import require_extra
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.search import Searcher
 from pearl.settings import SETTINGS, Settings, values_for
-from pearl.trace import PlanFailed, Trace
+from pearl.trace import PlanFailed, QuestionUnderstood, Trace
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+T = TypeVar("T")
+FieldsGiven = str | Path | Mapping[str, Any] | Sequence[Field]
+"""A schema that is no class: its values are dictionaries."""
+
+_NAME = Field(
+    "name", is_optional=True, description="who or what it names, in its own words, as short as can be",
+)  # fmt: skip
 
 CLIENT_SETTINGS = {field.name for field in fields(ClientSettings)} - {"model"}
 _OF_CLIENT = {"model", *CLIENT_SETTINGS} - {"embeddings"}
@@ -70,8 +82,8 @@ class Pearl:
 
     Args:
         model: The name of a model (`extractive`: no network, quotes passages; `openai:NAME`, ...), a
-            `Model`, a `Client`, or an official client: `openai.AsyncOpenAI` with `model_name`, or
-            `AsyncAzureOpenAI`.
+            function from messages to text, which may be asynchronous, a `Model`, a `Client`, or an official
+            client: `openai.AsyncOpenAI` with `model_name`, or `AsyncAzureOpenAI`.
         library: An action library in place of the domain's: a name, a file, or a library.
         searcher: A searcher in place of `ranker` and `embeddings`; `aclose` does not close it.
         replies: As in `Client`.
@@ -79,7 +91,7 @@ class Pearl:
         private: Leave text of documents, questions and replies out of errors, spans and caches, in the
             whole process from now on.
         settings: Fields of `pearl.settings.Settings`, as `domain` or `context`, and of
-            `ClientSettings`, as `attempts` or `seed`. The models of roles may also be a `Model` or a `Client`.
+            `ClientSettings`, as `attempts` or `seed`. The models of roles are given as `model` is.
 
     Attributes:
         client: The client of the model.
@@ -95,7 +107,8 @@ class Pearl:
         embeddings: The name of the embedder.
 
     Raises:
-        UsageError: A name is unknown, or settings are given for a client that exists already.
+        UsageError: A name is unknown, a value has another type than its setting, or settings are given for a
+            client that exists already.
         ModelError: The model cannot be set up: no key.
         DataError: The library cannot be read.
 
@@ -110,22 +123,21 @@ class Pearl:
 
     def __init__(
         self,
-        model: str | Model | AsyncOpenAI = "extractive",
+        model: AnyModel | AsyncOpenAI = "extractive",
         *,
         library: str | Path | ActionLibrary | None = None,
         searcher: Searcher | None = None,
         replies: Replies | None = None,
         budget: Budget | None = None,
         private: bool = False,
-        **settings: Any,
+        **settings: Unpack[SettingArguments],
     ) -> None:
         if private:
             keep_private()
-        known = {*SETTINGS, *CLIENT_SETTINGS}
-        for name in settings.keys() - known:
-            raise UsageError(f"unknown setting '{name}'", help=suggest(name, known, "settings"))
-        client_settings = {name: settings[name] for name in settings.keys() & CLIENT_SETTINGS}
-        chosen = Settings(**{name: settings[name] for name in settings.keys() & set(SETTINGS)})
+        given: dict[str, Any] = {**settings}
+        check_arguments(given)
+        client_settings = {name: given[name] for name in given.keys() & CLIENT_SETTINGS}
+        chosen = Settings(**{name: given[name] for name in given.keys() & set(SETTINGS)})
         if isinstance(model, Client):
             client_settings.pop("embeddings", None)
         self.client = as_client(model, client_settings, replies=replies, budget=budget)
@@ -232,7 +244,29 @@ class Pearl:
             UsageError: The question is blank.
             ModelError: The model gave no usable reply.
         """
-        return await self.planner.understand(question, self.calls(trace, "planner"), history, trace)
+        planner = self.calls(trace, "planner")
+        understood = await self.planner.understand(question, planner, history, trace)
+        if not understood.unnamed:
+            return understood
+        # The planner must not see answers, so what they name is read as from any document.
+        told, names = Trace(), {}
+        for placeholder in understood.unnamed:
+            turn = history[int(placeholder.rpartition("_")[2]) - 1]
+            plan = self.plan_extraction([_NAME], question=f"What answers: {turn.question}")
+            limits, answer = (
+                replace(self.limits, check="off"),
+                Document(turn.answer, "an earlier answer"),
+            )
+            with suppress(ExecutionError):
+                read = await self._run(plan, answer, limits, "plan", None, told)
+                names[placeholder] = str(read.fields[_NAME.name].value or "")[:MAX_NAME]
+        understood = understood.naming(names)
+        if trace is not None:
+            trace.append(QuestionUnderstood(
+                asked=understood.asked, question=understood.question, notes=understood.notes,
+                usage=told.usage, n_calls=told.n_calls,
+            ))  # fmt: skip
+        return understood
 
     def compile(self, text: str, *, question: str | None = None) -> CheckedPlan:
         """Parse and check the text of a plan; line breaks around it are ignored.
@@ -242,6 +276,26 @@ class Pearl:
         """
         max_steps = self.planner.settings.max_steps
         return compile_plan(text.strip("\n"), self.actions, max_steps=max_steps, question=question)
+
+    def checked(self, plan: CheckedPlan | str | Path) -> CheckedPlan:
+        """The plan of a text or of a file, checked.
+
+        Raises:
+            PlanError: The plan is invalid.
+            DataError: The file cannot be read.
+        """
+        if isinstance(plan, CheckedPlan):
+            return plan
+        if isinstance(plan, Path):
+            try:
+                return self.compile(load(plan).text)
+            except PlanError as error:
+                raise type(error)(error.text, error.diagnostics, str(plan)) from None
+        if "\n" not in plan and "=" not in plan:  # no step
+            raise UsageError(
+                f"'{plan:.80}' is no plan", help="pass Path(...) for a file with a plan"
+            )
+        return self.compile(plan)
 
     def plan_extraction(
         self, fields: Sequence[Field], *, question: str | None = None
@@ -257,7 +311,7 @@ class Pearl:
 
     async def execute(
         self,
-        plan: CheckedPlan | str,
+        plan: CheckedPlan | str | Path,
         document: Document,
         *,
         token_budget: int | None = None,
@@ -266,22 +320,37 @@ class Pearl:
         """Run a plan over a document.
 
         Args:
-            plan: A checked plan, or the text of one.
+            plan: A checked plan, the text of one, or the `Path` of its file.
             document: The document, CTX in the plan.
             token_budget: Input tokens that all steps together may spend; each step is shown the
                 best passages that fit its share.
             trace: Records all events.
 
         Raises:
-            PlanError: The plan is invalid.
+            PlanError: The plan is invalid; its message names the file, or `plan` for a text.
             ExecutionError: A step failed.
         """
-        checked = self.compile(plan) if isinstance(plan, str) else plan
+        checked = self.checked(plan)
         actions = map(checked.action, checked.plan.steps if self.limits.check != "off" else ())
         n_checks = sum(a.composes or a.name == FIGURE_ACTION for a in actions)
         limits = share(self.limits, token_budget, checked.n_model_steps + n_checks)
         return await self._run(checked, document, limits, "plan", token_budget, trace)
 
+    @overload
+    async def ask(
+        self, question: str, document: Document, *, answer: None = None, history: Sequence[Turn] = (),
+        token_budget: int | None = None, trace: Trace | None = None,
+    ) -> Answer: ...  # fmt: skip
+    @overload
+    async def ask(
+        self, question: str, document: Document, *, answer: type[T], history: Sequence[Turn] = (),
+        token_budget: int | None = None, trace: Trace | None = None,
+    ) -> Answer[T]: ...  # fmt: skip
+    @overload
+    async def ask(
+        self, question: str, document: Document, *, answer: FieldsGiven, history: Sequence[Turn] = (),
+        token_budget: int | None = None, trace: Trace | None = None,
+    ) -> Answer[dict[str, PartValue]]: ...  # fmt: skip
     async def ask(
         self,
         question: str,
@@ -291,7 +360,7 @@ class Pearl:
         history: Sequence[Turn] = (),
         token_budget: int | None = None,
         trace: Trace | None = None,
-    ) -> Answer:
+    ) -> Answer[Any]:
         """Write a plan and run it; a question about several documents is planned once.
 
         Args:
@@ -309,9 +378,19 @@ class Pearl:
             ExecutionError: A step failed.
         """
         trace = Trace() if trace is None else trace
-        schema = None if answer is None else load_schema(answer)
         understood = await self.understand(question, history=history, trace=trace)
+        return await self.ask_understood(
+            understood, document, answer=answer, token_budget=token_budget, trace=trace
+        )
+
+    async def ask_understood(
+        self, understood: Understood, document: Document, *, answer: Any = None, token_budget: int | None = None,
+        trace: Trace,
+    ) -> Answer[Any]:  # fmt: skip
+        """As `ask`, for a question that is clear on its own."""
+        schema = None if answer is None else load_schema(answer)
         check_document(document)  # before a call is paid for
+        result: Answer[Any]
         if schema is not None:
             result = await self._extract(schema, document, understood.question, token_budget, trace)
         else:
@@ -345,6 +424,15 @@ class Pearl:
             understood.filled(plan), document, token_budget=token_budget, trace=trace
         )
 
+    @overload
+    async def extract(
+        self, schema: type[T], document: Document, *, token_budget: int | None = None, trace: Trace | None = None,
+    ) -> Answer[T]: ...  # fmt: skip
+    @overload
+    async def extract(
+        self, schema: FieldsGiven, document: Document, *, token_budget: int | None = None,
+        trace: Trace | None = None,
+    ) -> Answer[dict[str, PartValue]]: ...  # fmt: skip
     async def extract(
         self,
         schema: Any,
@@ -352,7 +440,7 @@ class Pearl:
         *,
         token_budget: int | None = None,
         trace: Trace | None = None,
-    ) -> Answer:
+    ) -> Answer[Any]:
         """Take the fields of a schema from a document.
 
         Args:
@@ -483,7 +571,7 @@ class Pearl:
     ) -> Answer:  # fmt: skip
         """Run a plan over a document by this `Pearl`'s model."""
         with self.client.breaker.running(), reported_as_budget(token_budget):
-            return await answer_plan(
+            answer = await answer_plan(
                 checked, document, self.calls(trace), limits,
                 method=method, fallback=self.client.reply_fallback,
                 items=self.client.items if self._is_shared else None,
@@ -496,6 +584,11 @@ class Pearl:
                     for role, client in self.clients.items() if self._named(role)
                 },
             )  # fmt: skip
+        for note in document.notes:
+            log(WARNING, "%s: %s", document.name, note)
+        if answer.is_unsure:
+            log(WARNING, "%s: the answer is %s: %s", document.name, answer.status, answer.why)
+        return answer
 
     @property
     def models(self) -> str:

@@ -258,7 +258,7 @@ def test_causes() -> None:
     assert rows[0] == ["Document", "cause", "done"]
     found = {(name, cause) for name, cause, _ in rows[2:6]}
     assert found == {(f"report{i}.txt", cause) for i, cause in telling.items()}
-    assert {row.source for row in answer.rows} == {f"report{i}.txt" for i in telling}
-    assert all({"passages", "best"} == set(dict(row.ranks)) for row in answer.rows)
+    assert {row.source for row in answer.row_evidence} == {f"report{i}.txt" for i in telling}
+    assert all({"passages", "best"} == set(dict(row.ranks)) for row in answer.row_evidence)
     assert "among the 4 that match best" in answer.text
     assert model.asked == {"best": 1, "cause": 1, "done": 1}

@@ -105,7 +105,7 @@ MODES: dict[str, Mode] = {"bare": bare, "execute": execute, "ask": ask, "plan": 
 async def case(client: Client, question: Question) -> Result:
     """The plan of a case, with what its rows and fields became."""
     answer = await Pearl(client).execute(question["plan"], _document(question))
-    rows = {row.text: row.fields.get("label") for row in answer.rows if row.is_decided}
+    rows = {row.text: row.fields.get("label") for row in answer.row_evidence if row.is_decided}
     fields = {name: [each.state, each.value] for name, each in answer.fields.items()}
     told = {**_told(answer), "rows": rows, "fields": fields}
     if question["kind"] == "composition" and not answer.composed:
@@ -140,7 +140,7 @@ def _told(answer: Answer) -> Result:
     return {
         "answer": None if answer.status == "nothing_found" else answer.unlabelled,
         "status": answer.status,
-        "quotes": len(answer.evidence) + len(answer.rows),
+        "quotes": len(answer.evidence) + len(answer.row_evidence),
         "untrue": [each.text for each in answer.unverified],
         "plan": answer.plan,
         **_tokens(answer.usage),

@@ -22,6 +22,7 @@ from click.core import ParameterSource
 from pearl import plugins
 from pearl.cli.terminal import escaped_streams, notice
 from pearl.errors import PearlError, UsageError, suggest
+from pearl.errors.callers import command_running
 from pearl.errors.escaping import to_json
 from pearl.errors.privacy import HIDDEN, is_private, privacy_restored
 from pearl.plugins.version import __version__
@@ -157,7 +158,7 @@ def group(ctx: click.Context, config: str | None) -> None:
 
 def run(args: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
-    with escaped_streams(), privacy_restored():
+    with escaped_streams(), privacy_restored(), command_running():
         return _run(args)
 
 

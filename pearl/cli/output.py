@@ -74,7 +74,7 @@ def print_answer(
         console.print(Text(told, style="bold yellow"))
     vain = [s.output for s in answer.steps if s.state == "nothing" and not s.is_native]
     in_vain = f"step{'s' if len(vain) > 1 else ''} {', '.join(map(repr, vain))} found nothing"
-    if not answer.evidence and not answer.rows:  # rows are evidence
+    if not answer.evidence and not answer.row_evidence:  # rows are evidence
         is_known = answer.status != "answered" or not vain
         head(f"Evidence: none; {'no step quotes the document' if is_known else in_vain}")
     elif answer.evidence:
@@ -82,12 +82,12 @@ def print_answer(
     numbered = _numbered(answer)
     for each in islice(numbered, len(answer.evidence)):
         each.print(console, is_quoted=each.number in quoted)
-    if answer.rows:
-        n = sum(not row.is_decided for row in answer.rows)
+    if answer.row_evidence:
+        n = sum(not row.is_decided for row in answer.row_evidence)
         undecided = f", {n:,} of them undecided" if n else ""
-        head(f"Rows behind it: {counted(len(answer.rows), 'row')}{undecided}")
+        head(f"Rows behind it: {counted(len(answer.row_evidence), 'row')}{undecided}")
     # What decided the others stands above.
-    bare = [each for each, row in zip(numbered, answer.rows, strict=True) if not row.quote]
+    bare = [each for each, row in zip(numbered, answer.row_evidence, strict=True) if not row.quote]
     for each in bare[:MAX_SHOWN]:
         each.print(console, style="" if each.is_decided else "yellow")
     if (left := len(bare) - MAX_SHOWN) > 0:
@@ -168,7 +168,7 @@ def print_evidence(answer: Answer, file: IO[str]) -> None:
     console = new_console(file=file)
     for each in _numbered(answer):
         each.print(console)
-    if not answer.evidence and not answer.rows:
+    if not answer.evidence and not answer.row_evidence:
         console.print("Evidence: none")
 
 
@@ -196,7 +196,7 @@ def _numbered(answer: Answer) -> Iterator[_Numbered]:
     """The passages, then the rows."""
     for number, each in enumerate(answer.evidence, start=1):
         yield _Numbered(number, each.marked, each.where)
-    for number, row in enumerate(answer.rows, start=len(answer.evidence) + 1):
+    for number, row in enumerate(answer.row_evidence, start=len(answer.evidence) + 1):
         yield _Numbered(number, row.line, row.where, row.is_decided)
 
 

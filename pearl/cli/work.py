@@ -178,7 +178,7 @@ async def _run_reported(
                     async for each in run:
                         outcome = _typed(each, schema)
                         if options["rows_out"] and outcome.result is not None:
-                            found = [row.to_dict() for row in outcome.result.rows]
+                            found = [row.to_dict() for row in outcome.result.row_evidence]
                             rows.append({"id": outcome.unit.id, "evidence": found})
                         if schema is not None and not options["as_json"]:
                             row = outcome.to_dict()

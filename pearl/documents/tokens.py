@@ -1,18 +1,21 @@
 """Text → number of tokens; model name → context window in tokens.
 
-A model's own tokenizer counts if it is available, else the vocabulary that
-tiktoken has for its name, else an estimate, which tends to overestimate: splitting a document that
-would just have fitted is cheaper than a rejected request.
+A model's own tokenizer counts if it is available, else the vocabulary that tiktoken has for its name if it
+is on this machine, else an estimate, which tends to overestimate: splitting a document that would just have
+fitted is cheaper than a rejected request. A vocabulary is downloaded only if `CACHE_VARIABLE` names a folder.
 """
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
+from hashlib import sha1
 from math import ceil
 from pathlib import Path
+from tempfile import gettempdir
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 DEFAULT_WINDOW = 128_000  # context window in tokens of a model that is not in models.toml
 DOWNLOAD_TIMEOUT_S = 10.0  # time limit of a vocabulary download in seconds
+CACHE_VARIABLE = (
+    "TIKTOKEN_CACHE_DIR"  # tiktoken's own: the folder of vocabularies, also for new ones
+)
 
 SLICE = 50_000
 """Maximum characters per call: tiktoken panics on longer runs of blanks, and is slow on any run.
@@ -186,7 +192,8 @@ class Counter:
     def for_model(cls, model: str, tokenizer: Tokenizer | None = None) -> Counter:
         """The counter for a model.
 
-        The first use of a vocabulary may download it, once, for at most `DOWNLOAD_TIMEOUT_S`.
+        If `CACHE_VARIABLE` is set, the first use of a vocabulary may download it, once, for at most
+        `DOWNLOAD_TIMEOUT_S`.
         """
         from tiktoken.model import encoding_name_for_model
 
@@ -196,7 +203,7 @@ class Counter:
             return cls(tokenizer=tokenizer)
         encoding = _load(vocabulary)
         if encoding is None:
-            return cls(f"estimate: vocabulary {vocabulary} not available offline", None, tokenizer)
+            return cls(f"estimate: vocabulary {vocabulary} is not on this machine", None, tokenizer)
         return cls(vocabulary, encoding, tokenizer)
 
     @property
@@ -325,6 +332,16 @@ class Counter:
         return n + _SEAM * (1 + 4 * (128 * n // self._slice))
 
 
+def _is_here(vocabulary: str) -> bool:
+    """Whether tiktoken has a vocabulary in memory, or in its folder under the address that it has."""
+    from tiktoken.registry import ENCODINGS
+
+    same = {"o200k_harmony": "o200k_base", "p50k_edit": "p50k_base"}.get(vocabulary, vocabulary)
+    address = f"https://openaipublic.blob.core.windows.net/encodings/{same}.tiktoken"
+    folder = os.environ.get("DATA_GYM_CACHE_DIR") or Path(gettempdir(), "data-gym-cache")
+    return vocabulary in ENCODINGS or Path(folder, sha1(address.encode()).hexdigest()).is_file()
+
+
 @cache
 def _load(vocabulary: str) -> Encoding | None:
     """Load a tiktoken vocabulary; None if that fails, which is not retried.
@@ -334,6 +351,8 @@ def _load(vocabulary: str) -> Encoding | None:
     """
     from tiktoken import get_encoding
 
+    if not (os.environ.get(CACHE_VARIABLE) or _is_here(vocabulary)):
+        return None
     loaded: list[Encoding] = []
 
     def load() -> None:

@@ -22,10 +22,11 @@ This package imports the standard library only; every other package may import i
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from pearl.errors.callers import for_caller
 from pearl.errors.diagnostics import (
     Diagnostic,
     Fix,
@@ -58,6 +59,7 @@ __all__ = [
     "UsageError",
     "apply_fixes",
     "did_you_mean",
+    "error_to_dict",
     "render_diagnostics",
     "suggest",
 ]
@@ -81,6 +83,9 @@ class PearlError(ShownInNotebooks, Exception):
         self.message = message
         self.help = help
 
+    def __str__(self) -> str:
+        return for_caller(super().__str__())
+
     def to_dict(self) -> dict[str, Any]:
         """The error as JSON data: in rows of results, and on stdout with `--json`."""
         return {
@@ -90,9 +95,27 @@ class PearlError(ShownInNotebooks, Exception):
             "exit_code": self.exit_code,
         }
 
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> PearlError:
+        """The error in data of `to_dict`, without what only its class has; a class that is not known here is `PearlError`."""
+        kinds = [PearlError]
+        for each in kinds:
+            kinds += each.__subclasses__()
+        kind = next((each for each in kinds if each.__name__ == data["type"]), PearlError)
+        message, help = data["message"], data.get("help")
+        text = message if help is None else f"{message}\n  help: {help}"
+        return _restored(kind, (text,), {"message": message, "help": help})
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Not by the constructor: each class has other parameters, and the message is complete already.
         return _restored, (type(self), self.args, vars(self))
+
+
+def error_to_dict(error: Exception) -> dict[str, Any]:
+    """Any error as JSON data."""
+    if isinstance(error, PearlError):
+        return error.to_dict()
+    return {"type": type(error).__name__, "message": str(error)}
 
 
 def _restored(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
 from pearl.actions.values import Fetched, is_estimate
 from pearl.documents.document import Document
@@ -19,15 +19,17 @@ from pearl.documents.evidence import (
     shown_span,
 )
 from pearl.documents.evidence.collecting import add_passage
-from pearl.documents.record import FieldResult, Record
+from pearl.documents.record import PLAIN, FieldResult, Record
 from pearl.documents.rows import Row, Rows, shortened
 from pearl.documents.table import cell_span
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
 from pearl.errors import Span
+from pearl.errors.callers import for_caller
 from pearl.errors.escaping import to_json
 from pearl.interpreter.parts import (
     AnswerPart,
+    PartValue,
     Piece,
     answer_parts,
     labelled_markdown,
@@ -42,10 +44,22 @@ from pearl.planner.understanding import Understood
 from pearl.trace import AnswerStatus, Trace
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from pearl.data.schemas import Schema
+
+    T = TypeVar("T", default=PartValue | dict[str, PartValue])
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 MAX_COLUMNS = 4
 """Maximum columns named in the displayed position of a row."""
+
+
+Cell = str | int | float | bool | None
+"""A value of a flat row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +120,19 @@ class RowEvidence:
             place = f"{source}{table}, {shown_span(self.span)}{ranks}; "
         by = f"; by {', '.join(self.decided_by)}" if self.decided_by else ""
         return f"{place}{', '.join(self.steps)}{by}"
+
+    def flat(self) -> dict[str, Cell]:
+        """The row as one of a data frame: its fields, then its value, its text and its place."""
+        start, end = (None, None) if self.span is None else (self.span.start, self.span.end)
+        own: dict[str, Cell] = {
+            "value": self.value if self.is_decided else None, "text": self.text,
+            "state": "found" if self.is_decided else "undecided", "source": self.source,
+            "page": self.page, "start": start, "end": end, "quote": self.quote,
+        }  # fmt: skip
+        # A table may have a column `text`.
+        return {
+            f"{name} (field)" if name in own else name: v for name, v in self.fields.items()
+        } | own
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON data; positions are in the text of its source."""
@@ -212,8 +239,8 @@ UNSURE = frozenset({"undecided", "degraded", "refused"})
 
 
 @dataclass(frozen=True)
-class Answer(ShownInNotebooks):
-    """An answer with its evidence.
+class Answer(ShownInNotebooks, Generic[T]):
+    """An answer with its evidence; `Answer[Model]` if a model is given.
 
     Attributes:
         question: The question as the user wrote it.
@@ -221,7 +248,7 @@ class Answer(ShownInNotebooks):
         parts: The results that the answer consists of.
         evidence: Passages of the document, in the order in which the steps quote them.
         unverified: Quotes that could not be verified, with their step and the reason.
-        rows: The rows that the answer is computed from, in the order of the document.
+        row_evidence: The rows that the answer is computed from, in the order of the document.
         steps: Every step with its value, in plan order.
         outputs: The steps of the parts: those whose output no step uses but the last one, which composes
             the answer.
@@ -247,7 +274,7 @@ class Answer(ShownInNotebooks):
     trace: Trace = field(repr=False, compare=False)
     parts: tuple[AnswerPart, ...] = ()
     composed: tuple[Piece, ...] = field(default=(), repr=False)
-    rows: tuple[RowEvidence, ...] = field(default=(), repr=False)
+    row_evidence: tuple[RowEvidence, ...] = field(default=(), repr=False)
     understood: Understood | None = None
     document_notes: tuple[str, ...] = ()
     record: Record | None = None
@@ -257,7 +284,7 @@ class Answer(ShownInNotebooks):
     def __str__(self) -> str:
         return self.text
 
-    @property
+    @cached_property
     def markdown(self) -> str:
         """The answer as Markdown; `[^3]` stands behind what `evidence[2]` bears out."""
         if self.composed:
@@ -266,39 +293,52 @@ class Answer(ShownInNotebooks):
         return labelled_markdown(self.parts, self.evidence) if is_labelled else self.text
 
     @property
-    def value(self) -> Any:
+    def value(self) -> T | None:
         """The value of the only part, or the values of several by output; None for no value.
 
         Of a typed answer, the instance of the model, or None if a required field has no value: `reasons` says why.
         """
-        if self.schema is not None:
+        if self.schema is not None or "value" in self._typed:
             return self._built[0]
-        values = {part.output: part.value for part in self.parts}
+        values: Any = {part.output: part.value for part in self.parts}
         return values if len(values) > 1 else next(iter(values.values()), None)
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why a typed answer, or a part of it, has no value."""
-        return self._built[1]
+        return tuple(map(for_caller, self._built[1]))
 
     @property
     def fields(self) -> dict[str, FieldResult]:
         """The fields of a typed answer by their paths, those of entries included: `drugs[0].dose_mg`."""
         return {} if self.record is None else self.record.paths
 
+    @property
+    def rows(self) -> list[dict[str, Cell]]:
+        """Flat rows, ready for a data frame: the fields of `record`, or the rows that the answer is computed from.
+
+        Fields are one row, and one for each entry of a list if there are lists. Each field has the columns `NAME`,
+        `NAME_state` and `NAME_source`, the place of its evidence.
+        """
+        if self.record is None:
+            return [row.flat() for row in self.row_evidence]
+        plain = _flat("", {n: f for n, f in self.record.fields.items() if not f.entries})
+        lists = [(f"{n}.", f.entries) for n, f in self.record.fields.items() if f.entries]
+        return [plain | _flat(n, each) for n, entries in lists for each in entries] or [plain]
+
     @cached_property
-    def _built(self) -> tuple[Any, tuple[str, ...]]:
+    def _built(self) -> tuple[T | None, tuple[str, ...]]:
         if self.schema is None or self.record is None:
             return None, ()
         return self.schema.build(self.record)
 
-    def _typed_to_dict(self) -> dict[str, Any]:
+    @cached_property
+    def _typed(self) -> dict[str, Any]:
         """The value of a typed answer as JSON data, and why there is none."""
         if self.schema is None:
             return {}
-        data = (
-            self.value.model_dump(mode="json") if hasattr(self.value, "model_dump") else self.value
-        )
+        data: Any = self._built[0]
+        data = data.model_dump(mode="json") if hasattr(data, "model_dump") else data
         return {"value": data, **({"reasons": list(self.reasons)} if self.reasons else {})}
 
     @property
@@ -321,7 +361,7 @@ class Answer(ShownInNotebooks):
     @property
     def why(self) -> str:
         """Why the answer is refused, undecided or degraded, with the first step concerned; else ""."""
-        return self._judged[1]
+        return for_caller(self._judged[1])
 
     @property
     def has_answer(self) -> bool:
@@ -371,7 +411,7 @@ class Answer(ShownInNotebooks):
                 return _told(step, "nothing was found for this part of the answer")
         return ""
 
-    @property
+    @cached_property
     def notes(self) -> tuple[str, ...]:
         """How the document was read, and the answer computed: date formats, searches, omissions."""
         every = (each for step in self.steps for each in (step.rows, step.fetched))
@@ -381,9 +421,9 @@ class Answer(ShownInNotebooks):
             *found,
             *(note for step in self.steps for note in step.composed_notes),
         )
-        return tuple(note for note in dict.fromkeys(notes) if not is_estimate(note))
+        return tuple(for_caller(note) for note in dict.fromkeys(notes) if not is_estimate(note))
 
-    @property
+    @cached_property
     def coverage(self) -> float | None:
         """The smallest fraction of the document in the prompts of a reading step, or None.
 
@@ -397,6 +437,21 @@ class Answer(ShownInNotebooks):
     def to_json(self, *, indent: int | None = None) -> str:
         """The answer as the text of a JSON object: one row of a results file."""
         return to_json(self.to_dict(), indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str, *, schema: Any = None) -> Answer[Any]:
+        """The answer in a text of `to_json`, or in a row of results; without its trace, and with the values of steps as shown.
+
+        Args:
+            text: Untrusted.
+            schema: That of a typed answer, for an instance in place of a dictionary as its value.
+
+        Raises:
+            DataError: The text is no answer.
+        """
+        from pearl.interpreter.restoring import restored_answer  # late: it imports this module
+
+        return restored_answer(text, schema)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON data: one row of a results file."""
@@ -413,13 +468,13 @@ class Answer(ShownInNotebooks):
             "parts": [part.to_dict() for part in self.parts],
             **({} if self.record is None else {"record": self.record.to_dict()}),
             **({"why": self.why} if self.why else {}),
-            **self._typed_to_dict(),
+            **self._typed,
             "method": self.method,
             "model": self.model,
             "plan": self.plan,
             "evidence": [
                 *(each.to_dict() for each in self.evidence),
-                *(row.to_dict() for row in self.rows),
+                *(row.to_dict() for row in self.row_evidence),
             ],
             "unverified_quotes": [quote.to_dict() for quote in self.unverified],
             **({"notes": list(self.notes)} if self.notes else {}),
@@ -429,6 +484,17 @@ class Answer(ShownInNotebooks):
             "usage": self.usage.to_dict(),
             "duration_s": round(self.duration_s, 3),
         }
+
+
+def _flat(path: str, fields: Mapping[str, FieldResult]) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {}
+    for name, each in fields.items():
+        name = path[:-1] if path and fields.keys() == {PLAIN} else f"{path}{name}"
+        where = (
+            f"{shown_page(e.source, e.page)}, {shown_span(e.source_span)}" for e in each.evidence
+        )
+        cells |= {name: each.value, f"{name}_state": each.state, f"{name}_source": "; ".join(where)}
+    return cells
 
 
 def _told(step: StepResult, why: str) -> str:
@@ -491,7 +557,7 @@ def compose(
         composed=composed,
         record=_united_record(results),
         provenance=provenance[""],
-        rows=row_evidence(
+        row_evidence=row_evidence(
             outputs,
             document,
             fetched,

@@ -517,7 +517,7 @@ async def answer_plan(
             duration_s=answer.duration_s,
             evidence=tuple(passage.to_dict() for passage in answer.evidence),
             unverified_quotes=tuple(quote.to_dict() for quote in answer.unverified),
-            n_rows=len(answer.rows),
+            n_rows=len(answer.row_evidence),
         )
     )
     return answer

@@ -24,7 +24,10 @@ from pearl.interpreter.naming import named_rows
 from pearl.interpreter.results import StepResult
 from pearl.replies.typed import State, read_reply
 
-PartValue = str | int | float | bool | Decimal | list[Any] | dict[str, Any] | None
+PartValue = (
+    str | int | float | bool | Decimal | Sequence["PartValue"] | Mapping[str, "PartValue"] | None
+)
+"""A value as plain data: texts, numbers, truth values, and lists and dictionaries of these."""
 
 
 @dataclass(frozen=True, slots=True)

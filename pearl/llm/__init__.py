@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from pearl.data.samples import Turn
@@ -28,6 +29,7 @@ __all__ = [
     "Message",
     "MineTask",
     "Model",
+    "ModelBase",
     "PlanTask",
     "PrefixUse",
     "RefineTask",
@@ -432,3 +434,33 @@ class Model(Protocol):
     async def aclose(self) -> None:
         """Close connections."""
         ...
+
+
+class ModelBase:
+    """A `Model` with defaults: a class of your own has `complete`, and what differs.
+
+    By default it is called as its class, its replies are kept as those of this name, it has no known
+    window, takes no constraints, and replies to messages.
+    """
+
+    window: int | None = None
+    notice: str = ""
+    constrains: Constrains = Constrains()
+    reads_prompts: bool = True
+
+    @cached_property
+    def name(self) -> str:
+        """The name of the class."""
+        return type(self).__name__
+
+    @cached_property
+    def identity(self) -> str:
+        """The name."""
+        return self.name
+
+    async def complete(self, request: Request) -> Completion:
+        """Send one request."""
+        raise NotImplementedError(f"{self.name} has no complete(request)")
+
+    async def aclose(self) -> None:
+        """Do nothing."""

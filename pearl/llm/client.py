@@ -17,6 +17,7 @@ from pearl.errors import UsageError
 from pearl.llm import Completion, Constrains, Model, PrefixCaching, Request
 from pearl.llm.backends import ModelSettings, create_model, own_key_variable
 from pearl.llm.fallback import ConstraintFallback, Mode
+from pearl.llm.function import Function, FunctionModel
 from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.caching import (
     CacheWriter,
@@ -53,8 +54,8 @@ class ClientSettings:
     """Settings of a client; picklable if the model is a name.
 
     Attributes:
-        model: `extractive` (no network, quotes passages), `openai:NAME`, ..., a `Model`, or an
-            official client: `openai.AsyncOpenAI`, `AsyncAzureOpenAI`.
+        model: `extractive` (no network, quotes passages), `openai:NAME`, ..., a `Model`, a function
+            from messages to text, or an official client: `openai.AsyncOpenAI`, `AsyncAzureOpenAI`.
         base_url: Server of the model.
         api_key_env: Name of the environment variable whose key is sent to the server; "" to send
             none, None for `PEARL_API_KEY`, else `OPENAI_API_KEY`.
@@ -81,7 +82,7 @@ class ClientSettings:
             needs none.
     """
 
-    model: str | Model | AsyncOpenAI = "extractive"
+    model: str | Model | Function | AsyncOpenAI = "extractive"
     base_url: str | None = None
     api_key_env: str | None = None
     server: str | None = None
@@ -119,7 +120,14 @@ class ClientSettings:
         if (openai := sys.modules.get("openai")) is None or not isinstance(
             self.model, openai.AsyncOpenAI | openai.OpenAI
         ):
-            return cast("Model", self.model)
+            if hasattr(self.model, "complete"):
+                return cast("Model", self.model)
+            if callable(self.model):
+                return FunctionModel(self.model)
+            raise UsageError(
+                f"{type(self.model).__name__} is no model",
+                help="give a name such as 'openai:gpt-4o', a function from messages to text, or a Model",
+            )
         if isinstance(self.model, openai.OpenAI):
             raise UsageError("a synchronous client cannot be used", help="pass an AsyncOpenAI")
         from pearl.llm.backends.openai import official
@@ -233,7 +241,9 @@ class Client(Wrapper):
             ),  # reserves only calls that are sent
             AttemptReporter if reads else None,
             # Backends limit their own calls.
-            partial(TimeLimit, timeout_s=settings.timeout_s) if model is settings.model else None,
+            partial(TimeLimit, timeout_s=settings.timeout_s)
+            if model is settings.model or isinstance(model, FunctionModel)
+            else None,
         )
         layers: list[Model] = []
         for layer in filter(None, reversed(order)):
@@ -288,7 +298,7 @@ class Client(Wrapper):
 
 
 def as_client(
-    model: str | Model | AsyncOpenAI,
+    model: str | Model | Function | AsyncOpenAI,
     settings: Mapping[str, Any],
     *,
     replies: Replies | None = None,
@@ -303,7 +313,7 @@ def as_client(
 
 
 def clients_by_role(
-    main: Client, models: Mapping[Role, str | Model | Client | None]
+    main: Client, models: Mapping[Role, str | Model | Function | None]
 ) -> dict[Role, Client]:
     """The clients of a run; without a model, a role has the main client, and `escalate` has none.
 
@@ -346,7 +356,7 @@ def _server(settings: ClientSettings) -> object:
     return (name.partition(":")[0], settings.base_url) if isinstance(name, str) else name
 
 
-def role_settings(main: ClientSettings, model: str | Model) -> ClientSettings:
+def role_settings(main: ClientSettings, model: str | Model | Function) -> ClientSettings:
     """The settings of a role's client: the server of the main model, or the default of another backend."""
     settings = replace(main, model=model, window=None, model_name=None)
     if _server(settings) == _server(main):

@@ -25,6 +25,11 @@ PLACEHOLDER = lazy_pattern(r"\bANSWER_[1-9]\d{0,4}\b")
 MAX_ANSWER = 300
 """Maximum characters of an inserted answer."""
 
+MAX_NAME, MAX_NAME_WORDS = 60, 3
+"""Maximum characters of what an answer names, and words of an answer that is a name as it stands."""
+
+NOT_CLEAR = "the question could not be made standalone and is left unchanged"
+
 
 def earlier_answers(question: str, history: Sequence[Turn]) -> dict[str, str]:
     """Placeholder → answer, on one line and shortened."""
@@ -192,7 +197,7 @@ async def make_standalone(
         if not problem:
             return Standalone(standalone, (), usage, n_calls, n_cached)
         messages = unusable_messages(messages, completion.text, problem)
-    note = f"the question could not be made standalone and is left unchanged: {problem}"
+    note = f"{NOT_CLEAR}: {problem}"
     return Standalone(question, (note,), usage, n_calls, n_cached)
 
 
@@ -357,6 +362,21 @@ class Understood:
     def filled(self, plan: CheckedPlan) -> CheckedPlan:
         """A plan with the answers in place of the placeholders."""
         return filled_plan(plan, self.answers, self.question)
+
+    @property
+    def unnamed(self) -> tuple[str, ...]:
+        """The answers that may be whole sentences, by their placeholders."""
+        answers = self.answers.items()
+        return tuple(name for name, said in answers if len(said.split()) > MAX_NAME_WORDS)
+
+    def naming(self, names: Mapping[str, str]) -> Understood:
+        """The question with these names in place of answers; as it was asked if an answer has none."""
+        if lost := [name for name in self.unnamed if not names.get(name)]:
+            return Understood(
+                self.asked, self.asked, (f"{NOT_CLEAR}: {lost[0]} names nothing",), self.asked
+            )
+        answers = {**self.answers, **names}
+        return replace(self, question=filled(self.planned, answers), answers=answers)
 
     @property
     def says_more(self) -> bool:

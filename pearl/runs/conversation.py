@@ -74,6 +74,7 @@ class Conversation:
         self._pearl = pearl
         self._rows: list[_Row] = []
         self._turn = asyncio.Lock()
+        self._unclear = ""
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -86,16 +87,25 @@ class Conversation:
         """Answer a question; concurrent questions wait for each other. A turn that fails is not kept.
 
         Args:
-            question: Not blank.
+            question: Not blank. One that is not clear is asked as it stands if it is repeated.
             token_budget: As in `Pearl.ask`.
             trace: Records all events.
 
         Raises:
+            UsageError: The question is not clear, neither by itself nor by the turns before it.
             PearlError: As `Pearl.ask`.
         """
+        trace = Trace() if trace is None else trace
         async with self._turn:
-            answer = await self._pearl.ask(
-                question, self.document, history=self.turns, token_budget=token_budget, trace=trace
+            understood = await self._pearl.understand(question, history=self.turns, trace=trace)
+            is_repeated, self._unclear = question == self._unclear, ""
+            if understood.notes and not is_repeated:
+                self._unclear = question
+                raise UsageError(
+                    "say who or what this asks about, or repeat it to ask it as it stands"
+                )
+            answer = await self._pearl.ask_understood(
+                understood, self.document, token_budget=token_budget, trace=trace
             )
             row = {**answer.to_dict(), "question": one_line(question), "answer": answer.text}
             self._rows.append(_Row.model_validate(row))

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, Unpack, overload
 
+from pearl.arguments import Arguments
 from pearl.data.schemas import Schema, load_schema
 from pearl.documents.document import Document, load
 from pearl.documents.record import FieldResult
-from pearl.dsl.fields import Field
-from pearl.errors import BudgetError, UsageError
-from pearl.interpreter.answer import Answer
+from pearl.errors import BudgetError, DataError, PausedError, PearlError, UsageError, error_to_dict
+from pearl.interpreter.answer import Answer, Cell
+from pearl.interpreter.parts import PartValue
 from pearl.llm.prices import Price
-from pearl.pipeline import Pearl
+from pearl.pipeline import FieldsGiven, Pearl
 from pearl.runs.executors import Outcome, Task
 from pearl.runs.session import Session
 
@@ -36,6 +38,7 @@ class Extraction(Generic[T]):
         reasons: Why the value, or a part of it, is missing.
         fields: Every field by its path: `age`, `drugs[0].dose_mg`.
         answer: The answer with its evidence; None if the document failed.
+        error: Why the document failed; None if it has an answer.
     """
 
     document: str
@@ -43,20 +46,52 @@ class Extraction(Generic[T]):
     value: T | None = None
     reasons: tuple[str, ...] = ()
     fields: Mapping[str, FieldResult] = field(default_factory=dict)
-    answer: Answer | None = None
+    answer: Answer[T] | None = None
+    error: Exception | None = None
+
+    @property
+    def rows(self) -> list[dict[str, Cell]]:
+        """Flat rows, ready for a data frame: those of the answer, each with the document and the status."""
+        rows = self.answer.rows if self.answer is not None else [{"error": str(self.error)}]
+        return [{"document": self.document, "status": self.status, **row} for row in rows]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The extraction as JSON data."""
+        answer = None if self.answer is None else self.answer.to_dict()
+        error = None if self.error is None else error_to_dict(self.error)
+        return {"document": self.document, "status": self.status, "answer": answer, "error": error}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], *, schema: Any = None) -> Extraction[Any]:
+        """The extraction in data of `to_dict`; an error has its class, its message and its help.
+
+        Args:
+            data: Untrusted.
+            schema: That of the extraction, for an instance in place of a dictionary as its value.
+
+        Raises:
+            DataError: The data is no extraction.
+        """
+        try:
+            name, error, answer = data["document"], data["error"], data["answer"]
+            if answer is None:
+                return _failed(name, PearlError.from_dict(error))
+        except (KeyError, TypeError) as wrong:
+            raise DataError(f"not an extraction: {wrong!r:.200}") from None
+        return _answered(name, Answer.from_json(json.dumps(answer), schema=schema))
 
 
 @overload
 async def extract(
     schema: type[T], documents: Iterable[str | Path | Document], *, store: str | Path | None = None,
-    max_cost_usd: float | None = None, price: str | Price | None = None, **settings: Any,
+    max_cost_usd: float | None = None, price: str | Price | None = None, **settings: Unpack[Arguments],
 ) -> list[Extraction[T]]: ...  # fmt: skip
 @overload
 async def extract(
-    schema: str | Mapping[str, Any] | Sequence[Field], documents: Iterable[str | Path | Document], *,
+    schema: FieldsGiven, documents: Iterable[str | Path | Document], *,
     store: str | Path | None = None, max_cost_usd: float | None = None, price: str | Price | None = None,
-    **settings: Any,
-) -> list[Extraction[dict[str, Any]]]: ...  # fmt: skip
+    **settings: Unpack[Arguments],
+) -> list[Extraction[dict[str, PartValue]]]: ...  # fmt: skip
 async def extract(
     schema: Any,
     documents: Iterable[str | Path | Document],
@@ -64,7 +99,7 @@ async def extract(
     store: str | Path | None = None,
     max_cost_usd: float | None = None,
     price: str | Price | None = None,
-    **settings: Any,
+    **settings: Unpack[Arguments],
 ) -> list[Extraction[Any]]:
     r"""Take the fields of a schema from documents.
 
@@ -110,7 +145,7 @@ async def extract(
             async for outcome in run:
                 outcomes[outcome.unit.id] = outcome
         error = run.summary.error
-        if error is not None and not isinstance(error, BudgetError):
+        if error is not None and not isinstance(error, BudgetError | PausedError):
             raise error
     return [
         _extraction(each, loaded, outcomes.get(task.id), error)
@@ -123,11 +158,18 @@ def _extraction(
     stopped: Exception | None,
 ) -> Extraction[Any]:  # fmt: skip
     name = document.name if isinstance(document, Document) else str(document)
-    if outcome is None or outcome.result is None:
-        error = stopped if outcome is None else outcome.error
-        return Extraction(name, "failed", reasons=(str(error),))
-    answer = replace(outcome.result, schema=schema)
+    if outcome is not None and outcome.result is not None:
+        return _answered(name, replace(outcome.result, schema=schema))
+    error = stopped if outcome is None else outcome.error
+    return _failed(name, error or PearlError("the document was not read"))
+
+
+def _answered(name: str, answer: Answer[T]) -> Extraction[T]:
     return Extraction(name, answer.status, answer.value, answer.reasons, answer.fields, answer)
+
+
+def _failed(name: str, error: Exception) -> Extraction[Any]:
+    return Extraction(name, "failed", reasons=(str(error),), error=error)
 
 
 def _loaded(document: str | Path | Document) -> Document:

@@ -428,12 +428,19 @@ class Trace(ShownInNotebooks):
         id: The id of the task, which identifies the run in a file of several.
 
     Args:
-        id: The id of the task.
+        id: The id of the task, or the listener: `Trace(print)`.
         listener: Callback for every event in the thread of the event loop, unrecorded events
             (`ModelProgressed`, `ModelAttempted`) included.
     """
 
-    def __init__(self, id: str = "", listener: Callable[[Event], None] | None = None) -> None:
+    def __init__(
+        self,
+        id: str | Callable[[Event], object] = "",
+        listener: Callable[[Event], object] | None = None,
+    ) -> None:
+        if not isinstance(id, str):
+            listener = id
+            id = ""
         self.id = id
         self._events: list[Event] = []
         self._listener = listener

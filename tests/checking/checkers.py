@@ -217,7 +217,7 @@ def judge(case: Case, answer: Answer, outcome: Outcome) -> None:
                 outcome.count(each, each.text, state, "; ".join(answer.notes))
         return
     if isinstance(case, Listing):
-        rows = [tuple(row.fields.values()) for row in answer.rows]
+        rows = [tuple(row.fields.values()) for row in answer.row_evidence]
         for entry in case.entries:
             cells = tuple(
                 ("no", "yes")[value] if isinstance(value, bool) else str(value)

@@ -137,6 +137,7 @@ def test_python_runs(
     openai_server.on(
         "written before the document is seen|plan", '1. ans = FIND_REASON(CTX, "it") : Find out why'
     )
+    openai_server.on("Rewrite this question: And why", "Why was the boat sold?")
     # Not with what this module imports from the future: models would not find the classes they name.
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     code = compile(block.text, block.place, "exec", flags, dont_inherit=True)

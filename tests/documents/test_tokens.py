@@ -236,7 +236,7 @@ def test_a_known_model_has_its_vocabulary(
 
 def test_without_a_network_a_known_model_is_estimated() -> None:
     counter = Counter.for_model("openai:gpt-4o")
-    assert counter.method == "estimate: vocabulary o200k_base not available offline"
+    assert counter.method == "estimate: vocabulary o200k_base is not on this machine"
     assert counter.count("The cat sat on the mat.") == estimate("The cat sat on the mat.")
 
 
@@ -248,7 +248,10 @@ def test_a_broken_download_is_no_vocabulary(
     assert Counter.for_model("gpt-4o").encoding is None
 
 
-def test_a_hanging_network_delays_only_the_first_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_network_delays_only_the_first_count(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(tokens, "DOWNLOAD_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         for name in ("HTTPS_PROXY", "https_proxy"):

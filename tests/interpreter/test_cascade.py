@@ -96,9 +96,9 @@ def test_a_cascade_says_who_decided_what() -> None:
     assert all(0.95 <= low <= 1 for low, _ in account["intervals"].values())
     assert account["intervals"].keys() == {"precision", "recall"}
     assert any("relative to strong: precision" in note for note in answer.notes)
-    scored = {row.text for row in answer.rows if row.decided_by == ("cheap",)}
+    scored = {row.text for row in answer.row_evidence if row.decided_by == ("cheap",)}
     assert scored
-    assert scored == {row.text for row in answer.rows} - set(strong.items)
+    assert scored == {row.text for row in answer.row_evidence} - set(strong.items)
     evidence = answer.to_dict()["evidence"]
     assert scored == {row["text"] for row in evidence if row.get("decided_by") == ["cheap"]}
 
@@ -185,7 +185,7 @@ def test_before_a_limit_the_strong_model_reads_as_many_rows_as_are_needed() -> N
     plan = f"{KEPT.rpartition(chr(10))[0]}\n3. ans = LIMIT(good, 5) : Five of them"
     strong, cheap = Reviewer("strong"), Reviewer("cheap")
     answer = run(strong, plan, reviews(), rows_model=cheap, accuracy=0.95)
-    assert (len(answer.rows), cheap.requests) == (5, [])
+    assert (len(answer.row_evidence), cheap.requests) == (5, [])
     assert len(strong.items) < 100
 
 

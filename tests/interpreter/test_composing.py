@@ -348,7 +348,7 @@ def check_rows(draw: random.Random) -> None:
         assert is_named or is_stated, answer.text
         assert {f"{n}" for n in kept} <= {
             re.sub(r"\D", "", (row.source if not is_table else row.fields["id"] or ""))
-            for row in answer.rows
+            for row in answer.row_evidence
         }
         unnamed = [i for i in kept if f"- {names[i]}" not in prompt]
         assert not unnamed or f"({len(unnamed):,} more are not named here)" in prompt

@@ -414,4 +414,4 @@ def test_the_entries_of_a_row_are_those_of_the_row_alone() -> None:
     plan = """1. visits = SPLIT(CTX, "paragraph") : Split
 2. rows = EACH_EXTRACT(visits, "rows: [str]") : Extract"""
     answer = asyncio.run(Pearl(Scripted(reply)).execute(plan, Document(text)))
-    assert [row.fields["rows"] for row in answer.rows] == ["latex", None, "latex; latex"]
+    assert [row.fields["rows"] for row in answer.row_evidence] == ["latex", None, "latex; latex"]

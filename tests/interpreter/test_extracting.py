@@ -444,7 +444,9 @@ def test_what_stays_undecided_is_asked_of_the_escalation_model(
         return
     answer = asyncio.run(run)
     is_record = isinstance(wanted, dict)
-    assert (states(answer) if is_record else [r.fields["name"] for r in answer.rows]) == wanted
+    assert (
+        states(answer) if is_record else [r.fields["name"] for r in answer.row_evidence]
+    ) == wanted
     is_whole = wanted == RECORD or len(wanted) == 3
     assert (answer.status == "answered") == is_whole
     asked = [
@@ -546,7 +548,7 @@ def test_rows_are_extracted_from_a_document_and_from_each_row() -> None:
         ]
         assert all(
             TEXT[row.span.start : row.span.end].startswith(str(row.fields["name"]))
-            for row in answer.rows
+            for row in answer.row_evidence
             if row.span
         )
     cut, _ = extract(fields, TEXT, json.dumps({"rows": DRUGS})[:-40], action="EXTRACT_ALL")
@@ -561,7 +563,7 @@ def test_rows_are_extracted_from_a_document_and_from_each_row() -> None:
     model = Scripted(each)
     plan = f'1. lines = SPLIT(CTX, "line") : Split\n2. rows = EACH_EXTRACT(lines, "{fields}") : Extract'
     answer = asyncio.run(Pearl(model).execute(plan, Document(TEXT, "letter.txt")))
-    assert [row.fields["dose_mg"] for row in answer.rows] == ["", "500", "5", "", ""]
+    assert [row.fields["dose_mg"] for row in answer.row_evidence] == ["", "500", "5", "", ""]
     assert len(model.requests) == 5
 
 

@@ -63,7 +63,7 @@ def test_a_row_is_what_it_is_called(
     answer = ask(plan, document, told=told)
     assert answer.value == called
     assert answer.text == "\n".join(f"- {name}" for name in called)
-    assert [row.text for row in answer.rows] != called or unit == "sentence"
+    assert [row.text for row in answer.row_evidence] != called or unit == "sentence"
 
 
 def test_parts_of_several_files_are_called_by_their_file_and_shown_whole() -> None:
@@ -311,8 +311,8 @@ def test_rows_of_any_name_are_each_named_or_counted(kind: str, composed: bool) -
     assert all(each.startswith(name) for each, name in zip(called, names, strict=True))
     is_counted = f": {len(names)} rows" in answer.text
     assert is_counted or all(each in answer.text for each in called)
-    assert {row.source for row in answer.rows} == {*names}
-    assert len(answer.rows) == len(names)
+    assert {row.source for row in answer.row_evidence} == {*names}
+    assert len(answer.row_evidence) == len(names)
 
 
 def test_ten_thousand_rows_of_one_name_are_counted() -> None:
@@ -323,5 +323,5 @@ def test_ten_thousand_rows_of_one_name_are_counted() -> None:
 4. answer = ANSWER("Who is old?", kept, n) : Answer"""
     answer = ask(plan, table, "Some are old [1].")
     assert "\n\nOld: 10,000 rows" in answer.text
-    assert len({*answer.parts[0].value}) == len(answer.rows) == 10_000
+    assert len({*answer.parts[0].value}) == len(answer.row_evidence) == 10_000
     assert answer.parts[0].value[-1] == "Ann, row 10000"

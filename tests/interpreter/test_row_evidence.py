@@ -32,7 +32,7 @@ def run(*steps: str, text: str = TEXT) -> Answer:
 
 
 def shown(answer: Answer) -> dict[str, bool]:
-    return {row.fields["Item"] or "": row.is_decided for row in answer.rows}
+    return {row.fields["Item"] or "": row.is_decided for row in answer.row_evidence}
 
 
 def test_pairs_are_backed_by_the_rows_of_both() -> None:
@@ -44,7 +44,7 @@ def test_pairs_are_backed_by_the_rows_of_both() -> None:
     assert answer.text.startswith("- (1, 4)\n")
     assert answer.status == "undecided"
     assert shown(answer) == {"apple": True, "egg": False, "egg two": False, "pear": True}
-    for row in answer.rows:
+    for row in answer.row_evidence:
         assert row.span is not None
         assert TEXT[row.span.start : row.span.end] == row.text
 
@@ -52,7 +52,7 @@ def test_pairs_are_backed_by_the_rows_of_both() -> None:
 def test_rows_that_may_belong_to_a_group_are_shown_with_its_size() -> None:
     answer = run('fruits = WHERE(label, "label", "is", "fruit")', 'ans = COUNT_BY(fruits, "User")')
     assert "(2 undecided)" in answer.text
-    assert [(row.fields["Item"], row.is_decided) for row in answer.rows] == [
+    assert [(row.fields["Item"], row.is_decided) for row in answer.row_evidence] == [
         ("apple", True), ("egg", False), ("egg two", False), ("pear", True),
     ]  # fmt: skip
 
@@ -60,7 +60,7 @@ def test_rows_that_may_belong_to_a_group_are_shown_with_its_size() -> None:
 def test_a_row_is_undecided_if_it_is_in_any_output() -> None:
     answer = run('one = WHERE(label, "label", "is", "fruit")', "n = COUNT(rows)")
     assert answer.outputs == ("one", "n")
-    assert [row.is_decided for row in answer.rows] == [True, True, False, False, True]
+    assert [row.is_decided for row in answer.row_evidence] == [True, True, False, False, True]
 
 
 def test_a_spreadsheet_evaluates_nothing_of_a_table() -> None:

@@ -244,7 +244,7 @@ def test_the_best_rows_have_their_passages(row_quotes: int) -> None:
     step = 'TOP(files, "how far away", 2)'
     answer = ask(reader, step, row_quotes=row_quotes, items_per_call=2)
     assert answer.status == "answered"
-    assert [row.source for row in answer.rows] == ["a.txt", "b.txt"]
+    assert [row.source for row in answer.row_evidence] == ["a.txt", "b.txt"]
     evidence = [DECIDING.format(LAWS[name]) for name in ("b.txt", "a.txt")]
     assert sorted(each.text for each in answer.evidence) == sorted(evidence * (row_quotes > 1))
     n_quoted = sum('"quotes":[' in request.prompt for request in reader.requests)

@@ -125,5 +125,5 @@ def test_where_a_schema_is_required_what_is_not_of_it_is_an_error_or_undecided(
 
 def test_thousands_of_rows_in_a_call(openai_server: Server) -> None:
     answer = ask(openai_server, json.dumps, n=5_000, items_per_call=5_000)
-    assert len(answer.rows) == 2_500
+    assert len(answer.row_evidence) == 2_500
     assert calls(openai_server) == [True, True]  # as its window holds

@@ -177,7 +177,7 @@ def test_what_stays_unread_is_undecided_and_shown() -> None:
     assert answer.text == "8 (4 undecided)"
     assert answer.status == "undecided"
     assert "4 of 20 rows are undecided" in answer.why
-    assert sum(not row.is_decided for row in answer.rows) == 4
+    assert sum(not row.is_decided for row in answer.row_evidence) == 4
     with pytest.raises(ExecutionError, match="4 of 20 rows are undecided"):
         run(plan, entries(20), Oracle(say), strict_items=True)
 
@@ -281,7 +281,7 @@ def test_a_model_is_shown_the_names_of_columns(condition: str, shown: list[str],
     assert answer.text == "2"
     (items,) = oracle.asked
     assert items == [item.replace("HISTORY", long.strip()) for item in shown]
-    assert all(row.text in text and row.value == row.text for row in answer.rows)
+    assert all(row.text in text and row.value == row.text for row in answer.row_evidence)
 
 
 def test_rows_that_are_shown_alike_are_asked_about_once() -> None:

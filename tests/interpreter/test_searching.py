@@ -46,8 +46,8 @@ def searches(trace: Trace) -> list[Retrieved]:
 
 def test_rows_that_were_found_are_evidence_with_document_span_and_rank() -> None:
     answer, trace = run('1. found = RETRIEVE(CTX, "bees", 5) : Find them', corpus(a=A, b=B))
-    assert {row.source for row in answer.rows} == {"a.txt", "b.txt"}
-    for row in answer.rows:
+    assert {row.source for row in answer.row_evidence} == {"a.txt", "b.txt"}
+    for row in answer.row_evidence:
         assert row.span is not None
         source = {"a.txt": A, "b.txt": B}[row.source]
         assert source[row.span.start : row.span.end] == row.text
@@ -179,7 +179,7 @@ def test_the_model_rates_rows_for_a_query_and_the_best_come_first() -> None:
     assert ranks == sorted(ranks), "with equal ratings they keep their order"
     assert rows.notes == ("among the 2 that match best; more match",)
     assert [event.method for event in searches(trace)] == ["bm25", "model"]
-    assert {dict(row.ranks)["best"] for row in answer.rows} == {1, 2}
+    assert {dict(row.ranks)["best"] for row in answer.row_evidence} == {1, 2}
 
 
 def test_a_row_that_stays_without_rating_may_be_among_the_best() -> None:

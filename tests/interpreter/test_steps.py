@@ -218,7 +218,7 @@ def test_full_refuses_what_does_not_fit() -> None:
                 graph('a = FIND(CTX, "1")'), Scripted(echo), LONG, window=1_500, strategy="full"
             )
         )
-    assert "--context" in str(caught.value)
+    assert "context" in str(caught.value)
 
 
 def test_map_reduce_reads_everything_and_merges() -> None:

@@ -58,15 +58,15 @@ def test_the_rows_of_a_query_cite_file_row_and_cells() -> None:
     assert answer.text == (
         "| Clinic | City |\n| --- | --- |\n| H&C | Tel Aviv-Yafo |\n| Jerusalem Clinic | Tel Aviv-Yafo |"
     )
-    assert [(row.source, row.number) for row in answer.rows] == [
+    assert [(row.source, row.number) for row in answer.row_evidence] == [
         ("clinics.csv", 1), ("clinics.csv", 2),
     ]  # fmt: skip
-    for row in answer.rows:
+    for row in answer.row_evidence:
         assert [cell.column for cell in row.cells] == ["Clinic", "City"]
         for cell in row.cells:
             assert TEXT[cell.span.start : cell.span.end] == cell.text == row.fields[cell.column]
-    assert answer.rows[1].where.startswith("clinics.csv, row 2, Clinic, City, characters ")
-    said = answer.rows[0].to_dict()
+    assert answer.row_evidence[1].where.startswith("clinics.csv, row 2, Clinic, City, characters ")
+    said = answer.row_evidence[0].to_dict()
     assert (said["row"], said["cells"][1]["text"]) == (1, "Tel Aviv-Yafo")
     (event,) = [event for event in trace if isinstance(event, LookedUp)]
     assert (event.step, event.n_lines, event.n_repairs) == ("found", 2, 0)
@@ -82,8 +82,8 @@ def test_later_steps_go_on_from_the_rows_and_cite_the_same_cells() -> None:
     )
     answer, _ = run(plan, CLINICS, replying(TEL_AVIV))
     assert answer.value == {"n": 2, "names": ["Ophthalmology; Cardiology", "Dermatology"]}
-    assert [row.number for row in answer.rows] == [1, 2]
-    assert answer.rows[0].steps == ("n", "names")
+    assert [row.number for row in answer.row_evidence] == [1, 2]
+    assert answer.row_evidence[0].steps == ("n", "names")
 
 
 def test_a_table_may_be_the_rows_of_an_earlier_step() -> None:
@@ -92,7 +92,7 @@ def test_a_table_may_be_the_rows_of_an_earlier_step() -> None:
 3. found = LOOKUP(there, "Who does ophthalmology?") : Ask"""
     reply = query(select=["Clinic"], where=where("Services", "contains", "ophthalmology"))
     answer, _ = run(plan, CLINICS, replying(reply))
-    (row,) = answer.rows
+    (row,) = answer.row_evidence
     assert row.fields["Clinic"] == "H&C"
 
 
@@ -111,7 +111,7 @@ def test_one_figure_is_a_number_of_all_its_rows() -> None:
 
     answer, _ = run(plan, CLINICS, Scripted(reply))
     assert [step.text for step in answer.steps] == ["2", "1", "more"]
-    assert {row.number for row in answer.rows} == {1, 2, 3}
+    assert {row.number for row in answer.row_evidence} == {1, 2, 3}
 
 
 def test_a_figure_keeps_its_unit_and_a_cell_that_is_no_number_is_told() -> None:
@@ -125,14 +125,18 @@ def test_undecided_rows_stay_undecided() -> None:
     reply = query(select=["Clinic"], where=where("Fee", "at least", "90"))
     answer, _ = run('1. dear = LOOKUP(CTX, "Which fees are 90 or more?") : Ask', CLINICS, replying(reply))  # fmt: skip
     assert answer.status == "undecided"
-    assert {row.number: row.is_decided for row in answer.rows} == {1: True, 3: True, 4: False}
+    assert {row.number: row.is_decided for row in answer.row_evidence} == {
+        1: True,
+        3: True,
+        4: False,
+    }
 
 
 def test_groups_are_lines_of_their_rows() -> None:
     reply = query(group=["City"], aggregate={"function": "count"}, sort={"by": "count", "descending": True})  # fmt: skip
     answer, _ = run('1. per = LOOKUP(CTX, "How many in each city?") : Ask', CLINICS, replying(reply))  # fmt: skip
     assert answer.text.split("\n")[2] == "| Tel Aviv-Yafo | 2 |"
-    assert [row.number for row in answer.rows] == [1, 2, 3, 4]
+    assert [row.number for row in answer.row_evidence] == [1, 2, 3, 4]
 
 
 def test_a_reply_that_cannot_be_used_goes_back_and_is_counted() -> None:
@@ -178,7 +182,7 @@ def test_of_several_tables_the_one_with_the_words_of_the_question_is_asked() -> 
     document = Document(text, "report.md")
     model = replying(query(select=["Mayor"], where=where("Town", "is", "Lod")))
     answer, _ = run('1. a = LOOKUP(CTX, "Who is mayor of Lod?") : Ask', document, model)
-    (row,) = answer.rows
+    (row,) = answer.row_evidence
     assert (row.number, [cell.text for cell in row.cells]) == (1, ["Gil", "Lod"])
     model = Scripted(lambda request: "x")
     answer, _ = run('1. a = LOOKUP(CTX, "What is it?") : Ask', document, model)
@@ -191,7 +195,7 @@ def test_of_several_tables_the_one_with_the_words_of_the_question_is_asked() -> 
 def test_files_with_the_same_columns_are_one_table() -> None:
     more = Document("Clinic,City,Services,Fee\nNew Clinic,Tel Aviv-Yafo,Imaging,$5\nX,Y,Z,$1\n", "b.csv")  # fmt: skip
     answer, _ = run(PLAN, join([CLINICS, more]), replying(TEL_AVIV))
-    assert [(row.source, row.number) for row in answer.rows] == [
+    assert [(row.source, row.number) for row in answer.row_evidence] == [
         ("clinics.csv", 1), ("clinics.csv", 2), ("b.csv", 1),
     ]  # fmt: skip
 
@@ -325,7 +329,7 @@ def test_a_total_that_is_asked_for_cites_its_own_row() -> None:
     answer, _ = run(
         '1. a = LOOKUP(CTX, "What is the total?") : Ask', Document(TOTAL, "t.csv"), model
     )
-    assert [row.number for row in answer.rows] == [4]
+    assert [row.number for row in answer.row_evidence] == [4]
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_no_row_is_lost_and_each_has_its_passage_lit(shape: str, n: int) -> None
     assert answer.status == ("degraded" if is_told else "answered"), answer.why
     # named in the answer, or counted there and in the table of rows
     named = {name for name in facts if name in answer.text}
-    in_table = {row.source for row in answer.rows}
+    in_table = {row.source for row in answer.row_evidence}
     counts = {int(number) for number in re.findall(r"\b\d+\b", answer.text)}
     assert in_table >= hits.keys()
     if "how many" not in shape and shape != "more or less" and len(hits) <= 30:

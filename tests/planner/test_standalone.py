@@ -216,11 +216,11 @@ def test_an_earlier_answer_is_put_into_the_plan_once_it_is_written() -> None:
             return clear
         return written if isinstance(request.task, PlanTask) else "A letter."
 
-    turns = (TURNS[0], Turn("Who signed?", 'Ines "the {papers}"\nANSWER_1'))
+    turns = (TURNS[0], Turn("Who signed?", 'Ines "{papers}"\nANSWER_1'))
     model = Reading(reply)
     answer = asyncio.run(Pearl(model).ask("What?", Document("Sales."), history=turns))
     assert answer.understood is not None
-    name = "\"Ines 'the {papers}' ANSWER_1\""
+    name = "\"Ines '{papers}' ANSWER_1\""
     assert answer.understood.question == answer.plan.splitlines()[0].partition(": ")[2]
     assert answer.understood.question == f"What did {name} sign?"
     (planned,) = (r for r in model.requests if isinstance(r.task, PlanTask))
@@ -229,7 +229,7 @@ def test_an_earlier_answer_is_put_into_the_plan_once_it_is_written() -> None:
     reading = [r for r in model.requests if isinstance(r.task, ActionTask)]
     assert dict(reading[0].task.arguments)["X"] == f"what {name} signed"
     assert 'Find what "the answer to question 2" signed as X' in reading[0].prompt
-    assert 'Ines "the {papers}" ANSWER_1' in reading[1].prompt
+    assert 'Ines "{papers}" ANSWER_1' in reading[1].prompt
     assert len(reading) == 3
     for request in reading:  # text of the document is data
         assert "Ines" not in re.sub(r"<input>\n.*?\n</input>", "", request.prompt, flags=re.S)

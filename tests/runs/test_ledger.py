@@ -161,7 +161,7 @@ def test_the_time_of_the_run_ends_calls_of_workers(openai_server: Server) -> Non
     openai_server.hold_after = 0
 
     async def work(worker: Worker) -> None:
-        with pytest.raises(BudgetError, match=r"--max-time: the limit of 0.5 s is over"):
+        with pytest.raises(BudgetError, match=r"max_minutes`: the limit of 0.5 s is over"):
             await worker.ask(1)
 
     working(driver, work, n=1)

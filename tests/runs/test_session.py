@@ -152,7 +152,7 @@ def test_limits_of_the_client_apply_without_limits_of_the_session(
 def test_time_limit(folder: Path, asked: pearl.Pearl, openai_server: Server) -> None:
     openai_server.delay_s = 20.0
     stopped = pearl.run(pearl.Session(asked, store="kept", max_minutes=0.005).run(tasks()))
-    assert "--max-time: the limit of 0.3 s" in str(stopped.error)
+    assert "`max_minutes`: the limit of 0.3 s" in str(stopped.error)
 
 
 CHILD = """

@@ -303,7 +303,7 @@ def test_rows_are_a_table_whose_cited_cells_are_marked_and_ten_stand_at_first() 
     table = Document(text, "boats.csv", kind="table")
     query = {"group": ["Owner"], "aggregate": [{"function": "sum", "column": "Length"}]}
     answer, page = looked_up(query, table)
-    assert len(answer.rows) == 300
+    assert len(answer.row_evidence) == 300
     first, _, rest = page.partition('<details class="more">')
     assert first.count('<tr id="e') == 10
     assert "Show all 300 rows" in rest
@@ -361,7 +361,7 @@ def test_marks_of_joined_files_and_of_cells_are_where_they_are(tmp_path: Path) -
     table = load(tmp_path / "boats.csv")
     where = {"column": "Boat", "op": "is", "value": ["Runa"]}
     answer, text = looked_up({"select": ["Owner"], "where": where}, table)
-    assert answer.rows
+    assert answer.row_evidence
     marked = Page(text).marked
     assert marked
     assert "Ines" in "".join(marked)

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from pearl.data.journal import Frozen
 from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError
-from pearl.llm import Completion, Constrains, Request
+from pearl.llm import Completion, ModelBase, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.flaws import is_blank
 
@@ -28,11 +28,10 @@ NOTICE = "scripted: these replies were prepared; no model wrote them"
 FORMAT = 'a JSON array of rules: [{"match": "regular expression", "reply": "text"}]'
 
 
-class Scripted:
+class Scripted(ModelBase):
     """A model whose replies are computed by a function."""
 
     notice = NOTICE
-    constrains = Constrains()
     reads_prompts = False
 
     def __init__(
@@ -63,9 +62,6 @@ class Scripted:
         if is_blank(text):
             raise ModelError(f"the reply of {self.name} is blank", kind="empty")
         return Completion(text, self.name)
-
-    async def aclose(self) -> None:
-        """Do nothing."""
 
 
 class Rule(Frozen):

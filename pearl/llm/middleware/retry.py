@@ -10,6 +10,7 @@ from math import ceil
 from typing import Any, TypeVar
 
 from pearl.errors import ModelError, PausedError, PearlError, UsageError
+from pearl.errors.callers import WARNING, log
 from pearl.llm import Completion, Model, Request, Usage
 from pearl.llm.concurrency import resolve
 from pearl.llm.middleware.budget import Budget
@@ -198,6 +199,14 @@ class Retries:
     async def _sleep(self, wait_s: float, failures: list[ModelError]) -> None:
         last = failures[-1]
         most, n_failed, usage = self._most(last), int(last.is_sent), last.usage or Usage()
+        log(
+            WARNING,
+            "attempt %d of %d failed, the next is in %.1f s: %s",
+            len(failures),
+            most,
+            wait_s,
+            last.message,
+        )
         for left_s in (wait_s - i * REPORT_S for i in range(max(1, ceil(wait_s / REPORT_S)))):
             report(CallWait(last.message, left_s, len(failures), most, n_failed, usage))
             n_failed, usage = 0, Usage()

@@ -10,6 +10,8 @@ from functools import cached_property, partial
 from typing import Any
 
 from pearl.errors import ModelError
+from pearl.errors.callers import DEBUG, TEXTS, log
+from pearl.errors.privacy import is_private
 from pearl.llm import Completion, Constrains, Model, Request, Task, Usage
 from pearl.llm.messages import restored
 from pearl.llm.progress import (
@@ -87,10 +89,17 @@ class ReplyGuard(Wrapper):
 
     async def complete(self, request: Request) -> Completion:
         """Send one request."""
+        began, task = time.monotonic(), type(request.task).__name__
         try:
             completion = await self._model.complete(request)
         except ModelError as error:
+            log(DEBUG, "%s: %s has no usable reply: %s", self.name, task, error.kind)
             raise trimmed(error, self.name) from None
+        used, took_s = completion.usage, time.monotonic() - began
+        log(DEBUG, "%s: %s took %.2f s, %d tokens in, %d out",
+            self.name, task, took_s, used.n_input_tokens, used.n_output_tokens)  # fmt: skip
+        if not is_private():
+            log(TEXTS, "%s: %s\nreply: %s", self.name, request.messages, completion.text)
         return usable(completion, request, is_computed=not self.reads_prompts)
 
 

@@ -39,6 +39,7 @@ from pearl.errors import (
     PausedError,
     PearlError,
     UsageError,
+    error_to_dict,
 )
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.bounds import Range, StepCosts
@@ -209,13 +210,12 @@ class Task(Unit):
         if result is not None:
             return {"id": self.id, **self.extra, **result.to_dict()}
         finished = error.finished if isinstance(error, ExecutionError) else ()
-        told = {"type": type(error).__name__, "message": str(error)}
         return {
             "id": self.id,
             **self.extra,
             "status": "unfinished" if isinstance(error, BudgetError | PausedError) else "failed",
             "question": self.question,
-            "error": error.to_dict() if isinstance(error, PearlError) else told,
+            "error": error and error_to_dict(error),
             **({"steps": [step.to_dict() for step in finished]} if finished else {}),
         }
 

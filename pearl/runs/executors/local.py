@@ -17,6 +17,7 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import TypeVar
 
+from pearl.errors.callers import WARNING, log
 from pearl.interpreter.requests import n_more_readers
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Unit
@@ -202,6 +203,7 @@ async def perform(unit: U, resources: Resources, listener: Listener | None = Non
     try:
         result = await unit.perform(resources, trace)
     except Exception as error:  # noqa: BLE001 - one unit's failure is recorded, the rest goes on
+        log(WARNING, "task %s failed: %s", unit.id, error)
         return Outcome(unit, None, error, trace)
     return Outcome(unit, result, None, trace)
 

@@ -36,6 +36,8 @@ def served(seen: Seen) -> Canned:
         return Canned(completion(CLEAR))
     if "Write the plan" in prompt:
         return Canned(completion(PLAN))
+    if "What answers: Who sold the boat?" in prompt:
+        return Canned(completion('{"name": {"value": "He", "quote": "He sold it"}}'))
     return Canned(completion('He sold it: "because the hull was rotten".'))
 
 
@@ -165,7 +167,9 @@ def test_replies_are_kept_so_that_the_same_conversation_asks_nothing_again(
     openai_server.answer = served
     first = pearl("chat", "story.txt", *asking(openai_server), stdin=lines(WHO, WHY))
     n = len(openai_server.requests)
-    assert n == 5  # plan and step; the question made clear, its plan and step
+    assert (
+        n == 6
+    )  # plan and step; the question made clear, what the answer names, its plan and step
     again = pearl("chat", "story.txt", *asking(openai_server), stdin=lines(WHO, WHY))
     assert again == first
     assert len(openai_server.requests) == n

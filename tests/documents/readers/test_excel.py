@@ -149,7 +149,7 @@ def test_a_workbook_of_hidden_sheets_is_refused() -> None:
     book = book_of(["a", "b"], [1, 2])
     book.create_sheet("Empty")
     book.active.row_dimensions[1].hidden = book.active.row_dimensions[2].hidden = True
-    with pytest.raises(DataError, match=r"only hidden cells\n.*--hidden"):
+    with pytest.raises(DataError, match=r"only hidden cells\n.*hidden=True"):
         text_of(book)
 
 

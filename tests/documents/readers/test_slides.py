@@ -133,5 +133,5 @@ def test_what_stands_beside_the_texts_of_slides() -> None:
     hidden._element.set("show", "0")
     file = io.BytesIO()
     made.save(file)
-    with pytest.raises(DataError, match=r"only hidden slides\n.*--hidden"):
+    with pytest.raises(DataError, match=r"only hidden slides\n.*hidden=True"):
         from_bytes(file.getvalue(), "a.pptx")

@@ -224,7 +224,7 @@ def test_the_error_says_what_and_how_much() -> None:
     budget = Budget(COUNTER, max_calls=1)
     model = Budgeted(Scripted(lambda request: "yes"), budget)
     asyncio.run(model.complete(request("one")))
-    with pytest.raises(BudgetError, match=r"--max-calls: the limit of 1 calls has 0") as caught:
+    with pytest.raises(BudgetError, match=r"max_calls`: the limit of 1 calls has 0") as caught:
         asyncio.run(model.complete(request("two")))
     assert (caught.value.limit, caught.value.spent, caught.value.exit_code) == (1, 1, 7)
     assert len(str(caught.value).splitlines()) <= 3
@@ -245,7 +245,7 @@ def test_calls_refused_before_sending_are_not_counted() -> None:
 
 
 def test_money_needs_a_price() -> None:
-    with pytest.raises(UsageError, match="--max-cost needs the price"):
+    with pytest.raises(UsageError, match="max_cost_usd` needs the price"):
         Budget(COUNTER, max_cost_usd=1.0)
 
 
@@ -304,7 +304,7 @@ def test_no_requested_wait_exceeds_the_deadline(
         budget = Budget(COUNTER, max_time_s=20.0)
         model = Retrying(Limited(Budgeted(Scripted(refuse), budget), 8), budget=budget)
         began = asyncio.get_running_loop().time()
-        with pytest.raises(BudgetError, match="--max-time"):
+        with pytest.raises(BudgetError, match="max_minutes"):
             await model.complete(request("q"))
         return asyncio.get_running_loop().time() - began
 

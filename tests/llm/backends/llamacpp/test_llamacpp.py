@@ -202,7 +202,7 @@ def test_a_reply_that_repeats_itself_is_cut_off_while_it_is_written(endless: Pat
             await model.complete(asked("who?", None))
         assert caught.value.kind == "repetition"
         assert not caught.value.is_retryable
-        assert "--nearest" in str(caught.value)
+        assert "nearest=" in str(caught.value)
         usage = caught.value.usage
         assert usage is not None
         assert usage.n_input_tokens > 0
@@ -391,7 +391,7 @@ def test_the_window_is_that_of_the_training_up_to_a_maximum(tmp_path: Path) -> N
     assert create(str(short), ModelSettings()).window == 2_048
     assert create(str(long), ModelSettings()).window == 16_384
     assert create(str(long), ModelSettings(window=100_000)).window == 100_000
-    with pytest.raises(UsageError, match="--window 2048"):
+    with pytest.raises(UsageError, match="window=2048"):
         create(str(short), ModelSettings(window=4_096))
 
 

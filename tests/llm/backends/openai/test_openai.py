@@ -370,6 +370,6 @@ def test_a_prompt_beyond_the_window_is_not_sent_again(
     request = replace(REQUEST, max_output_tokens=40)
     caught = failure(model_of(openai_server), "bad_request", request)
     assert not caught.is_retryable
-    assert "--window" in str(caught)
+    assert "window" in str(caught)
     assert refusal["message"][:40] in str(caught)
     assert len(openai_server.requests) == 1

@@ -1,0 +1,157 @@
+"""The settings as keyword arguments: their types for type checkers, for checks before the first call, and in hints.
+
+A test compares them with `pearl.settings.schema` and `ClientSettings`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from pearl.data.journal import reason
+from pearl.errors import UsageError, suggest
+from pearl.errors.patterns import lazy_pattern
+from pearl.llm import Model
+from pearl.llm.function import Function
+from pearl.settings import ROLES, schema
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+    from pearl.dsl.signatures import ActionLibrary
+    from pearl.llm.middleware.budget import Budget
+    from pearl.llm.middleware.caching import Replies
+    from pearl.retrieval.search import Searcher
+
+AnyModel = str | Model | Function
+"""The name of a model, a model, or a function from messages to text."""
+
+
+class SettingArguments(TypedDict, total=False):
+    """The settings, and the fields of `ClientSettings` that are not among them."""
+
+    base_url: str | None
+    api_key_env: str | None
+    server: str | None
+    model_name: str | None
+    window: int | None
+    timeout_s: float
+    is_asked: bool
+    concurrency: int
+    requests_per_minute: float | None
+    tokens_per_minute: float | None
+    prefix: Literal["auto", "off"]
+    constrain: Literal["auto", "grammar", "json", "off"]
+    attempts: int
+    first_wait_s: float
+    deadline_s: float | None
+    is_shared: bool
+    seed: int | None
+    temperature: float | None
+    embeddings: str | None
+    domain: str
+    examples: str | None
+    planner_model: AnyModel | None
+    rows_model: AnyModel | None
+    escalate_model: AnyModel | None
+    checker_model: AnyModel | None
+    max_output_tokens: int | None
+    nearest: int | None
+    max_steps: int
+    max_repairs: int
+    fallback: Literal["direct", "none"]
+    context: str
+    ocr: Literal["auto", "off", "force"]
+    ocr_language: str
+    pdf_tables: Literal["auto", "off"]
+    hidden: bool
+    ranker: str
+    as_of: date | None
+    fiscal_year_end: tuple[int, int]
+    compose: Literal["auto", "off"]
+    check: Literal["auto", "all", "off"]
+    items_per_call: int
+    row_quotes: int
+    max_item_tokens: int
+    max_reasks: int
+    strict: bool
+    strict_items: bool
+    accuracy: float | None
+
+
+class Arguments(SettingArguments, total=False):
+    """All arguments of `Pearl`."""
+
+    model: AnyModel | AsyncOpenAI
+    library: str | Path | ActionLibrary | None
+    searcher: Searcher | None
+    replies: Replies | None
+    budget: Budget | None
+    private: bool
+
+
+@cache
+def types() -> Mapping[str, Any]:
+    """The types of the settings by their names."""
+    return get_type_hints(SettingArguments)
+
+
+@cache
+def _adapter(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(types()[name])
+
+
+def check_arguments(given: Mapping[str, object]) -> None:
+    """Check names and types of settings; models of roles are checked where they are made.
+
+    Raises:
+        UsageError: No setting has that name, or its value is of another type.
+    """
+    for name, value in given.items():
+        if name not in types():
+            raise UsageError(f"unknown setting '{name}'", help=suggest(name, types(), "settings"))
+        try:
+            name in ROLES or _adapter(name).validate_python(value, strict=True)
+        except ValidationError as error:
+            raise UsageError(f"{name}: {reason(error)}, not {value!r:.60}") from None
+
+
+_OPTION = lazy_pattern(r"--([a-z][a-z-]*[a-z])(?:[ =](\w[\w.:*-]*))?")
+
+_OTHERS = {
+    "token-budget": "token_budget", "max-cost": "max_cost_usd", "max-tokens": "max_tokens", "max-calls": "max_calls",
+    "max-time": "max_minutes", "price": "price", "store": "store", "executor": "executor", "batch-threshold": "batch_threshold",
+}  # fmt: skip
+"""Options that are no settings → arguments of `ask`, `Session` and `Session.run`."""
+
+
+def with_arguments(text: str) -> str:
+    """A text with arguments in place of the options that stand for them.
+
+    Example:
+        >>> with_arguments("raise --token-budget, or use --constrain off; --hidden reads them")
+        "raise `token_budget`, or use constrain='off'; hidden=True reads them"
+    """
+    options = {
+        (s.flag or f"--{name.replace('_', '-')}")[2:]: name for name, (_, s) in schema().items()
+    }
+
+    def argument(found: re.Match[str]) -> str:
+        name, word = options.get(found[1]) or _OTHERS.get(found[1]), found[2]
+        if name is None:
+            return found[0]
+        kind, rest = types().get(name), found[0].removeprefix(f"--{found[1]}")
+        if kind is bool:
+            return f"{name}=True{rest}"
+        if word and word.isdecimal():
+            return f"{name}={word}"
+        is_value = word and (word in get_args(kind) or ":" in word[:-1] or word.isupper())
+        return f"{name}={word!r}" if is_value else f"`{name}`{rest}"
+
+    return _OPTION.sub(argument, text)

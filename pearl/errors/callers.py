@@ -1,0 +1,42 @@
+"""Who is told: commands name options and show what goes on; callers in Python get arguments, and a logger.
+
+The logger `pearl` has warnings of what is retried, not read and not sure, and each call at `DEBUG`, without
+the texts of the call; these are at `TEXTS`, except in a private run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+TEXTS, DEBUG, WARNING = 5, 10, 30
+"""Levels of `logging`, which is imported on use."""
+
+AS_ARGUMENTS: list[Callable[[str], str]] = []
+"""Puts arguments in place of options in a text; `pearl/__init__.py` adds it, so that this module imports nothing."""
+
+_n_commands = 0
+
+
+@contextmanager
+def command_running() -> Iterator[None]:
+    """A command runs in this process."""
+    global _n_commands
+    _n_commands += 1
+    try:
+        yield
+    finally:
+        _n_commands -= 1
+
+
+def for_caller(text: str) -> str:
+    """A text with options, or with arguments if no command runs."""
+    return text if _n_commands or "--" not in text else AS_ARGUMENTS[0](text)
+
+
+def log(level: int, message: str, *values: object) -> None:
+    """Write to the logger `pearl`, unless a command runs."""
+    if not _n_commands:
+        import logging
+
+        logging.getLogger("pearl").log(level, message, *values)

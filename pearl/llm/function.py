@@ -1,0 +1,56 @@
+"""A function from messages to text as a model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any
+from uuid import uuid4
+
+from pearl.errors import ModelError, PearlError
+from pearl.llm import Completion, ModelBase, Request
+
+Function = Callable[[list[dict[str, str]]], str | Awaitable[str]]
+"""Messages, each with a `role` and its `content` → the reply."""
+
+
+class FunctionModel(ModelBase):
+    """Asks a function; one that is not asynchronous runs in a thread.
+
+    Its identity is new each time: a store cannot know what the replies of a function depend on.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.name = f"function:{getattr(function, '__qualname__', type(function).__name__)}"
+        self.identity = f"{self.name} {uuid4().hex}"
+        self._function: Callable[..., Any] = function
+        self._is_async = iscoroutinefunction(function) or iscoroutinefunction(
+            type(function).__call__
+        )
+
+    async def complete(self, request: Request) -> Completion:
+        """Call the function."""
+        messages = [{"role": each.role, "content": each.content} for each in request.messages]
+        try:
+            called = self._function if self._is_async else self._in_thread
+            text = await called(messages)
+            if isawaitable(text):
+                text = await text
+        except PearlError:
+            raise
+        except (ConnectionError, TimeoutError) as error:
+            raise self._failed(error, "transport") from error
+        except Exception as error:
+            raise self._failed(error, "bad_request") from error
+        if not isinstance(text, str):
+            raise ModelError(
+                f"{self.name} returned {type(text).__name__}, not text", kind="bad_request"
+            )
+        return Completion(text, self.name)
+
+    async def _in_thread(self, messages: list[dict[str, str]]) -> Any:
+        return await asyncio.to_thread(self._function, messages)
+
+    def _failed(self, error: Exception, kind: Any) -> ModelError:
+        return ModelError(f"{self.name}: {type(error).__name__}: {error}", kind=kind)
