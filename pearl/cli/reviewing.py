@@ -6,6 +6,7 @@ import dataclasses
 import hmac
 import json
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -173,19 +174,13 @@ class Review:
         item = self._item(said)
         quote: Any = said.get("quote")
         passage = self._quoted(item, quote)
-        words = [
-            str(quote["text"]).strip(),
-            passage["text"],
-        ]  # the passage has the unit of a number, too
+        words = [str(quote["text"]).strip(), passage["text"]]  # the latter with a unit, too
         if item.field.type == "date":
             periods = [found.period for found in find_dates(passage["text"])]
             words += [str(each.first) for each in periods[:1] if each and len(periods) == 1]
         value = next((each for each in words if _is_value(item.field, each)), None)
-        return {
-            "text": passage["text"],
-            "where": shown_place(Untrusted(passage, [])),
-            "value": value,
-        }
+        where = shown_place(Untrusted(passage, []))
+        return {"text": passage["text"], "where": where, "value": value}
 
     def _quoted(self, item: Item, quote: Any) -> dict[str, Any]:
         document = self._record(item.at).document
@@ -214,7 +209,7 @@ class Review:
         return item
 
     def _loaded(self, at: int) -> ResultRecord:
-        record = self.source.record(at)
+        record = dataclasses.replace(self.source.record(at), problems=())
         with reading(record.settings):  # as the run read its documents
             return with_document(record, [*self.folders, self.source.folder])
 
@@ -246,6 +241,11 @@ class ReviewServer(ThreadingHTTPServer):
         """The address of the first page."""
         return f"{self.origin}/{self.token}/"
 
+    def handle_error(self, *about: Any) -> None:
+        """Nothing for a browser that left: it does so with every page that it does not wait for."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(*about)
+
 
 class _Handler(BaseHTTPRequestHandler):
     server: ReviewServer
@@ -274,7 +274,8 @@ class _Handler(BaseHTTPRequestHandler):
         is_own = self.headers.get("Origin") == self.server.origin
         is_json = self.headers.get_content_type() == "application/json"
         length = self.headers.get("Content-Length", "")
-        if not is_own or not is_json or not length.isdecimal() or int(length) > MAX_BODY:
+        is_short = length.isdecimal() and len(length) < 10 and int(length) <= MAX_BODY
+        if not (is_own and is_json and is_short):
             self._refuse(403)
             return
         body = self.rfile.read(int(length))

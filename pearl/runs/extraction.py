@@ -315,7 +315,7 @@ def proposed(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The values that a result proposes, each with its evidence: that which is found, or its candidates."""
     if result.get("state") == "found":
         return [] if "entries" in result or result.get("value") is None else [result]
-    return [*result.get("candidates", ())]
+    return [each for each in result.get("candidates", ()) if isinstance(each, Mapping)]
 
 
 def _entries(result: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
@@ -560,17 +560,46 @@ def accepted(field: Field | None, proposal: Mapping[str, Any]) -> dict[str, Any]
     return {**of, **({"evidence": evidence} if evidence else {})}
 
 
+def row_path(number: int, column: str) -> str:
+    """The path of a row behind an answer, or of a column of it."""
+    return f"row {number}.{column}" if column else f"row {number}"
+
+
+def row_entry(row: Mapping[str, Any]) -> str:
+    """By it a row behind an answer is recognised."""
+    return shortened(row["text"] or row["value"] or "", MAX_QUOTE)
+
+
 def _answered(row: Mapping[str, Any], answers: Sequence[PersonAnswer]) -> Mapping[str, Any]:
-    """A row without fields whose answer a person accepted or gave; what else it says is the model's, and goes."""
+    """A row without fields, with the answer and the rows behind it that persons decided."""
     given = next((each.result for each in answers if each.path == ANSWER), None)
+    by_path = {each.path: each for each in answers}
+    evidence: list[Mapping[str, Any]] = []
+    n_rows = 0
+    for number, each in enumerate(row.get("evidence", ()), start=1):
+        fields = dict(each.get("fields", ()))
+        paths = {row_path(number, column): column for column in ("", *fields)}
+        own = [by_path[path] for path in paths if path in by_path and by_path[path].entry == row_entry(each)]  # fmt: skip
+        n_rows += bool(own)
+        fields |= {column: _text(of.result["value"] or NOT_STATED) for of in own if (column := paths[of.path])}  # fmt: skip
+        by = [*each.get("decided_by", ()), *(str(of.result["decided_by"]) for of in own)]
+        state = UNDECIDED if None in fields.values() else "found"
+        if not any(
+            of.path == row_path(number, "") and of.result["value"] is not True for of in own
+        ):
+            evidence.append({**each, "fields": fields, "decided_by": by, "state": state} if own else each)  # fmt: skip
+    notes = list(row.get("notes", ()))
+    if n_rows and given is None:
+        notes.append(f"persons decided {counted(n_rows, 'row')} after the answer was computed, which counts them as undecided")  # fmt: skip
+    taken = {**row, "evidence": evidence, "notes": notes} if n_rows else row
     if given is None:
-        return row
-    gone = ("why", *(() if given.get("value") == row["answer"] else ("markdown", "parts", "value")))
-    kept = {name: value for name, value in row.items() if name not in gone}
+        return taken
+    # What else it says of the answer is the model's, and goes.
+    gone = ("why", *(() if given["value"] == row["answer"] else ("markdown", "parts", "value")))
+    kept = {name: value for name, value in taken.items() if name not in gone}
     status = "answered" if given["state"] == "found" else "nothing_found"
-    by = f"{given['decided_by']}, {given['decided_at']}"
-    notes = [*row.get("notes", ()), f"the answer was decided by a person: {by}"]
-    return {**kept, "status": status, "answer": given.get("value") or "not stated", "notes": notes}
+    notes.append(f"the answer was decided by a person: {given['decided_by']}, {given['decided_at']}")  # fmt: skip
+    return {**kept, "status": status, "answer": given["value"] or NOT_STATED, "notes": notes}
 
 
 def _told_again(

@@ -20,8 +20,11 @@ from pearl.runs.extraction import (
     document_of,
     fields_of_plan,
     id_of,
+    proposed,
     record_of,
     results_of,
+    row_entry,
+    row_path,
 )
 
 Kind = Literal["undecided", "unchecked", "degraded", "decided"]
@@ -66,6 +69,7 @@ def items_of(at: int, row: Mapping[str, Any]) -> Iterator[Item]:
         result["state"] == UNDECIDED for _, _, result in results_of(record)
     )
     if "record" not in row and isinstance(row.get("answer"), str):
+        yield from _rows_behind(at, row)
         yield _answer(at, row, why)
         return
     known = {field.name: field for field in fields_of_plan(str(row.get("plan")))}
@@ -77,6 +81,7 @@ def items_of(at: int, row: Mapping[str, Any]) -> Iterator[Item]:
         is_list = result["state"] == "found" and bool(result.get("entries"))
         if is_list or result.get("basis") == PERSON:
             continue
+        proposed(result)  # a file may be of others: what cannot be shown is found out here
         kind: Kind = "degraded" if is_degraded else "decided"
         if result["state"] == UNDECIDED:
             kind = "undecided"
@@ -85,16 +90,31 @@ def items_of(at: int, row: Mapping[str, Any]) -> Iterator[Item]:
         yield Item(at, id_of(row), document_of(row), path, entry, field, result, kind, why)
 
 
+def _rows_behind(at: int, row: Mapping[str, Any]) -> Iterator[Item]:
+    """The undecided columns of the rows that an answer is computed from; of a row without one, whether it counts."""
+    for number, each in enumerate(row.get("evidence", ()), start=1):
+        if each.get("match") != "row" or each.get("state") != UNDECIDED:
+            continue
+        passage = [each] if each["text"] and "start" in each else []
+        result = {"state": UNDECIDED, "value": None, "why": row.get("why"), "evidence": passage}
+        counts = Field("counts", "bool", description=str(row.get("question") or ""))
+        columns = [Field(name, "text") for name, value in each["fields"].items() if value is None]
+        for field in columns or [counts]:
+            path = row_path(number, field.name if columns else "")
+            yield Item(
+                at, id_of(row), document_of(row), path, row_entry(each), field, result, "undecided", ""
+            )  # fmt: skip
+
+
 def _answer(at: int, row: Mapping[str, Any], why: str) -> Item:
-    status = row.get("status")
-    kind: Kind = "decided"
-    if status in ("undecided", "refused"):
-        kind = "undecided"
-    elif status == "degraded":
-        kind = "degraded"
-    state = "not_stated" if status == "nothing_found" else "found"
-    evidence = [each for each in row.get("evidence", ()) if each.get("match") != "row"]
-    result = {"state": state, "value": row["answer"], "why": why, "evidence": evidence}
+    status, evidence = row.get("status"), row.get("evidence", ())
+    passages = [each for each in evidence if each.get("match") != "row"]
+    result = {"state": "found", "value": row["answer"], "why": why, "evidence": passages}
+    kind: Kind = "degraded" if status == "degraded" else "decided"
+    if status in ("undecided", "refused"):  # its text tells why, or what is open
+        kind, result = "undecided", {**result, "state": UNDECIDED, "value": None, "why": row["answer"]}  # fmt: skip
+    elif status == "nothing_found":
+        result = {**result, "state": "not_stated", "value": None}
     field = Field(ANSWER, "text", description=str(row.get("question") or ""))
     return Item(at, id_of(row), document_of(row), ANSWER, "", field, result, kind, why)
 

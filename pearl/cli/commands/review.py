@@ -13,6 +13,7 @@ from pearl.cli.options import AT_LEAST_1, PATH, opened_folder, option, refuse, s
 from pearl.cli.terminal import notice
 from pearl.errors import DataError, StoreError
 from pearl.errors.escaping import counted, to_json
+from pearl.errors.privacy import KEY_VARIABLE, is_encrypted, is_private
 from pearl.runs.reviewing import KINDS
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def command(
     refuse(
         (state and sample, "--sample draws from what is decided, --state shows what is open", "leave out one of them"),
         (not seed.strip(), "--seed is empty", "--seed 1"),
+        (is_private() and not is_encrypted(), "a private run keeps decisions in an encrypted store only",
+         f"set {KEY_VARIABLE} to the key of the store"),
     )  # fmt: skip
     with ExitStack() as stack:
         results, decisions = _opened(source, store, stack)

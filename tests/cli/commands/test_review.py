@@ -21,7 +21,7 @@ from pearl.cli import reviewing
 from pearl.runs.decisions import Decisions
 from pearl.runs.reviewing import KINDS, share_interval
 from pearl.runs.store import RunSpec, Store
-from pearl.view.sources import RunResults, open_results
+from pearl.view.sources import Reviewed, RunResults, open_results
 from tests.cli.commands.test_extract import RESULTS, table
 from tests.cli.terminal import Terminal, rows_of, write
 from tests.reviewing import FIELDS, Person, child, key, letters, served
@@ -284,15 +284,20 @@ def test_five_thousand_fields_of_a_file_are_reviewed(pearl: Terminal) -> None:
         assert ada.item()[1] == "a · 2.txt"
 
 
-def test_a_table_of_a_run_stands_for_the_run(pearl: Terminal, run: str) -> None:
+def test_a_table_of_a_run_stands_for_the_run(
+    pearl: Terminal, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert json.loads(pearl("review", "letters.csv", "--report"))["source"] == f"run {run}"
-    write("odd.jsonl", {"id": "1", "status": "answered", "answer": 5, "record": {"a": 3}}, row("x", a=UNDECIDED))  # fmt: skip
+    odd = {"id": "1", "status": "answered", "answer": 5, "record": {"a": 3}}
+    write("odd.jsonl", odd, row("x", a=UNDECIDED), row("y", a={**UNDECIDED, "candidates": 5}))
     assert json.loads(pearl("review", "odd.jsonl", "--report"))["fields"] == 1
-    assert "1 row cannot be read" in pearl.talk
+    assert "2 rows cannot be read" in pearl.talk
     Path("none.csv").write_text("a,b\n")
     pearl("review", "none.csv", code=3)
     assert "no run of the store wrote this file" in pearl.talk
     pearl("review", run, "--sample", "5", "--state", "undecided", code=2)
+    monkeypatch.setenv("PEARL_PRIVATE", "1")
+    pearl("review", run, code=2)
 
 
 def test_a_proposed_value_of_another_type_is_not_taken(pearl: Terminal) -> None:
@@ -312,7 +317,7 @@ def test_a_proposed_value_of_another_type_is_not_taken(pearl: Terminal) -> None:
 def test_an_answer_without_fields_is_decided_whole(pearl: Terminal) -> None:
     answer = {
         "status": "degraded", "question": "Who?", "document": "story.txt", "answer": "Ada, or Nils", "why": "two names",
-        "method": "pearl", "model": "m", "plan": "", "unverified_quotes": [], "steps": [], "coverage": 1.0,
+        "method": "plan", "model": "m", "plan": "", "unverified_quotes": [], "steps": [], "coverage": 1.0,
         "usage": {"input_tokens": 1, "output_tokens": 1, "cached_tokens": 0}, "duration_s": 1.0, "evidence": [
             {"text": "He sold the boat", "start": 32, "end": 48, "source": "story.txt", "match": "exact", "steps": ["ans"]},
         ],
@@ -329,6 +334,46 @@ def test_an_answer_without_fields_is_decided_whole(pearl: Terminal) -> None:
     assert "Nils &lt;b&gt;himself" in page
     assert "decided by a person: ada" in page
     assert "Ada, or Nils" not in page
+
+
+def test_undecided_rows_behind_an_answer_are_decided(pearl: Terminal) -> None:
+    def behind(n: int, **more: Any) -> dict[str, Any]:
+        row: dict[str, Any] = {"match": "row", "text": f"Boat {n}", "value": None, "fields": {}, "source": "boats.txt", "steps": ["n"]}  # fmt: skip
+        return {**row, "state": "undecided", "start": 7 * n, "end": 7 * n + 6, **more}
+
+    evidence = [behind(0, fields={"kind": "sail"}, state="found", value="sail"), behind(1, fields={"kind": None}), behind(2), behind(3), behind(4)]  # fmt: skip
+    answer = {
+        "id": "boats.txt", "status": "undecided", "question": "How many?", "document": "boats.txt", "answer": "1 (4 undecided)",
+        "why": "rows are undecided", "method": "plan", "model": "m", "plan": "", "unverified_quotes": [], "steps": [],
+        "coverage": 1.0, "usage": {"input_tokens": 1, "output_tokens": 1, "cached_tokens": 0}, "duration_s": 1.0, "evidence": evidence,
+    }  # fmt: skip
+    write("rows.jsonl", answer)
+    Path("boats.txt").write_text("\n".join(f"Boat {n}" for n in range(5)))
+    found = open_results(Path("rows.jsonl"))
+    assert found
+    decisions = Decisions.beside(Path("rows.jsonl"))
+    with served(found, decisions) as ada:
+        assert ada.item()[1] == "kind · boats.txt"
+        assert '<mark class="lit">Boat 1</mark>' in ada.get()
+        ada.decide("corrected", value="motor")
+        assert ada.item()[1] == "counts · boats.txt"
+        ada.decide("corrected", value="yes")
+        ada.decide("corrected", value="no")
+        ada.decide("skipped")
+        ada.decide("skipped")
+        ((_, row),) = Reviewed(found, decisions).rows()
+        jsonschema.validate(row, RESULTS)
+        rows = [(each["text"], each["state"], each["fields"]) for each in row["evidence"]]
+        assert rows == [
+            ("Boat 0", "found", {"kind": "sail"}), ("Boat 1", "found", {"kind": "motor"}), ("Boat 2", "found", {}),
+            ("Boat 4", "undecided", {}),
+        ]  # fmt: skip
+        assert (row["status"], row["answer"]) == ("undecided", "1 (4 undecided)")
+        assert row["notes"] == ["persons decided 3 rows after the answer was computed, which counts them as undecided"]  # fmt: skip
+        assert row["evidence"][1]["decided_by"] == ["ada"]
+        ada.decide("corrected", key("boats.txt", "answer"), value="3")
+        ((_, row),) = Reviewed(found, decisions).rows()
+        assert (row["status"], row["answer"]) == ("answered", "3")
 
 
 def test_a_file_of_answers_accepts_what_is_proposed(pearl: Terminal, run: str) -> None:
