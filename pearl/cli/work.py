@@ -30,7 +30,7 @@ from pearl.cli.options import (
 from pearl.cli.output import print_answer, print_records, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import new_console, notice
-from pearl.cli.writing import GrowingFile, OutputWriter, is_plain, told_too
+from pearl.cli.writing import GrowingFile, OutputWriter, directed, is_plain, told_too
 from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError, UsageError
 from pearl.errors.escaping import counted, escaped, to_json
 from pearl.errors.privacy import is_encrypted, is_private
@@ -63,6 +63,14 @@ _NOT_OFFERED: dict[str, Any] = {
 def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
     """Run tasks and print their outcomes; with `dry_run`, print the forecast."""
     options = {**_NOT_OFFERED, **options}
+    refuse(
+        (
+            options["page"] and str(options["out"]).endswith(".html"),
+            "--page and --out name a page each",
+            "leave one out",
+        )
+    )
+    options |= directed(options["out"], known_length(tasks))
     options["as_json"] = options["as_json"] or options["as_lines"]
     if options["dry_run"]:
         return forecast_tasks(tasks, options)
@@ -202,7 +210,7 @@ async def _run_reported(
             from pearl.runs.export import write_evidence
 
             with writer.open(options["rows_out"]) as table:
-                write_evidence(lambda: rows, table)
+                write_evidence(lambda: rows, table, Path(options["rows_out"]).suffix.lower())
         if n_tasks == 1 and last is not None:
             _print_only(last, file, options)
         elif schema is not None and not options["as_json"]:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from pearl.cli.terminal import data_stdout
 from pearl.errors import DataError, PearlError, UsageError
@@ -141,6 +141,32 @@ def keep_json_lines(out: str | None, help: str = "") -> None:
         raise UsageError(
             f"'{out}': rows are written as JSON lines", help="; ".join(filter(None, (named, help)))
         )
+
+
+PRINTED = (".html", ".json", ".csv", ".xlsx", ".txt", ".md")
+"""Suffixes of files that get what else is printed, and no run."""
+
+
+def directed(out: str | None, n_answers: int | None) -> dict[str, Any]:
+    """The options of a command that prints which the name of its output means: its page, JSON, rows or text."""
+    form = "" if out is None or out in STDOUT else Path(out).suffix.lower()
+    match form:
+        case ".html":
+            return {"page": out, "out": os.devnull}
+        case ".json" | ".jsonl":
+            return {"as_json": True, "as_lines": form == ".jsonl" or n_answers != 1}
+        case ".csv" | ".xlsx":  # an answer may have no rows: it is printed
+            if n_answers != 1:
+                keep_json_lines(out)
+            return {"rows_out": out, "out": None}
+        case "" | ".txt" | ".md":
+            return {}
+    raise _unknown_format(str(out))
+
+
+def _unknown_format(out: str) -> UsageError:
+    formats = ", ".join(each[1:] for each in (".jsonl", *PRINTED))
+    return UsageError(f"'{out}': unknown format", help=f"name it out.txt; formats: {formats}")
 
 
 class GrowingFile:

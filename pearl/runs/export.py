@@ -76,8 +76,10 @@ def write_rows(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
 _OF_ROW = ("id", "value", "text", "source", "page", "start", "end", "state", "quote")
 
 
-def write_evidence(rows: Callable[[], Iterable[Mapping[str, Any]]], file: IO[str]) -> None:
-    """Write the rows behind answers as CSV: value, text and place of each, and a column per field."""
+def write_evidence(
+    rows: Callable[[], Iterable[Mapping[str, Any]]], file: IO[str], suffix: str = ".csv"
+) -> None:
+    """Write the rows behind answers as CSV or `.xlsx`: value, text and place of each, and a column per field."""
     import csv
 
     def behind() -> Iterator[tuple[Any, Mapping[str, Any]]]:
@@ -87,12 +89,21 @@ def write_evidence(rows: Callable[[], Iterable[Mapping[str, Any]]], file: IO[str
 
     fields = list(dict.fromkeys(name for _, each in behind() for name in each["fields"]))
     named = [name if name not in _OF_ROW else f"{name} (field)" for name in fields]
+    columns = [*_OF_ROW, *named]
+
+    def lines() -> Iterator[list[Any]]:
+        for id, each in behind():
+            own = {"page": "", "start": "", "end": "", "quote": "", **each, "id": id}
+            cells = [*map(own.get, _OF_ROW), *(each["fields"].get(name, "") for name in fields)]
+            yield ["undecided" if cell is None else cell for cell in cells]
+
+    if suffix == ".xlsx":
+        table = (dict(zip(columns, line, strict=True)) for line in lines())
+        write_excel([("rows", dict.fromkeys(columns, str), table)], file)
+        return
     writer = csv.writer(file)
-    writer.writerow(map(inert, [*_OF_ROW, *named]))
-    for id, each in behind():
-        own = {"page": "", "start": "", "end": "", "quote": "", **each, "id": id}
-        cells = [*map(own.get, _OF_ROW), *(each["fields"].get(name, "") for name in fields)]
-        writer.writerow(inert("undecided" if cell is None else cell) for cell in cells)
+    writer.writerow(map(inert, columns))
+    writer.writerows(map(inert, line) for line in lines())
 
 
 SOURCES: Mapping[str, type] = {

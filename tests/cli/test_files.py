@@ -81,6 +81,35 @@ def test_a_file_that_comes_meanwhile_stays(pearl: Terminal) -> None:
     assert not list(Path().glob(".rows*"))
 
 
+@pytest.mark.parametrize("command", [("ask", QUESTION), ("execute", "why.plan")])
+def test_the_name_of_the_output_says_what_it_is(pearl: Terminal, command: tuple[str, ...]) -> None:
+    for out, begins in (
+        ("a.html", "<!DOCTYPE html>"), ("a.json", '{\n  "status"'), ("a.jsonl", '{"'), ("a.txt", "He sold"), ("a.md", "He sold"),
+    ):  # fmt: skip
+        assert "rotten" not in pearl(*command, "story.txt", "-o", out)
+        said = Path(out).read_text(encoding="utf-8")
+        assert said.startswith(begins), out
+        assert "rotten" in said
+    assert "rotten" in pearl(
+        *command, "story.txt", "-o", "a.csv"
+    )  # without rows, the answer is printed
+    assert Path("a.csv").read_text(encoding="utf-8").startswith("id,")
+    pearl(*command, "story.txt", "-o", "a.pages", code=2)
+    assert "'a.pages': unknown format" in pearl.talk
+    Path("b.txt").write_text("It rained.")
+    pearl(*command, "story.txt", "b.txt", "-o", "b.html", code=2)
+    pearl(*command, "story.txt", "b.txt", "-o", "b.csv", code=2)
+    assert "name it b.jsonl" in pearl.talk
+
+
+def test_rows_are_written_as_a_workbook(pearl: Terminal) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    Path("rows.plan").write_text('1. lines = SPLIT(CTX, "sentence") : Split\n')
+    pearl("execute", "rows.plan", "story.txt", "-o", "rows.xlsx")
+    sheet = openpyxl.load_workbook("rows.xlsx")["rows"]
+    assert any("rotten" in str(cell) for row in sheet.values for cell in row)
+
+
 def test_pipes_empty_files_and_stdout_are_written_to(pearl: Terminal) -> None:
     Path("empty").touch()
     pearl("ask", QUESTION, "story.txt", "-o", "empty")
@@ -165,9 +194,9 @@ asyncio.run(notebook())
             f'pearl ask "{QUESTION}" story.txt',
         ),
         (
-            ("execute", "why.plan", "story.txt", "--out", "rows.csv"),
-            "'rows.csv': rows are written as JSON lines",
-            "name it rows.jsonl; 'pearl runs export RUN -o rows.csv' writes them as a table",
+            ("execute", "why.plan", "story.txt", "--out", "rows.parquet"),
+            "'rows.parquet': rows are written as JSON lines",
+            "name it rows.jsonl; 'pearl runs export RUN -o rows.parquet' writes them as a table",
         ),
         (
             ("plan", "--data", "plans.jsonl", "-o", "plans.parquet"),

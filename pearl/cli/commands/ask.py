@@ -34,7 +34,11 @@ from pearl.errors import UsageError
 @option(
     "--schema", str, "Answer with the fields of a schema, as of `pearl extract`.", metavar="SCHEMA"
 )
-@option("-o --out", PATH, "Write to FILE instead of stdout.")
+@option(
+    "-o --out",
+    PATH,
+    "Write to FILE instead of stdout: the page (.html), JSON (.json, .jsonl), text (.txt, .md); or the rows behind the answer (.csv, .xlsx).",
+)
 @option("-v --verbose", bool, "Show the plan and every step, too.")
 @page_option
 @rows_option
@@ -73,7 +77,7 @@ def command(
         plan = str(asker.plan_extraction(loaded.fields, question=question))
     outs = [out, options["trace"], options["rows_out"], options["page"]]
     tasks = document_tasks(
-        documents, together=together, question=question, plan=plan, is_named=options["as_lines"], outs=outs,
+        documents, together=together, question=question, plan=plan, is_named=options["as_lines"] or str(out).endswith(".jsonl"), outs=outs,
     )  # fmt: skip
     # to stderr: a pipe receives the answer only
     options["tells_plans"] = plan is None and not (options["as_json"] or options["as_lines"])

@@ -41,7 +41,7 @@ from pearl.cli.options import (
     trace_option,
 )
 from pearl.cli.terminal import notice
-from pearl.cli.writing import keep_inputs, keep_json_lines
+from pearl.cli.writing import PRINTED, directed, keep_inputs, keep_json_lines
 from pearl.documents.document import ROW_SUFFIXES
 from pearl.errors import DataError, PlanError, StoreError, UsageError
 from pearl.errors.escaping import counted
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 @option(
     "-o --out",
     PATH,
-    "Write one JSON line per document to FILE, or Parquet files to a folder at an address (s3://...).",
+    "Write one JSON line per document to FILE (.jsonl), or Parquet files to a folder at an address (s3://...); other suffixes as `pearl ask`.",
 )
 @option("-v --verbose", bool, "Show the plan and every step, too.")
 @page_option
@@ -96,7 +96,8 @@ def command(
     from pearl.runs.executors import DEFAULT
     from pearl.runs.tasks import StreamedTasks
 
-    data, is_printed = options["data"], out is None
+    data = options["data"]
+    is_printed = out is None or (not is_address(out) and Path(out).suffix.lower() in PRINTED)
     refuse(
         (is_printed and (options["executor"] != DEFAULT or options["shard"] is not None),
          "--executor and --shard write rows", "name a file: --out rows.jsonl"),
@@ -127,7 +128,7 @@ def command(
         streamed = StreamedTasks(partial(open_samples, options), text)
         return _run(streamed, out, options, text)
     if data is None:
-        is_named = out is not None or options["as_lines"]
+        is_named = not is_printed or options["as_lines"]
         work = document_tasks(named, together=together, plan=text, is_named=is_named, outs=outs)
         return _run(work, out, options, text)
     return _run(_data_tasks(text, options), out, options, text)
@@ -248,13 +249,14 @@ def _run(
     from pearl.cli.work import Work, known_length, run_tasks, run_units, tasks_code
     from pearl.data.storage import is_address
 
-    if out is None:
-        return run_tasks(tasks, options)
+    if out is None or (not is_address(out) and Path(out).suffix.lower() in PRINTED):
+        return run_tasks(tasks, {**options, "out": out})
     if plan is not None and is_address(out):
         return _run_to_parts(tasks, plan, out, options)
     from pearl.runs.request import ExecuteRequest  # late: its checks take 30 ms to be built
 
     keep_json_lines(out, f"'pearl runs export RUN -o {out}' writes them as a table")
+    directed(out, None)  # refuses an unknown suffix
     trace, rows_out = options["trace"], options["rows_out"]
     inputs = ExecuteRequest.of(click.get_current_context().params).worked_on
 
