@@ -222,7 +222,7 @@ def test_a_model_of_its_own_checks_what_an_answer_says(
     run = pearl.run(session.run(tasks))
     (result,) = session.rows(run.id)
     assert (result["answer"], result["status"]) == (
-        "The boat leaked. It leaked in rain. […]",
+        "The boat leaked. It leaked in rain. […]\n\nFind what: It leaked.",
         "degraded",
     )
     assert result["model"] == "openai:main (checker: openai:small)"

@@ -151,8 +151,12 @@ async def compose_answer(
     n_said = sum(limits.counter.count(each.said) for each in composed.sentences)
     if n_said > CHECK_TOKENS // 2:
         composed = Composed(why="it is too long to be checked")
+    fell: set[str] = set()
     if composed.sentences:
         checks, checked = await _check(step, question, composed, items, asker)
+        judged = zip(composed.sentences, checks.verdicts, strict=True)
+        dropped = [sentence for sentence, (_, verdict) in judged if verdict in DROPPED]
+        fell = {items[n].output for sentence in dropped for n in sentence.rests_on}
         composed = _as_checked(composed, checks)
     notes = [*_notes(composed), *checks.notes]
     result = composed_result(step, action, parts)
@@ -166,8 +170,11 @@ async def compose_answer(
             _with_files(each, items, values) if len(files) > 1 else each
             for each in composed.sentences
         ]
-        left = _left_out(said, items, parts, rows)
-        pieces = (*_pieces(said, items), *((f"\n\n{line}", ()) for line in left))
+        left = (
+            (f"\n\n{line}", tuple(evidence[number - 1] for number in numbers))
+            for line, numbers in _left_out(said, items, parts, rows, fell)
+        )
+        pieces = (*_pieces(said, items), *left)
         text = "".join(text for text, _ in pieces)
         result = replace(result, value=text, composed=pieces, reply=text)
         if cuts:
@@ -180,9 +187,13 @@ async def compose_answer(
 
 
 def _left_out(
-    found: Sequence[Sentence], items: Sequence[_Item], parts: Sequence[AnswerPart], rows: Mapping[str, Sequence[Named]]
-) -> Iterator[str]:  # fmt: skip
-    """A line for each part without a value of which no sentence speaks, for numbers and rows that none has, and of what a count is."""
+    found: Sequence[Sentence], items: Sequence[_Item], parts: Sequence[AnswerPart], rows: Mapping[str, Sequence[Named]],
+    fell: set[str],
+) -> Iterator[tuple[str, tuple[int, ...]]]:  # fmt: skip
+    """A line for each part of which no sentence speaks, for numbers and rows that none has, and of what a count is; each with its quotes.
+
+    A part with a value need not be spoken of, unless a sentence that `fell` did: the reason that it gives may only be implied.
+    """
     found = [each for each in found if not each.text.endswith(GAP)]
     cited = [{items[n].output for n in sentence.rests_on} for sentence in found]
     said = normalise("\n".join(sentence.said for sentence in found))
@@ -203,14 +214,15 @@ def _left_out(
         if not part.is_decided and not (
             part.state == "nothing" and any(part.output in of for of in cited)
         ):
-            yield part.line
+            yield part.line, part.evidence
         tally = part.tally
         if tally and tally.stated.not_stated and not are_said(tally.stated[1:3], part.output):
-            yield f"{part.label}: {tally.text}"
-        elif _is_number(part) and not (
-            any(part.value in own for own in numbers) or _is_said(_inserted(part), said)
-        ):
-            yield part.line
+            yield f"{part.label}: {tally.text}", part.evidence
+        elif _is_number(part):
+            if not (any(part.value in own for own in numbers) or _is_said(_inserted(part), said)):
+                yield part.line, part.evidence
+        elif part.is_decided and part.output in fell.difference(rows, *cited):
+            yield part.line, part.evidence
         named = rows.get(part.output, ())
         names = [each.name or shortened(each.text, MAX_NAME) for each in named]
         if not are_said([len(named)], part.output) and not all(
@@ -218,7 +230,10 @@ def _left_out(
         ):
             more = f", of which {part.n_undecided:,} undecided" * bool(part.n_undecided)
             are_named = len(names) <= MAX_NAMED
-            yield f"{part.label}: {', '.join(names) if are_named else counted(len(names), 'row')}{more}"
+            yield (
+                f"{part.label}: {', '.join(names) if are_named else counted(len(names), 'row')}{more}",
+                (),
+            )
 
 
 def _is_number(part: AnswerPart) -> bool:

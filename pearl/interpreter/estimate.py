@@ -164,9 +164,9 @@ class CostEstimator:
         self._unknown = Placeholders(calls.limits.counter, calls.texts)
         self._reply_tokens = calls.limits.reply_tokens
         self._seam = self._counter.most(0)
+        self._checker = checker or calls.limits
         self._by_rows = self._within(rows) if rows else self
         self._escalation = self._within(escalate) if escalate else None
-        self._checker = checker or calls.limits
 
     def step(self, step: Step) -> StepCosts:
         """Estimate the next step."""

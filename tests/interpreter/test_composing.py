@@ -156,6 +156,8 @@ def honest(claim: str, passage: str) -> str:
     ("It did not leak [1]. She had {n} boats [2].", PARTS, "do not say 1 of its 2 sentences", {}),
     ("It leaked [1]. Ada sold it [1]. Bob had {n} boats [2].", f"It leaked. Ada sold it. […]\n\n{COUNTED}", "say nothing of it", {}),
     ("It did not leak [1]. Bob had {n} boats [2]. It leaked [1].", PARTS, "do not say 2 of its 3 sentences", {}),
+    ("Bob sold it [1]. She had Maria [2]. She had {n} boats [3].",
+     f"[…] She had Maria. She had 2 boats.\n\n{PARTS.partition(chr(10))[0]}", "of it: 'Bob sold it.'", {}),
     ("It did not leak [1].", PARTS, "do not say 1 of its 1 sentence", {}),
     ("Bob had two boats:\n- Maria [2]\n- Elsa of {n} [3]", "[…]\n- Maria\n- Elsa of 2", "say nothing of it: 'Bob had two boats:'", {}),
     ("It leaked [1].\nOf boats:\n- Bob [2]\n- {n} [3]", "It leaked.\nOf boats:\n- […]\n- 2", "of it: 'Bob'", {}),
