@@ -24,13 +24,6 @@ SUBQUERIES = Action(
     returns=ValueType.LIST,
 )
 
-REWRITE = Action(
-    "REWRITE",
-    (Parameter("QUESTION"), Parameter("HISTORY")),
-    "Return QUESTION as one question that is clear without HISTORY, the questions and answers before "
-    "it: say what its pronouns and left out words stand for, and change nothing else",
-)
-
 ANSWER = Action(
     "ANSWER",
     (Parameter("QUESTION"), *(Parameter(name, reads="results") for name in ("R1", "R2"))),
@@ -58,7 +51,7 @@ EXTRACT_ALL = Action(
 def operators() -> ActionLibrary:
     """All operators: computed in Python, by a search, or by a model."""
     shipped = {**native.general(), **by_search.known(), **by_row.known()}
-    own = [SUBQUERIES, REWRITE, LOOKUP, ANSWER, EXTRACT, EXTRACT_ALL]
+    own = [SUBQUERIES, LOOKUP, ANSWER, EXTRACT, EXTRACT_ALL]
     return ActionLibrary("operators", [*shipped.values(), *own])
 
 
@@ -68,7 +61,7 @@ def _of_search() -> frozenset[str]:
     ranked = (
         name for name, action in by_row.known().items() if by_row.query_of(by_row.by_row(action))
     )
-    return frozenset({*by_search.known(), *ranked, SUBQUERIES.name, REWRITE.name})
+    return frozenset({*by_search.known(), *ranked, SUBQUERIES.name})
 
 
 def with_operators(library: ActionLibrary) -> ActionLibrary:
