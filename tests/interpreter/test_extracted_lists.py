@@ -315,6 +315,7 @@ def test_equal_entries_stand_at_places_of_their_own(n: int) -> None:
     ("5 mg is low.\n- 5 mg Aspirin |5 mg daily", ["Aspirin 5 mg"]),
     ("5 mg is low.\n- |5 mg Aspirin 5 mg daily", ["5 mg Aspirin"]),
     ("5 km to go.\nAspirin |5 mg", ["Aspirin"]),
+    (f"5 mg is low. {'It rained. ' * 20}Aspirin is given at |5 mg.", ["Aspirin"]),  # far away
     ("|5 mg is low.\nAspirin\n|5 mg is high.", ["Aspirin"]),  # all of its places
 ])  # fmt: skip
 def test_a_short_quote_stands_beside_the_others_of_its_entry(text: str, quotes: list[str]) -> None:

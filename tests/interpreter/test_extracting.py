@@ -580,6 +580,23 @@ def test_rows_of_an_earlier_result_may_be_none() -> None:
     assert (answer.status, answer.value) == ("nothing_found", [])
 
 
+@pytest.mark.parametrize(("given", "sources"), [
+    ("CTX", ["Age: 54, seen.\n\nNobody else was there.\n\nBorn in Berlin, seen."]),
+    ("first", ["Age: 54, seen.", "Born in Berlin"]),  # what is shown, and a passage outside of it
+])  # fmt: skip
+def test_a_record_derives_from_what_is_shown_and_from_its_passages(
+    given: str, sources: list[str]
+) -> None:
+    text = "Age: 54, seen.\n\nNobody else was there.\n\nBorn in Berlin, seen."
+    plan = f"""1. rows = SPLIT(CTX, "paragraph") : Split
+2. first = LIMIT(rows, 1) : The first
+3. record = EXTRACT({given}, "age: int, city: str") : Extract"""
+    reply = json.dumps({"age": said(54, "Age: 54"), "city": said("Berlin", "Born in Berlin")})
+    answer = asyncio.run(Pearl(Scripted(lambda request: reply)).execute(plan, Document(text)))
+    (of,) = answer.steps[-1].to_dict()["provenance"]["sources"]
+    assert [text[each["start"] : each["end"]].strip() for each in of["spans"]] == sources
+
+
 def test_the_embedded_model_reads_lines_with_labels() -> None:
     text = "Patient: Maria Keller\n| Age | 54 |\nDose: 5 mg\nDose: 10 mg\nWard: Elm Bed: 3\n"
     plan = '1. record = EXTRACT(CTX, "patient: str, age: int, dose: number, ward: str") : Extract'
@@ -657,6 +674,7 @@ def test_the_forecast_has_the_requests_of_a_check(n: int) -> None:
     estimator = CostEstimator(RequestBuilder(graph, Document(TEXT), pearl.limits))
     estimator.step(graph.steps[0])
     most = estimator.checked.calls.upper
+    assert estimator.checked.output_tokens.upper < 10_000 * most
     # the claims of a reply and of its repetition
     assert most == 2 if 2 * n <= MAX_CLAIMS else most > 2 * n / MAX_CLAIMS
 
@@ -712,6 +730,22 @@ def test_the_checker_is_shown_the_first_places_of_a_value(n: int, n_shown: int) 
     assert len(answer.evidence) == n
     (check, *_) = (r.task for r in model.requests if isinstance(r.task, CheckTask))
     assert check.claims[0][1].count("[[her age is 54]]") == n_shown
+
+
+@pytest.mark.parametrize(("n", "before", "after"), [(10, 1, 1), (21, 1, 0), (30, 0, 0)])
+def test_of_many_claims_fewer_sentences_around_their_quotes_are_shown(
+    n: int, before: int, after: int
+) -> None:
+    told = [f"Value v{i} was {i + 10}" for i in range(n)]
+    sentences = [f"{each} on that day, as it was told to the nurse at the desk." for each in told]
+    record = json.dumps({f"v{i}": said(i + 10, quote) for i, quote in enumerate(told)})
+    model = Reading(lambda request: record)
+    plan = f'1. record = EXTRACT(CTX, "{", ".join(f"v{i}: int" for i in range(n))}") : Extract'
+    asyncio.run(Pearl(model).execute(plan, Document(" ".join(sentences), "letter.txt")))
+    (check, *_) = (r.task for r in model.requests if isinstance(r.task, CheckTask))
+    own = sentences[5].replace(told[5], f"[[{told[5]}]]")
+    near = [*sentences[5 - before : 5], own, *sentences[6 : 6 + after]]
+    assert check.claims[5][1] == " ".join(near)
 
 
 @pytest.mark.parametrize(("budget", "basis"), [(6_000, "judged"), (7_000, "copied")])
