@@ -161,12 +161,8 @@ def directed(out: str | None, n_answers: int | None) -> dict[str, Any]:
             return {"rows_out": out, "out": None}
         case "" | ".txt" | ".md":
             return {}
-    raise _unknown_format(str(out))
-
-
-def _unknown_format(out: str) -> UsageError:
     formats = ", ".join(each[1:] for each in (".jsonl", *PRINTED))
-    return UsageError(f"'{out}': unknown format", help=f"name it out.txt; formats: {formats}")
+    raise UsageError(f"'{out}': unknown format", help=f"name it out.txt; formats: {formats}")
 
 
 class GrowingFile:

@@ -218,8 +218,7 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
     sources = {row.source for row in rows}
     has_files = len(sources) > 1 and DOCUMENT not in names
     has_pages = any(row.page for row in rows)
-    words = _words(plan)
-    used = _used(rows[0], names, plan, words)
+    used = _used(rows[0], names, plan)
     folded = [name for name in names if name not in used]
     names = [*used, *folded] if len(folded) < 2 else used
     n_left = MAX_TEXTS
@@ -232,7 +231,7 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
             text = row.text if name == TEXT_COLUMN else row.fields.get(name, "")
             is_lit = name in cited and 0 < len(text) <= MAX_CELL
             lit = [(row.number, Span(0, len(text)))] if is_lit else ()
-            cell = shown_cell(text, lit, words)
+            cell = shown_cell(text, lit)
             n_left -= len(cell.whole)
             cells.append(cell if n_left > 0 else replace(cell, whole=""))
         if len(folded) > 1:
@@ -249,7 +248,7 @@ def _first_and_rest(rows: Sequence[Place], plan: Plan | None) -> list[Table]:
     ]
 
 
-def _used(row: Place, names: Sequence[str], plan: Plan | None, words: str) -> list[str]:
+def _used(row: Place, names: Sequence[str], plan: Plan | None) -> list[str]:
     """The columns that tell rows apart and those that the plan used; all of a few columns."""
     if len(names) < 4:
         return list(names)
@@ -261,8 +260,7 @@ def _used(row: Place, names: Sequence[str], plan: Plan | None, words: str) -> li
         if name in cited or name.lower() in told or row.fields.get(name, "") not in row.text
     ]
     long = [name for name in names if len(row.fields.get(name, "")) > MAX_CELL]
-    if words and long:  # what the rows were judged by
-        used.append(max(long, key=lambda name: len(re.findall(words, row.fields[name], re.I))))
+    used += long[:1]  # what the rows were judged by
     return list(dict.fromkeys([names[0], *used]))
 
 
@@ -270,14 +268,6 @@ def _texts(step: Step) -> list[str]:
     """The texts that a step has as arguments."""
     items = (item for argument in step.arguments for item in items_of(argument))
     return [item.value for item in items if isinstance(item, String)]
-
-
-def _words(plan: Plan | None) -> str:
-    """A pattern of the words of a plan: what rows were judged by."""
-    texts = [text for step in (plan.steps if plan else ()) for text in _texts(step)]
-    words = {word[:6].lower() for text in texts for word in re.findall(r"[^\W\d]{4,}", text)}
-    patterns = [*map(re.escape, sorted(words)), *([r"\d+"] if re.search(r"\d", str(texts)) else [])]
-    return rf"\b(?:{'|'.join(patterns)})" if patterns else ""
 
 
 def _parsed(text: str, problems: list[str]) -> Plan | None:

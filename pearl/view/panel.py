@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -269,29 +268,15 @@ def _table_cell(row: Row, name: str, offset: int, marks: Sequence[Mark]) -> Cell
     return shown_cell(text, lit)
 
 
-def shown_cell(text: str, marks: Sequence[tuple[int, Span]] = (), words: str = "") -> Cell:
-    """A cell; of a long one the surroundings of its marks, else of the words of a pattern, else the beginning."""
+def shown_cell(text: str, marks: Sequence[tuple[int, Span]] = ()) -> Cell:
+    """A cell; of a long one the surroundings of its marks, else the beginning."""
     is_long = len(text) > MAX_CELL
     if not marks and not is_long:
         return Cell([Piece(text)])
-    at = [_densest(text, words)] if is_long else []
+    at = [Span(AROUND_CELL, AROUND_CELL)] if is_long else []
     pieces = highlighted(text, marks, most=MAX_CELL, around=AROUND_CELL, at=at)
     plain = [replace(p, begins=()) if isinstance(p, Piece) else p for p in pieces]
     return Cell(plain, text if is_long else "")
-
-
-def _densest(text: str, words: str) -> Span:
-    """The place with the most different words of a pattern, best with a number; else the beginning."""
-    places = [
-        (hit.start(), re.sub(r"\d+", "0", hit[0].lower()))
-        for hit in re.finditer(words or "(?!)", text, re.I)
-    ]
-    best, most = Span(AROUND_CELL, AROUND_CELL), (0, False)
-    for i, (start, _) in enumerate(places):
-        near = {word for at, word in places[i : i + 20] if at < start + AROUND_CELL}
-        if (rank := (len(near - {"0"}), "0" in near)) > most:
-            best, most = Span(start, start), rank
-    return best
 
 
 def make_table(names: Sequence[str], lines: Sequence[Line], before: str = "") -> Table:
