@@ -177,7 +177,7 @@ class Pearl:
             self.client.counter,
             is_strict=chosen.strict,
             is_strict_rows=chosen.strict_items,
-            is_constrained=self.client.reply_fallback.level.by is not None,
+            is_constrained=self.client.reply_fallback.level is not None,
             answers_first=self.client.is_small,
             **{
                 **values_for(ContextLimits, chosen),
@@ -602,5 +602,5 @@ class Pearl:
         return replace(
             limits or self.limits,
             counter=client.counter, window=client.window,
-            is_constrained=client.reply_fallback.level.by is not None, answers_first=client.is_small,
+            is_constrained=client.reply_fallback.level is not None, answers_first=client.is_small,
         )  # fmt: skip

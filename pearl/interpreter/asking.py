@@ -17,7 +17,7 @@ from pearl.interpreter.hollow import UNQUOTED, is_unproven, why_hollow
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, Completion, Model, Request, Usage
 from pearl.llm.concurrency import gather
-from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
+from pearl.llm.fallback import ConstraintFallback, Level
 from pearl.llm.flaws import loop_in
 from pearl.llm.messages import constrained, without_texts
 from pearl.llm.middleware.caching import ItemCache
@@ -262,14 +262,14 @@ class Asker:
                 completion = await self._model.complete(request)
             else:
 
-                def complete(level: ConstraintLevel) -> Awaitable[Completion]:
+                def complete(level: Level) -> Awaitable[Completion]:
                     nonlocal request
-                    request = unheld if level.by is None and unheld is not None else request
-                    return self._model.complete(constrained(request, constraint, level.by))
+                    request = unheld if level is None and unheld is not None else request
+                    return self._model.complete(constrained(request, constraint, level))
 
                 completion, _ = await self.fallback.ask(
                     complete,
-                    lambda level, error: self.trace.append(constraint_refused(level.name, error)),
+                    lambda level, error: self.trace.append(constraint_refused(level, error)),
                     flaw,
                 )
         except ModelError as error:

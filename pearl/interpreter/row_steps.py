@@ -756,7 +756,7 @@ class RowReader:
             self._usage += completion.usage
             text = completion.text
         # Under a constraint, a line ends where it is cut off.
-        is_held = fallback.level.by is not None and not is_free
+        is_held = fallback.level is not None and not is_free
         most = line_length(self._limits.max_item_tokens, max_text) if is_held else None
         replies = read_items(
             text, n, kind, labels, task.n_picks, most, items=task.items,

@@ -12,7 +12,7 @@ A rejected level is not tried again.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 from pearl.dsl.parser import read
 from pearl.errors import ModelError, UsageError, suggest
@@ -23,27 +23,14 @@ Mode = Literal["auto", "grammar", "json", "off"]
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-ConstraintLevelName = Literal["grammar", "json", "none"]
+Level = ConstrainBy | None
+"""The form of a constraint; None for no constraint, which traces call `none`."""
 
-
-class ConstraintLevel(NamedTuple):
-    """A level and the form of its constraint; None for no constraint."""
-
-    name: ConstraintLevelName
-    by: ConstrainBy | None
-
-
-_LEVELS = (
-    ConstraintLevel("grammar", "grammar"),
-    ConstraintLevel("json", "json"),
-    ConstraintLevel("none", None),
-)
-
-_FORMS: dict[Mode, frozenset[ConstrainBy | None]] = {
-    "auto": frozenset({"grammar", "json", None}),
-    "grammar": frozenset({"grammar"}),
-    "json": frozenset({"json"}),
-    "off": frozenset({None}),
+_LEVELS: dict[Mode, tuple[Level, ...]] = {
+    "auto": ("grammar", "json", None),
+    "grammar": ("grammar",),
+    "json": ("json",),
+    "off": (None,),
 }
 
 
@@ -60,9 +47,7 @@ class ConstraintFallback:
             raise UsageError(
                 f"unknown constraint '{mode}'", help=suggest(mode, MODES, "constraints")
             )
-        takes = {*constrains.by, None}
-        forms = _FORMS[mode] & takes
-        self._levels = [each for each in _LEVELS if each.by in forms]
+        self._levels = [each for each in _LEVELS[mode] if each is None or each in constrains.by]
         self.max_text = constrains.max_text
         if not self._levels:
             raise UsageError(
@@ -71,16 +56,16 @@ class ConstraintFallback:
             )
 
     @property
-    def level(self) -> ConstraintLevel:
+    def level(self) -> Level:
         """The strictest level not rejected yet."""
         return self._levels[0]
 
     @property
     def is_required(self) -> bool:
         """Whether no request may be sent without a constraint."""
-        return self._levels[-1].by is not None
+        return self._levels[-1] is not None
 
-    def step_down(self, refused: ConstraintLevel, error: ModelError) -> None:
+    def step_down(self, refused: Level, error: ModelError) -> None:
         """Step down from a level; only once if several concurrent tasks were rejected at it."""
         if self._levels[0] == refused:
             if len(self._levels) == 1:
@@ -89,10 +74,10 @@ class ConstraintFallback:
 
     async def ask(
         self,
-        ask: Callable[[ConstraintLevel], Awaitable[Completion]],
-        on_refused: Callable[[ConstraintLevel, ModelError], None],
+        ask: Callable[[Level], Awaitable[Completion]],
+        on_refused: Callable[[Level, ModelError], None],
         flaw: Callable[[str], str | None] = _plan_flaw,
-    ) -> tuple[Completion, ConstraintLevel]:
+    ) -> tuple[Completion, Level]:
         """Send a request at the strictest level that the model supports.
 
         Some servers accept a grammar and silently ignore it. So a constrained reply is validated:
@@ -108,7 +93,7 @@ class ConstraintFallback:
                 on_refused(level, error)
                 self.step_down(level, error)
                 continue
-            if level.by is not None and (broken := flaw(completion.text)):
+            if level is not None and (broken := flaw(completion.text)):
                 ignored = ModelError(
                     f"{completion.model} violates the grammar: {broken}",
                     kind="unconstrained",

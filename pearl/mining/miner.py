@@ -27,7 +27,7 @@ from pearl.dsl.tolerance import rows
 from pearl.errors import Diagnostic, ModelError, render_diagnostics
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.llm import Completion, Message, MineTask, Model, Request, Usage, messages_digest
-from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, Mode
+from pearl.llm.fallback import ConstraintFallback, Level, Mode
 from pearl.llm.messages import MINE_ASKED, constrained
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
@@ -204,12 +204,12 @@ class Miner:
             "mined" if proposal.is_read else "unreadable", model=completion.model,
             reply=completion.text, actions=tuple(map(print_action, proposal.actions)),
             calls=proposal.calls, undeclared=proposal.undeclared, diagnostics=proposal.diagnostics,
-            constraint=level.name, usage=completion.usage,
+            constraint=level or "none", usage=completion.usage,
         )  # fmt: skip
 
     async def _sketch(
         self,
-        level: ConstraintLevel,
+        level: Level,
         messages: tuple[Message, ...],
         question: Question,
         model: Model,
@@ -217,11 +217,11 @@ class Miner:
         task = MineTask(question.text, self._library)
         limit = reply_limit(task, self._model.window, self._max_output_tokens)
         request = Request(messages, task, limit, n_later=lambda: 1)  # a question is one of many
-        if level.by is not None:
+        if level is not None:
             constraint = plan_constraint(
                 self._library, requires_new=True, max_text=self._fallback.max_text
             )
-            request = constrained(request, constraint, level.by)
+            request = constrained(request, constraint, level)
         return await model.complete(request)
 
 

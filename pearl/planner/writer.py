@@ -42,7 +42,7 @@ from pearl.errors import (
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
-from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
+from pearl.llm.fallback import ConstraintFallback, Level
 from pearl.llm.messages import constrained
 from pearl.llm.reply_limits import reply_limit
 from pearl.planner.examples import wording
@@ -253,7 +253,7 @@ class RepairLoop:
                 n_calls += self._n_calls + error.is_sent
                 self._tell(
                     round=round, model=self.model.name, reply=error.reply,
-                    diagnostics=(error.message,), constraint=self._fallback.level.name,
+                    diagnostics=(error.message,), constraint=self._fallback.level or "none",
                     usage=error.usage or Usage(), n_calls=self._n_calls + error.is_sent,
                     n_cached=self._n_cached, n_failed=int(error.is_sent),
                 )  # fmt: skip
@@ -285,7 +285,7 @@ class RepairLoop:
                     *(f"fixed: {d.message} [{d.code}]" for d in notes if d.severity != "note"),
                 ),
                 diagnostics=tuple(render_diagnostics([d], text, "plan") for d in problems),
-                constraint=level.name, usage=completion.usage,
+                constraint=level or "none", usage=completion.usage,
                 n_calls=self._n_calls,
                 n_cached=self._n_cached,
             )  # fmt: skip
@@ -321,28 +321,28 @@ class RepairLoop:
         if self.trace is not None:
             self.trace.append(PlanAttempted(**event))
 
-    def _refused(self, level: ConstraintLevel, error: ModelError) -> None:
+    def _refused(self, level: Level, error: ModelError) -> None:
         if self.trace is not None:
-            self.trace.append(constraint_refused(level.name, error))
+            self.trace.append(constraint_refused(level, error))
 
     async def _reply(
-        self, messages: tuple[Message, ...], task: PlanTask, level: ConstraintLevel
+        self, messages: tuple[Message, ...], task: PlanTask, level: Level
     ) -> Completion:
         """The reply at a constraint level."""
         try:
-            if level.by == "grammar":
+            if level == "grammar":
                 return await self._in_two_phases(messages, task, level)
         except LibraryError as error:  # for example, every action needs an output of another one
             raise ModelError(error.message, kind="unconstrained", is_sent=False) from error
         constraint: Constraint | None = None
-        if level.by == "json":
+        if level == "json":
             constraint = plan_constraint(
                 self.library, max_steps=self._n_constrained, max_text=self._fallback.max_text
             )
         return await self._ask(messages, task, constraint, level)
 
     async def _in_two_phases(
-        self, messages: tuple[Message, ...], task: PlanTask, level: ConstraintLevel
+        self, messages: tuple[Message, ...], task: PlanTask, level: Level
     ) -> Completion:
         """Request the new actions first: the grammar of the steps needs all action names."""
         max_text = self._fallback.max_text
@@ -360,13 +360,13 @@ class RepairLoop:
         messages: tuple[Message, ...],
         task: PlanTask,
         constraint: Constraint | None,
-        level: ConstraintLevel,
+        level: Level,
     ) -> Completion:
         limit = reply_limit(
             task, self.model.window, self.max_output_tokens, max_steps=self.max_steps
         )
         request = Request(messages, task, limit, n_later=self.n_later)
-        request = constrained(request, constraint, level.by)
+        request = constrained(request, constraint, level)
         completion = await self.model.complete(request)
         self._n_calls += 1
         self._n_cached += completion.is_remembered

@@ -34,7 +34,7 @@ from pearl.llm import (
     Task,
     Usage,
 )
-from pearl.llm.fallback import ConstraintLevelName
+from pearl.llm.fallback import Level
 from pearl.llm.progress import AttemptError, CallAttempt, CallWait, News, Phase
 from pearl.notebooks import ShownInNotebooks
 from pearl.replies.typed import State
@@ -387,11 +387,11 @@ Event = Annotated[
 ]  # fmt: skip
 
 
-def constraint_refused(level: ConstraintLevelName, error: ModelError) -> ConstraintRefused:
+def constraint_refused(level: Level, error: ModelError) -> ConstraintRefused:
     """The event of a constraint that the server rejected or a reply violated."""
-    n = int(error.is_sent)
+    n, usage = int(error.is_sent), error.usage or Usage()
     return ConstraintRefused(
-        constraint=level, reason=error.message, n_calls=n, n_failed=n, usage=error.usage or Usage()
+        constraint=level or "none", reason=error.message, n_calls=n, n_failed=n, usage=usage
     )
 
 
