@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,7 +26,7 @@ from pearl.errors import PearlError, UsageError
 from pearl.errors.escaping import counted, json_bytes
 from pearl.runs.decisions import Decision, Decisions, in_force, seen
 from pearl.runs.extraction import PERSON, accepted, person_result, proposed
-from pearl.runs.reviewing import Item, items_of, now, queue, report
+from pearl.runs.reviewing import Item, items_of, queue, report
 from pearl.view.result import Untrusted, shown_place
 from pearl.view.review_page import picked, review_page
 from pearl.view.sources import ResultRecord, ResultSource, RunResults, with_document
@@ -67,11 +68,6 @@ class Review:
             return ""
         info = self.source.now()
         return f"the run still runs: {counted(info.n_results, 'row')} so far" if info.holder else ""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to decide, and nothing will come."""
-        return not (self._all or self.running)
 
     def refresh(self) -> None:
         """Read the rows, once more if the run still runs."""
@@ -136,7 +132,7 @@ class Review:
             what = "not_stated"
         self.decisions.add(Decision(
             row=item.row, path=item.path, entry=item.entry, what=what, was=seen(item.result), result=result,
-            person=self.person, time=now(), sample="" if self.n_sampled is None else self.seed,
+            person=self.person, time=_now(), sample="" if self.n_sampled is None else self.seed,
         ))  # fmt: skip
         return {"next": f"?at={self.next(item.key)}"}
 
@@ -196,7 +192,7 @@ class Review:
         for last in reversed(decisions):
             if last.person == self.person and last.what != "undone" and last.number not in undone:
                 self.decisions.add(last.model_copy(update={
-                    "what": "undone", "undoes": last.number, "result": {}, "time": now(), "sample": "",
+                    "what": "undone", "undoes": last.number, "result": {}, "time": _now(), "sample": "",
                 }))  # fmt: skip
                 key = next((k for k, i in self.items.items() if i.about == last.field), "")
                 return {"next": f"?at={key}"}
@@ -212,6 +208,10 @@ class Review:
         record = dataclasses.replace(self.source.record(at), problems=())
         with reading(record.settings):  # as the run read its documents
             return with_document(record, [*self.folders, self.source.folder])
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
 def _is_value(of: Field, text: str) -> bool:

@@ -76,7 +76,7 @@ def _answer(data: Data, schema: Any) -> Answer[Any]:
         trace=Trace(),
         parts=tuple(map(_part, data["parts"])),
         understood=understood and _made(Understood, understood, asked=texts["question"]),
-        record=_record(data),
+        record=restored_record(data),
         provenance=data["provenance"],
         schema=None if schema is None else load_schema(schema),
     )
@@ -106,7 +106,7 @@ def _step(data: Data) -> StepResult:
             CascadeAccount, cascade, target=cascade["accuracy"], n_sampled=rows["n_sample"],
             n_scored=rows["n_scorer"], n_strong=rows["n_strong"], at_least=at_least,
         )  # fmt: skip
-    record = _record(data)
+    record = restored_record(data)
     others = {"checks": checks or Checks(), "cascade": cascade, "record": record}
     return StepResult(
         **{**_fields(StepResult, data), **others, "quotes": tuple(data["quotes"]), "models": tuple(data.get("models", ()))},
@@ -149,7 +149,8 @@ def _span(data: Data) -> Span | None:
     return Span(data["start"], data["end"]) if "start" in data else None
 
 
-def _record(data: Data) -> Record | None:
+def restored_record(data: Data) -> Record | None:
+    """The record of a row of results, if it has one."""
     record = data.get("record")
     return record and Record({name: _field(each) for name, each in record.items()})
 

@@ -6,7 +6,6 @@ that was not taken back.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -136,7 +135,5 @@ def reviewed(store: Store, run_id: str) -> AnsweredRows:
 
 
 def seen(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a result a decision is about; of a list, its entries."""
-    said = {"state": result.get("state"), "value": result.get("value")}
-    entries = result.get("entries")
-    return {**said, "entries": json.dumps(entries, sort_keys=True)} if entries else said
+    """What of a result a decision is about."""
+    return {"state": result.get("state"), "value": result.get("value")}

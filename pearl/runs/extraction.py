@@ -24,7 +24,7 @@ from typing import IO, Any, NamedTuple
 from urllib.parse import quote
 
 from pearl.documents.document import read_bytes
-from pearl.documents.record import FieldResult, FieldScalar, Record
+from pearl.documents.record import FieldScalar
 from pearl.documents.rows import shortened
 from pearl.dsl.fields import Field, parse_fields
 from pearl.dsl.nodes import String
@@ -518,8 +518,7 @@ class AnsweredRows:
             return row
         if "record" not in row:
             return _answered(row, answers) if isinstance(row.get("answer"), str) else row
-        before = record_of(row)
-        record = json.loads(json.dumps(before))
+        record = json.loads(json.dumps(record_of(row)))
         results = {path: (entry, result) for path, entry, result in results_of(record)}
         for line, path, entry, given, field in answers:
             now, result = results.get(path, ("", None))
@@ -539,7 +538,7 @@ class AnsweredRows:
                 entries = _entries(result) if said["state"] == "found" else ()
                 result.clear()
                 result |= {**said, **({"entries": entries} if entries else {})}
-        taken = {**_told_again(row, before, record), "record": record}
+        taken = _told_again(row, record)
         n = sum(result["state"] == UNDECIDED for _, result in results.values())
         is_whole = all(_entries(r) or r.get("basis") == PERSON for _, r in results.values())
         if is_whole or _OF_FIELDS.search(str(row.get("why"))):
@@ -602,31 +601,24 @@ def _answered(row: Mapping[str, Any], answers: Sequence[PersonAnswer]) -> Mappin
     return {**kept, "status": status, "answer": given["value"] or NOT_STATED, "notes": notes}
 
 
-def _told_again(
-    row: Mapping[str, Any], before: Mapping[str, Any], record: Mapping[str, Any]
-) -> dict[str, Any]:
-    """A row whose answer tells the new record, if it told the old one."""
-    was, now = ([line for line, _ in _typed_record(each).lines] for each in (before, record))
+def _told_again(row: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with its new record, whose answer tells that, if it told the old one."""
+    from pearl.interpreter.restoring import restored_record  # late: tables need no answers
+
+    taken = {**row, "record": record}
+    try:
+        records = [restored_record(each) for each in (row, taken)]
+    except (KeyError, TypeError, ValueError, AttributeError):  # a file of others
+        return taken
+    was, now = ([line for line, _ in each.lines] if each else [] for each in records)
     if row.get("answer") != "\n".join(was):
-        return dict(row)
+        return taken
     told = [f"- {line}" for line in now]
     marked = str(row.get("markdown", "")).splitlines()
     if len(was) == len(now) == len(marked):  # a line that says the same keeps its references
         told = [m if a == b else t for a, b, m, t in zip(was, now, marked, told, strict=True)]
-    kept = {name: value for name, value in row.items() if name != "parts"}
-    return {**kept, "answer": "\n".join(now), "markdown": "\n".join(told) + "\n"}
-
-
-def _typed_record(record: Mapping[str, Any]) -> Record:
-    return Record({name: _typed_result(result) for name, result in record.items()})
-
-
-def _typed_result(result: Mapping[str, Any]) -> FieldResult:
-    """A result as far as its text needs it."""
-    entries = tuple(
-        {name: _typed_result(each) for name, each in entry.items()} for entry in _entries(result)
-    )
-    return FieldResult(result["state"], result.get("value"), result.get("why", ""), entries=entries)
+    taken.pop("parts", None)
+    return {**taken, "answer": "\n".join(now), "markdown": "\n".join(told) + "\n"}
 
 
 _OF_FIELDS = lazy_pattern(r"\d fields? (?:is|are) undecided")

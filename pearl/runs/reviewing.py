@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from statistics import NormalDist
 from typing import Any, Literal, get_args
 
@@ -181,8 +180,3 @@ def share_interval(n_right: int, n: int) -> tuple[float, float]:
     middle = n_right + z2 / 2
     half = math.sqrt(z2 * (n_right * (n - n_right) / n + z2 / 4))
     return max(0.0, (middle - half) / (n + z2)), min(1.0, (middle + half) / (n + z2))
-
-
-def now() -> str:
-    """The time of a decision."""
-    return datetime.now().astimezone().isoformat(timespec="seconds")

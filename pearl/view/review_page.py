@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pearl.documents.document import Document
 from pearl.documents.evidence import Quote, Verifier
@@ -35,13 +34,12 @@ WANTED = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A value with its passages, each with its place; those that are not where they should be are told so."""
+class Proposal(NamedTuple):
+    """A value with its passages, each with its place; one that is not there is told so."""
 
     number: int
     value: str
-    passages: tuple[tuple[str, str], ...]
+    passages: Sequence[tuple[str, str]]
 
 
 def review_page(
@@ -119,7 +117,7 @@ def _proposals(item: Item, document: Document | None) -> tuple[list[Mark], list[
             else:
                 place += "; not in the text at this place" if document else ""
             passages.append((shortened(text, MAX_SHOWN), place))
-        found.append(Proposal(number, shortened(_shown(each), MAX_SHOWN), tuple(passages)))
+        found.append(Proposal(number, shortened(_shown(each), MAX_SHOWN), passages))
     return marks, found
 
 

@@ -67,10 +67,6 @@ def command(
             results, decisions, person=name or _login(), kinds=state or KINDS, n_sampled=sample, seed=seed,
             folders=[*map(Path, documents)],
         )  # fmt: skip
-        if review.is_empty:
-            raise DataError(
-                f"{results.title} has nothing to review", help="failed rows have no values: pearl runs retry"
-            )  # fmt: skip
         for problem in results.problems:
             notice(problem)
         if review.n_unreadable:

@@ -309,6 +309,8 @@ def test_a_proposed_value_of_another_type_is_not_taken(pearl: Terminal) -> None:
     with served(found, Decisions.beside(Path("odd.jsonl"))) as ada:
         assert "'sixty-one' is not a whole number" in ada.decide("accepted", choice=1)["problem"]
         ada.decide("accepted", choice=2)
+        ((_, seen),) = Reviewed(found, Decisions.beside(Path("odd.jsonl"))).rows()
+        assert seen["record"]["age"]["decided_by"] == "ada"
     (decision,) = Decisions.beside(Path("odd.jsonl")).all()
     assert decision.result["value"] == 61
     assert type(decision.result["value"]) is int
