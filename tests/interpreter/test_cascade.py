@@ -121,8 +121,8 @@ def test_rows_that_a_model_for_rows_decides_have_its_passages() -> None:
         Quoting("strong"), KEPT, Document("\n".join(lines)), rows_model=Quoting("cheap"), accuracy=0.9,
         row_quotes=5_000, check="off",
     )  # fmt: skip
-    assert any(row.decided_by for row in answer.rows)
-    assert all("splendid" in row.quote for row in answer.rows)
+    assert any(row.decided_by for row in answer.row_evidence)
+    assert all("splendid" in row.quote for row in answer.row_evidence)
 
 
 def test_a_resumed_run_has_the_same_samples_and_pays_for_nothing() -> None:
