@@ -20,7 +20,7 @@ from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.fields import Field
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import ExecutionError, PlanError, PlanningError, UsageError
-from pearl.errors.callers import WARNING, log
+from pearl.errors.callers import WARNING, for_caller, log
 from pearl.errors.privacy import keep_private
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.asking import Reader
@@ -585,7 +585,7 @@ class Pearl:
                 },
             )  # fmt: skip
         for note in document.notes:
-            log(WARNING, "%s: %s", document.name, note)
+            log(WARNING, "%s: %s", document.name, for_caller(note))
         if answer.is_unsure:
             log(WARNING, "%s: the answer is %s: %s", document.name, answer.status, answer.why)
         return answer

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from pearl import Conversation, Document, Pearl
 from pearl.data.samples import Turn
 from pearl.errors import DataError, ModelError, UsageError
-from pearl.llm import PlanTask, Request, StandaloneTask
+from pearl.llm import ActionTask, PlanTask, Request, StandaloneTask
 from pearl.llm.backends.scripted import Scripted
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index
+from pearl.testing import Fake
+from pearl.trace import QuestionUnderstood, Trace
 from tests.models import Acting
 
 STORY = Document("Ada sold the boat because it leaked.\n\nOtto slept all day.", "story.txt")
@@ -57,6 +59,49 @@ def test_question_is_interpreted_with_earlier_ones() -> None:
     assert conversation.last is not None
     assert conversation.last.understood is not None
     assert conversation.last.understood.question == 'After "It leaked.": And why?'
+
+
+@pytest.mark.parametrize(
+    ("said", "question"),
+    [
+        ('{"name": {"value": "Ada", "quote": "Ada sold"}}', 'Why did "Ada" sell the boat?'),
+        ('{"name": {"value": "Otto", "quote": "Otto sold"}}', ""),  # no words of the answer
+        ('{"name": null}', ""),
+    ],
+)
+def test_an_answer_of_a_sentence_is_referred_to_by_what_it_names(said: str, question: str) -> None:
+    answer = "Ada sold the boat because it leaked."
+
+    def replied(request: Request) -> str | None:
+        match request.task:
+            case StandaloneTask():
+                return "Why did ANSWER_1 sell the boat?"
+            case ActionTask() if request.task.action.extracts:
+                assert request.document == answer
+                return said
+        return None
+
+    model = Fake(replied)
+    conversation, trace = Conversation(Pearl(model), STORY), Trace()
+    assert asyncio.run(conversation.ask("Who sold the boat?")).text == answer
+    if not question:
+        with pytest.raises(
+            UsageError, match=r"^say who or what this asks about, or repeat it[^\n]*$"
+        ):
+            asyncio.run(conversation.ask("And why?"))
+        assert len(conversation.turns) == 1
+        found = asyncio.run(conversation.ask("And why?"))  # repeated
+        assert found.understood is not None
+        assert found.understood.question == "And why?"
+        assert "could not be made standalone" in found.understood.notes[0]
+        return
+    found = asyncio.run(conversation.ask("And why?", trace=trace))
+    assert found.understood is not None
+    assert found.understood.question == question
+    planned = [r.prompt for r in model.requests if isinstance(r.task, PlanTask)]
+    assert not any(answer in prompt for prompt in planned)
+    # Both calls are told: the question made clear, and the name.
+    assert sum(e.n_calls for e in trace if isinstance(e, QuestionUnderstood)) == 2
 
 
 def test_failed_turn_is_not_kept() -> None:

@@ -121,8 +121,8 @@ def test_pages_that_are_not_read_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "options", "words"),
     [
-        ("a.pdf", make_scan(LINES), {"ocr": "off"}, "pictures: no text layer\n.*--ocr auto"),
-        ("a.png", b"\x89PNG\r\n\x1a\n" + bytes(100), {"ocr": "off"}, "OCR is off\n.*--ocr auto"),
+        ("a.pdf", make_scan(LINES), {"ocr": "off"}, "pictures: no text layer\n.*ocr=.auto"),
+        ("a.png", b"\x89PNG\r\n\x1a\n" + bytes(100), {"ocr": "off"}, "OCR is off\n.*ocr=.auto"),
         *(
             pytest.param(*case, marks=needs_tesseract)
             for case in [

@@ -177,7 +177,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, filled: bytes) -> None:
     try:
         _, err = without_override(FILLER, str(folder), "0")
         assert err.startswith("StoreError ")
-        assert "name another --store" in err
+        assert "name another `store`" in err
         _, err = without_override(FILLER, str(folder / "new"), "0")
         assert err.startswith("StoreError ")
         code = (

@@ -107,7 +107,7 @@ def test_a_reply_says_which_model_wrote_it_and_what_it_took(weights: Path) -> No
 
 
 def test_a_prompt_longer_than_the_window_is_a_bad_request(weights: Path) -> None:
-    said = r"the prompt has \d+ tokens; the window of random.gguf has 256\n.*--window 8192"
+    said = r"the prompt has \d+ tokens; the window of random.gguf has 256\n.*window=8192"
     with pytest.raises(ModelError, match=said) as caught:
         used(weights, lambda model: model.complete(asked(HARBOUR)), window=256)
     assert caught.value.kind == "bad_request"
@@ -348,7 +348,7 @@ def test_without_a_template_a_reply_ends_where_the_model_writes_the_next_instruc
 
 @pytest.mark.parametrize(
     ("window", "help"),
-    [(16_384, "--window 4096"), (1_024, "--window 1024"), (512, "use a smaller")],
+    [(16_384, "window=4096"), (1_024, "window=1024"), (512, "use a smaller")],
 )
 def test_a_model_larger_than_memory_is_refused_before_it_is_loaded(
     weights: Path, monkeypatch: pytest.MonkeyPatch, window: int, help: str

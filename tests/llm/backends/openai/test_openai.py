@@ -69,7 +69,7 @@ def test_lone_surrogates_are_not_sent(openai_server: Server) -> None:
     [
         ("401", "auth", "check the key in OPENAI_API_KEY"),
         ("quota", "quota", "add credit"),
-        ("429", "rate_limited", "--concurrency"),
+        ("429", "rate_limited", "`concurrency`"),
         ("500", "transport", "internal"),
         ("503", "transport", "overloaded"),
         ("502", "transport", "answered 502\n"),  # a web page is not quoted
@@ -77,9 +77,9 @@ def test_lone_surrogates_are_not_sent(openai_server: Server) -> None:
         ("page", "malformed", "usually ends in /v1"),
         ("404", "bad_request", "answered 404: Not Found"),
         ("422", "bad_request", "field required"),
-        ("413", "bad_request", "--window"),
+        ("413", "bad_request", "`window`"),
         ("refusal", "refused", "I can't help with that"),
-        ("cut", "truncated", "--max-output-tokens"),
+        ("cut", "truncated", "`max_output_tokens`"),
         ("wrong choices", "malformed", "'choices.0.message'"),
         (Canned(error("test-model: max_tokens is too large"), 400), "bad_request", "is too large"),
     ],
