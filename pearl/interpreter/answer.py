@@ -524,7 +524,11 @@ def compose(
         evidence = tuple(
             replace(each, ranks=ranks_at(fetched, each.span.start)) for each in evidence
         )
-    parts = answer_parts(graph, by_output, names, evidence, document)
+    known = {part.output: part for result in results for part in result.parts}
+    if known.keys() >= {*names}:
+        parts = tuple(known[name] for name in names)
+    else:
+        parts = answer_parts(graph, by_output, names, evidence, document)
     numbers = {(each.span, each.omitted): number for number, each in enumerate(evidence, start=1)}
     composed = tuple(
         (text, tuple(numbers[each.span, each.omitted] for each in cites))
@@ -585,12 +589,12 @@ def step_evidence(
 ) -> tuple[tuple[Evidence, ...], tuple[Unverified, ...]]:
     """The passages that steps quote or take values from, and their quotes that are not verified."""
     by_output = {result.output: result for result in results}
-    replies = (  # quotes in native steps come from their input steps
-        StepReply(step.output, by_output[step.output].reply, _given(step, by_output))
+    replies = [  # quotes in native steps come from their input steps
+        (StepReply(step.output, by_output[step.output].reply, _given(step, by_output)), step is graph.composer)
         for step in graph.steps
         if step.output in by_output and not by_output[step.output].is_native
-    )
-    evidence, unverified = collect(replies, document)
+    ]  # fmt: skip
+    evidence, unverified = collect((reply for reply, is_last in replies if not is_last), document)
     passages = {(each.span, each.omitted): each for each in evidence}
     for result in results:
         unverified = (*unverified, *result.misquoted)
@@ -599,6 +603,12 @@ def step_evidence(
         for value in result.record.fields.values() if result.record is not None else ():
             for passage in value.passages:
                 add_passage(passages, passage)
+    if composed := [reply for reply, is_last in replies if is_last]:
+        # Behind all others, so that the numbers of these are those that its parts have.
+        evidence, more = collect(composed, document)
+        unverified = (*unverified, *more)
+        for passage in evidence:
+            add_passage(passages, passage)
     return tuple(passages.values()), unverified
 
 

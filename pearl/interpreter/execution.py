@@ -278,7 +278,7 @@ class _Interpreter:
         parts = await off_loop(sum(len(result.reply) for result in before.values()), make)
         quoted = Sources(tuple(evidence[n - 1].span for part in parts for n in part.evidence))
         if self._calls.limits.compose == "off":
-            return replace(composed_result(step, action, parts), sources=quoted)
+            return replace(composed_result(step, action, parts), sources=quoted, parts=parts)
         question = step.arguments[0]
         asked = (
             question.value
@@ -296,7 +296,7 @@ class _Interpreter:
         composed = await compose_answer(
             step, action, asked, parts, rows, evidence, self._asker, computed
         )
-        return replace(composed, sources=quoted)
+        return replace(composed, sources=quoted, parts=parts)
 
     async def _with_checked_figure(
         self, step: Step, task: ActionTask, read: TextReply, result: StepResult
@@ -566,7 +566,9 @@ def _as_written(
         by_output[output] = result
         trace.append(StepStarted(step=output, action=result.action))
         trace.append(result.event)
-    return [by_output[step.output] for step in graph.steps]
+    written = [by_output[step.output] for step in graph.steps]
+    # Of other steps, or in another order, evidence has other numbers.
+    return written if rewritten.graph is graph else [replace(each, parts=()) for each in written]
 
 
 def direct_plan(question: str) -> CheckedPlan:
