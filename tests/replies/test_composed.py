@@ -70,6 +70,19 @@ def test_an_introduction_rests_on_what_follows_it() -> None:
     assert found.n_uncited == 2
 
 
+@pytest.mark.parametrize(("text", "flaw", "n_bad"), [
+    ("It leaked [1][2].", "", 0),
+    ("It leaked [1][2][7].", "", 1),
+    ("It leaked [1, 7, 8]. It sank [9].", "", 3),
+    # the numbers of a list are no numbers of its sentences, others are
+    ("- Ada left [1].\n1. Bob left [1].\n2. Karl left [2].", "", 0),
+    ("1. Bob left [1].\n3. Karl left [2].", "it says '3'", 0),
+])  # fmt: skip
+def test_citations_of_no_result_are_counted(text: str, flaw: str, n_bad: int) -> None:
+    found = read_composed(text, ["It leaked.", "All left."], {}, "")
+    assert (found.why.partition(",")[0], found.n_bad_cites) == (flaw, n_bad)
+
+
 SENTENCE = "It leaked so [1]. "
 
 
