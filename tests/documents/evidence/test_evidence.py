@@ -258,14 +258,15 @@ def test_a_row_of_a_table_is_quoted_without_its_bars() -> None:
     assert [quote.text for quote in unverified] == ["Bisoprolol 5 mg 2021", "Bisoprolol 2.5 mg"]
 
 
-CELLS = "name,2008,2009\nsales,$5,$6\ncosts,$4,$6\nGout,,2020\nrent,,1\nrent,,1\n"
+CELLS = "name,2008,2009,2010\nsales,$5,$6,$8\ncosts,$4,$6,3–5\nGout,,2020,\nrent,,1,\nrent,,1,\n"
 
 
 @pytest.mark.parametrize(
     ("quote", "result", "row"),
     [
-        ("| sales | $5 | $6 |", "normalised", "sales,$5,$6"),
-        ("| $4 | $6 |", "normalised", "costs,$4,$6"),
+        ("| sales | $5 | $6 |", "normalised", "sales,$5,$6,$8"),
+        ("| $4 | $6 |", "normalised", "costs,$4,$6,3–5"),
+        ("| $6 | 3-5 |", "normalised", "costs,$4,$6,3–5"),
         ("| $4 | $5 |", "missing", ""),
         ("| sales | $6 |", "missing", ""),  # not adjacent
         ("| sales | $5 | $6 | $7 |", "missing", ""),
@@ -273,7 +274,7 @@ CELLS = "name,2008,2009\nsales,$5,$6\ncosts,$4,$6\nGout,,2020\nrent,,1\nrent,,1\
         ("| sales |", "missing", ""),
         ("| sales |\n$5 |", "missing", ""),
         ("| | |", "missing", ""),
-        ("Gout 2020", "normalised", "Gout,,2020"),
+        ("Gout 2020", "normalised", "Gout,,2020,"),
         ("rent 1", "short", ""),  # stands twice
     ],
 )
@@ -296,8 +297,8 @@ def test_a_row_is_found_by_its_cells(quote: str, result: str, row: str) -> None:
          ["Her dog saw, at ten, the man", "Her dog saw, at two, the man"]),
         ("Her dog saw – the man. Her dog saw - the man.", "Her dog saw ... the man", "normalised", ["Her dog saw – the man", "Her dog saw - the man"]),
         ("He sold one boat.", "He sold two boats", "missing", [""]),
-        (CELLS, "| $4 | $6 |", "normalised", ["costs,$4,$6"]),
-        (CELLS, "rent 1", "short", ["rent,,1"] * 2),
+        (CELLS, "| $4 | $6 |", "normalised", ["costs,$4,$6,3–5"]),
+        (CELLS, "rent 1", "short", ["rent,,1,"] * 2),
     ],
 )  # fmt: skip
 def test_every_place_of_a_quote(document: str, quote: str, result: str, places: list[str]) -> None:
