@@ -244,8 +244,8 @@ def _date(
             unclear = unclear or f"the day and the month of {quoted(shown)} may be swapped"
         elif match.period.first == day:
             return day.isoformat(), "copied" if shown == day.isoformat() else "normalised"
-    shown = [passage[each.start : each.end].strip() for each in find_dates(passage)]
-    raise DisagreementError(unclear or _instead("date", shown))
+    dates = [passage[each.start : each.end].strip() for each in find_dates(passage)]
+    raise DisagreementError(unclear or _instead("date", dates))
 
 
 # ---------------------------------------------------------------------------------------------
