@@ -8,18 +8,25 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from pearl.documents.document import Document
 from pearl.documents.rows import shortened
 from pearl.dsl.fields import Field
 from pearl.errors import Span
+from pearl.errors.escaping import counted
 from pearl.view.page import render_page
-from pearl.view.panel import Gap, Piece, highlighted
+from pearl.view.panel import Gap, Mark, Piece, highlighted
 from pearl.view.result import Untrusted, shown_place
+from pearl.view.sheets import Sheet, sheets_of
+from pearl.view.sources import pdf_files
 
 MAX_ROWS = 3_000
 """Maximum documents in the grid; the other formats have all."""
 
 MAX_TEXTS = 6_000_000
 """Maximum characters of passages on a page; later ones are shown without the text around them."""
+
+MAX_SHEETS = 40
+"""Maximum pages of PDF files that are shown as pictures."""
 
 AROUND = 300
 """Characters before and after a passage."""
@@ -76,10 +83,15 @@ class Value:
 
 @dataclass(slots=True)
 class _Source:
-    """A text with the places of its passages, each with its number."""
+    """A document with the places of its passages, each with its number."""
 
-    text: str | None
+    document: Document | None
     marks: dict[Span, int] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str | None:
+        """Its text."""
+        return None if self.document is None else self.document.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +100,7 @@ class Line:
 
     name: str
     values: tuple[Value, ...]
-    texts: tuple[tuple[str, list[Piece | Gap]], ...]
+    texts: tuple[tuple[str, list[Piece | Gap], list[Sheet]], ...]
     owners: Mapping[int, int]
     is_undecided: bool
     error: str = ""
@@ -97,21 +109,26 @@ class Line:
 def extraction_page(
     rows: Iterable[Mapping[str, Any]],
     fields: Sequence[Field],
-    read: Callable[[str], str | None],
+    read: Callable[[str], Document | None],
 ) -> str:
-    """The page of an extraction: a grid of documents and fields, beside the passages; `read` gives the text of a document."""
-    n_left = MAX_TEXTS
+    """The page of an extraction: a grid of documents and fields, beside the passages; `read` gives a document."""
+    n_left, n_sheets = MAX_TEXTS, MAX_SHEETS
     lines: list[Line] = []
     counts: Counter[str] = Counter()
     problems: list[str] = []
     rows = iter(rows)
     for row in islice(rows, MAX_ROWS):
         line = _line(
-            Untrusted(row, problems, f"Row {len(lines) + 1}: "), fields, read, AROUND * (n_left > 0)
-        )
-        n_left -= sum(len(p.text) for _, text in line.texts for p in text if isinstance(p, Piece))
-        counts.update(value.word or "values" for value in line.values if value.word != "undecided")
-        counts["undecided"] += sum(value.n_undecided for value in line.values)
+            Untrusted(row, problems, f"Row {len(lines) + 1}: "), fields, read, AROUND * (n_left > 0),
+            n_sheets, problems,
+        )  # fmt: skip
+        texts = (text for _, text, _ in line.texts)
+        n_left -= sum(len(p.text) for text in texts for p in text if isinstance(p, Piece))
+        n_sheets -= sum(len(sheets) for _, _, sheets in line.texts)
+        counts.update(value.word or "stated" for value in line.values)
+        inner = [each for value in line.values for entry in value.entries for each in entry]
+        counts["in lists"] += len(inner)
+        counts["undecided in lists"] += sum(each.n_undecided for each in inner)
         counts["failed"] += bool(line.error)
         lines.append(line)
     return render_page(
@@ -124,24 +141,32 @@ def extraction_page(
         facts=_facts(lines, len(fields), counts),
         signs=[WORDS[name] for name in WORDS if counts[WORDS[name][1]]],
         n_undecided=sum(line.is_undecided for line in lines),
+        has_sheets=n_sheets < MAX_SHEETS,
         problems=[*dict.fromkeys(problems)][:20],
     )
 
 
 def _facts(lines: Sequence[Line], n_fields: int, counts: Counter[str]) -> str:
-    """What the grid has, on one line."""
-    with_value = sum(counts[word] for word in ("values", "judged", "checked", "by a person"))
-    facts = [
-        (len(lines), "documents"), (n_fields, "fields"), (with_value, "values"),
-        (counts["not stated"], "not stated"), (counts["undecided"], "undecided"), (counts["failed"], "failed"),
-    ]  # fmt: skip
-    shown = [f"{n:,} {what if n != 1 else what.removesuffix('s')}" for n, what in facts if n]
-    return " · ".join(shown)
+    """What the grid has, on one line; the states of the fields add up to their number."""
+    n = (len(lines) - counts["failed"]) * n_fields
+    apart = {name: counts[name] for name in ("not stated", "undecided")}
+    states = {"with a value": n - sum(apart.values()), **apart}
+    shown = ", ".join(f"{k:,} {name}" for name, k in states.items() if k)
+    in_lists = counted(counts["in lists"], "value") + " in lists"
+    facts = {
+        counted(len(lines), "document"): True,
+        f"{counts['failed']:,} failed": counts["failed"],
+        f"{counted(n, 'field')}: {shown}": n,
+        in_lists: counts["in lists"],
+        f"{counts['undecided in lists']:,} of them undecided": counts["undecided in lists"],
+    }
+    return " · ".join(fact for fact, n in facts.items() if n)
 
 
 def _line(
-    row: Untrusted, fields: Sequence[Field], read: Callable[[str], str | None], around: int
-) -> Line:
+    row: Untrusted, fields: Sequence[Field], read: Callable[[str], Document | None], around: int,
+    n_sheets: int, problems: list[str],
+) -> Line:  # fmt: skip
     name = row.text("document") or row.any("id") or "(no name)"
     error = row.inner("error")
     told = error.text("message") or error.text("type") or row.text("why")
@@ -159,20 +184,18 @@ def _line(
     for at, value in enumerate(values):
         for number in value.numbers:
             owners.setdefault(number, at)
-    texts = tuple(
-        (
-            name,
-            highlighted(
-                source.text or "",
-                [(n, span) for span, n in source.marks.items()],
-                most=0,
-                around=around,
-            ),
-        )
-        for name, source in sources.items()
-        if source.marks
-    )
-    return Line(name, values, texts, owners, any(value.n_undecided for value in values))
+    texts = []
+    for source_name, source in sources.items():
+        if not source.marks:
+            continue
+        places = [(n, span) for span, n in source.marks.items()]
+        pieces = highlighted(source.text or "", places, most=0, around=around)
+        marks, files = [Mark(*place) for place in places], pdf_files(source.document)
+        found = sheets_of(source.document, files, marks, problems, n_sheets)
+        sheets = [sheet for of in found.values() for sheet in of]
+        n_sheets -= len(sheets)
+        texts.append((source_name, pieces, sheets))
+    return Line(name, values, tuple(texts), owners, any(value.n_undecided for value in values))
 
 
 def _value(
@@ -185,9 +208,9 @@ def _value(
     columns: tuple[str, ...] = ()
     entries: tuple[tuple[Value, ...], ...] = ()
     n_entries = 0
-    if of.is_list and state == "found":
+    objects = list(result.objects("entries")) if of.is_list else []
+    if objects or (of.is_list and state == "found"):
         columns = tuple(each.name for each in of.inner)
-        objects = list(result.objects("entries"))
         n_entries = len(objects)
         entries = tuple(
             tuple(_value(entry.inner(each.name), each, passages) for each in of.inner)
@@ -212,7 +235,7 @@ def _passage(
     each: Untrusted,
     document: str,
     sources: dict[str, _Source],
-    read: Callable[[str], str | None],
+    read: Callable[[str], Document | None],
 ) -> Passage:
     """A passage, numbered if the text of its document has it at its place."""
     text, span = each.text("text"), each.span()

@@ -36,12 +36,13 @@ def sheets_of(
     files: Mapping[str, Path],
     marks: Sequence[Mark],
     problems: list[str],
+    most: int = MAX_SHEETS,
 ) -> dict[str, list[Sheet]]:
     """The pages with evidence of each PDF file, by its name in the document."""
     sheets: dict[str, list[Sheet]] = {}
     if document is None or not files:
         return sheets
-    n_left = MAX_SHEETS
+    n_left = most
     n_omitted = 0
     one = [(document.name, Span(0, len(document.text)))]
     for name, whole in part_spans(document.text, document.parts) or one:
@@ -68,5 +69,5 @@ def sheets_of(
             for page, image in sorted(images.items())
         ]
     if n_omitted:
-        problems.append(f"Of the cited pages, the first {MAX_SHEETS} are shown as pictures.")
+        problems.append(f"Cited pages beyond the first {MAX_SHEETS} are not shown as pictures.")
     return sheets

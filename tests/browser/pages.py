@@ -291,7 +291,7 @@ def an_extraction() -> Made:
     record["why"]["evidence"].append({"text": "The hull leaked.", "source": "story.txt"})
     lost = {"id": "lost.txt", "status": "failed", "error": {"type": "DataError", "message": "no file"}}  # fmt: skip
     rows = [{"id": "story.txt", "status": "answered", "record": record}, lost]
-    return rows, lambda data: extraction_page(data, EXTRACTED, lambda name: STORY)
+    return rows, lambda data: extraction_page(data, EXTRACTED, lambda name: Document(STORY, name))
 
 
 def a_review() -> Made:

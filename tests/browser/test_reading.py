@@ -16,6 +16,7 @@ from tests.browser.pages import (
     REPLIES,
     SOURCES,
     STORY,
+    an_extraction,
     asked,
     looked_up,
     page_of,
@@ -277,6 +278,26 @@ def test_arrows_move_in_a_grid_and_enter_shows_the_passage(
     page.keyboard.press("Escape")
     assert not page.locator("article:visible").count()
     assert page.evaluate("document.activeElement.getAttribute('href')") == "#r1f6"
+
+
+def test_a_list_unfolds_and_what_it_hides_is_found(show: Show) -> None:
+    rows, make = an_extraction()
+    more = [
+        {**rows[0], "id": f"{i}.txt", "record": {"price": {"state": "not_stated"}}}
+        for i in range(5)
+    ]
+    page = show(make([*more, *rows]), viewport=PHONE)
+    cards = page.locator("#grid tbody tr:visible")
+    assert cards.count() == 7
+    width = page.locator("#grid").evaluate("grid => grid.scrollWidth - grid.clientWidth")
+    assert width <= 0  # a card for each document, nothing to scroll to
+    assert page.locator("#grid details[open]").count() == 0
+    page.locator(".search input").fill("PLANKS")
+    page.get_by_text("1 of 7").wait_for()
+    assert cards.count() == 1
+    assert page.locator("#grid details[open] li").first.inner_text() == "planks, 9"
+    page.locator(".search input").fill("")
+    assert cards.count() == 7
 
 
 def test_without_scripts_a_cell_leads_to_its_passages(show: Show) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from pearl import Document, load
 from pearl.dsl.fields import Field
 from pearl.view.extraction_page import extraction_page
 from tests.view.test_answer_page import HOSTILE, Page
@@ -19,7 +23,7 @@ def quoted(text: str, at: int | None = None) -> dict[str, Any]:
 
 def page_of(text: str | None = TEXT, **record: Any) -> str:
     rows = [{"id": "a.txt", "status": "answered", "record": record}]
-    return extraction_page(rows, FIELDS, lambda name: text)
+    return extraction_page(rows, FIELDS, lambda name: text and Document(text, name))
 
 
 def test_candidates_of_an_undecided_field_are_lit_at_their_places() -> None:
@@ -36,7 +40,7 @@ def test_candidates_of_an_undecided_field_are_lit_at_their_places() -> None:
     ids, links = page.all("id"), page.all("href")
     assert len(ids) == len(set(ids))
     assert {link.removeprefix("#") for link in links} <= set(ids)
-    assert "1 document · 3 fields · 2 not stated · 1 undecided" in page.text
+    assert "1 document · 3 fields: 2 not stated, 1 undecided" in page.text
 
 
 def test_only_what_the_text_has_at_its_place_is_lit() -> None:
@@ -62,7 +66,7 @@ def test_a_failed_or_odd_row_does_not_keep_the_others_out() -> None:
         {"id": "b", "status": "answered", "record": record},
         {"id": "c", "record": {"age": {"state": "found", "value": 71}}},
     ]
-    page = Page(extraction_page(rows, FIELDS, lambda name: HOSTILE))
+    page = Page(extraction_page(rows, FIELDS, lambda name: Document(HOSTILE, name)))
     assert not {"img"} & {tag for tag, _ in page.tags}
     assert [tag for tag, _ in page.tags].count("script") == 1
     assert "71" in page.text
@@ -74,6 +78,71 @@ def test_of_long_documents_a_page_has_the_text_around_passages() -> None:
     quote = quoted("aspirin", text.index("aspirin"))
     record = {"drugs": {"state": "found", "entries": [{"value": {"state": "found", "value": "aspirin", "evidence": [quote]}}]}}  # fmt: skip
     rows = [{"id": f"{n}.txt", "status": "answered", "record": record} for n in range(50)]
-    page = extraction_page(rows, FIELDS, lambda name: text)
+    page = extraction_page(rows, FIELDS, lambda name: text and Document(text, name))
     assert page.count("aspirin</mark>") == 50
     assert len(page) < 250_000
+
+
+def test_a_pdf_is_shown_as_its_pages_with_the_boxes_of_passages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from reportlab.pdfgen.canvas import Canvas
+
+    monkeypatch.setattr("pearl.view.extraction_page.MAX_SHEETS", 2)
+    path = str(tmp_path / "a.pdf")
+    canvas = Canvas(path)
+    for line in ("Ms Ada is 70 years old.", "Nothing is cited here.", "She takes aspirin."):
+        canvas.drawString(72, 700, line)
+        canvas.showPage()
+    canvas.save()
+    document = load(path)
+
+    def at(text: str) -> dict[str, Any]:
+        start = document.text.index(text)
+        return {"text": text, "start": start, "end": start + len(text), "source": path}
+
+    drug = {"value": {"state": "found", "value": "aspirin", "evidence": [at("aspirin")]}}
+    record = {
+        "age": {"state": "found", "value": 70, "evidence": [at("70 years")]},
+        "drugs": {"state": "found", "value": None, "entries": [drug]},
+    }
+    rows = [{"id": path, "status": "answered", "record": record}] * 2
+    text = extraction_page(rows, FIELDS, lambda name: document)
+    page = Page(text)
+    pictures = [attributes for tag, attributes in page.tags if tag == "img"]
+    assert [each["alt"].split()[1] for each in pictures] == ["1", "3"]
+    assert all(each["src"].startswith("data:image/") for each in pictures)
+    assert "img-src data:" in text
+    boxes = {attributes["id"]: attributes["href"] for tag, attributes in page.tags if attributes.get("class") == "box"}  # fmt: skip
+    assert boxes == {"m1-1": "#r1f1", "m1-2": "#r1f2"}
+    ids, links = page.all("id"), page.all("href")
+    assert len(ids) == len(set(ids))
+    assert {link.removeprefix("#") for link in links} <= set(ids)
+    assert page.text.count("Cited pages beyond the first") == 1  # those of the second document
+    assert [mark.strip() for mark in page.marked] == ["70 years", "aspirin"] * 2
+
+
+def test_counts_are_of_one_kind_and_add_up() -> None:
+    def value(state: str) -> dict[str, Any]:
+        return {"state": state, "value": 1 if state == "found" else None, "why": "why"}
+
+    entries = [{"value": value(state)} for state in ("found", "undecided", "found")]
+    record = {"age": value("undecided"), "drugs": {"state": "found", "entries": entries}}
+    rows = [
+        *[{"id": f"{i}", "record": {**record, "ward": value("not_stated")}} for i in range(2)],
+        {"id": "c", "record": {"age": value("found"), "drugs": {"state": "undecided", "entries": entries[:1]}, "ward": value("found")}},
+        {"id": "d", "status": "failed", "error": {"message": "no file"}},
+    ]  # fmt: skip
+    page = Page(extraction_page(rows, FIELDS, lambda name: None))
+    told = "4 documents · 1 failed · 9 fields: 4 with a value, 2 not stated, 3 undecided · 7 values in lists · 2 of them undecided"
+    assert told in page.text
+
+
+def test_names_of_any_length_folder_and_direction_are_apart() -> None:
+    names = ["a/x.txt", "b/x.txt", "n" * 300, "عقد/الإيجار 2024.pdf"]
+    rows = [{"id": name, "record": {"age": {"state": "found", "value": name}}} for name in names]
+    text = extraction_page(rows, FIELDS, lambda name: None)
+    page = Page(text)
+    assert all(page.text.count(name) >= 3 for name in names)
+    heads = [attributes for tag, attributes in page.tags if tag == "th" and attributes.get("scope") == "row"]  # fmt: skip
+    assert [head["dir"] for head in heads] == ["auto"] * 4

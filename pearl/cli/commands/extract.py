@@ -36,6 +36,7 @@ from pearl.runs.export import check_format
 
 if TYPE_CHECKING:
     from pearl.cli.work import Finished
+    from pearl.documents.document import Document
     from pearl.dsl.fields import Field
     from pearl.runs.executors import Task
     from pearl.runs.extraction import AnsweredRows, PersonAnswer
@@ -197,10 +198,10 @@ def _write(
 
         loads = {task.id: task.document for task in ran.work.units}
 
-        def read(name: str) -> str | None:
+        def read(name: str) -> Document | None:
             load = loads.get(name)
             with suppress(PearlError):
-                return None if load is None else load().text
+                return None if load is None else load()
             return None
 
         with ran.writer.open(out) as file:

@@ -31,6 +31,16 @@
     links.now?.focus();
   });
 
+  // Shows the rows that have a text, and opens the lists that hide it.
+  const search = document.querySelector(".search"), rows = [...grid.querySelectorAll("tbody tr")];
+  search.hidden = rows.length < 2;
+  search.oninput = event => {
+    const wanted = event.target.value.trim().toLowerCase(), has = node => node.textContent.toLowerCase().includes(wanted);
+    for (const row of rows) row.classList.toggle("apart", !has(row));
+    for (const list of grid.querySelectorAll("details")) list.open = Boolean(wanted) && has(list);
+    search.querySelector("[role=status]").textContent = wanted ? `${rows.filter(has).length} of ${rows.length}` : "";
+  };
+
   // Marks the cell that is open, and scrolls the text beside the grid to its first passage.
   function show() {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -39,7 +49,7 @@
     if (!article) return;
     grid.querySelector(`a[href="#${target.id}"]`)?.parentElement.classList.add("now");
     const wanted = new Set(target.dataset.marks?.split(" "));
-    const marks = [...article.querySelectorAll("mark")].filter(mark => mark.dataset.marks.split(" ").some(n => wanted.has(n)));
+    const marks = [...article.querySelectorAll("mark, .box")].filter(mark => mark.dataset.marks.split(" ").some(n => wanted.has(n)));
     for (const mark of marks) if (target.localName === "li") mark.classList.add("now");
     const texts = article.querySelector(".texts");
     if (target.localName === "li" && marks.length)
