@@ -23,7 +23,7 @@ from pearl.replies.items import MAX_QUOTE_WORDS
 from pearl.view.answer_page import answer_page
 from tests.models import Reading, verdicts, written
 
-SIZES = (5, 12, 40, 90, 200)
+SIZES = (5, 12, 40, 90, pytest.param(200, marks=pytest.mark.slow))
 LAWS = ("Bavaria", "Ohio", "Peru", "Wales")
 SAYS = {
     "law": {law: f"It is governed by the law of {law} and by no other." for law in LAWS},
