@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
-from pearl.actions.values import Fetched, is_estimate
+from pearl.actions.values import is_estimate
 from pearl.documents.document import Document
 from pearl.documents.evidence import (
     Evidence,
@@ -15,16 +15,13 @@ from pearl.documents.evidence import (
     Unverified,
     collect,
     shown_page,
-    shown_ranks,
     shown_span,
 )
 from pearl.documents.evidence.collecting import add_passage
 from pearl.documents.record import PLAIN, FieldResult, Record
-from pearl.documents.rows import Row, Rows, shortened
-from pearl.documents.table import cell_span
+from pearl.documents.rows import shortened
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
-from pearl.errors import Span
 from pearl.errors.callers import for_caller
 from pearl.errors.escaping import to_json
 from pearl.interpreter.parts import (
@@ -36,8 +33,9 @@ from pearl.interpreter.parts import (
     labelled_text,
     marked,
 )
-from pearl.interpreter.provenance import Provenance, leaves, provenance_of
-from pearl.interpreter.results import Cited, StepResult
+from pearl.interpreter.provenance import Provenance, provenance_of
+from pearl.interpreter.results import StepResult
+from pearl.interpreter.row_evidence import Cell, RowEvidence, ranks_at, row_evidence
 from pearl.llm import Usage
 from pearl.notebooks import ShownInNotebooks
 from pearl.planner.understanding import Understood
@@ -53,183 +51,6 @@ else:
     from typing import TypeVar
 
     T = TypeVar("T")
-
-MAX_COLUMNS = 4
-"""Maximum columns named in the displayed position of a row."""
-
-
-Cell = str | int | float | bool | None
-"""A value of a flat row."""
-
-
-@dataclass(frozen=True, slots=True)
-class CellEvidence:
-    """A cell of a row: its column, its text, and its position in the row's source."""
-
-    column: str
-    text: str
-    span: Span
-    page: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The cell as JSON data."""
-        place = {"start": self.span.start, "end": self.span.end}
-        page = {} if self.page is None else {"page": self.page}
-        return {"column": self.column, "text": self.text, **place, **page}
-
-
-@dataclass(frozen=True, slots=True)
-class RowEvidence:
-    """A row that an answer is computed from."""
-
-    text: str
-    value: str | None
-    fields: Mapping[str, str | None]
-    steps: tuple[str, ...]
-    source: str = ""
-    span: Span | None = None
-    is_decided: bool = True
-    ranks: tuple[tuple[str, int], ...] = ()
-    number: int | None = None
-    cells: tuple[CellEvidence, ...] = ()
-    page: int | None = None
-    ocr: float | None = None
-    decided_by: tuple[str, ...] = ()
-    """The scorers and escalation models that decided it in place of the model."""
-    quote: str = ""
-    """The passages that decided its values."""
-
-    @property
-    def line(self) -> str:
-        """The row on one line."""
-        shown = shortened(self.text or self.value or "")
-        return shown if self.is_decided else f"undecided: {shown}"
-
-    @property
-    def where(self) -> str:
-        """The position of the row and the steps computed from it, for display."""
-        place = ""
-        if self.span:
-            ranks = shown_ranks(self.ranks)
-            table = "" if self.number is None else f", row {self.number:,}"
-            if self.cells:
-                names = [shortened(cell.column, 40) for cell in self.cells]
-                more = ", ..." if len(names) > MAX_COLUMNS else ""
-                table += f", {', '.join(names[:MAX_COLUMNS])}{more}"
-            source = shown_page(self.source, self.page, self.ocr)
-            place = f"{source}{table}, {shown_span(self.span)}{ranks}; "
-        by = f"; by {', '.join(self.decided_by)}" if self.decided_by else ""
-        return f"{place}{', '.join(self.steps)}{by}"
-
-    def flat(self) -> dict[str, Cell]:
-        """The row as one of a data frame: its fields, then its value, its text and its place."""
-        start, end = (None, None) if self.span is None else (self.span.start, self.span.end)
-        own: dict[str, Cell] = {
-            "value": self.value if self.is_decided else None, "text": self.text,
-            "state": "found" if self.is_decided else "undecided", "source": self.source,
-            "page": self.page, "start": start, "end": end, "quote": self.quote,
-        }  # fmt: skip
-        # A table may have a column `text`.
-        return {
-            f"{name} (field)" if name in own else name: v for name, v in self.fields.items()
-        } | own
-
-    def to_dict(self) -> dict[str, Any]:
-        """The row as JSON data; positions are in the text of its source."""
-        place = {"start": self.span.start, "end": self.span.end} if self.span else {}
-        return {
-            "match": "row",
-            "text": self.text,
-            "value": self.value,
-            "fields": dict(self.fields),
-            **place,
-            "source": self.source,
-            **({} if self.page is None else {"page": self.page}),
-            **({} if self.ocr is None else {"ocr": self.ocr}),
-            **({} if self.number is None else {"row": self.number}),
-            **({"cells": [cell.to_dict() for cell in self.cells]} if self.cells else {}),
-            "steps": list(self.steps),
-            "state": "found" if self.is_decided else "undecided",
-            **({"ranks": dict(self.ranks)} if self.ranks else {}),
-            **({"decided_by": list(self.decided_by)} if self.decided_by else {}),
-            **({"quote": self.quote} if self.quote else {}),
-        }
-
-
-def ranks_at(fetched: Iterable[tuple[str, Fetched]], start: int) -> tuple[tuple[str, int], ...]:
-    """The ranks of the retrieved passages that contain a position of the document, by step."""
-    found: dict[str, int] = {}
-    for output, each in fetched:
-        for hit in each.hits:
-            if hit.span.start <= start < hit.span.end:
-                found.setdefault(output, hit.rank)
-    return tuple(found.items())
-
-
-def row_evidence(
-    outputs: Sequence[tuple[str, Rows]],
-    document: Document,
-    fetched: Sequence[tuple[str, Fetched]] = (),
-    cited: Sequence[Cited] = (),
-    decided_by: Sequence[Mapping[object, str]] = (),
-    deciding: Sequence[Mapping[object, Evidence]] = (),
-) -> tuple[RowEvidence, ...]:
-    """The rows that outputs are computed from, in the order of the document, without repeats."""
-    found: dict[object, Row] = {}
-    steps: dict[object, list[str]] = {}
-    is_decided: dict[object, bool] = {}
-    for output, rows in outputs:
-        decided: dict[object, bool] = {}
-        for row, is_sure in leaves(rows):
-            found.setdefault(row.key, row)
-            # A row that is certain in one group counts as decided even if it is uncertain in others.
-            decided[row.key] = decided.get(row.key, False) or is_sure
-        for key, is_sure in decided.items():
-            steps.setdefault(key, []).append(output)
-            is_decided[key] = is_decided.get(key, True) and is_sure
-    return tuple(
-        replace(
-            _evidence(row, document, fetched, cited),
-            steps=tuple(steps[key]),
-            is_decided=is_decided[key],
-            decided_by=tuple(dict.fromkeys(each[key] for each in decided_by if key in each)),
-            quote="\n".join(dict.fromkeys(each[key].marked for each in deciding if key in each)),
-        )
-        for key, row in sorted(found.items(), key=lambda item: item[1].spans[:1])
-    )
-
-
-def _evidence(
-    row: Row, document: Document, fetched: Sequence[tuple[str, Fetched]], cited: Sequence[Cited]
-) -> RowEvidence:
-    """The evidence of a row: its position in the document, its ranks and the cells that steps cite."""
-    evidence = RowEvidence(row.text, row.value, row.fields, ())
-    if not row.spans:
-        return evidence
-    start, end = row.spans[0].start, row.spans[-1].end
-    source, at = document.locate(start)
-    those = [each for each in cited if start in each.numbers]
-    columns = dict.fromkeys(name for each in those for name in each.columns)
-    return replace(
-        evidence,
-        source=source,
-        span=Span(at, at + end - start),
-        ranks=ranks_at(fetched, start),
-        number=those[0].numbers[start] if those else None,
-        cells=tuple(_cell(row, name, document) for name in columns if row.fields.get(name)),
-        page=document.page_at(start),
-        ocr=document.ocr_at(Span(start, end)),
-    )
-
-
-def _cell(row: Row, column: str, document: Document) -> CellEvidence:
-    """A cell of a row of the document."""
-    span = cell_span(row, column) or row.spans[0]
-    text = row.fields[column] or ""
-    start = document.locate(row.spans[0].start)[1] + span.start - row.spans[0].start
-    place = Span(start, start + span.end - span.start)
-    return CellEvidence(column, text, place, document.page_at(span.start))
-
 
 MAX_TOLD = 80
 """Maximum characters of a quote in the reason for a status."""
@@ -449,9 +270,9 @@ class Answer(ShownInNotebooks, Generic[T]):
         Raises:
             DataError: The text is no answer.
         """
-        from pearl.interpreter.restoring import restored_answer  # late: it imports this module
+        from pearl.interpreter.restoring import restored_answer  # imported on use
 
-        return restored_answer(text, schema)
+        return restored_answer(cls, text, schema)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON data: one row of a results file."""

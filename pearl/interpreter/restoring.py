@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any, TypeVar
@@ -15,10 +15,10 @@ from pearl.documents.evidence import Evidence, Unverified
 from pearl.documents.record import FieldResult, Record
 from pearl.documents.rows import Stated
 from pearl.errors import DataError, Span
-from pearl.interpreter.answer import Answer, RowEvidence
 from pearl.interpreter.cascade import CascadeAccount
 from pearl.interpreter.parts import AnswerPart, ListEntry, Tally
 from pearl.interpreter.results import Checks, StepResult
+from pearl.interpreter.row_evidence import RowEvidence
 from pearl.llm import Usage
 from pearl.planner.understanding import Understood
 from pearl.trace import AnswerStatus, Trace
@@ -27,14 +27,14 @@ Kind = TypeVar("Kind")
 Data = Mapping[str, Any]
 
 
-def restored_answer(text: str, schema: Any = None) -> Answer[Any]:
-    """The answer in a text of `Answer.to_json`; with a schema, its value is an instance.
+def restored_answer(kind: Callable[..., Kind], text: str, schema: Any = None) -> Kind:
+    """The answer in a text of `Answer.to_json`, of the class; with a schema, its value is an instance.
 
     Raises:
         DataError: The text is no answer.
     """
     try:
-        return _answer(json.loads(text), schema)
+        return _answer(kind, json.loads(text), schema)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise DataError(f"not an answer: {reason:.200}") from None
@@ -59,10 +59,10 @@ def _made(kind: type[Kind], data: Data, **others: Any) -> Kind:
     return made
 
 
-def _answer(data: Data, schema: Any) -> Answer[Any]:
+def _answer(kind: Callable[..., Kind], data: Data, schema: Any) -> Kind:
     texts = {name: _checked(str, data[name]) for name in ("question", "plan", "document", "model")}
     understood = data.get("understood")
-    answer: Answer[Any] = Answer(
+    answer = kind(
         **texts,
         text=_checked(str, data["answer"]),
         outputs=tuple(part["output"] for part in data["parts"]),

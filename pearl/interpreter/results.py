@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pearl.actions.groups import NONE
 from pearl.actions.values import MAY_CHANGE, Fetched, Scalar, Value, as_text, behind
@@ -19,9 +19,6 @@ from pearl.interpreter.provenance import Provenance, Sources
 from pearl.llm import Usage
 from pearl.replies.typed import State
 from pearl.trace import StepFinished
-
-if TYPE_CHECKING:
-    from pearl.interpreter.parts import AnswerPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,8 @@ class StepResult:
     verdicts: Mapping[str, int] = field(default_factory=dict, repr=False)
     composed: tuple[tuple[str, tuple[Evidence, ...]], ...] = field(default=(), repr=False)
     composed_notes: tuple[str, ...] = ()
-    parts: tuple[AnswerPart, ...] = field(default=(), repr=False)
+    # Each an `AnswerPart`, whose module imports this one.
+    parts: tuple[Any, ...] = field(default=(), repr=False)
     """The parts of the answer that it was composed from."""
     checks: Checks = field(default=Checks(), repr=False)
     record: Record | None = field(default=None, repr=False)

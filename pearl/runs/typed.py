@@ -15,8 +15,9 @@ from pearl.data.schemas import Schema, load_schema
 from pearl.documents.document import Document, load
 from pearl.documents.record import FieldResult
 from pearl.errors import BudgetError, DataError, PausedError, PearlError, UsageError, error_to_dict
-from pearl.interpreter.answer import Answer, Cell
+from pearl.interpreter.answer import Answer
 from pearl.interpreter.parts import PartValue
+from pearl.interpreter.row_evidence import Cell
 from pearl.llm.prices import Price
 from pearl.pipeline import FieldsGiven, Pearl
 from pearl.runs.executors import Outcome, Task
