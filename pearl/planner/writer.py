@@ -84,12 +84,19 @@ CODE = "unclear-plan"
 MAX_LINES = 400
 """Maximum step lines of a reply, over all its plans."""
 
+# "Do not use this plan", but not "This plan is not only for letters".
+_AGAINST = lazy_pattern(
+    r"\b(?:do not|don['’]t|never|should not|must not|cannot|can['’]t) (?:use|follow|run|execute|apply) "
+    r"(?:this|the|that|it|a)\b|\b(?:bad|wrong|invalid|unusable) (?:example|plan)\b"
+    r"|\b(?:this|that|the|above) (?:plan )?is (?:wrong|bad|invalid|incorrect|unusable|not (?:valid|usable|correct))\b",
+    re.I,
+)
 _ASKED = lazy_pattern(r"^[\s*#>]*+(?:user|human)[\s*]*+:(.+)", re.I | re.M)
 _OUTPUT = lazy_pattern(r"(\w{1,80})`?+\s*+(?:=|:=)")
 
 
 def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnostic, ...]:
-    """An error for a valid plan if its reply contains another plan, too, or it is for another question."""
+    """An error for a valid plan if its reply withdraws it, contains another plan, too, or it is for another question."""
     why = _why(reply.replace("\r\n", "\n").replace("\r", "\n"), checked, question)
     if not why:
         return ()
@@ -117,10 +124,16 @@ def _why(reply: str, checked: CheckedPlan, question: str) -> str:
     (plan,) = chosen
     at = plans.index(plan)
     begin = plans[at - 1][-1] if at else 0
-    above = "\n".join(lines[i] for i in range(begin, plan[0]) if marked[i].role == "surplus")
+    end = plans[at + 1][0] if at + 1 < len(plans) else len(lines)
+    above, below = (
+        "\n".join(lines[i] for i in range(a, b) if marked[i].role == "surplus")
+        for a, b in ((begin, plan[0]), (plan[-1] + 1, end))
+    )
     asked = _ASKED.search(above)  # by a person that the model makes up
     if asked and not wanted & {*terms(asked[1], drop_stop_words=True)}:
         return f"the plan is for another question: '{asked[1].strip()[:80]}'"
+    if _AGAINST.search(above) or _AGAINST.search(below):
+        return "the reply says not to use this plan"
     calls = {_call(lines[i]) for i in plan}
     for number, each in enumerate(plans):
         is_repeated = number == at or calls.issuperset(_call(lines[i]) for i in each)

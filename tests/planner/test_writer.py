@@ -240,6 +240,7 @@ def test_a_question_that_the_model_invents_is_left_out_with_its_plan(below: str)
         f"```\n{GOOD}\n```\nBetter:\n```\n{OTHER}",
         f"```\n{GOOD}\n```\n\n```plan\n{OTHER[:-14]}",
         f"{GOOD}\n\n{GOOD}",
+        f"Use this plan:\n{GOOD}\n\nThis plan is not wrong.",
         f"```\n{GOOD}\n```\n\nHow it works:\n\n1. **ans** = `FIND(CTX, 'the key')` finds the key.",
         f"Question: where's the key\n\n{GOOD}",
     ],
@@ -253,6 +254,8 @@ def test_the_intended_plan_of_several_is_taken(reply: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
+        (f"Do not use this plan:\n{OTHER}", "not to use this plan"),
+        (f"{OTHER}\n\nThis plan is wrong.", "not to use this plan"),
         (f"{OTHER}\n\n{GOOD}", "several plans"),
         (f"Plan A:\n{OTHER}\n\nPlan B:\n{GOOD}", "several plans"),
         (f"```\n{OTHER}\n```\nor\n```\n{GOOD}\n```", "several plans"),
