@@ -297,6 +297,7 @@ ARRAYS = "the reply has arrays in arrays in place of its value"
     ("a: int", '{"b" ' * (MAX_BROKEN - 1) + '{"a": 5}', [5]),
     ("a: int", '{"b" ' * MAX_BROKEN + '{"a": 5}', [NO_OBJECT]),
     ("a: [int]", '{"a": [5, null, 6]}', [{"value": [5]}, {"value": [6]}]),
+    ("a: [int]", '{"a": [5, {"value": {}}]}', [{"value": [5]}, "its value in the reply is an object"]),
     ("a: [{b: int}]", '{"a": [{"b": 5}, null]}', [{"b": [5]}]),
     ("a: [{b: int}]", '{"a": [{"b": 5}, 6]}', [{"b": [5]}, NO_FIELDS]),
     ("a: [{b: int}]", '{"a": {"value": [{"b": 5}]}}', [{"b": [5]}]),
@@ -565,6 +566,25 @@ def test_rows_are_extracted_from_a_document_and_from_each_row() -> None:
     answer = asyncio.run(Pearl(model).execute(plan, Document(TEXT, "letter.txt")))
     assert [row.fields["dose_mg"] for row in answer.row_evidence] == ["", "500", "5", "", ""]
     assert len(model.requests) == 5
+
+
+def test_nothing_is_read_of_a_value_that_is_undecided_or_not_stated() -> None:
+    plan = """1. lines = SPLIT(CTX, "line") : Split
+2. doses = EACH_EXTRACT(lines, "dose: str") : Extract
+3. said = FIELD(doses, "dose") : Take
+4. found = EACH_EXTRACT(said, "mg: number") : Extract"""
+    replies = {
+        "Aspirin 5 mg": {"dose": said("5 mg", "5 mg")},
+        "Gold": {"dose": None},
+        "Iron": {"dose": said("9 mg", "9 mg")},  # stands nowhere
+        "5 mg": {"mg": said(5, "5 mg")},
+    }
+    model = Scripted(lambda request: json.dumps(replies[request.document or ""]))
+    answer = asyncio.run(Pearl(model).execute(plan, Document("Aspirin 5 mg\nGold\nIron")))
+    rows = answer.steps[-1].rows
+    assert rows is not None
+    assert [row.fields["mg"] for row in rows.every] == ["5", "", None]
+    assert len(model.requests) == 4
 
 
 def test_rows_of_an_earlier_result_may_be_none() -> None:
