@@ -115,7 +115,7 @@ def test_a_row_for_each_document_and_for_each_entry_of_a_list(tmp_path: Path) ->
 @needs("pyarrow")
 def test_numbers_are_numbers_in_excel_and_parquet(tmp_path: Path) -> None:
     book = openpyxl.load_workbook(written(tmp_path, "xlsx"))
-    assert book.sheetnames == ["documents", "drugs", "tags"]
+    assert book.sheetnames == ["documents", "drugs", "tags", "Sources", "README"]
     cells = [list(row) for row in book["drugs"].iter_rows(values_only=True)]
     assert cells[1][:6] == ["a.pdf", 1, "ibuprofen", "a.pdf:0-5", "copied", 400]
     assert book["documents"]["B2"].data_type == "s"
