@@ -122,7 +122,8 @@ def _sources(rows: Iterable[Mapping[str, Any]]) -> Table:
     """The passages of answers."""
     passages = (
         source_row(each, document=row.get("id"), field=", ".join(each.get("steps", ())))
-        for row in rows for each in _mappings(row.get("evidence"))
+        for row in rows if "answer" in row  # else it has fields of the input, of any type
+        for each in _mappings(row.get("evidence"))
     )  # fmt: skip
     return "Sources", {**SOURCES}, passages
 

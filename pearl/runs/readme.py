@@ -31,6 +31,8 @@ def readme(info: RunInfo, rows: Rows) -> Iterator[tuple[str, Any]]:
     usage = Usage()
     for row in rows():
         statuses[str(row.get("status"))] += 1
+        if "answer" not in row:  # it has fields of the input, of any type
+            continue
         for name, texts in said.items():
             if len(texts) <= MAX_NAMED and row.get(name):
                 texts[str(row[name])] = None
@@ -38,7 +40,7 @@ def readme(info: RunInfo, rows: Rows) -> Iterator[tuple[str, Any]]:
         # A list that is found has no basis: its entries have.
         fields.update(state.replace("_", " ") for state in states if state != "found")
         if isinstance(spent := row.get("usage"), Mapping):
-            usage += Usage(*(int(spent.get(name) or 0) for name in _USAGE))
+            usage += Usage(*(spent.get(name) or 0 for name in _USAGE))
     for name, texts in said.items():
         yield name, "\n\n".join(texts) if len(texts) <= MAX_NAMED else "several: see the rows"
     yield "date", datetime.fromtimestamp(info.created).strftime("%Y-%m-%d %H:%M")

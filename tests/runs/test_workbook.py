@@ -15,6 +15,8 @@ import pytest
 from pearl.runs import workbook
 from pearl.runs.export import write_excel, write_table
 from pearl.runs.extraction import write_tables
+from pearl.runs.readme import readme
+from pearl.runs.store.runs import info_of
 from pearl.runs.workbook import DAY_0, Marked, Table, day
 from tests.runs.test_extraction import AGES, FIELDS, PLAN, ROWS, result
 from tests.skips import needs_libreoffice
@@ -154,11 +156,23 @@ def test_a_date_is_a_date_where_spreadsheets_have_it(text: Any, shown: Any) -> N
 
 def test_answers_have_their_quotes_on_a_sheet(tmp_path: Path) -> None:
     passage = {**AGES["candidates"][0]["evidence"][0], "steps": ["a", "b"]}
-    rows = [{"id": "x/a.txt", "answer": "54", "evidence": [passage]}, {"id": "y/a.txt", "answer": "-"}]  # fmt: skip
+    of_input = {
+        "evidence": [{"text": {}, "steps": 3}],
+        "usage": {"input_tokens": "x"},
+        "record": {"a": 1},
+    }
+    rows = [
+        {"id": "x/a.txt", "answer": "54", "evidence": [passage], "usage": {"input_tokens": 5}},
+        {"id": "y/a.txt", "answer": "-"},
+        {"id": "z", "status": "failed", "question": "not asked", **of_input},
+    ]  # fmt: skip
     with (tmp_path / "n.xlsx").open("w", encoding="utf-8") as file:
-        assert write_table(lambda: rows, file, "xlsx") == 2
+        facts = readme(info_of((b"r", *(None,) * 6, 0, 0, *(None,) * 5, 0, 0)), lambda: rows)
+        assert write_table(lambda: rows, file, "xlsx", facts=facts) == 3
     book = openpyxl.load_workbook(tmp_path / "n.xlsx")
-    assert [row[0] for row in book["results"].values] == ["id", "x/a.txt", "y/a.txt"]
+    assert [row[0] for row in book["results"].values] == ["id", "x/a.txt", "y/a.txt", "z"]
+    assert dict(book["README"].values)["cost"].startswith("price unknown; 5 + 0 tokens")
+    assert len([*book["Sources"].values]) == 2
     assert [*book["Sources"].values][1][:5] == ("x/a.txt", "a, b", None, None, "54 years")
 
 
