@@ -306,7 +306,7 @@ _COMPOUND = (
 """Number words beside a number word: `three hundred and five`."""
 _LETTER = lazy_pattern(f"[{UNSPACED}]")
 _IN_CAPTION = lazy_pattern(r"\((?:in\s)?(?P<words>[^()\d]{1,30})\)[^\w()]{0,5}\Z")
-"""What may be the scale and currency of a number behind it: `Revenue (in Mio. EUR): 500`."""
+"""What may be the scale, currency or unit of a number behind it: `Revenue (in Mio. EUR): 500`, `Dose (in ml): 60`."""
 _CAPTION_WORD = lazy_pattern(rf"{MONEY}|[^\W\d_]+")
 _NAMES_OF_UNITS = {
     **UNITS, **{unit: unit for dimension in DIMENSIONS for unit in dimension}, "pct": "%",
@@ -406,6 +406,8 @@ def _amount(shown: str, start: int, before: str, after: str, flaw: str) -> _Amou
     if read.unit not in CURRENCY_UNITS:
         units = [name for name in map(unit_named, named) if name in CURRENCY_UNITS]
         unit = next(iter(units), unit)
+    if not unit and not power and len(named) == 1 and len(named[0]) > 1:  # "(m)" may be a scale
+        unit = _NAMES_OF_UNITS.get(named[0].casefold(), "")
     scale = read.scale or (0 if read.unit in SHARES or is_scaled else power)
     return _Amount(shown, start, read.number.scaleb(scale - read.scale), scale, unit, flaw)
 
