@@ -175,9 +175,9 @@ def combine_messages(task: ActionTask, parts: Sequence[str]) -> tuple[Message, .
     )
 
 
-def words_messages(task: ActionTask) -> tuple[Message, ...]:
+def words_messages(task: ActionTask, question: str) -> tuple[Message, ...]:
     """Request the answer to a question in words, before its form."""
-    asked = f"{one_line(task.question)}\n\nAnswer in a few words, from the text only."
+    asked = f"{one_line(question)}\n\nAnswer in a few words, from the text only."
     return Message("system", _READER), Message(
         "user", f"{block('text', task.document or '')}\n\n{asked}"
     )

@@ -236,14 +236,15 @@ class RequestBuilder:
         return last[1]
 
     def asks_words(self, task: ActionTask) -> bool:
-        """Whether a small model answers in words before it gives the form: where one step is the whole plan."""
-        # What a step of several seeks it finds better in one turn (docs/figures.md).
-        is_alone = task.document is not None and task.parts is None and len(self.graph.steps) == 1
-        return self.limits.answers_first and is_alone and bool(task.question)
+        """Whether a small model answers in words before it gives the form: where a step is the question itself."""
+        # Other steps it carries out no better in two turns (docs/figures.md).
+        is_read = task.document is not None and task.parts is None
+        return self.limits.answers_first and is_read and "QUESTION" in dict(task.arguments)
 
     def in_words(self, task: ActionTask, request: Request) -> Request:
         """The request for the answer in words."""
-        return replace(request, messages=words_messages(task))
+        question = dict(task.arguments)["QUESTION"]
+        return replace(request, messages=words_messages(task, question))
 
     def formed(self, request: Request, reply: str, wanted: ValueType) -> Request | None:
         """The request for the form of a reply in words; None if it does not fit."""

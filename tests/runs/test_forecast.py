@@ -236,14 +236,15 @@ def test_requests_stay_within_the_forecast(
 def test_the_two_turns_of_a_small_model_stay_within_the_forecast(
     n: int, window: int | None, limit: int
 ) -> None:
-    plan = 'Question: Who keeps bees?\n\n1. a = FIND(CTX, "bees") : Find who keeps them'
+    plan = "New actions:\n- ASK(CTX, QUESTION) : Answer QUESTION from CTX\n\n"
+    plan += '1. a = ASK(CTX, "Who keeps bees?") : Answer it'
     model = Small(replies(limit), window=window)
     this = pearl(model, max_output_tokens=limit, window=window)
     found = forecast(this, [task(plan, story(n))])
     assert run(this, plan, story(n))
     check(found, model, is_whole=True)
     if n == 3:  # read in one piece
-        assert by_name(found)["a = FIND"].calls.most == sent(model)["a = FIND"][0] == 2
+        assert by_name(found)["a = ASK"].calls.most == sent(model)["a = ASK"][0] == 2
 
 
 @pytest.mark.parametrize(
