@@ -71,8 +71,8 @@ def test_it_reads_rows_without_datasets(pearl: Command, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(",".join(asked) + "\n" + ",".join(asked.values()))
     for name in ("a.jsonl", "a.csv"):
         pearl("plan", "--data", name, "-o", f"{name}.plans")
-        pearl("execute", "--tasks", f"{name}.plans", "--out", f"{name}.rows")
-        (row,) = map(json.loads, (tmp_path / f"{name}.rows").read_text().splitlines())
+        pearl("execute", "--tasks", f"{name}.plans", "--out", f"{name}.rows.jsonl")
+        (row,) = map(json.loads, (tmp_path / f"{name}.rows.jsonl").read_text().splitlines())
         assert row["status"] == "answered"
 
 
