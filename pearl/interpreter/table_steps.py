@@ -167,7 +167,11 @@ def _value(answer: Answer, found: FoundTable) -> Value:
     if is_figures and len(answer.columns) == 1:
         ((cell,), numbers) = answer.lines[0].cells, answer.lines[0].rows
         behind = replace(result, rows=tuple(rows[i] for i in numbers), columns=())
-        return _figure(cell, answer.units[0], behind) if cell else replace(result, columns=())
+        if not cell:
+            return replace(result, columns=())
+        figure = _figure(cell, answer.units[0], behind)
+        is_of = answer.stated is not None and figure.value == answer.stated.value
+        return replace(figure, stated=answer.stated) if is_of else figure
     lines = []
     for line in answer.lines:
         shown = dict(zip(answer.columns, line.cells, strict=True))

@@ -25,7 +25,7 @@ from pearl.documents.comparisons import (
     truth_words,
 )
 from pearl.documents.dates import Period, read_period
-from pearl.documents.rows import Row
+from pearl.documents.rows import Row, Stated
 from pearl.documents.table import scale_word
 from pearl.documents.table.quantities import scale_of
 from pearl.documents.table.totals import names_total
@@ -87,12 +87,15 @@ class Answer:
     """The doubtful rows of the table that may meet the conditions."""
     notes: tuple[str, ...] = ()
     n_repairs: int = 0
+    stated: Stated | None = None
+    """Of how many rows a count is."""
 
 
 def run(query: Query, table: QueryTable) -> Answer:
     """Answer a query."""
     query = check(query, table)
     verdicts = list(_verdicts(query.where, table))
+    stated = _stated(query, table, verdicts)
     doubtful: tuple[Row, ...] = ()
     if table.rows.totals or table.rows.doubtful:
         table, verdicts, doubtful = _with_others(query, table, verdicts)
@@ -146,8 +149,23 @@ def run(query: Query, table: QueryTable) -> Answer:
         undecided |= left
     return Answer(
         query, columns, tuple(lines[: query.limit]), n_lines, units, tuple(sorted(undecided)), doubtful,
-        tuple(dict.fromkeys(notes)),
+        tuple(dict.fromkeys(notes)), stated=stated,
     )  # fmt: skip
+
+
+def _stated(query: Query, table: QueryTable, verdicts: Sequence[Verdict]) -> Stated | None:
+    """Of how many rows a count is, if it orders the values of one column: of those that meet the other conditions and state it."""
+    parts = _parts(query.where)
+    ordered = [one for one in parts if isinstance(one, Condition) and one.op in ORDERED]
+    is_count = not query.group and [one.function for one in query.aggregate] == ["count"]
+    if not is_count or len({str(one.column) for one in ordered}) != 1:
+        return None
+    column = table.known(ordered[0].column)
+    others = tuple(one for one in parts if one not in ordered)
+    meets = _verdicts(AllOf(all=others) if others else None, table)
+    cells = [cell for cell, verdict in zip(column.cells, meets, strict=True) if verdict]
+    n_empty = sum(cell is not None and not fold(cell) for cell in cells)
+    return Stated(sum(map(bool, verdicts)), len(cells) - n_empty, n_empty, column.name)
 
 
 def _with_others(

@@ -114,6 +114,42 @@ def test_one_figure_is_a_number_of_all_its_rows() -> None:
     assert {row.number for row in answer.row_evidence} == {1, 2, 3}
 
 
+def test_a_count_by_an_ordered_column_says_of_how_many_rows_that_state_it() -> None:
+    text = "Report,Ward,Age\n" + "".join(
+        f"R{i},{'south' if i % 2 else 'north'},{age}\n"
+        for i, age in enumerate([70, 81, 34, 66, 20, 69, "", "", ""])
+    )
+    old, south = where("Age", "at least", "65"), where("Ward", "is", "south")
+    replies = {
+        "all": query(where=old, aggregate={"function": "count"}),
+        "south": query(where={"all": [south, old]}, aggregate={"function": "count"}),
+        "wards": query(where=south, aggregate={"function": "count"}),
+        "young": query(where=where("Age", "before", "65"), aggregate={"function": "count"}),
+    }
+    plan = """1. all = LOOKUP(CTX, "How many are 65 or older?") : Count
+2. south = LOOKUP(CTX, "How many of the south?") : Count
+3. wards = LOOKUP(CTX, "How many reports of the south?") : Count
+4. young = LOOKUP(CTX, "How many are younger?") : Count
+5. more = RELATION(all, young) : Compare"""
+    for last in ("all", "south", "wards"):
+        single = f'1. {last} = LOOKUP(CTX, "How many?") : Count'
+        answer, _ = run(single, Document(text, "r.csv"), replying(replies[last]))
+        (part,) = answer.to_dict()["parts"]
+        said = part["value"], part.get("of"), part.get("not_stated")
+        assert said == {"all": (4, 6, 3), "south": (3, 3, 1), "wards": (4, None, None)}[last]
+        assert answer.text.startswith(f"{said[0]} of the {said[1]} that state their Age") == (
+            last != "wards"
+        )
+
+    def reply(request: Request) -> str:
+        assert isinstance(request.task, LookupTask)
+        return replies[request.task.output]
+
+    compared, _ = run(plan, Document(text, "r.csv"), Scripted(reply))
+    assert (compared.steps[-1].text, compared.status) == ("more", "degraded")
+    assert "4 to 7 of 9 and 2 to 5 of 9" in compared.why
+
+
 def test_a_figure_keeps_its_unit_and_a_cell_that_is_no_number_is_told() -> None:
     reply = query(aggregate={"function": "sum", "column": "Fee"})
     answer, _ = run('1. fees = LOOKUP(CTX, "All fees together?") : Sum', CLINICS, replying(reply))

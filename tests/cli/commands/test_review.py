@@ -300,6 +300,14 @@ def test_a_table_of_a_run_stands_for_the_run(
     pearl("review", run, code=2)
 
 
+def test_a_value_without_a_passage_is_not_said_to_have_one(pearl: Terminal, run: str) -> None:
+    with reader() as store, opened(store, run, kinds=["unchecked"]) as ada:
+        unquoted = ada.get(f"?at={key('clinic/moreau.txt', 'smoker')}")
+        assert "No passage was cited for it" in unquoted
+        assert "stands in the document" not in unquoted
+        assert "stands in the document" in ada.get(f"?at={key('clinic/brandt.txt', 'smoker')}")
+
+
 def test_a_proposed_value_of_another_type_is_not_taken(pearl: Terminal) -> None:
     unsure = {**UNDECIDED, "candidates": [{"value": "sixty-one", "evidence": []}, {"value": "61.0", "evidence": []}]}  # fmt: skip
     one = row("a.txt", age=unsure)
