@@ -6,6 +6,7 @@ module with `SERVER`, a `Server`, registered as an entry point of this module's 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -270,6 +271,11 @@ def _with_vllm_grammar(body: Body, grammar: str) -> Body:
     return {**body, "structured_outputs": {"grammar": grammar}}
 
 
+_BLANKS = {
+    "x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+}
+"""Otherwise a model may write blanks up to the limit."""
+
 _LLAMACPP = Server(
     # Without llguidance: grammars that begin with `%llguidance` crash such a build.
     title="llama.cpp",
@@ -324,6 +330,11 @@ PLUGINS = {
         help="build llama.cpp with -DLLAMA_LLGUIDANCE=ON, or name its kind: --server llamacpp",
         owner="",
         renderings=("llguidance", "gbnf"),
+        # By `response_format` llama.cpp turns a schema into GBNF, which the schema of plans is too large for.
+        with_schema=lambda body, schema: {
+            **body,
+            "grammar": f"%llguidance {{}}\nstart: %json {json.dumps({**_BLANKS, **schema})}",
+        },
     ),
     # JSON of a schema (0.5 and newer), no grammars; cloud models accept the schema and ignore it.
     "ollama": Server(

@@ -24,12 +24,14 @@ import pytest
 
 from pearl.actions.library import load_library
 from pearl.dsl.checker import compile_plan
-from pearl.dsl.decoding.forms import steps_constraint
+from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
+from pearl.dsl.parser import parse
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings, llamacpp
 from pearl.llm.backends.llamacpp import LlamaCppModel, create
 from pearl.llm.backends.llamacpp.header import read_header
+from pearl.llm.backends.openai import servers
 from pearl.llm.progress import CallProgress, listening
 from tests.llm.backends import asking
 from tests.llm.backends.llamacpp.gguf_models import write_random_model
@@ -446,6 +448,20 @@ def test_a_model_of_random_weights_writes_valid_plans_under_a_constraint(
 
     for text in used(weights, use):
         compile_plan(text, library)
+
+
+def test_a_model_of_random_weights_writes_a_plan_under_the_schema_of_plans(weights: Path) -> None:
+    form = plan_constraint(load_library("seed"), max_steps=3, max_text=40).json_form
+    assert form
+    messages = {"messages": [{"role": "user", "content": "Plan it."}], "temperature": 1, "seed": 3}
+    body = servers.load("llguidance").with_schema(messages, form.schema)
+
+    async def use(model: LlamaCppModel) -> str:
+        await model.complete(asked("who?", None))
+        reply = posted(model, "/v1/chat/completions", **body)
+        return str(reply["choices"][0]["message"]["content"])
+
+    assert parse(form.text_of(json.loads(used(weights, use)))).steps
 
 
 def test_the_process_requires_its_key(weights: Path) -> None:

@@ -66,6 +66,12 @@ def _structured(body: Body) -> Any:
     return body.get("structured_outputs", {})
 
 
+def _json_grammar(body: Body) -> str:
+    """The schema in a grammar of llguidance."""
+    before, _, schema = str(body.get("grammar", "")).partition("start: %json ")
+    return schema if before == "%llguidance {}\n" else ""
+
+
 KINDS: Mapping[str, Kind] = {
     "openai": Kind(lambda body: None),
     "vllm": Kind(
@@ -76,7 +82,8 @@ KINDS: Mapping[str, Kind] = {
     "sglang": Kind(lambda body: body.get("ebnf"), owned_by="sglang"),
     "llamacpp": Kind(lambda body: body.get("grammar"), owned_by="llamacpp", takes=("root ::=",)),
     "llguidance": Kind(
-        lambda body: body.get("grammar"),
+        lambda body: None if _json_grammar(body) else body.get("grammar"),
+        lambda body: _json_grammar(body) or None,
         owned_by="llamacpp",
         takes=("%llguidance {}\nstart:", "root ::="),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -44,9 +45,17 @@ GRAMMARS: dict[str, dict[str, Any]] = {
     "llguidance": {**CHAT, "grammar": "%llguidance {}\n" + CONSTRAINT.lark},
 }
 
+COMPACT = {
+    "x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+}
+
 SCHEMAS: dict[str, dict[str, Any]] = {
     **{kind: {**CHAT, "response_format": FORMAT} for kind in KINDS},
     "vllm": {**CHAT, "structured_outputs": {"json": SCHEMA}},
+    "llguidance": {
+        **CHAT,
+        "grammar": f"%llguidance {{}}\nstart: %json {json.dumps(COMPACT | SCHEMA)}",
+    },
 }
 
 
