@@ -7,6 +7,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pearl import plugins
-from pearl.cli.options import AT_LEAST_1, PATH, grouped, option
+from pearl.cli.options import AT_LEAST_1, PATH, grouped, opened_folder, option
 from pearl.cli.terminal import notice
 from pearl.data.storage import is_address
 from pearl.documents.document import ROW_SUFFIXES, read_bytes
 from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import DataError, Diagnostic, UsageError, suggest
+from pearl.errors import DataError, Diagnostic, StoreError, UsageError, suggest
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 
@@ -146,7 +147,23 @@ def _expanded(name: str, *, is_folder: bool) -> list[str]:
         )  # fmt: skip
     if n := found.n_other + len(files) - len(documents):
         notice(f"{name}: {counted(n, 'file')} of other kinds left out")
-    return documents
+    own = _written_by_runs()
+    read = [each for each in documents if Path(each).resolve() not in own]
+    if n := len(documents) - len(read):
+        notice(f"{name}: {counted(n, 'file')} that runs wrote left out; name one to read it")
+    return read
+
+
+def _written_by_runs() -> set[Path]:
+    """The files that runs of the store wrote: their pages and tables beside the documents are no documents."""
+    from pearl.runs.request import written_files
+    from pearl.runs.store import Store
+
+    context = click.get_current_context(silent=True)
+    folder = opened_folder(context.params.get("store") if context else None)
+    with suppress(StoreError, OSError), Store.open(folder, read_only=True) as store:
+        return {Path(file).resolve() for run in store.runs() for file in written_files(run)}
+    return set()
 
 
 data_options = grouped(

@@ -85,6 +85,23 @@ def test_documents_become_a_table_with_sources(pearl: Terminal, model: Server) -
     assert len(model.requests) == 3
 
 
+def test_tables_and_pages_that_runs_wrote_are_no_documents_of_their_folder(
+    pearl: Terminal, model: Server
+) -> None:
+    Path("letters").mkdir()
+    for name in LETTERS:
+        Path(name).rename(f"letters/{name}")
+    for out in ("letters/o.xlsx", "letters/o.html", "letters/o.html", "letters/o.jsonl"):
+        pearl("extract", SCHEMA, "letters", "-o", out, code=1)
+    assert "2 files that runs wrote left out" in pearl.talk
+    assert [row["id"] for row in rows_of("letters/o.jsonl")] == [
+        f"letters/{name}" for name in LETTERS
+    ]
+    assert len(model.requests) == 3
+    pearl("extract", SCHEMA, "letters/o.html", "-o", "page.jsonl", code=1)
+    assert [row["id"] for row in rows_of("page.jsonl")] == ["letters/o.html"]
+
+
 def test_each_cell_says_what_it_rests_on(
     pearl: Terminal, model: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
