@@ -11,7 +11,7 @@ from typing import Any
 
 from pearl.actions.searching import SearchedDocument, placed, shown_by_document, with_tables
 from pearl.actions.values import FetchedPassage, Value, as_text
-from pearl.documents.document import Document
+from pearl.documents.document import Document, part_spans
 from pearl.documents.evidence import Verifier
 from pearl.documents.evidence.finding import TableRowFinder
 from pearl.documents.rows import Rows, document_rows
@@ -127,7 +127,10 @@ class RequestBuilder:
         """The fraction of the document's characters that prompts show as rows; None if they show no original row."""
         if rows.is_answered or not any(row.spans for row in rows):
             return None
-        whole = sorted({span for row in rows if row.value == row.text for span in row.spans})
+        # The headings of joined files are in no row.
+        files = [span for _, span in part_spans(self._text, self.document.parts)]
+        ends = {Span(end, end) for file in files for end in (file.start, file.end)}
+        whole = sorted(ends | {span for row in rows if row.value == row.text for span in row.spans})
         # Other rows show one field only.
         n = sum(len(row.value or "") for row in rows if row.spans and row.value != row.text)
         end = 0
@@ -138,7 +141,7 @@ class RequestBuilder:
             end = max(end, span.end)
         if not self._text[end:].strip():
             n += len(self._text) - end
-        return min(1.0, n / max(1, len(self._text)))
+        return min(1.0, n / max(1, sum(file.end - file.start for file in files) or len(self._text)))
 
     def task(self, step: Step, earlier: Mapping[str, Value]) -> tuple[ActionTask, str | None]:
         """The task of a step, and the earlier output that replaces the document, if any."""

@@ -21,6 +21,8 @@ from pearl.interpreter.row_steps import MAX_ROUNDS
 from pearl.llm import Completion, Constrains, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.replies.items import echoes
+from pearl.retrieval.corpus import CorpusDocument
+from pearl.retrieval.index import Index
 from tests.models import Reading, item_lines
 
 LABELS = {"apple": "fruit", "beet": "root", "carrot": "root", "date": "fruit", "egg": "other"}
@@ -539,6 +541,20 @@ def test_coverage_is_what_was_shown_of_the_document() -> None:
     assert answer.coverage == len("beetfig") / len(document.text)
     listed = '1. ans = CLASSIFY(["a", "b"], ["fruit", "root"], "its kind") : Label'
     assert run(listed, document, Oracle(lambda text: "root")).coverage is None
+
+
+@pytest.mark.parametrize("unit", ["document", "paragraph"])
+def test_the_headings_of_joined_files_are_no_part_that_was_not_read(unit: str) -> None:
+    plan = f"""\
+1. rows = SPLIT(CTX, "{unit}") : One row each
+2. ans = FILTER(rows, "it is a fruit") : Those
+3. red = FILTER(ans, "it is red") : Those of them"""
+    files = [CorpusDocument(f"{name}.txt", f"{name}\n\n{name}\n\n") for name in ("apple", "beet")]
+    answer = run(
+        plan, Index.build(files).document(), Oracle(lambda text: "yes" if "apple" in text else "no")
+    )
+    assert answer.steps[1].coverage == 1
+    assert 0.4 < (answer.steps[2].coverage or 0) < 0.6
 
 
 def test_notes_stand_beside_the_answer() -> None:
