@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, Self
 
-from pearl.cli.terminal import escaped_streams, new_console
+from pearl.cli.terminal import escaped_streams, new_console, notice
 from pearl.errors.escaping import counted, escaped
 from pearl.errors.privacy import is_private
 from pearl.llm import Usage
@@ -167,6 +167,9 @@ class Reporter:
             self._live.console.print(Text(f"{plan}\n"))
         else:
             print(f"{plan}\n", file=sys.stderr)  # noqa: T201
+        if self._total != 1 and 'SPLIT(CTX, "document")' in plan:
+            told = "each document is asked by itself, but the plan goes through all of them: --together gives one answer"
+            notice(told)
 
     def _tick(self) -> None:
         wait_s = FIRST_LINE_S

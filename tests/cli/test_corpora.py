@@ -71,6 +71,23 @@ def plan(corpus: Path) -> str:
     return "boat.plan"
 
 
+def test_a_plan_over_all_documents_that_are_asked_one_by_one_names_the_option(
+    pearl: Terminal, corpus: Path, openai_server: Server
+) -> None:
+    openai_server.on(
+        "You write plans",
+        'New actions:\n- None\n\n1. each = SPLIT(CTX, "document") : One row each\n'
+        '2. ans = FILTER(each, "it says who sold the boat") : Those',
+    )
+    openai_server.on("", '{"1":"no","q1":null}')
+    args = ("ask", "Which reports say who sold the boat?", "--model", "openai:m", "--base-url", openai_server.url, "--constrain", "off")  # fmt: skip
+    pearl(*args, "reports", code=None)
+    assert pearl.talk.count("--together gives one answer") == 1
+    for named in (["reports", "--together"], ["reports/a.txt"]):
+        pearl(*args, *named, code=None)
+        assert "--together gives" not in pearl.talk
+
+
 def test_a_plan_is_run_over_a_corpus_once(pearl: Terminal, plan: str) -> None:
     told = json.loads(pearl("execute", plan, "reports", "--together", "--json"))
     assert told["answer"] == "2"
