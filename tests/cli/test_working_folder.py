@@ -55,7 +55,10 @@ OTHERS = [
         "eval --domain quality --data dev.jsonl --methods direct -o a.jsonl",
         "compare a.jsonl a.jsonl",
     ],
-    ['extract "deposit: str, day: date?" contracts/boat.txt -o fields.csv'],
+    [
+        'extract "deposit: str, day: date?" contracts/boat.txt -o fields.csv',
+        "review fields.csv --report",
+    ],
     ["grammar"],
     ["index reports/", 'search reports/ "who signed the lease"'],
     ["init leases"],
