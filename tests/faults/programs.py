@@ -244,6 +244,8 @@ def reply(seen: Seen) -> str:
         return json.dumps(said)
     if "Write the plan" in seen.prompt:
         return 'New actions:\n- None\n\n1. ans = FIND(CTX, "the boat") : Find it\n'
+    if "Rewrite this question: " in seen.prompt:
+        return "Who sold the boat?"
     if "letter" in seen.prompt:
         return "Answer: A"
     said = f"It was day {zlib.crc32(seen.prompt.encode())}."
