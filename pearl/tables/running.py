@@ -192,23 +192,33 @@ def _with_others(
     return whole, [*verdicts, *chosen, *left], doubtful
 
 
-def _verdicts(where: Where | None, table: QueryTable) -> Iterable[Verdict]:
-    """Whether each row meets a condition."""
+def _verdicts(
+    where: Where | None, table: QueryTable, *, is_negated: bool = False
+) -> Iterable[Verdict]:
+    """Whether each row meets a condition, or does not meet it."""
     match where:
         case None:
             return [True] * len(table)
         case Not():
-            return map(negated, _verdicts(where.no, table))
-        case AllOf():
-            return map(all_of, zip(*(_verdicts(one, table) for one in where.all), strict=True))
-        case AnyOf():
-            return map(any_of, zip(*(_verdicts(one, table) for one in where.any), strict=True))
+            return _verdicts(where.no, table, is_negated=not is_negated)
+        case AllOf() | AnyOf():
+            those = where.all if isinstance(where, AllOf) else where.any
+            each = (_verdicts(one, table, is_negated=is_negated) for one in those)
+            joined = all_of if isinstance(where, AllOf) is not is_negated else any_of
+            return map(joined, zip(*each, strict=True))
         case Condition():
             column = table.known(where.column)
             meets = _test(where, column)
+            if is_negated:
+                meets = _negation(meets, is_ordered=where.op in ORDERED)
             # Most columns have few different cells.
             verdicts = {cell: cell if cell is None else meets(cell) for cell in set(column.cells)}
             return map(verdicts.__getitem__, column.cells)
+
+
+def _negation(meets: Test, *, is_ordered: bool) -> Test:
+    # An empty cell is neither at least 65 nor less than 65.
+    return lambda cell: False if is_ordered and not fold(cell) else negated(meets(cell))
 
 
 def _test(one: Condition, column: TypedColumn) -> Test:

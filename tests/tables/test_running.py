@@ -280,6 +280,24 @@ def test_dates_are_grouped_and_filtered_by_their_parts() -> None:
         run(read_query({"group": "City by year"}), table([{"City": "Haifa"}]))
 
 
+@pytest.mark.parametrize(
+    ("where", "n"),
+    [
+        ({"column": "Age", "op": "at least", "value": "65"}, 2),
+        ({"no": {"column": "Age", "op": "at least", "value": "65"}}, 1),
+        ({"no": {"no": {"column": "Age", "op": "at least", "value": "65"}}}, 2),
+        ({"no": {"column": "City", "op": "is", "value": "Lod"}}, 2),
+        ({"no": {"all": [{"column": "Age", "op": "at least", "value": "65"}, {"column": "City", "op": "is", "value": "Lod"}]}}, 3),
+        ({"no": {"any": [{"column": "Age", "op": "at least", "value": "65"}, {"column": "City", "op": "is", "value": "Jaffa"}]}}, 1),
+    ],
+)  # fmt: skip
+def test_an_empty_cell_is_on_neither_side_of_a_bound(where: object, n: int) -> None:
+    rows = [("70", "Lod"), ("66", "Haifa"), ("40", "Lod"), ("", "Haifa")]
+    asked = read_query({"where": where, "aggregate": [{"function": "count", "column": None}]})
+    (line,) = run(asked, table([{"Age": age, "City": city} for age, city in rows])).lines
+    assert line.cells == (str(n),)
+
+
 def test_doubtful_rows_that_may_meet_a_condition_are_undecided_whatever_their_cells_are() -> None:
     sure = [Row(n, {"Fee": n, "City": "Lod"}) for n in ("10", "20")]
     doubtful = [Row(n, {"Fee": n, "City": "Lod"}) for n in ("30", "5", "ask", "no", "free", "")]
