@@ -56,7 +56,7 @@ class SettingArguments(TypedDict, total=False):
     temperature: float | None
     embeddings: str | None
     domain: str
-    examples: str | None
+    examples: str | Path | None
     planner_model: AnyModel | None
     rows_model: AnyModel | None
     escalate_model: AnyModel | None

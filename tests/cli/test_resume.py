@@ -47,7 +47,7 @@ def hostile(pearl: Terminal, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostil
     """Begun as any run, by somebody to whom the files are nothing: all of it is as it would be."""
     work = pearl.folder / "home" / "work"
     work.mkdir(parents=True)
-    private, precious = work.parent / "id_rsa", work.parent / "precious.txt"
+    private, precious = work.parent / "id_rsa", work.parent / "precious.jsonl"
     private.write_text(SECRET)
     with serving() as evil:
         for name in PROXIES:
