@@ -34,9 +34,8 @@ def test_imported_packages_are_dependencies(graph: grimp.ImportGraph) -> None:
     declared = {_normalised(re.split(r"[^\w.-]", line)[0]) for line in requirements}
     packages = {name.partition(".")[0] for name in graph.modules} - sys.stdlib_module_names
     distributions = packages_distributions()
-    optional = {
-        "llguidance"
-    }  # reads a grammar once more where a server of the user has installed it
+    # The one reads a grammar once more where a server of the user has installed it; the other is for type checkers.
+    optional = {"llguidance", "typing_extensions"}
     for package in packages - {"pearl"} - optional:
         names = {_normalised(name) for name in distributions.get(package, [package])}
         assert names & declared, package

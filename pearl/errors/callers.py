@@ -39,4 +39,7 @@ def log(level: int, message: str, *values: object) -> None:
     if not _n_commands:
         import logging
 
-        logging.getLogger("pearl").log(level, message, *values)
+        logger = logging.getLogger("pearl")
+        if not logger.handlers:  # or Python prints warnings of a program that sets up no logging
+            logger.addHandler(logging.NullHandler())
+        logger.log(level, message, *values)

@@ -341,7 +341,7 @@ def check_rows(draw: random.Random) -> None:
 
     answer = asyncio.run(Pearl(Reading(reply)).execute(plan, document))
     (prompt,) = prompts
-    assert estimate(prompt) <= 1_500 + ROW_TOKENS * MAX_NAMED
+    assert estimate(prompt) <= 1_600 + ROW_TOKENS * MAX_NAMED
     is_cut = False
     for wanted in filters:
         kept = [i for i, kind in enumerate(kinds) if kind == wanted]
