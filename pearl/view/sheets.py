@@ -69,5 +69,5 @@ def sheets_of(
             for page, image in sorted(images.items())
         ]
     if n_omitted:
-        problems.append(f"Cited pages beyond the first {MAX_SHEETS} are not shown as pictures.")
+        problems.append(f"Cited pages beyond the first {most:,} are not shown as pictures.")
     return sheets
