@@ -122,7 +122,7 @@ def check_arguments(given: Mapping[str, object]) -> None:
             raise UsageError(f"{name}: {reason(error)}, not {value!r:.60}") from None
 
 
-_OPTION = lazy_pattern(r"--([a-z][a-z-]*[a-z])(?:[ =](\w[\w.:*-]*))?")
+_OPTION = lazy_pattern(r"--([a-z][a-z-]*[a-z])(?:[ =](\w[\w.:*-]*))?")  # --constrain off, --hidden
 
 _OTHERS = {
     "token-budget": "token_budget", "max-cost": "max_cost_usd", "max-tokens": "max_tokens", "max-calls": "max_calls",

@@ -109,7 +109,7 @@ class Review:
         return review_page(item, self._record(item.at), history, **facts)
 
     def next(self, after: str | None) -> str:
-        """The next item without a decision; those that were skipped come last; "" if there is none."""
+        """The key of the next item without a decision, skipped ones last; "" if all are decided."""
         decisions = self.decisions.all()
         decided = in_force(decisions).keys()
         skipped = {each.field for each in decisions if each.what == "skipped"}

@@ -33,13 +33,15 @@ _NUMBER = lazy_pattern(r"[ \t]*(\d{1,3}((?:\.\d{1,3}){0,5})[.)]?)(?:[ \t]+|\Z)")
 _CAPITALS = lazy_pattern(
     r"[ \t]*([^\Wa-z\d_][^\na-z]{1,60}?)(?:[ \t]*(?P<colon>:)(?=[\s,]|\Z)|[ \t]*\Z)"
 )
-_LETTER = lazy_pattern(r"[ \t]*(([A-Z])[.)])[ \t]+(?=\S)")
-_FIELD = lazy_pattern(r"[^\W\d_][^:\n]{0,40}:[ \t]+\S")
-_ENDED = lazy_pattern(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")
-_LISTED = lazy_pattern(r"[^\w\s(\[\"'“„«]|\d{1,3}[.)]\s")
+_LETTER = lazy_pattern(r"[ \t]*(([A-Z])[.)])[ \t]+(?=\S)")  # D. Statement of facts
+_FIELD = lazy_pattern(r"[^\W\d_][^:\n]{0,40}:[ \t]+\S")  # VAT ID: DE 12
+_ENDED = lazy_pattern(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")  # ... was paid.”
+_LISTED = lazy_pattern(r"[^\w\s(\[\"'“„«]|\d{1,3}[.)]\s")  # - an entry, 3) an entry
 _BLANK_LINE = lazy_pattern(r"\n[^\S\n]*\n")
 _LOST_BREAK = lazy_pattern(r"(?<=[.:;?!)]),(?=[A-Z0-9])")  # a comma in place of a line break
-_PART = lazy_pattern(r"(?:[^,]|,(?=\s)|(?<=\d),(?=\d))+")
+_PART = lazy_pattern(
+    r"(?:[^,]|,(?=\s)|(?<=\d),(?=\d))+"
+)  # between such breaks; not at `a, b` or `1,250`
 _RUN_IN = lazy_pattern(r"([^.:\n]{2,60}?)[.:](?=\s|\Z)")
 _SMALL = lazy_pattern(
     r"(?!of\b|and\b|the\b|to\b|in\b|for\b|on\b|by\b|or\b|a\b|an\b|with\b)[a-z]\w*"
