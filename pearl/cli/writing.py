@@ -147,6 +147,13 @@ PRINTED = (".html", ".json", ".csv", ".xlsx", ".txt", ".md")
 """Suffixes of files that get what else is printed, and no run."""
 
 
+def is_for_printing(out: str) -> bool:
+    """Whether a file gets what else is printed, by its name."""
+    from pearl.data.storage import is_address  # imported on use, as everywhere in commands
+
+    return not is_address(out) and Path(out).suffix.lower() in PRINTED
+
+
 def directed(out: str | None, n_answers: int | None) -> dict[str, Any]:
     """The options of a command that prints which the name of its output means: its page, JSON, rows or text."""
     form = "" if out is None or out in STDOUT else Path(out).suffix.lower()

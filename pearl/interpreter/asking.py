@@ -173,11 +173,12 @@ class Asker:
     ) -> TextReply:
         """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
         request = self.calls.request(task)
-        usage = Usage()
-        if is_in_words := self.calls.asks_words(task):
+        if self.calls.asks_words(task):
             request, usage = await self._answered(step, task, request)
-        read = await self._ask_for(step, purpose, task, request)
-        read = replace(read, usage=usage + read.usage, n_calls=is_in_words + read.n_calls)
+            read = await self._ask_for(step, purpose, task, request)
+            read = replace(read, usage=usage + read.usage, n_calls=1 + read.n_calls)
+        else:
+            read = await self._ask_for(step, purpose, task, request)
         # A reply that was cut off cannot follow its form.
         if read.reply.why and not read.truncated:
             again = self.calls.again(request, read.said, read.reply.why, task.gives)

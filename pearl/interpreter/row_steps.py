@@ -175,7 +175,7 @@ MAX_BESIDE = 2 * MAX_HEAD + (1 + MAX_KEYS) * MAX_NAME
 
 
 def claimed_kinds(check: str) -> tuple[str, ...]:
-    """The kinds of decisions of which a checker is asked whether the row says them; a rating is none."""
+    """The kinds of decisions about rows that a checker is asked about; ratings are not."""
     return ("yes_no", "label", "line") if check == "all" else ("yes_no",)
 
 
@@ -438,7 +438,7 @@ class RowReader:
     async def _with_meaning(self, found: dict[str, str | None]) -> tuple[Checked, str]:
         """Ask the checker whether passages say what was decided by them, else it is undecided; and a note on what was not asked.
 
-        A "no" has mostly no words in its row, and a rating is none of what a passage says.
+        For a "no" a row seldom has words, and no passage states a rating.
         """
         kind, limits, rows = self._row_step.task.kind, self._limits, self._row_step.rows
         if kind not in claimed_kinds(limits.check) or self._row_step.is_each:
@@ -453,12 +453,18 @@ class RowReader:
         asked = " ".join(value for _, value in self._row_step.task.arguments)
         document = self._asker.calls.document
 
-        def claims(beside: tuple[int, int]) -> dict[str, Claim]:
-            named = named_rows(replace(rows, columns=()), document, {}, is_brief=True)
-            own = dict(zip(self._shown[::-1], [*zip(rows, named, strict=True)][::-1], strict=True))
+        def named() -> dict[str | None, tuple[Row, str]]:
+            names = named_rows(replace(rows, columns=()), document, {}, is_brief=True)
+            those = [(row, each.name) for row, each in zip(rows, names, strict=True)]
+            # Of rows of one text, the first is meant.
+            return dict(zip(self._shown[::-1], those[::-1], strict=True))
+
+        def claims(
+            own: Mapping[str | None, tuple[Row, str]], beside: tuple[int, int]
+        ) -> dict[str, Claim]:
             made = {}
             for text in taken:
-                row, (name, *_) = own[text]
+                row, name = own[text]
                 of = f"of {name or 'the passage'}"
                 said = (
                     f'"{asked}" is true {of}'
@@ -470,9 +476,10 @@ class RowReader:
             return made
 
         n_characters = sum(map(len, self._texts))
+        own = await off_loop(n_characters, named)
         made: dict[str, Claim] = {}
         for beside in ((1, 1), (0, 0)):
-            made = await off_loop(n_characters, partial(claims, beside))
+            made = await off_loop(n_characters, partial(claims, own, beside))
             if is_few := length_of(made.values()) <= room_of(n_characters):
                 break
         if not (is_few or limits.check == "all"):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Literal, get_args
 
+from pearl.actions.values import wilson
 from pearl.documents.digest import digest
 from pearl.dsl.fields import Field
 from pearl.runs.decisions import Decision, in_force, seen
@@ -146,7 +145,7 @@ def report(items: Iterable[Item], decisions: Sequence[Decision]) -> dict[str, An
     n_right, n = right.total(), right.total() + wrong.total()
     precision = None
     if n:
-        low, high = share_interval(n_right, n)
+        low, high = wilson(n_right, n)
         precision = {
             "right": n_right, "of": n, "share": n_right / n, "low": low, "high": high,
             "confidence": 0.95, "interval": "Wilson",
@@ -164,19 +163,3 @@ def report(items: Iterable[Item], decisions: Sequence[Decision]) -> dict[str, An
             "precision": precision,
         },
     }  # fmt: skip
-
-
-def share_interval(n_right: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share.
-
-    Source:
-        Wilson, Journal of the American Statistical Association 22 (1927).
-
-    Example:
-        >>> [round(end, 3) for end in share_interval(48, 50)]
-        [0.865, 0.989]
-    """
-    z2 = NormalDist().inv_cdf(0.975) ** 2
-    middle = n_right + z2 / 2
-    half = math.sqrt(z2 * (n_right * (n - n_right) / n + z2 / 4))
-    return max(0.0, (middle - half) / (n + z2)), min(1.0, (middle + half) / (n + z2))

@@ -41,7 +41,7 @@ from pearl.cli.options import (
     trace_option,
 )
 from pearl.cli.terminal import notice
-from pearl.cli.writing import PRINTED, directed, keep_inputs, keep_json_lines
+from pearl.cli.writing import directed, is_for_printing, keep_inputs, keep_json_lines
 from pearl.documents.document import ROW_SUFFIXES
 from pearl.errors import DataError, PlanError, StoreError, UsageError
 from pearl.errors.escaping import counted
@@ -97,7 +97,7 @@ def command(
     from pearl.runs.tasks import StreamedTasks
 
     data = options["data"]
-    is_printed = out is None or (not is_address(out) and Path(out).suffix.lower() in PRINTED)
+    is_printed = out is None or is_for_printing(out)
     refuse(
         (is_printed and (options["executor"] != DEFAULT or options["shard"] is not None),
          "--executor and --shard write rows", "name a file: --out rows.jsonl"),
@@ -249,7 +249,7 @@ def _run(
     from pearl.cli.work import Work, known_length, run_tasks, run_units, tasks_code
     from pearl.data.storage import is_address
 
-    if out is None or (not is_address(out) and Path(out).suffix.lower() in PRINTED):
+    if out is None or is_for_printing(out):
         return run_tasks(tasks, {**options, "out": out})
     if plan is not None and is_address(out):
         return _run_to_parts(tasks, plan, out, options)

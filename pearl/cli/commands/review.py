@@ -119,11 +119,10 @@ def _opened(source: str, store: str | None, stack: ExitStack) -> tuple[ResultSou
 
 def _run_of(path: Path, store: Store | None) -> str | None:
     """The latest run that wrote a file."""
+    from pearl.runs.request import written_files
+
     with suppress(StoreError, OSError):
         for run in () if store is None else store.runs():
-            written = run.work.get("written")
-            outs = [run.work.get("out"), *(written if isinstance(written, list) else ())]
-            named = [Path(run.folder, out).resolve() for out in outs if isinstance(out, str)]
-            if path.resolve() in named:
+            if path.resolve() in (Path(file).resolve() for file in written_files(run)):
                 return run.id
     return None

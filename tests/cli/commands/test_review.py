@@ -17,9 +17,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from pearl.actions.values import wilson
 from pearl.cli import reviewing
 from pearl.runs.decisions import Decisions
-from pearl.runs.reviewing import KINDS, share_interval
+from pearl.runs.reviewing import KINDS
 from pearl.runs.store import RunSpec, Store
 from pearl.view.sources import Reviewed, RunResults, open_results
 from tests.cli.commands.test_extract import RESULTS, table
@@ -206,7 +207,7 @@ def test_a_sample_measures_what_was_decided(pearl: Terminal, run: str) -> None:
     said = json.loads(pearl("review", run, "--report"))["sample"]
     precision = said["precision"]
     assert (precision["right"], precision["of"], said["seeds"]) == (8, 9, ["0"])
-    assert (precision["low"], precision["high"]) == share_interval(8, 9)
+    assert (precision["low"], precision["high"]) == wilson(8, 9)
     assert sum(each["of"] for each in precision["fields"].values()) == 9
 
 
@@ -215,7 +216,7 @@ def test_a_sample_measures_what_was_decided(pearl: Terminal, run: str) -> None:
     [(0, 3, (0, 0.5615)), (3, 3, (0.4385, 1)), (48, 50, (0.8654, 0.9890)), (1_500, 3_000, (0.4821, 0.5179))],
 )  # fmt: skip
 def test_an_interval_is_that_of_wilson(right: int, n: int, ends: tuple[float, float]) -> None:
-    assert share_interval(right, n) == pytest.approx(ends, abs=5e-5)
+    assert wilson(right, n) == pytest.approx(ends, abs=5e-5)
 
 
 def test_documents_that_moved_are_told_and_found(pearl: Terminal, run: str) -> None:
