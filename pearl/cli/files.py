@@ -140,15 +140,15 @@ def _expanded(name: str, *, is_folder: bool) -> list[str]:
     suffixes = {suffix for reader in readers for suffix in reader.SUFFIXES}
     # Files of rows are documents of a corpus, but not documents by themselves.
     documents = [file for file in files if Path(file).suffix.lower() in suffixes]
-    if not documents:
+    own = _written_by_runs()
+    read = [each for each in documents if Path(each).resolve() not in own]
+    if not read:
         raise DataError(
             "the folder has no documents", path=name,
             help=f"documents have the suffixes {', '.join(sorted(suffixes))}",
         )  # fmt: skip
     if n := found.n_other + len(files) - len(documents):
         notice(f"{name}: {counted(n, 'file')} of other kinds left out")
-    own = _written_by_runs()
-    read = [each for each in documents if Path(each).resolve() not in own]
     if n := len(documents) - len(read):
         notice(f"{name}: {counted(n, 'file')} that runs wrote left out; name one to read it")
     return read

@@ -100,6 +100,11 @@ def test_tables_and_pages_that_runs_wrote_are_no_documents_of_their_folder(
     assert len(model.requests) == 3
     pearl("extract", SCHEMA, "letters/o.html", "-o", "page.jsonl", code=1)
     assert [row["id"] for row in rows_of("page.jsonl")] == ["letters/o.html"]
+    for name in LETTERS:
+        Path("letters", name).unlink()
+    pearl("extract", SCHEMA, "letters", "-o", "none.csv", code=3)
+    assert "the folder has no documents" in pearl.talk
+    assert not Path("none.csv").exists()
 
 
 def test_each_cell_says_what_it_rests_on(
