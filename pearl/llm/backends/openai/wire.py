@@ -12,6 +12,7 @@ import os
 import select
 import ssl
 import sys
+import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
@@ -89,20 +90,14 @@ class Wire:
             max_line_size=MAX_HEADER_BYTES,
             max_field_size=MAX_HEADER_BYTES,
         )
+        # A caller that uses `asyncio.run` once per question never calls `close`. A `__del__` would
+        # come too late where both are in one cycle and the session, which complains on stderr, is
+        # collected first (test_a_caller_that_does_not_close_hears_nothing).
+        weakref.finalize(self, _drop, self._session)
 
     async def close(self) -> None:
         """End all connections."""
         await self._session.close()
-
-    def __del__(self) -> None:
-        # A caller that uses `asyncio.run` once per question never calls `close`. aiohttp < 4 has no
-        # public way to close without a loop; it would log an error to stderr for each
-        # (test_a_caller_that_does_not_close_hears_nothing).
-        session = getattr(self, "_session", None)
-        if session is not None and not session.closed:
-            connector = session.connector
-            session.detach()
-            connector._close()
 
     async def post(self, path: str, body: Mapping[str, Any] | bytes) -> bytes:
         """Post JSON data; the body of the reply."""
@@ -298,6 +293,20 @@ def _headers(endpoint: Endpoint, url: URL, key_headers: KeyHeaders) -> CIMultiDi
         if colon and name.strip():
             headers[name.strip()] = value.strip()
     return headers
+
+
+def _drop(session: aiohttp.ClientSession) -> None:
+    """Close a session whose event loop may be closed, for which aiohttp < 4 has no public way."""
+    connector = session.connector
+    if connector is None or session.closed:
+        return
+    session.detach()
+    if connector._loop.is_closed():  # neither aiohttp nor asyncio then closes a socket
+        for connections in connector._conns.values():
+            for protocol, _ in connections:
+                if (lose := getattr(protocol.transport, "_call_connection_lost", None)) is not None:
+                    lose(None)
+    connector._close()
 
 
 def connector_of(*urls: str) -> aiohttp.TCPConnector:

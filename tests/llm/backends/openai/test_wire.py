@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession
 
 from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.backends.openai.wire import Wire, proxy_of
+from pearl.llm.backends.openai.wire import Wire, connector_of, proxy_of
 from tests.conftest import PROXIES
 from tests.llm.backends.asking import REQUEST
 from tests.server import FAULTS, PAGE, Canned, Server, completion, serving
@@ -314,12 +315,21 @@ def test_paths_of_a_kind_of_server_are_siblings_of_v1(url: str, path: str) -> No
     assert asyncio.run(address()) == path
 
 
+@pytest.mark.parametrize("is_older", [False, True], ids=["wire first", "session first"])
 def test_a_caller_that_does_not_close_hears_nothing(
-    openai_server: Server, caplog: pytest.LogCaptureFixture
+    is_older: bool,
+    openai_server: Server,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def main() -> None:
+        if is_older:  # what is older is collected first
+            session = ClientSession(connector=connector_of(openai_server.url))
+            monkeypatch.setattr("aiohttp.ClientSession", lambda **_: session)
         wire = Wire(Endpoint(openai_server.url, "m", ""), 5.0)
+        wire.__dict__["cycle"] = wire
         await wire.post("/chat/completions", {"messages": []})
+        monkeypatch.undo()
 
     asyncio.run(main())
     gc.collect()
