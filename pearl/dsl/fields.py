@@ -1,10 +1,12 @@
 """The fields of a record: what `EXTRACT(CTX, FIELDS)` takes from a document, and their short form.
 
-The short form separates fields by commas: `patient: str, age: int? (in years), smoker: yes|no|unknown`.
+The short form separates fields by commas: `patient: str, age: int? (in years), smoker: yes|no|unknown`. What a
+value has to fulfil stands behind its type, as JSON Schema writes it: `age: int {"minimum": 0}?`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn, get_args
@@ -13,8 +15,9 @@ from pearl.dsl.literals import UNTYPED, short
 from pearl.errors import Diagnostic, Fix, PlanError, Span, did_you_mean
 from pearl.errors.patterns import lazy_pattern
 
-FieldType = Literal["str", "text", "int", "number", "bool", "date", "label"]
-"""`str` is copied from the document, `text` may be a summary, `label` is one of `Field.labels`."""
+FieldType = Literal["str", "text", "int", "number", "decimal", "bool", "date", "label"]
+"""`str` is copied from the document, `text` may be a summary, a `decimal` is a number that keeps its digits, `label` is
+one of `Field.labels`."""
 
 TYPES: tuple[FieldType, ...] = get_args(FieldType)[:-1]
 """The types that have a name; labels are written themselves."""
@@ -22,8 +25,10 @@ TYPES: tuple[FieldType, ...] = get_args(FieldType)[:-1]
 BAD_FIELDS = "bad-fields"
 """The code of every error in the short form."""
 
-MAX_FIELDS = 200
-MAX_DEPTH = 4
+MAX_FIELDS = 5_000
+MAX_DEPTH = 16
+ENTRY = ""
+"""The name of the one field of a list of lists: the entry itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +42,10 @@ class Field:
         labels: The possible values of a `label`.
         description: What it means, in words.
         is_list: Whether it has several values.
-        fields: The fields of each entry, for a list of objects; none of them is a list, and those of
-            nested objects have dots in their names.
+        fields: The fields of each entry, for a list of objects; those of nested objects have dots in their names.
+            For a list of lists, one list called `ENTRY`.
+        rules: What its value, or each value of a list, has to fulfil: keywords of JSON Schema and their values, as
+            JSON text; "" for nothing.
     """
 
     name: str
@@ -48,11 +55,19 @@ class Field:
     description: str = ""
     is_list: bool = False
     fields: tuple[Field, ...] = ()
+    rules: str = ""
 
     @property
     def inner(self) -> tuple[Field, ...]:
-        """The fields of each entry of a list; that of a plain value is called `value`."""
+        """The fields of each entry of a list; that of a plain value, or of a list in it, is called `value`."""
+        if self.fields and self.fields[0].name == ENTRY:
+            return (replace(self.fields[0], name="value"),)
         return self.fields or (replace(self, name="value", is_list=False),)
+
+    @property
+    def n_leaves(self) -> int:
+        """The values that it has; of a list, those of an entry."""
+        return sum(field.n_leaves for field in self.fields) or 1
 
 
 def print_fields(fields: Iterable[Field]) -> str:
@@ -62,15 +77,23 @@ def print_fields(fields: Iterable[Field]) -> str:
 
 def _print_field(field: Field) -> str:
     name = ".".join(map(_printed, field.name.split(".")))
-    reserved = _NO_LABELS if len(field.labels) > 1 else field.labels
-    type = "|".join(_printed(label, reserved) for label in field.labels) or field.type
-    if field.is_list:
-        type = f"[{{{print_fields(field.fields)}}}]" if field.fields else f"[{type}]"
     about = field.description
     is_plain = " ".join(about.split()) == about and _balanced(f"({about})", 0) == len(about) + 2
     if not is_plain or _QUOTED_ABOUT.fullmatch(f"({about})"):
         about = _quoted(about)
-    return f"{name}: {type}{'?' * field.is_optional}{f' ({about})' if field.description else ''}"
+    about = f" ({about})" if field.description else ""
+    return f"{name}: {_print_type(field)}{'?' * field.is_optional}{about}"
+
+
+def _print_type(field: Field) -> str:
+    if field.is_list and field.fields:
+        is_nested = field.fields[0].name == ENTRY
+        entry = _print_type(field.fields[0]) if is_nested else f"{{{print_fields(field.fields)}}}"
+        return f"[{entry}]"
+    reserved = _NO_LABELS if len(field.labels) > 1 else field.labels
+    type = "|".join(_printed(label, reserved) for label in field.labels) or field.type
+    type += f" {field.rules}" if field.rules else ""
+    return f"[{type}]" if field.is_list else type
 
 
 def _printed(word: str, reserved: Container[str] = ()) -> str:
@@ -86,6 +109,13 @@ _PLAIN = lazy_pattern(r"\w++")
 _WORD = lazy_pattern(r"'(?P<quoted>(?:[^']|'')*+)'|(?P<bare>[^\s,:?|.()\[\]{}']++)")
 _QUOTED_ABOUT = lazy_pattern(r"\(\s*+'((?:[^']|'')*+)'\s*+\)")
 _BRACKET = lazy_pattern(r"[()]")
+_JSON = json.JSONDecoder()
+RULES = frozenset({
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern",
+    "format",
+})  # fmt: skip
+"""The keywords of JSON Schema that a single value can break."""
+_RULES = 'write keywords of JSON Schema behind the type: int {"minimum": 0}; or leave them out'
 _NO_LABELS = frozenset({*TYPES, "null", "none"})
 
 
@@ -136,20 +166,20 @@ class _Reader:
         self.at = 0
 
     def read(self) -> tuple[Field, ...]:
-        fields = tuple(self.fields("", 0, in_list=False))
+        fields = tuple(self.fields("", 0))
         if self.next() or not fields:
             self.fail(f"'{self.next()}' closes nothing" if fields else "there are no fields")
-        if sum(len(field.inner) for field in fields) > MAX_FIELDS:
-            self.fail(f"more than {MAX_FIELDS} fields", 0, "split them into several extractions")
+        if sum(field.n_leaves for field in fields) > MAX_FIELDS:
+            self.fail(f"more than {MAX_FIELDS:,} fields", 0, "split them into several extractions")
         return fields
 
-    def fields(self, path: str, depth: int, *, in_list: bool) -> Iterator[Field]:
+    def fields(self, path: str, depth: int) -> Iterator[Field]:
         """The fields up to a bracket or the end, those of nested objects with dots in their names."""
         leaves: set[str] = set()
         names: set[str] = set()
         while self.next() and self.next() not in "}]":
             start = self.at
-            for field in self.field(path, depth, in_list):
+            for field in self.field(path, depth):
                 parts = field.name.split(".")
                 around = {".".join(parts[:i]) for i in range(1, len(parts))}
                 if field.name in names or around & leaves:
@@ -160,7 +190,7 @@ class _Reader:
             if not self.took(",") and self.next() and self.next() not in "}]":
                 self.fail(f"a comma is missing before '{self.next()}'")
 
-    def field(self, path: str, depth: int, in_list: bool) -> Iterator[Field]:
+    def field(self, path: str, depth: int) -> Iterator[Field]:
         """One field, or those of an object."""
         start = self.at
         parts = [self.name(path)]
@@ -174,9 +204,9 @@ class _Reader:
         field = Field(name)
         if self.took(":"):
             if self.next() == "{":
-                inner = self.object(path, depth, in_list=in_list)
+                inner = self.object(path, depth)
             elif self.next() == "[":
-                field = self.list(field, path, depth, in_list)
+                field = self.list(field, path, depth)
             else:
                 field = self.scalar(field, path)
         is_optional = self.took("?")
@@ -191,23 +221,25 @@ class _Reader:
         if not inner:
             yield replace(field, is_optional=is_optional, description=about)
 
-    def object(self, path: str, depth: int, *, in_list: bool) -> tuple[Field, ...]:
+    def object(self, path: str, depth: int) -> tuple[Field, ...]:
         opening = self.at
         self.at += 1
-        fields = tuple(self.fields(f"{path}.", depth, in_list=in_list))
+        fields = tuple(self.fields(f"{path}.", depth))
         if not (self.took("}") and fields):
             flaw = "'{' is not closed" if fields else f"object '{short(path)}' has no fields"
             self.fail(flaw, opening)
         return fields
 
-    def list(self, field: Field, path: str, depth: int, in_list: bool) -> Field:
+    def list(self, field: Field, path: str, depth: int) -> Field:
         opening = self.at
         self.at += 1
-        if in_list or self.next() == "[":
-            advice = "the entries of a list have plain fields: [{name: str, dose: number}]"
-            self.fail(f"'{short(path)}' is a list in a list", opening, advice)
-        if self.next() == "{":
-            field = replace(field, fields=self.object(path, depth, in_list=True))
+        if depth > MAX_DEPTH:
+            self.fail(f"'{short(path)}' is nested more than {MAX_DEPTH} deep", opening)
+        if self.next() == "[":
+            inner = self.list(Field(ENTRY), path, depth + 1)
+            field = replace(field, fields=(inner,))
+        elif self.next() == "{":
+            field = replace(field, fields=self.object(path, depth))
         else:
             field = self.scalar(field, path)
         if not self.took("]"):
@@ -216,7 +248,23 @@ class _Reader:
         return replace(field, is_list=True)
 
     def scalar(self, field: Field, path: str) -> Field:
-        """A type by its name, or labels."""
+        """A type by its name, or labels; and what its value has to fulfil."""
+        field = self.type(field, path)
+        return replace(field, rules=self.rules(path)) if self.next() == "{" else field
+
+    def rules(self, path: str) -> str:
+        start = self.at
+        try:
+            rules, self.at = _JSON.raw_decode(self.text, start)
+        except (ValueError, RecursionError) as error:
+            self.fail(f"what '{short(path)}' has to fulfil is not JSON: {error}", start, _RULES)
+        if unknown := sorted(rules.keys() - RULES):
+            self.fail(
+                f"'{short(path)}' has the unknown keyword '{short(unknown[0])}'", start, _RULES
+            )
+        return json.dumps(rules, ensure_ascii=False)
+
+    def type(self, field: Field, path: str) -> Field:
         self.next()
         start = self.at
         words = [self.word(f"'{short(path)}' has no type")]
