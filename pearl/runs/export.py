@@ -129,12 +129,18 @@ def _sources(rows: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def write_excel(
-    tables: Iterable[Table], file: IO[str], facts: Iterable[tuple[str, Any]] = ()
+    tables: Iterable[Table],
+    file: IO[str],
+    facts: Iterable[tuple[str, Any]] = (),
+    columns: Iterable[tuple[str, str]] = (),
 ) -> int:
-    """Write tables as sheets, and as the last what is to say of them; returns the number of rows of the first."""
+    """Write tables as sheets, and as the last what is to say of them and of their columns.
+
+    Returns the number of rows of the first.
+    """
     book = Workbook()
     n_rows = [book.add(table) for table in tables]
-    book.add_readme(facts)
+    book.add_readme(facts, columns)
     book.save(file)
     return n_rows[0]
 

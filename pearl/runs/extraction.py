@@ -1,7 +1,7 @@
 """Rows of an extraction → tables, a review file of undecided fields; a person's answers → rows.
 
-A table has a row for each document and a column for each field; a list has a table of its own, with a row
-for each entry.
+A table has a row for each document and a column for each field; a list, also one in a list, has a table of its
+own, with a row for each entry.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache, partial
 from io import StringIO
 from itertools import chain
@@ -24,16 +25,16 @@ from typing import IO, Any, NamedTuple
 from urllib.parse import quote
 
 from pearl.documents.document import read_bytes
-from pearl.documents.record import FieldScalar
+from pearl.documents.record import PLAIN, FieldScalar
 from pearl.documents.rows import shortened
-from pearl.dsl.fields import Field, parse_fields
+from pearl.dsl.fields import ENTRY, Field, parse_fields
 from pearl.dsl.nodes import String
 from pearl.dsl.parser import parse
 from pearl.errors import DataError, PlanError
 from pearl.errors.escaping import counted, inert
 from pearl.errors.patterns import lazy_pattern
 from pearl.runs.export import SOURCES, source_row, write_excel, write_rows, write_sheet
-from pearl.runs.workbook import Marked, Table, day
+from pearl.runs.workbook import Marked, Table, amount, day
 
 UNDECIDED, NOT_STATED, PERSON = "undecided", "not stated", "person"
 COMPLETE = "complete"
@@ -101,17 +102,59 @@ def id_of(row: Mapping[str, Any]) -> str:
 # --- tables -----------------------------------------------------------------------------------
 
 
+class ListTable(NamedTuple):
+    """A list of a schema, whose entries are the rows of a table.
+
+    Attributes:
+        name: With the lists around it: `orders.items`.
+        steps: The fields that lead to it, from entry to entry; `ENTRY` is a list in a list.
+        keys: The columns with the numbers of the entries around it and of its own.
+        field: The list; of lists in lists, the inmost.
+        number: Its field of the record, or the one that it is in, from 1.
+    """
+
+    name: str
+    steps: tuple[str, ...]
+    keys: tuple[str, ...]
+    field: Field
+    number: int
+
+
+def lists_of(fields: Iterable[Field]) -> Iterator[ListTable]:
+    """The lists of fields in order, each before those in its entries; lists in lists are one table."""
+    for number, field in enumerate(fields, start=1):
+        yield from _lists(field, ListTable("", (), (), field, number))
+
+
+def _lists(field: Field, around: ListTable) -> Iterator[ListTable]:
+    if not field.is_list:
+        return
+    name = f"{around.name}.{field.name}" if around.name else field.name
+    steps = [field.name]
+    leaf = field
+    while leaf.fields and leaf.fields[0].name == ENTRY:
+        steps.append(ENTRY)
+        leaf = leaf.fields[0]
+    own, inner = ["entry"], [field.name]
+    if len(steps) > 1:
+        own = ["row", "column", *(f"level {i}" for i in range(3, len(steps) + 1))]
+        inner = [f"{field.name} {level}" for level in own]
+    table = around._replace(name=name, steps=(*around.steps, *steps), field=leaf)
+    yield table._replace(keys=(*around.keys, *own))
+    for each in leaf.fields:
+        yield from _lists(each, table._replace(keys=(*around.keys, *inner)))
+
+
 def table_files(out: str, fields: Iterable[Field]) -> dict[str, str]:
     """The file of each table: of the documents, under "", and of every list, by its name."""
     path, files = Path(out), {"": out}
     if path.suffix.lower() in ("", ".xlsx", ".jsonl", ".html"):
         return files
-    for field in fields:
-        if field.is_list:
-            name = path.with_suffix("." + re.sub(r"[^\w.-]", "_", field.name) + path.suffix)
-            while str(name).casefold() in map(str.casefold, files.values()):
-                name = name.with_stem(f"{name.stem}_")
-            files[field.name] = str(name)
+    for table in lists_of(fields):
+        name = path.with_suffix("." + re.sub(r"[^\w.-]", "_", table.name) + path.suffix)
+        while str(name).casefold() in map(str.casefold, files.values()):
+            name = name.with_stem(f"{name.stem}_")
+        files[table.name] = str(name)
     return files
 
 
@@ -135,7 +178,7 @@ def write_tables(
         with opened(out) as file:
             if form == "jsonl":
                 return write_rows(rows(), file)
-            return write_excel(chain(tables, [_sources(rows())]), file, facts)
+            return write_excel(chain(tables, [_sources(rows())]), file, facts, explained(fields))
     n_rows: list[int] = []
     for path, table in zip(table_files(out, fields).values(), tables, strict=True):
         with opened(path) as file:
@@ -151,29 +194,84 @@ def _tables(fields: Sequence[Field], rows: Rows, form: str, links: _Links) -> It
     )
     numbers = range(1, len(fields) + 1)
     last = {"status": str, "why": str}
-    yield _table("documents", {}, fields, last, documents, form, links, numbers)
-    for number, field in zip(numbers, fields, strict=True):
-        if field.is_list:
-            entries, of_list = _numbered(rows(), field.name), [number] * len(field.inner)
-            yield _table(field.name, {"entry": int}, field.inner, {}, entries, form, links, of_list)
+    yield _table("documents", (), fields, last, documents, form, links, numbers)
+    for table in lists_of(fields):
+        inner = table.field.inner
+        of_list = [table.number] * len(inner)
+        yield _table(
+            table.name, table.keys, inner, {}, _numbered(rows(), table), form, links, of_list
+        )
+
+
+_KINDS: Mapping[str, str] = {
+    "str": "text, as it stands in the document", "text": "text, perhaps a summary", "int": "whole number",
+    "number": "number", "decimal": "number with its digits", "bool": "true or false", "date": "date",
+}  # fmt: skip
+_COLUMNS = (
+    ("FIELD_source", "where the value stands: file, page and characters; person, if a person gave it"),
+    ("FIELD_basis", "what the value rests on: copied or normalised from its quotes; checked: a model says that they "
+     "say so; judged: no model was asked; person: a person gave it"),
+    ("status, why", "of the document: answered if nothing is undecided; else what is"),
+)  # fmt: skip
+
+
+def explained(fields: Sequence[Field]) -> Iterator[tuple[str, str]]:
+    """What each column of the tables is."""
+    yield from _COLUMNS
+    for field in fields:
+        yield f"documents: {field.name}", _explained(field)
+    for table in lists_of(fields):
+        keys = ", ".join(table.keys)
+        yield f"{table.name}: {keys}", "number of the entry, and of those that it is in"
+        for field in table.field.inner:
+            yield f"{table.name}: {field.name}", _explained(field)
+
+
+def _explained(field: Field) -> str:
+    """The type, the rules and the description of a field in words."""
+    if field.is_list:
+        kind = "list: the number of its entries, which have a sheet of their own"
+    else:
+        kind = f"one of {', '.join(field.labels)}" if field.labels else _KINDS[field.type]
+        rules = json.loads(field.rules) if field.rules else {}
+        kind = "; ".join([kind, *(f"{name} {_text(value)}" for name, value in rules.items())])
+    need = "; need not be stated" if field.is_optional else ""
+    return f"{kind}{need}{f'. {field.description}' if field.description else ''}"
 
 
 _Row = tuple[tuple[Any, ...], Mapping[str, Any], tuple[Any, ...], int]
 """The first cells of a row, the results of its fields, its last cells, and the number of its document."""
 
 
-def _numbered(rows: Iterable[Mapping[str, Any]], name: str) -> Iterator[_Row]:
+def _numbered(rows: Iterable[Mapping[str, Any]], table: ListTable) -> Iterator[_Row]:
+    first = table.field.inner[0].name
     for n, row in enumerate(rows, start=1):
-        for number, entry in enumerate(_entries(record_of(row).get(name)), start=1):
-            yield (document_of(row), number), entry, (), n
+        for numbers, entry in _reached(record_of(row), table.steps, first):
+            yield (document_of(row), *numbers), entry, (), n
+
+
+def _reached(
+    results: Mapping[str, Any], steps: Sequence[str], first: str
+) -> Iterator[tuple[tuple[int | None, ...], Mapping[str, Any]]]:
+    """The entries to which steps lead, with their numbers; of a list in a list, also what else is to say of it."""
+    step, *others = steps
+    result = results.get(step or PLAIN)
+    entries = _entries(result)
+    for number, entry in enumerate(entries, start=1):
+        for numbers, each in _reached(entry, others, first) if others else [((), entry)]:
+            yield (number, *numbers), each
+    if step == ENTRY and result and (not entries or result.get("state") == UNDECIDED):
+        told = {**result, "entries": []} if result.get("state") == UNDECIDED else {}
+        yield (None,) * len(steps), {first: told}
 
 
 def _table(
-    name: str, key: Mapping[str, type], fields: Sequence[Field], last: Mapping[str, type], rows: Iterable[_Row],
+    name: str, keys: Iterable[str], fields: Sequence[Field], last: Mapping[str, type], rows: Iterable[_Row],
     form: str, links: _Links, numbers: Sequence[int],
 ) -> Table:  # fmt: skip
-    columns: dict[str, type] = {"document": str, **key}
+    columns: dict[str, type] = {"document": str}
     for column, kind in (
+        *((key, int) for key in keys),
         *(c for field in fields for c in field_columns(field, form)),
         *last.items(),
     ):
@@ -218,8 +316,8 @@ def field_cells(
         value = Marked(UNDECIDED, "\n".join([*told, str(result.get("why") or UNDECIDED)]))
     elif state == UNDECIDED and form != "parquet":
         value = UNDECIDED
-    elif field.type == "date" and form == "xlsx":
-        value = day(value)
+    elif form == "xlsx" and field.type in ("date", "decimal"):
+        value = day(value) if field.type == "date" else amount(value)
     if isinstance(value, bool) and form == "csv":
         value = _text(value)
     elif isinstance(value, int) and abs(value) >= _MAX_EXACT and form != "csv":
@@ -362,18 +460,22 @@ def _quoted(result: Mapping[str, Any]) -> str:
     )
 
 
-def results_of(record: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Every field with its path and, within a list, its entry as the model read it."""
+def results_of(
+    record: Mapping[str, Any], path: str = "", around: str = ""
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Every field with its path and, within a list, its entry as the model read it, behind those around it."""
     for name, result in record.items():
-        yield name, "", result
+        yield f"{path}{name}", around, result
         for i, entry in enumerate(_entries(result)):
             # By it a person recognises the entry.
             read = ", ".join(
                 f"{key}: {_text(value['value'])}"
                 for key, value in entry.items()
                 if value["state"] == "found" and value.get("basis") != PERSON
-            )
-            yield from ((f"{name}[{i}].{key}", read, value) for key, value in entry.items())
+                and value["value"] is not None
+            )  # fmt: skip
+            within = " / ".join(filter(None, (around, read)))
+            yield from results_of(entry, f"{path}{name}[{i}].", within)
 
 
 def _text(value: FieldScalar) -> str:
@@ -394,23 +496,35 @@ class PersonAnswer(NamedTuple):
     field: Field | None = None
 
 
+def field_at(fields: Mapping[str, Field], path: str) -> Field | None:
+    """The field at a path such as `orders[0].items[2].price`, of those of `by_path`."""
+    return fields.get(path) or fields.get(_NUMBER.sub("[].", path))
+
+
+_NUMBER = lazy_pattern(r"\[\d+\]\.")
+
+
+def by_path(fields: Iterable[Field], path: str = "") -> Iterator[tuple[str, Field]]:
+    """Fields by their paths without numbers: `orders[].items[].price`."""
+    for field in fields:
+        yield f"{path}{field.name}", field
+        if field.is_list:
+            yield from by_path(field.inner, f"{path}{field.name}[].")
+
+
 def read_answers(
     path: str, fields: Sequence[Field], documents: Iterable[str]
 ) -> dict[str, list[PersonAnswer]]:
     """The filled-in lines of a review file, by document."""
     known = {inert(name): name for name in documents}  # as `write_review` writes them
-    inner = {
-        f"{field.name}[].{leaf.name}": leaf
-        for field in fields if field.is_list for leaf in field.inner
-    }  # fmt: skip
-    by_path = {**inner, **{field.name: field for field in fields}}
+    paths = dict(by_path(fields))
     answers: dict[str, list[PersonAnswer]] = {}
     lines: dict[tuple[str, str], int] = {}
     for line, row in _answer_lines(path):
         document, name, value = row["document"], row["field"].strip(), row["value"].strip()
         if not value or value.casefold() == UNDECIDED:
             continue
-        field = by_path.get(name) or by_path.get(re.sub(r"\[\d+\]", "[]", name, count=1))
+        field = field_at(paths, name)
         try:
             if document not in known:
                 raise ValueError(f"the run has no document '{document[:80]}'")
@@ -478,6 +592,11 @@ def _typed(field: Field, text: str) -> tuple[FieldScalar, str]:
         with suppress(ValueError):
             return datetime.strptime(text, "%Y-%m-%d").date().isoformat(), ""
         return None, "a date such as 2024-05-31"
+    if field.type == "decimal":
+        with suppress(InvalidOperation):
+            if Decimal(text).is_finite():
+                return text, ""
+        return None, "a number such as 1250.50"
     if field.type not in _WANTED:
         return text, ""
     kinds, wanted = _WANTED[field.type]

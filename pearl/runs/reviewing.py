@@ -15,7 +15,9 @@ from pearl.runs.extraction import (
     ANSWER,
     PERSON,
     UNDECIDED,
+    by_path,
     document_of,
+    field_at,
     fields_of_plan,
     id_of,
     proposed,
@@ -70,12 +72,9 @@ def items_of(at: int, row: Mapping[str, Any]) -> Iterator[Item]:
         yield from _rows_behind(at, row)
         yield _answer(at, row, why)
         return
-    known = {field.name: field for field in fields_of_plan(str(row.get("plan")))}
+    known = dict(by_path(fields_of_plan(str(row.get("plan")))))
     for path, entry, result in results_of(record):
-        name, _, inner = path.partition("].")
-        field = known.get(name.partition("[")[0], Field(name, "text"))
-        if inner:
-            field = next((each for each in field.inner if each.name == inner), Field(inner, "text"))
+        field = field_at(known, path) or Field(path.rpartition("].")[2], "text")
         is_list = result["state"] == "found" and bool(result.get("entries"))
         if is_list or result.get("basis") == PERSON:
             continue

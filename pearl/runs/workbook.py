@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from itertools import chain, islice
 from typing import IO, Any, NamedTuple
@@ -31,6 +32,8 @@ NARROW, WIDE = 9, 52
 LINE, MAX_HEIGHT, MAX_LINED = 14, 400, 2_000
 """Points of a line and of a row at most, and characters of a text by which its row gets its height."""
 AMBER, HEAD = "FFE08A", "E8EDF3"
+MAX_DIGITS = 15
+"""The digits of a number that all spreadsheets keep."""
 DAY_0 = date(1900, 3, 1)
 """The first day that all spreadsheets count alike; earlier ones are texts."""
 
@@ -87,14 +90,16 @@ class Workbook:
             self._add_sheet(name, columns, [], iter(()))
         return n_rows
 
-    def add_readme(self, facts: Iterable[tuple[str, Any]]) -> None:
-        """Write what there is to say of the workbook, a line each, and its sheets."""
+    def add_readme(
+        self, facts: Iterable[tuple[str, Any]], columns: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        """Write what there is to say of the workbook, a line each, of its sheets and of their columns."""
         names = ("about", "this workbook")
         sheets = [(f"sheet {name}", counted(n, "row")) for name, n in self.sheets.items()]
         if any(n == MAX_ROWS - 1 for n in self.sheets.values()):
             told = f"A sheet has at most {MAX_ROWS - 1:,} rows: longer tables go on in the sheets with a number"
             sheets.append(("split", told))
-        rows = [dict(zip(names, fact, strict=True)) for fact in (*facts, *sheets)]
+        rows = [dict(zip(names, fact, strict=True)) for fact in (*facts, *sheets, *columns)]
         self._add_sheet("README", names, rows, iter(()), widths=(24, 100))
 
     def save(self, file: IO[str]) -> None:
@@ -162,7 +167,7 @@ def plain(value: Any) -> Any:
     return value.value if isinstance(value, Marked) else value
 
 
-_STYLES = {int: "whole", float: "number", bool: "number", date: "date"}
+_STYLES = {int: "whole", float: "number", Decimal: "number", bool: "number", date: "date"}
 
 
 class _Cells:
@@ -174,7 +179,7 @@ class _Cells:
         from openpyxl.worksheet.hyperlink import Hyperlink
 
         self._cell, self._comment, self._link = partial(WriteOnlyCell, sheet), Comment, Hyperlink
-        self._styles: dict[str, Any] = {}
+        self._styles: dict[tuple[str, int], Any] = {}
         self._n_notes = self._n_links = 0
 
     def make(self, value: Any, style: str = "") -> Any:
@@ -196,10 +201,14 @@ class _Cells:
             address, _, place = link.partition("#")
             made.hyperlink = self._link(ref="", target=address, location=place or None)
         named = style or (note and "open") or (is_link and "link") or _STYLES.get(kind, "text")
-        if named not in self._styles:
+        places = -int(value.as_tuple().exponent) if kind is Decimal else 0
+        if (named, places) not in self._styles:
             made.style = f"PEARL {named}"
-            self._styles[named] = made._style  # looked up once: by name it takes half of the time
-        made._style = self._styles[named]
+            if places:
+                made.number_format = f"0.{'0' * places}"
+            # Looked up once: by name it takes half of the time.
+            self._styles[named, places] = made._style
+        made._style = self._styles[named, places]
         return made
 
     def _text(self, text: str, most: int) -> str:
@@ -212,4 +221,13 @@ def day(value: Any) -> Any:
     with suppress(ValueError, TypeError):
         found = date.fromisoformat(value)
         return found if found >= DAY_0 else value
+    return value
+
+
+def amount(value: Any) -> Any:
+    """The number of a text, if a spreadsheet keeps its digits."""
+    with suppress(InvalidOperation, TypeError):
+        found = Decimal(value)
+        if found.is_finite() and -MAX_DIGITS <= found.as_tuple().exponent <= 0:  # type: ignore[operator]
+            return found if len(found.as_tuple().digits) <= MAX_DIGITS else value
     return value

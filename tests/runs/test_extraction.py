@@ -13,7 +13,7 @@ import pytest
 
 from pearl.documents.evidence import Evidence
 from pearl.documents.record import Candidate, FieldResult, Record
-from pearl.dsl.fields import Field
+from pearl.dsl.fields import Field, parse_fields, print_fields
 from pearl.errors import DataError, Span
 from pearl.runs.extraction import (
     AnsweredRows,
@@ -22,6 +22,7 @@ from pearl.runs.extraction import (
     write_review,
     write_tables,
 )
+from pearl.runs.reviewing import items_of
 from tests.skips import needs
 
 FIELDS = (
@@ -75,12 +76,13 @@ ROWS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def written(folder: Path, form: str, rows: list[dict[str, Any]] = ROWS) -> Path:
-    @contextmanager
-    def opened(path: str) -> Any:
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
-            yield file
+@contextmanager
+def opened(path: str) -> Any:
+    with Path(path).open("w", encoding="utf-8", newline="") as file:
+        yield file
 
+
+def written(folder: Path, form: str, rows: list[dict[str, Any]] = ROWS) -> Path:
     out = folder / f"out.{form}"
     assert write_tables(FIELDS, lambda: rows, str(out), form, opened) == len(rows)
     return out
@@ -135,6 +137,138 @@ def test_numbers_are_numbers_in_excel_and_parquet(tmp_path: Path) -> None:
 def test_the_fields_are_those_of_the_plan() -> None:
     assert fields_of_rows(ROWS) == FIELDS
     assert fields_of_rows([*ROWS, {"id": "c", "answer": "of a question"}]) == ()
+
+
+NESTED = parse_fields(
+    "orders: [{number: str, items: [{name: str, price: decimal, lots: [str]}]}], grid: [[int]], "
+    "document: [{value: str, quote: str?}]"
+)
+
+
+def listed(*entries: dict[str, Any], **others: str) -> dict[str, Any]:
+    return {"state": "found", "value": None, "entries": [*entries], **others}
+
+
+def plain(*values: Any) -> dict[str, Any]:
+    return listed(*({"value": result(each)} for each in values))
+
+
+NO_PRICE = FieldResult("undecided", why="two prices", candidates=(Candidate("0.10"),)).to_dict()
+NESTED_ROW: dict[str, Any] = {
+    "id": "a.pdf", "document": "a.pdf", "status": "degraded", "why": "3 of 9 fields are undecided", "answer": "...",
+    "plan": f'1. record = EXTRACT(CTX, "{print_fields(NESTED)}") : Read the fields',
+    "record": {
+        "orders": listed(
+            {"number": result("A1"), "items": listed(
+                {"name": result("bolt"), "price": result("0.10"), "lots": plain("x", "y")},
+                {"name": result("nut"), "price": NO_PRICE, "lots": NOT_STATED},
+            )},
+            {"number": result("A2"), "items": {"state": "undecided", "value": None, "why": "broken off"}},
+        ),
+        "grid": listed(
+            {"value": plain(1, 2)}, {"value": listed()}, {"value": {**plain(5), "state": "undecided", "why": "6 is missing"}},
+        ),
+        "document": listed({"value": result("v"), "quote": NOT_STATED}),
+    },
+}  # fmt: skip
+
+
+def test_a_list_in_a_list_has_a_table_with_the_numbers_of_the_entries_around(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out.csv"
+    write_tables(NESTED, lambda: [NESTED_ROW], str(out), "csv", opened)
+    tables = {
+        name: [
+            [cell for head, cell in row.items() if not head.endswith(("_source", "_basis"))]
+            for row in lines(tmp_path / f"out.{name}.csv")
+        ]
+        for name in ("orders", "orders.items", "orders.items.lots", "grid", "document")
+    }
+    assert tables == {
+        "orders": [["a.pdf", "1", "A1", "2"], ["a.pdf", "2", "A2", "undecided"]],
+        "orders.items": [
+            ["a.pdf", "1", "1", "bolt", "0.10", "2"], ["a.pdf", "1", "2", "nut", "undecided", ""],
+        ],
+        "orders.items.lots": [["a.pdf", "1", "1", "1", "x"], ["a.pdf", "1", "1", "2", "y"]],
+        "grid": [
+            ["a.pdf", "1", "1", "1"], ["a.pdf", "1", "2", "2"], ["a.pdf", "2", "", ""],
+            ["a.pdf", "3", "1", "5"], ["a.pdf", "3", "", "undecided"],
+        ],
+        "document": [["a.pdf", "1", "v", ""]],
+    }  # fmt: skip
+    heads = {name: list(lines(tmp_path / f"out.{name}.csv")[0]) for name in tables}
+    assert heads["orders.items.lots"][:5] == ["document", "orders", "items", "entry", "value"]
+    assert heads["grid"][:4] == ["document", "row", "column", "value"]
+    assert list(lines(out)[0]) == ["document", "orders", "grid", "document_", "status", "why"]
+
+
+def test_names_of_entries_around_that_are_taken_have_a_mark(tmp_path: Path) -> None:
+    fields = parse_fields("document: [{document: [{entry: str}]}], grid: [[[{cells: [int]}]]]")
+    write_tables(fields, list, str(tmp_path / "out.csv"), "csv", opened)
+    heads = {p.name: p.read_text("utf-8").split(",entry_source")[0] for p in tmp_path.iterdir()}
+    assert heads["out.document.document.csv"] == "document,document_,entry,entry_"
+    assert heads["out.grid.csv"] == "document,row,column,level 3,cells\n"
+    assert heads["out.grid.cells.csv"].startswith(
+        "document,grid row,grid column,grid level 3,entry,value,"
+    )
+
+
+def test_amounts_keep_their_digits_in_a_workbook(tmp_path: Path) -> None:
+    out = tmp_path / "out.xlsx"
+    long = "0.12345678901234567890123"
+    record = {"a": result("0.10"), "b": result(long), "c": result("1200")}
+    rows = [{"document": "a", "record": record}]
+    fields = parse_fields("a: decimal, b: decimal, c: decimal")
+    write_tables(fields, lambda: rows, str(out), "xlsx", opened)
+    sheet = openpyxl.load_workbook(out)["documents"]
+    cells = {head.value: cell for head, cell in zip(sheet[1], sheet[2], strict=True)}
+    assert (cells["a"].value, cells["a"].number_format) == (0.1, "0.00")
+    assert (cells["b"].value, cells["c"].value) == (long, 1200)
+
+
+def test_the_readme_of_a_workbook_explains_its_columns(tmp_path: Path) -> None:
+    out = tmp_path / "out.xlsx"
+    fields = parse_fields(
+        'age: int {"minimum": 0}? (in years), smoker: yes|no, orders: [{items: [{price: decimal}]}]'
+    )
+    write_tables(fields, list, str(out), "xlsx", opened)
+    about = dict(openpyxl.load_workbook(out)["README"].values)
+    assert about["documents: age"] == "whole number; minimum 0; need not be stated. in years"
+    assert about["documents: smoker"] == "one of yes, no"
+    assert about["documents: orders"].startswith("list: the number of its entries")
+    assert about["orders.items: price"] == "number with its digits"
+    assert "orders.items: orders, entry" in about
+    assert {"FIELD_source", "FIELD_basis"} <= about.keys()
+
+
+def test_persons_answer_for_entries_in_entries(tmp_path: Path) -> None:
+    path = tmp_path / "review.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        assert write_review([NESTED_ROW], file) == 3
+    rows = lines(path)
+    assert [(row["field"], row["entry"]) for row in rows] == [
+        ("orders[0].items[1].price", "number: A1 / name: nut"),
+        ("orders[1].items", "number: A2"),
+        ("grid[2].value", ""),
+    ]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        given = ("accept proposed", "not stated", "complete")
+        writer.writerows({**row, "value": v} for row, v in zip(rows, given, strict=True))
+    answers = read_answers(str(path), NESTED, ["a.pdf"])
+    answered = AnsweredRows(lambda: [NESTED_ROW], answers)
+    [row] = answered()
+    orders, grid = row["record"]["orders"]["entries"], row["record"]["grid"]["entries"]
+    price = orders[0]["items"]["entries"][1]["price"]
+    assert (price["value"], price["basis"]) == ("0.10", "person")
+    assert orders[1]["items"]["state"] == "not_stated"
+    assert (grid[2]["value"]["state"], len(grid[2]["value"]["entries"])) == ("found", 1)
+    assert (row["status"], answered.problems) == ("answered", {})
+    kinds = {item.path: (item.field.type, item.kind) for item in items_of(0, NESTED_ROW)}
+    assert kinds["orders[0].items[1].price"] == ("decimal", "undecided")
+    assert kinds["grid[2].value"][1] == "undecided"
 
 
 def reviewed(tmp_path: Path, filled: dict[str, str]) -> Path:
