@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 HEAVY = (
-    "aiohttp charset_normalizer datasets docx inscriptis llguidance lxml openai pandas pyarrow pypdfium2 ray "
-    "tiktoken xllamacpp"
+    "aiohttp charset_normalizer datasets docx inscriptis jsonschema_rs llguidance lxml openai pandas pyarrow pypdfium2 "
+    "ray tiktoken xllamacpp"
 )
 CODE = f"""
 import sys
