@@ -35,7 +35,7 @@ _OTHERS = {
         "k", "method", "filters", "unit", "size", "overlap", "at", "update", "stem", "embeddings_url",
     ),
     "Output": (
-        "out", "review", "answers", "page", "report", "verbose", "boxes", "as_json", "as_lines", "trace", "telemetry", "force",
+        "out", "evaluate", "review", "answers", "page", "report", "verbose", "boxes", "as_json", "as_lines", "trace", "telemetry", "force",
     ),
 }  # fmt: skip
 """Options that are not settings, by their names in Python."""
@@ -47,7 +47,7 @@ GROUPS = {
 """Group → its options, in the order in which help shows them."""
 
 FIRST = frozenset({
-    "again", "answers", "as_json", "as_lines", "compare", "continued", "data", "dry_run", "filters", "held_out",
+    "again", "answers", "as_json", "as_lines", "compare", "continued", "data", "dry_run", "evaluate", "filters", "held_out",
     "k", "max_actions", "max_cost", "max_examples", "method", "methods", "out", "page", "private", "question", "report", "retries", "retrieval", "review", "rounds",
     "schema", "seed_library", "show_plan", "tasks", "together", "verbose",
     *(name for name, (_, setting) in schema().items() if setting.is_first),

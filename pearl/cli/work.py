@@ -54,7 +54,7 @@ _LIMITS = ("max_cost", "max_tokens", "max_calls")
 
 _NOT_OFFERED: dict[str, Any] = {
     "out": None, "page": None, "rows_out": None, "verbose": False,
-    "boxes": False, "named": (), "schema": None,
+    "boxes": False, "named": (), "schema": None, "evaluation": None,
     "as_lines": False, "tells_plans": False, "dry_run": False,
 }  # fmt: skip
 """Values of options that some commands that run tasks do not have."""
@@ -89,7 +89,10 @@ def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
         session = new_session(pearl, options, store, keeps_rows=False)
         stack.push(partial(report_spent, session))
         events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
-        return asyncio.run(_run_reported(pearl, session, tasks, options, writer, events))
+        code = asyncio.run(_run_reported(pearl, session, tasks, options, writer, events))
+        return (
+            code if options["evaluation"] is None else options["evaluation"].finish(session, code)
+        )
 
 
 def forecast_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
@@ -172,7 +175,7 @@ async def _run_reported(
     """Print outcomes as they come; a single one after the progress display has ended."""
     from pearl.runs.session import Watcher
 
-    n_tasks, schema = known_length(tasks), options["schema"]
+    n_tasks, schema, evaluation = known_length(tasks), options["schema"], options["evaluation"]
     rows: list[Mapping[str, Any]] = []
     records: list[Mapping[str, Any]] = []
     reporter = Reporter(n_tasks, tells_plans=options["tells_plans"], price=session.only_price)
@@ -188,11 +191,13 @@ async def _run_reported(
                         if options["rows_out"] and outcome.result is not None:
                             found = [row.to_dict() for row in outcome.result.row_evidence]
                             rows.append({"id": outcome.unit.id, "evidence": found})
-                        if schema is not None and not options["as_json"]:
+                        if evaluation is not None:
+                            evaluation.add(outcome.to_dict())
+                        elif schema is not None and not options["as_json"]:
                             row = outcome.to_dict()
                             kept = ("id", "document", "record")
                             records.append({key: row[key] for key in kept if key in row})
-                        if n_tasks != 1 and options["as_json"]:
+                        if evaluation is None and n_tasks != 1 and options["as_json"]:
                             row = await asyncio.to_thread(_row, outcome, options)
                             file.write(to_json(row) + "\n")
                         elif n_tasks != 1 and schema is None:
@@ -211,14 +216,16 @@ async def _run_reported(
 
             with writer.open(options["rows_out"]) as table:
                 write_evidence(lambda: rows, table, Path(options["rows_out"]).suffix.lower())
-        if n_tasks == 1 and last is not None:
+        if evaluation is not None:
+            pass  # it prints the scores alone
+        elif n_tasks == 1 and last is not None:
             _print_only(last, file, options)
         elif schema is not None and not options["as_json"]:
             print_records(records, schema.fields, file)
     if options["page"] and last is not None:
         _link(options["page"])
     error = None if last is None else last.error
-    if n_tasks == 1 and options["as_json"] and isinstance(error, PearlError):
+    if n_tasks == 1 and options["as_json"] and isinstance(error, PearlError) and evaluation is None:
         notice(str(error))  # its row is printed already
         return error.exit_code
     return tasks_code(session, summary, n_tasks, summary.n_done)

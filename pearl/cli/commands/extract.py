@@ -59,6 +59,10 @@ FORMS = ("csv", "xlsx", "parquet", "jsonl", "html")
 @option(
     "--answers", PATH, metavar="FILE.csv", help="With --out: take the values of a file of --review.",
 )  # fmt: skip
+@option(
+    "--evaluate", PATH, metavar="GOLD",
+    help="Print how many values are right, by field: gold rows with 'document' and 'value', or a folder of NAME.gold.json.",
+)  # fmt: skip
 @boxes_option
 @setting_options(
     "server", "escalate_model", "checker_model", "check", "constrain", "strict", "ocr", "ocr_language", "pdf_tables", "hidden",
@@ -110,12 +114,21 @@ def command(
     refuse(
         (not documents, "no document", f'name some: pearl extract "{fields}" letters/ -o out.csv')
     )
+    evaluation = None
+    if options["evaluate"] is not None and not options["dry_run"]:
+        from pearl.cli.evaluation import Evaluation
+
+        evaluation = Evaluation(options["evaluate"], schema, fields, as_json=options["as_json"])
     outs = [*(table_files(out, schema.fields).values() if out else ()), review, options["trace"]]
-    keep_inputs(outs, filter(is_file, filter(None, (answers, fields))))
+    keep_inputs(outs, filter(is_file, filter(None, (answers, fields, options["evaluate"]))))
     tasks = document_tasks(documents, together=False, plan=plan, is_named=bool(out), outs=outs)
     if out is None:
-        return run_tasks(tasks, {**options, "schema": schema, "named": documents})
-    return _run(schema.fields, tasks, outs, {**options, "named": documents})
+        return run_tasks(
+            tasks, {**options, "schema": schema, "named": documents, "evaluation": evaluation}
+        )
+    return _run(
+        schema.fields, tasks, outs, {**options, "named": documents, "evaluation": evaluation}
+    )
 
 
 def _run(
@@ -163,6 +176,9 @@ def _run(
         for problem in decided.problems.values():
             notice(f"a decision of pearl review is left out: {problem}")
         ran.summary.statuses = dict(rows.statuses)
+        evaluation = options["evaluation"]
+        for row in rows() if evaluation is not None else ():
+            evaluation.add(row)
         tell_kept(ran.summary, ", ".join(filter(None, outs[:-2])), options["max_errors"])
         if options["review"] is None and rows.statuses.keys() & {"degraded", "undecided"}:
             click.echo(
@@ -177,7 +193,8 @@ def _run(
             "failed",
             "unfinished",
         }
-        return 0 if code == 1 and (answers or decided.answers) and is_sure else code
+        code = 0 if code == 1 and (answers or decided.answers) and is_sure else code
+        return code if evaluation is None else evaluation.finish(ran.session, code)
 
     work = Work(tasks, {}, inputs)
     return run_units("extract", lambda pearl: work, options, finish, outs=outs)
