@@ -246,9 +246,11 @@ class PlanColumn:
             if self._schema is None:
                 row["value"] = answer.text if answer.has_answer else None
             elif answer.record is not None:
-                instance, row["value"], reasons = self._schema.read(answer.record)
-                if self._schema.model is not None and instance is None:
-                    row["value"] = None
+                reading = self._schema.read(answer.record)
+                reasons = reading.reasons
+                if self._schema.model is None or reading.value is not None:
+                    # The column has the form of the fields, which is flatter than a union or a map.
+                    row["value"] = load_schema(self._schema.fields).read(answer.record).data
                 row["reasons"] += reasons
                 if reasons and answer.status == "answered":  # that nothing is missing
                     row["status"] = "undecided" if row["value"] is None else "degraded"

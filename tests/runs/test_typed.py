@@ -171,5 +171,5 @@ def test_wrong_arguments_are_refused_before_a_call(letters: list[Path]) -> None:
     with pytest.raises(UsageError, match="several documents"):
         pearl.run(pearl.extract(Letter, str(letters[0]), model=model))
     with pytest.raises(DataError):
-        pearl.run(pearl.extract({"type": "string"}, letters, model=model))
+        pearl.run(pearl.extract({"type": "object"}, letters, model=model))
     assert not model.requests

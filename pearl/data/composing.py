@@ -1,0 +1,454 @@
+"""A record → the value that a schema describes, and what has no value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, time
+from functools import lru_cache
+from typing import Any, Final
+
+from pearl.data.json_schema import DATA, MAPS, no_retriever
+from pearl.data.schema_tree import (
+    Choice,
+    Constant,
+    Key,
+    List,
+    Map,
+    Node,
+    Object,
+    Scalar,
+    members_of,
+)
+from pearl.documents.record import FieldResult
+from pearl.dsl.literals import short
+
+Where = tuple[Key, ...]
+"""The place of a value in the data of a schema."""
+
+Flaws = Iterable[tuple[Sequence[Key], str]]
+"""What is wrong with data, by place."""
+
+MISSING: Final = object()
+"""No value."""
+_ABSENT = FieldResult("undecided", why="not in the record")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a record says in the form of a schema.
+
+    Attributes:
+        value: The instance of the model, or the data without a model; None if a required part has no value. An
+            optional part without a value is None, or left out where it may not be null; an entry of a list without
+            one is left out.
+        data: All that is found, and None for what has no value.
+        undecided: The places of what is undecided, in the names of the schema: `drugs[0].dose`.
+        reasons: Why parts have no value.
+    """
+
+    value: Any
+    data: Any
+    undecided: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+def told_place(where: Where) -> str:
+    """A place for people: `drugs[0].dose`."""
+    parts = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in where)
+    return "".join(parts).removeprefix(".")
+
+
+class Composer:
+    """Reads the values of one record.
+
+    Args:
+        root: The schema.
+        name: What the whole is called.
+        fills_in: Whether what is left out gets a default, which must not stand for what is undecided.
+    """
+
+    def __init__(self, root: Node, name: str, *, fills_in: bool) -> None:
+        self.root = root
+        self.name = name
+        self.fills_in = fills_in
+        self.reasons: list[str] = []
+        self.lost: dict[Where, None] = {}
+        """What is undecided."""
+        self._refused: set[Where] = set()
+        self._chosen: dict[Where, Object] = {}
+        self._kept: dict[Where, list[int]] = {}
+        """Which entries of a list of the data are in the value."""
+        self._left_out: set[Where] = set()
+        self.data: Any = None
+
+    def compose(self, name: str, fields: Mapping[str, FieldResult]) -> None:
+        """Read the data; the whole is the field of this name, or all of them for ""."""
+        got = _nested(fields)
+        self.data = self._read(self.root, got.get(name) if name else got, (), True)
+
+    # --- record -> data
+
+    def _read(self, node: Node, got: Any, at: Where, is_needed: bool) -> Any:
+        match node:
+            case Constant():
+                return node.value
+            case Object() | Choice():
+                return self._object(node, got if isinstance(got, Mapping) else {}, at, is_needed)
+        result = got if isinstance(got, FieldResult) else _ABSENT
+        is_many = isinstance(node, List | Map)
+        if result.state == "undecided":
+            self._lose(at, f"undecided: {result.why}" if result.why else "undecided")
+            if not (is_many and result.entries):  # what is there of a list stays
+                return None
+        elif result.state == "not_stated":
+            if isinstance(node, List) and node.is_empty and not node.is_nullable:
+                return []
+            if isinstance(node, Map) and not node.is_nullable:
+                return {}
+            if is_needed and not node.is_nullable:
+                self._say(at, "not stated")
+            return None
+        match node:
+            case List():
+                return self._list(node, result, at)
+            case Map():
+                return self._map(node, result, at)
+            case Scalar():
+                value, flaw = converted(node, result.value)
+                if flaw:
+                    self._lose(at, f"undecided: {flaw}")
+                return value
+        raise TypeError(node)
+
+    def _object(self, node: Object | Choice, got: Mapping[str, Any], at: Where, is_needed: bool) -> Any:  # fmt: skip
+        is_stated = any(result.state != "not_stated" for result in _leaves(got))
+        if not is_stated and (node.is_nullable or not is_needed):
+            return None
+        if isinstance(node, Choice):
+            if not is_stated:
+                self._say(at, "not stated")
+                return None
+            chosen = self._variant(node, got, at)
+            if chosen is None:
+                return None
+            self._chosen[at] = node = chosen
+        if node.shape == "bare":
+            return self._read(node.members[0].node, got.get(node.members[0].name), at, is_needed)
+        values = {
+            m.key: self._read(m.node, got.get(m.name), (*at, m.key), m.is_required) for m in node.members
+        }  # fmt: skip
+        if node.shape == "tuple":
+            return list(values.values())
+        if node.rest is not None:
+            more = self._read(node.rest.node, got.get(node.rest.name), at, False) or {}
+            values |= {k: v for k, v in more.items() if k not in values}
+        return values
+
+    def _variant(self, node: Choice, got: Mapping[str, Any], at: Where) -> Object | None:
+        """The variant that has what the record states."""
+        states = {
+            name: {r.state for r in (_leaves(r) if isinstance(r, Mapping) else [r])} - {"not_stated"}
+            for name, r in got.items()
+        }  # fmt: skip
+        stated = {name for name, found in states.items() if "found" in found}
+        variants = list(node.variants)
+        if node.tag is not None:
+            told = got.get(node.tag.name)
+            if isinstance(told, FieldResult) and told.state == "found":
+                chosen = [v for v, tags in zip(variants, node.tags, strict=True) if told.value in tags]  # fmt: skip
+                variants = chosen or variants
+            elif isinstance(told, FieldResult) and told.state == "undecided":
+                self._lose((*at, node.tag.key), f"undecided: {told.why}")
+        names = [{m.name for m in members_of(v)} for v in variants]
+        if node.tag is not None:
+            stated.discard(node.tag.name)
+        fitting = [v for v, own in zip(variants, names, strict=True) if stated <= own]
+        if not fitting:
+            self._lose(at, f"undecided: no kind of it has all of {short(', '.join(sorted(stated)))}")  # fmt: skip
+            return None
+
+        def rank(variant: Object) -> tuple[int, int]:
+            required = [m.name for m in members_of(variant) if m.is_required and not isinstance(m.node, Constant)]  # fmt: skip
+            n_absent = sum(not states.get(name) for name in required)
+            return n_absent, -len(required)
+
+        return min(fitting, key=rank)
+
+    def _list(self, node: List, result: FieldResult, at: Where) -> Any:
+        values = [
+            self._read(node.item, self._entry(node.item, entry), (*at, i), True)
+            for i, entry in enumerate(result.entries)
+        ]
+        if node.is_set and isinstance(node.item, Scalar):
+            kept: list[Any] = []
+            for value in values:
+                if value is None or value not in kept:
+                    kept.append(value)
+            values = kept
+        is_single = node.may_be_single and len(values) == 1 and result.state == "found"
+        return values[0] if is_single else values
+
+    def _entry(self, node: Node, entry: Mapping[str, FieldResult]) -> Any:
+        return _nested(entry) if isinstance(node, Object | Choice) else entry.get("value")
+
+    def _map(self, node: Map, result: FieldResult, at: Where) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for i, entry in enumerate(result.entries):
+            got = _nested(entry)
+            key = self._read(node.key.node, got.get(node.key.name), (*at, i), True)
+            if key is None:
+                continue
+            place = (*at, str(key))
+            value = self._read(node.value.node, got.get(node.value.name) if node.value.name else got, place, True)  # fmt: skip
+            if key in found and found[key] != value:
+                self._lose(place, "undecided: the document has two values for this key")
+                value = None
+            found[str(key)] = value
+        return found
+
+    def _lose(self, at: Where, why: str) -> None:
+        self.lost.setdefault(at)
+        self._say(at, why)
+
+    def _say(self, at: Where, why: str) -> None:
+        self.reasons.append(f"{told_place(at) or self.name}: {why}")
+
+    # --- data -> value
+
+    def value(self, flaws: Callable[[Any], Flaws]) -> Any:
+        """The data without what is missing or has flaws; `MISSING` if a required part is."""
+        while True:
+            self._left_out.clear()
+            value = self._pruned(self.root, self.data, ())
+            if value is MISSING:
+                return value
+            refused = dict(self._found(value, flaws(value)))
+            if not refused:
+                for at in self._left_out:
+                    self._say(at, "default, not stated")
+                return value
+            is_new = any(at and at not in self._refused for at in refused)
+            for at, why in refused.items():
+                self._say(at, why)
+                self._refuse(at)
+            if not is_new:
+                return MISSING
+
+    def _found(self, value: Any, flaws: Flaws) -> Iterable[tuple[Where, str]]:
+        """The places of flaws in the data, each once."""
+        seen: set[Where] = set()
+        for where, why in flaws:
+            at: Where = ()
+            inner = value
+            for key in where:
+                if isinstance(inner, dict) and key in inner:
+                    at, inner = (*at, key), inner[key]
+                elif isinstance(inner, list) and isinstance(key, int) and key < len(inner):
+                    at, inner = (*at, self._kept.get(at, range(len(inner)))[key]), inner[key]
+                elif at not in self._chosen:  # the name of a variant stands in a place of pydantic
+                    break
+            if at not in seen:
+                seen.add(at)
+                yield at, why
+
+    def _refuse(self, at: Where) -> None:
+        """Take a part out of the value; out of the data only a single value, because it may be right in itself."""
+        self._refused.add(at)
+        self.lost.setdefault(at)
+        self._empty(at, is_whole=False)
+
+    def drop(self, flaws: Flaws) -> None:
+        """Take what has flaws out of the data."""
+        for where, why in flaws:
+            if where and self._empty(at := tuple(where), is_whole=True):
+                self._lose(at, why)
+
+    def _empty(self, at: Where, *, is_whole: bool) -> bool:
+        """Put None in a place; False if it is there already."""
+        *around, last = at or ("",)
+        inner = self.data
+        for key in around:
+            inner = None if inner is None else inner[key]
+        is_left = inner is None or not at or inner[last] is None
+        if is_left or (isinstance(inner[last], dict | list) and not is_whole):
+            return False
+        inner[last] = None
+        return True
+
+    def _pruned(self, node: Node, data: Any, at: Where) -> Any:
+        value = MISSING if data is None or at in self._refused else self._part(node, data, at)
+        return None if value is MISSING and node.is_nullable else value
+
+    def _part(self, node: Node, data: Any, at: Where) -> Any:
+        match node:
+            case Choice():
+                return self._part(self._chosen[at], data, at)
+            case Object(shape="bare"):
+                return self._pruned(node.members[0].node, data, at)
+            case Object(shape="tuple"):
+                found = [self._pruned(m.node, v, (*at, i)) for i, (m, v) in enumerate(zip(node.members, data, strict=True))]  # fmt: skip
+                return MISSING if MISSING in found else found
+            case Object():
+                return self._members(node, data, at)
+            case List() if isinstance(data, list):
+                entries = [self._pruned(node.item, v, (*at, i)) for i, v in enumerate(data)]
+                self._kept[at] = [i for i, entry in enumerate(entries) if entry is not MISSING]
+                return [entry for entry in entries if entry is not MISSING]
+            case Map():
+                values = {k: self._pruned(node.value.node, v, (*at, k)) for k, v in data.items()}
+                return {k: v for k, v in values.items() if v is not MISSING}
+        return data
+
+    def _members(self, node: Object, data: Mapping[str, Any], at: Where) -> Any:
+        found: dict[str, Any] = {}
+        keys = {m.key for m in node.members}
+        for member in node.members:
+            place, given = (*at, member.key), data[str(member.key)]
+            value = self._pruned(member.node, given, place)
+            is_unstated = not given and given in (None, [], {}) and place not in self.lost
+            if not member.is_required and self.fills_in and is_unstated and not member.node.is_nullable:  # fmt: skip
+                if given is None:
+                    self._left_out.add(place)
+            elif value is not MISSING:
+                found[str(member.key)] = value
+            elif member.is_required or (self.fills_in and not is_unstated):
+                return MISSING
+        if node.rest is not None:
+            others = {k: v for k, v in data.items() if k not in keys}
+            more = self._part(node.rest.node, others, at)
+            found |= more if isinstance(more, dict) else {}
+        return found
+
+
+def _nested(fields: Mapping[str, FieldResult]) -> dict[str, Any]:
+    """Results as objects, by the dots in their names."""
+    root: dict[str, Any] = {}
+    for name, result in fields.items():
+        *around, last = name.split(".")
+        inner = root
+        for part in around:
+            inner = inner.setdefault(part, {})
+        inner[last] = result
+    return root
+
+
+def _leaves(got: Mapping[str, Any]) -> Iterable[FieldResult]:
+    for inner in got.values():
+        if isinstance(inner, FieldResult):
+            yield inner
+        else:
+            yield from _leaves(inner)
+
+
+def converted(node: Scalar, value: Any) -> tuple[Any, str]:
+    """A value of a field as the schema has it, or why it is none."""
+    if node.values:
+        label = value if isinstance(value, str) else json.dumps(value)
+        if label in node.values:
+            return node.values[label], ""
+        if not node.kinds:
+            return (value, "") if node.type == "label" else (None, f"{short(label)} is no value of it")  # fmt: skip
+    if node.form:
+        return _iso(node.form, value)
+    if node.type == "decimal" and "string" in node.kinds:
+        return str(value), ""
+    if not isinstance(value, str) or node.kinds == ("string",):
+        return value, ""
+    if "boolean" in node.kinds and value.casefold() in _BOOLEANS:
+        return _BOOLEANS[value.casefold()], ""
+    if "number" in node.kinds or "integer" in node.kinds:
+        try:
+            number = json.loads(value)
+        except ValueError:
+            number = None
+        is_whole = isinstance(number, int) and not isinstance(number, bool)
+        if is_whole or ("number" in node.kinds and isinstance(number, float)):
+            return number, ""
+    if "string" in node.kinds or not node.kinds:
+        return value, ""
+    return None, f"{short(value)} is no {' or '.join(node.kinds)}"
+
+
+_BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
+
+
+def _iso(form: str, value: Any) -> tuple[Any, str]:
+    """A date with time, or a time, in ISO 8601; an offset that the document does not state is not made up."""
+    try:
+        parsed = (datetime if form == "date-time" else time).fromisoformat(str(value).strip())
+    except ValueError:
+        return None, f'the value {short(json.dumps(value))} breaks "format": "{form}"'
+    return parsed.isoformat().replace("+00:00", "Z"), ""
+
+
+# --- checking
+
+
+def flaws_of_schema(
+    text: str, data: Any, *, is_lenient: bool, has_formats: bool = True
+) -> list[tuple[Sequence[Key], str]]:
+    """Where data breaks a JSON Schema; leniently, null is allowed everywhere and nothing is required."""
+    found: list[tuple[Sequence[Key], str]] = []
+    for error in _validator(text, is_lenient, has_formats).iter_errors(data):
+        value = short(json.dumps(error.instance, ensure_ascii=False, default=str))
+        limit = short(json.dumps(error.kind.value, ensure_ascii=False, default=str))
+        is_long = error.kind.name in ("anyOf", "oneOf", "not", "enum")
+        told = f'"{error.kind.name}"' if is_long else f'"{error.kind.name}": {limit}'
+        found.append((error.instance_path, f"the value {value} breaks {told}"))
+    return found
+
+
+@lru_cache(maxsize=32)
+def _validator(text: str, is_lenient: bool, has_formats: bool) -> Any:
+    import jsonschema_rs  # late: the short form needs none
+
+    return jsonschema_rs.Draft202012Validator(
+        _adapted(json.loads(text), is_lenient),
+        validate_formats=has_formats,
+        # Steps back that a pattern may take: a usual one takes some hundreds.
+        pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000),
+        retriever=no_retriever,
+    )
+
+
+_OF_WHOLES = (
+    "required", "dependentRequired", "dependentSchemas", "minProperties", "minItems", "contains", "minContains",
+    "maxContains", "if", "then", "else", "not", "unevaluatedItems", "unevaluatedProperties",
+)  # fmt: skip
+"""Keywords that data with gaps may break although each of its values is right."""
+
+
+def _adapted(schema: Any, is_lenient: bool, is_map: bool = False) -> Any:
+    """The schema by which data is checked: an offset is never demanded, because it would be made up."""
+    if isinstance(schema, list):
+        return [_adapted(each, is_lenient) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if is_map:
+        return {name: _adapted(each, is_lenient) for name, each in schema.items()}
+    own = {
+        key: value if key in DATA else _adapted(value, is_lenient, key in MAPS)
+        for key, value in schema.items()
+        if not (is_lenient and key in _OF_WHOLES)
+        and not (key == "format" and value in ("date-time", "time"))
+    }
+    if not is_lenient:
+        return own
+    if "type" in own:
+        kinds = own["type"] if isinstance(own["type"], list) else [own["type"]]
+        own["type"] = list(dict.fromkeys([*kinds, "null"]))
+    if "const" in own:
+        own["enum"] = [own.pop("const")]
+    if "enum" in own:
+        own["enum"] = [*own["enum"], *([None] * (None not in own["enum"]))]
+    for key in ("anyOf", "oneOf"):
+        if key in own:
+            ways = [
+                way for way in own.pop(key) if way not in ({"type": ["null"]}, {"enum": [None]})
+            ]
+            # A single alternative names its keyword, several name only themselves.
+            both = [*own.get("allOf", ()), ways[0] if len(ways) == 1 else {"anyOf": ways}]
+            own["allOf"] = both if ways else own.get("allOf", [{}])
+    return own

@@ -1,0 +1,215 @@
+"""A JSON Schema of a user → one document in one dialect, with references within it only.
+
+References lead to the document itself, by a pointer, an anchor or an `$id`, or to files below its folder: never
+above it, and never to an address.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
+
+from pearl.dsl.literals import short
+from pearl.errors import DataError
+
+Place = tuple[str | int, ...]
+"""The place of a part of a schema."""
+
+MAPS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
+"""Keywords whose value has schemas by names."""
+DATA = ("enum", "const", "default", "example", "examples")
+"""Keywords whose value is no schema."""
+_NAMES = ("$id", "$anchor", "$dynamicAnchor", "$schema", "$recursiveAnchor", "$vocabulary")
+_SHAPES = ("properties", "$ref", "type", "anyOf", "oneOf", "allOf", "items", "prefixItems", "additionalProperties",
+           "patternProperties", "enum", "const")  # fmt: skip
+"""Keywords of which a schema of values has one at least."""
+
+
+def refuse(name: str, path: Place, message: str) -> NoReturn:
+    """Raise a DataError with the place in the schema."""
+    raise DataError(": ".join(filter(None, (name, ".".join(map(str, path)), message))))
+
+
+def read_schema(root: Any, name: str, folder: Path | None = None) -> dict[str, Any]:
+    """The schema without references to other documents, in the words of JSON Schema 2020-12.
+
+    Args:
+        root: Untrusted data, also with a wrapping around the schema, as APIs of models want it.
+        name: For messages.
+        folder: Where files lie that it may refer to; None for none.
+
+    Raises:
+        DataError: It is no schema, or refers to what cannot be read.
+    """
+    try:
+        schema: dict[str, Any] = _Bundle(_unwrapped(root, name), name, folder).schema()
+        check(schema, name, is_whole=False)
+    except RecursionError:
+        refuse(name, (), "nested too deep")
+    return schema
+
+
+def _unwrapped(root: Any, name: str) -> Mapping[str, Any]:
+    schema = root
+    while isinstance(schema, Mapping) and not schema.keys() & set(_SHAPES):
+        inner = [v for v in schema.values() if isinstance(v, Mapping) and _is_like_one(v)]
+        if len(inner) != 1:
+            break
+        shared = {k: v for k, v in schema.items() if k in MAPS}
+        schema = {**shared, **inner[0]}
+    if not isinstance(schema, Mapping) or not schema.keys() & set(_SHAPES):
+        refuse(name, (), 'not a JSON Schema: {"type": "object", "properties": {...}}')
+    return schema
+
+
+def _is_like_one(data: Mapping[str, Any]) -> bool:
+    if data.keys() & set(_SHAPES):
+        return isinstance(data.get("type", ""), str | list)
+    return any(isinstance(v, Mapping) and _is_like_one(v) for k, v in data.items() if k not in MAPS)  # fmt: skip
+
+
+def check(schema: dict[str, Any], name: str, *, is_whole: bool) -> None:
+    """Refuse what is malformed; of the whole, also patterns that no engine reads."""
+    import jsonschema_rs  # late: the short form needs none
+
+    try:
+        if is_whole:
+            options = jsonschema_rs.FancyRegexOptions()
+            jsonschema_rs.Draft202012Validator(
+                schema, pattern_options=options, retriever=no_retriever
+            )
+        else:
+            jsonschema_rs.meta.validate({**schema, "$schema": _DIALECT})
+    except jsonschema_rs.ValidationError as error:
+        refuse(name, tuple(error.instance_path), f"not a JSON Schema: {short(error.message)}")
+
+
+def no_retriever(uri: str) -> Any:
+    """For validators: nothing outside is read."""
+    raise ValueError(f"{uri} is not read")
+
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class _Bundle:
+    """A document with the files to which it refers."""
+
+    def __init__(self, root: Mapping[str, Any], name: str, folder: Path | None) -> None:
+        self.root = root
+        self.name = name
+        self.folder = folder and folder.resolve()
+        self.places: dict[str, str] = {}
+        """Pointers into the whole, by resource, and by resource#anchor."""
+        self.files: dict[str, Any] = {}
+
+    def schema(self) -> dict[str, Any]:
+        self.index(self.root, "", "#")
+        whole: dict[str, Any] = self.copied(self.root, (), "", "")
+        done = 0
+        while done < len(self.files):  # files may name others
+            uri = list(self.files)[done]
+            inner = self.copied(self.files[uri], (uri,), uri, uri)
+            whole = {**whole, "$defs": {**whole.get("$defs", {}), uri: inner}}
+            done += 1
+        return whole
+
+    def index(self, raw: Any, base: str, pointer: str) -> None:
+        self.places.setdefault(base, pointer)
+        for inner, at in _walked(raw, pointer):
+            if isinstance(own := inner.get("$id"), str):
+                resource = urldefrag(urljoin(base, own))[0]
+                self.places.setdefault(resource, at)
+            for anchor in (inner.get("$anchor"), inner.get("$dynamicAnchor")):
+                if isinstance(anchor, str):
+                    self.places.setdefault(f"#{anchor}", at)
+
+    def copied(self, raw: Any, path: Place, base: str, file: str, is_map: bool = False) -> Any:
+        """A schema, or a mapping of names to schemas, in one dialect."""
+        if isinstance(raw, list):
+            return [self.copied(each, (*path, i), base, file) for i, each in enumerate(raw)]
+        if not isinstance(raw, Mapping):
+            return raw
+        if is_map:
+            return {str(k): self.copied(v, (*path, k), base, file) for k, v in raw.items()}
+        if isinstance(own := raw.get("$id"), str):
+            base = urljoin(base, own)
+        out: dict[str, Any] = {}
+        for key, value in raw.items():
+            place = (*path, key)
+            if key in ("$ref", "$dynamicRef", "$recursiveRef") and isinstance(value, str):
+                out["$ref"] = self.reference(value, place, base, file)
+            elif key in DATA:
+                out[key] = value
+            elif key not in _NAMES:
+                out[str(key)] = self.copied(value, place, base, file, key in MAPS)
+        return _modern(out)
+
+    def reference(self, ref: str, path: Place, base: str, file: str) -> str:
+        resource, fragment = urldefrag(urljoin(base, ref))
+        if resource not in self.places:
+            resource = self.loaded(ref, path, file)
+        if fragment and not fragment.startswith("/"):
+            pointer = self.places.get(f"#{fragment}")
+        else:
+            pointer = self.places[resource] + unquote(fragment)
+        if pointer is None:
+            refuse(self.name, path, f"nothing stands at '{short(ref)}'")
+        return quote(pointer, safe="#/$~:@!&()*+,;=")
+
+    def loaded(self, ref: str, path: Place, file: str) -> str:
+        """The name of the file to which a reference leads, which is read the first time."""
+        where = urldefrag(urljoin(file, ref))[0]
+        parts = urlsplit(where)
+        if self.folder is None or parts.scheme or parts.netloc or not parts.path:
+            flaw = "references lead within the schema (#/$defs/NAME), or to files below its folder"
+            refuse(self.name, path, flaw)
+        if where in self.files:
+            return where
+        found = (self.folder / unquote(parts.path)).resolve()
+        if not found.is_relative_to(self.folder):
+            refuse(self.name, path, f"'{short(ref)}' is not below the folder of the schema")
+        try:
+            data = json.loads(found.read_bytes())
+        except OSError as error:
+            refuse(self.name, path, f"'{short(ref)}' cannot be read: {error.strerror}")
+        except ValueError as error:
+            refuse(self.name, path, f"'{short(ref)}' is not JSON: {error}")
+        self.files[where] = data
+        self.index(data, where, f"#/$defs/{_escaped(where)}")
+        return where
+
+
+def _walked(raw: Any, pointer: str, is_map: bool = False) -> Iterator[tuple[Mapping[str, Any], str]]:  # fmt: skip
+    """The schemas in a schema, with their pointers."""
+    if isinstance(raw, list):
+        for i, each in enumerate(raw):
+            yield from _walked(each, f"{pointer}/{i}")
+    elif isinstance(raw, Mapping):
+        if not is_map:
+            yield raw, pointer
+        for key, value in raw.items():
+            if is_map or key not in DATA:
+                yield from _walked(value, f"{pointer}/{_escaped(str(key))}", not is_map and key in MAPS)  # fmt: skip
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _modern(schema: dict[str, Any]) -> dict[str, Any]:
+    """What older drafts and OpenAPI write otherwise."""
+    if isinstance(schema.get("items"), list):
+        schema["prefixItems"] = schema.pop("items")
+        if "additionalItems" in schema:
+            schema["items"] = schema.pop("additionalItems")
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(schema.get(exclusive), bool) and schema.pop(exclusive) and bound in schema:
+            schema[exclusive] = schema.pop(bound)
+    if schema.pop("nullable", False) is True:
+        words: dict[str, Any] = {k: schema.pop(k) for k in ("title", "description") if k in schema}
+        schema = {**words, "anyOf": [schema, {"type": "null"}]}
+    return schema
