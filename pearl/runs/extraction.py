@@ -132,7 +132,7 @@ def _lists(field: Field, around: ListTable) -> Iterator[ListTable]:
     name = f"{around.name}.{field.name}" if around.name else field.name
     steps = [field.name]
     leaf = field
-    while leaf.fields and leaf.fields[0].name == ENTRY:
+    while _is_of_lists(leaf):
         steps.append(ENTRY)
         leaf = leaf.fields[0]
     own, inner = ["entry"], [field.name]
@@ -143,6 +143,10 @@ def _lists(field: Field, around: ListTable) -> Iterator[ListTable]:
     yield table._replace(keys=(*around.keys, *own))
     for each in leaf.fields:
         yield from _lists(each, table._replace(keys=(*around.keys, *inner)))
+
+
+def _is_of_lists(field: Field) -> bool:
+    return bool(field.fields) and field.fields[0].name == ENTRY
 
 
 def table_files(out: str, fields: Iterable[Field]) -> dict[str, str]:
@@ -218,25 +222,32 @@ _COLUMNS = (
 def explained(fields: Sequence[Field]) -> Iterator[tuple[str, str]]:
     """What each column of the tables is."""
     yield from _COLUMNS
-    for field in fields:
-        yield f"documents: {field.name}", _explained(field)
-    for table in lists_of(fields):
-        keys = ", ".join(table.keys)
-        yield f"{table.name}: {keys}", "number of the entry, and of those that it is in"
-        for field in table.field.inner:
-            yield f"{table.name}: {field.name}", _explained(field)
+    tables: list[tuple[str, Sequence[str], Sequence[Field]]] = [("documents", (), fields)]
+    tables += [(each.name, each.keys, each.field.inner) for each in lists_of(fields)]
+    for name, keys, columns in tables:
+        if keys:
+            of_keys = "number of the entry, and of those that it is in"
+            yield f"{name}: {', '.join(keys)}", of_keys
+        for field in columns:
+            told = field_told(field)
+            told = (
+                f"number of entries, which have a sheet of their own; {told}"
+                if field.is_list
+                else told
+            )
+            yield f"{name}: {field.name}", told
 
 
-def _explained(field: Field) -> str:
+def field_told(field: Field) -> str:
     """The type, the rules and the description of a field in words."""
+    kind = f"one of {', '.join(field.labels)}" if field.labels else _KINDS[field.type]
     if field.is_list:
-        kind = "list: the number of its entries, which have a sheet of their own"
-    else:
-        kind = f"one of {', '.join(field.labels)}" if field.labels else _KINDS[field.type]
-        rules = json.loads(field.rules) if field.rules else {}
-        kind = "; ".join([kind, *(f"{name} {_text(value)}" for name, value in rules.items())])
-    need = "; need not be stated" if field.is_optional else ""
-    return f"{kind}{need}{f'. {field.description}' if field.description else ''}"
+        of_objects = "lists" if _is_of_lists(field) else "entries"
+        kind = f"list of {of_objects if field.fields else kind}"
+    rules = json.loads(field.rules) if field.rules else {}
+    told = [kind, *(f"{name} {_text(value)}" for name, value in rules.items())]
+    told += ["need not be stated"] if field.is_optional else []
+    return f"{'; '.join(told)}{f'. {field.description}' if field.description else ''}"
 
 
 _Row = tuple[tuple[Any, ...], Mapping[str, Any], tuple[Any, ...], int]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from pearl.documents.document import Document
+from pearl.documents.record import PLAIN
 from pearl.documents.rows import shortened
 from pearl.dsl.fields import Field
 from pearl.errors import Span
 from pearl.errors.escaping import counted
+from pearl.runs.extraction import field_told
 from pearl.view.page import render_page
 from pearl.view.panel import Gap, Mark, Piece, highlighted
 from pearl.view.result import Untrusted, shown_place
@@ -34,8 +36,14 @@ AROUND = 300
 MAX_QUOTE = 2_000
 """Maximum characters of a value or a passage."""
 
+MAX_CELLS = 36_000
+"""Maximum cells of the grid, by which it has fewer documents of many fields."""
+
 MAX_ENTRIES = 200
 """Maximum entries of a list and candidates of a field that are shown."""
+
+MAX_INNER, FEW = 2_000, 5
+"""Maximum entries of the lists in a list that are shown, together; and those that each has at least."""
 
 WORDS = {
     "undecided": ("?", "undecided"), "not_stated": ("–", "not stated"), "person": ("✎", "by a person"),
@@ -63,22 +71,39 @@ class Value:
     why: str = ""
     passages: tuple[Passage, ...] = ()
     candidates: tuple[Value, ...] = ()
-    columns: tuple[str, ...] = ()
+    columns: tuple[Field, ...] = ()
     entries: tuple[tuple[Value, ...], ...] = ()
     n_left: int = 0
 
     @property
+    def inner(self) -> Iterator[Value]:
+        """The values of its entries, and of the lists in them."""
+        for entry in self.entries:
+            for value in entry:
+                yield value
+                yield from value.inner
+
+    @property
     def n_undecided(self) -> int:
         """Undecided values: itself, or values of its entries."""
-        inner = (value for entry in self.entries for value in entry)
-        return (self.word == "undecided") + sum(value.n_undecided for value in inner)
+        return sum(value.word == "undecided" for value in (self, *self.inner))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its entries are single values."""
+        return [each.name for each in self.columns] == [PLAIN]
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether its entries are lists of single values."""
+        return self.is_plain and all(each.is_plain for (each,) in self.entries if each.columns)
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """The numbers of all its passages in the text, in order."""
-        inner = (*self.candidates, *(value for entry in self.entries for value in entry))
-        own = [passage.number for passage in self.passages if passage.number]
-        return tuple(dict.fromkeys([*own, *(n for value in inner for n in value.numbers)]))
+        every = (each for value in (self, *self.inner) for each in (value, *value.candidates))
+        passages = (passage for value in every for passage in value.passages)
+        return tuple(dict.fromkeys(passage.number for passage in passages if passage.number))
 
 
 @dataclass(slots=True)
@@ -116,8 +141,9 @@ def extraction_page(
     lines: list[Line] = []
     counts: Counter[str] = Counter()
     problems: list[str] = []
+    words: set[str] = set()
     rows = iter(rows)
-    for row in islice(rows, MAX_ROWS):
+    for row in islice(rows, min(MAX_ROWS, max(1, MAX_CELLS // (len(fields) or 1)))):
         line = _line(
             Untrusted(row, problems, f"Row {len(lines) + 1}: "), fields, read, AROUND * (n_left > 0),
             n_sheets, problems,
@@ -126,9 +152,10 @@ def extraction_page(
         n_left -= sum(len(p.text) for text in texts for p in text if isinstance(p, Piece))
         n_sheets -= sum(len(sheets) for _, _, sheets in line.texts)
         counts.update(value.word or "stated" for value in line.values)
-        inner = [each for value in line.values for entry in value.entries for each in entry]
-        counts["in lists"] += len(inner)
-        counts["undecided in lists"] += sum(each.n_undecided for each in inner)
+        inner = [each for value in line.values for each in value.inner]
+        words.update(each.word for each in (*line.values, *inner))
+        counts["in lists"] += sum(not each.entries for each in inner)
+        counts["undecided in lists"] += sum(each.word == "undecided" for each in inner)
         counts["failed"] += bool(line.error)
         lines.append(line)
     return render_page(
@@ -137,9 +164,10 @@ def extraction_page(
         script="extraction",
         lines=lines,
         fields=fields,
+        told=field_told,
         n_rows_left=sum(1 for _ in rows),
         facts=_facts(lines, len(fields), counts),
-        signs=[WORDS[name] for name in WORDS if counts[WORDS[name][1]]],
+        signs=[each for each in WORDS.values() if each[1] in words],
         n_undecided=sum(line.is_undecided for line in lines),
         has_sheets=n_sheets < MAX_SHEETS,
         problems=[*dict.fromkeys(problems)][:20],
@@ -179,7 +207,7 @@ def _line(
     def passages(of: Untrusted) -> tuple[Passage, ...]:
         return tuple(_passage(each, name, sources, read) for each in of.objects("evidence"))
 
-    values = tuple(_value(record.inner(each.name), each, passages) for each in fields)
+    values = tuple(_value(record.inner(each.name), each, passages, MAX_INNER) for each in fields)
     owners: dict[int, int] = {}
     for at, value in enumerate(values):
         for number in value.numbers:
@@ -199,22 +227,24 @@ def _line(
 
 
 def _value(
-    result: Untrusted, of: Field, passages: Callable[[Untrusted], tuple[Passage, ...]]
-) -> Value:
-    """What became of a field, with its passages."""
+    result: Untrusted, of: Field, passages: Callable[[Untrusted], tuple[Passage, ...]],
+    most: int,
+) -> Value:  # fmt: skip
+    """What became of a field, with its passages, and `most` entries."""
     state, basis = result.text("state") or "undecided", result.text("basis")
     sign, word = WORDS.get(basis if state == "found" else state, ("", ""))
     text = shortened(result.any("value"), MAX_QUOTE)
-    columns: tuple[str, ...] = ()
+    columns: tuple[Field, ...] = ()
     entries: tuple[tuple[Value, ...], ...] = ()
     n_entries = 0
     objects = list(result.objects("entries")) if of.is_list else []
     if objects or (of.is_list and state == "found"):
-        columns = tuple(each.name for each in of.inner)
-        n_entries = len(objects)
+        columns, n_entries = of.inner, len(objects)
+        shown = objects[: min(most, MAX_ENTRIES)]
+        inner = max(FEW, most // (len(shown) or 1))
         entries = tuple(
-            tuple(_value(entry.inner(each.name), each, passages) for each in of.inner)
-            for entry in objects[:MAX_ENTRIES]
+            tuple(_value(entry.inner(each.name), each, passages, inner) for each in columns)
+            for entry in shown
         )
         text = f"{n_entries:,} entr{'y' if n_entries == 1 else 'ies'}"
     candidates = tuple(
@@ -227,7 +257,7 @@ def _value(
         if f"{what}_by" in result
     ]
     why = shortened(result.text("why") or ", ".join(told), MAX_QUOTE)
-    n_left = max(0, n_entries - MAX_ENTRIES)
+    n_left = n_entries - len(entries)
     return Value(text, sign, word, why, passages(result), candidates, columns, entries, n_left)
 
 

@@ -236,7 +236,7 @@ def test_the_readme_of_a_workbook_explains_its_columns(tmp_path: Path) -> None:
     about = dict(openpyxl.load_workbook(out)["README"].values)
     assert about["documents: age"] == "whole number; minimum 0; need not be stated. in years"
     assert about["documents: smoker"] == "one of yes, no"
-    assert about["documents: orders"].startswith("list: the number of its entries")
+    assert about["documents: orders"].startswith("number of entries, which have a sheet")
     assert about["orders.items: price"] == "number with its digits"
     assert "orders.items: orders, entry" in about
     assert {"FIELD_source", "FIELD_basis"} <= about.keys()

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from pearl import Document, load
-from pearl.dsl.fields import Field
+from pearl.dsl.fields import Field, parse_fields
 from pearl.view.extraction_page import extraction_page
+from tests.runs.test_extraction import NESTED, NESTED_ROW
 from tests.view.test_answer_page import HOSTILE, Page
 
 TEXT = "Report.\n\nMs Ada is 70 years old. Later: she is 80 years old. She takes aspirin."
@@ -146,3 +147,47 @@ def test_names_of_any_length_folder_and_direction_are_apart() -> None:
     assert all(page.text.count(name) >= 3 for name in names)
     heads = [attributes for tag, attributes in page.tags if tag == "th" and attributes.get("scope") == "row"]  # fmt: skip
     assert [head["dir"] for head in heads] == ["auto"] * 4
+
+
+def test_lists_in_lists_are_tables_up_to_two_levels_and_an_outline_below() -> None:
+    text = extraction_page([NESTED_ROW], NESTED, lambda name: None)
+    page = Page(text)
+    assert "3 fields: 3 with a value · 16 values in lists · 3 of them undecided" in page.text
+    tables = [attributes for tag, attributes in page.tags if attributes.get("class") == "inner"]
+    # Once in the grid and once beside the text: orders, the items of the first, a grid, a list of objects.
+    assert len(tables) == 2 * 4
+    titles = {attributes["title"] for tag, attributes in page.tags if "title" in attributes}
+    assert {"list of entries", "number with its digits", "list of lists"} <= titles
+    assert "more" not in page.text
+    deep = page_of_nested(parse_fields("a: [{b: [{c: [{d: str}]}]}]"), ["a", "b", "c", "d"])
+    assert "d: x" in Page(deep).text
+    assert deep.count('class="inner"') == 2 * 2
+
+
+def page_of_nested(fields: tuple[Field, ...], names: list[str], n: int = 1) -> str:
+    each: dict[str, Any] = {"state": "found", "value": "x"}
+    for name in reversed(names):
+        entries = [{name: each}] * (n if name != names[0] else 1)
+        each = {"state": "found", "value": None, "entries": entries}
+    record = each["entries"][0]
+    return extraction_page([{"id": "a", "record": record}], fields, lambda name: None)
+
+
+def test_lists_in_lists_of_many_entries_are_shown_in_part_and_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pearl.view.extraction_page.MAX_ENTRIES", 10)
+    monkeypatch.setattr("pearl.view.extraction_page.MAX_INNER", 30)
+    fields = parse_fields("a: [{b: [{c: [{d: str}]}]}]")
+    text = page_of_nested(fields, ["a", "b", "c", "d"], 12)
+    assert Page(text).text.count("7 more") == 2 * (10 + 10 * 5)
+    assert text.count("</span> x") == 2 * 10 * 5 * 5
+
+
+def test_a_page_of_many_fields_has_fewer_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pearl.view.extraction_page.MAX_CELLS", 100)
+    fields = parse_fields(", ".join(f"f{i}: str" for i in range(30)))
+    rows = [{"id": f"{i}.txt", "record": {"f7": {"state": "found", "value": i}}} for i in range(5)]
+    page = Page(extraction_page(rows, fields, lambda name: None))
+    assert "3 documents" in page.text
+    assert "2 more documents are not shown" in page.text

@@ -32,7 +32,7 @@
   });
 
   // Shows the rows that have a text, and opens the lists that hide it.
-  const search = document.querySelector(".search"), rows = [...grid.querySelectorAll("tbody tr")];
+  const search = document.querySelector(".search"), rows = [...grid.querySelectorAll(":scope > table > tbody > tr")];
   search.hidden = rows.length < 2;
   search.oninput = event => {
     const wanted = event.target.value.trim().toLowerCase(), has = node => node.textContent.toLowerCase().includes(wanted);
