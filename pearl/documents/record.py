@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -48,6 +48,7 @@ class FieldResult:
         entries: The entries of a list, each with its fields; a list of plain values has the one field `value`.
         step: The step that extracts it; "" in an entry.
         checked_by: The model that says that the evidence says so, or does not.
+        has_objects: Whether entries with the one field `value` are objects and no plain values.
     """
 
     state: FieldState
@@ -59,15 +60,21 @@ class FieldResult:
     entries: tuple[Mapping[str, FieldResult], ...] = ()
     step: str = ""
     checked_by: str = ""
+    has_objects: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is a list of values, or of lists, without names."""
+        return not self.has_objects and all(entry.keys() == {PLAIN} for entry in self.entries)
 
     @property
     def plain(self) -> Any:
         """The value; of a list, its values or objects. None for an undecided one, or one that is not stated."""
         if not self.entries:
             return self.value
-        if all(entry.keys() == {PLAIN} for entry in self.entries):
-            return [entry[PLAIN].value for entry in self.entries]
-        return [{name: f.value for name, f in entry.items()} for entry in self.entries]
+        if self.is_plain:
+            return [entry[PLAIN].plain for entry in self.entries]
+        return [{name: f.plain for name, f in entry.items()} for entry in self.entries]
 
     @property
     def told(self) -> str:
@@ -78,7 +85,7 @@ class FieldResult:
             case "not_stated":
                 return "not stated"
         if self.entries:
-            shown = "; ".join(map(told_entry, self.entries))
+            shown = "; ".join(told_entry(entry, self.is_plain) for entry in self.entries)
             return f"{shown}; undecided, because {self.why}" if self.why else shown
         if isinstance(self.value, bool):
             return "yes" if self.value else "no"
@@ -106,14 +113,16 @@ class FieldResult:
             **({"candidates": candidates} if candidates else {}),
             **({"entries": entries} if entries else {}),
             **({"step": self.step} if self.step else {}),
+            **({"has_objects": True} if self.has_objects else {}),
         }
 
 
-def told_entry(entry: Mapping[str, FieldResult]) -> str:
-    """An entry of a list for people, on one line."""
-    if entry.keys() == {PLAIN}:
-        return entry[PLAIN].told
-    return ", ".join(f"{name}: {f.told}" for name, f in entry.items())
+def told_entry(entry: Mapping[str, FieldResult], is_plain: bool = True) -> str:
+    """An entry of a list for people, on one line; a list in it in brackets."""
+    told = [(name, f"[{f.told}]" if f.entries else f.told) for name, f in entry.items()]
+    if is_plain and entry.keys() == {PLAIN}:
+        return told[0][1]
+    return ", ".join(f"{name}: {text}" for name, text in told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +133,17 @@ class Record:
 
     @property
     def lines(self) -> list[tuple[str, tuple[Evidence, ...]]]:
-        """The fields for people, a line each with its passages; a line for each entry of a list of objects."""
+        """The fields for people, a line each with its passages; a line for each entry of a list of objects or lists."""
         lines: list[tuple[str, tuple[Evidence, ...]]] = []
         for name, result in self.fields.items():
-            if not result.entries or result.entries[0].keys() == {PLAIN}:
+            is_flat = not any(f.entries for entry in result.entries for f in entry.values())
+            is_plain = result.is_plain
+            if not result.entries or (is_plain and is_flat):
                 lines.append((f"{name}: {result.told}", result.passages))
                 continue
             for i, entry in enumerate(result.entries, start=1):
                 passages = tuple(e for f in entry.values() for e in f.passages)
-                lines.append((f"{name} {i}: {told_entry(entry)}", passages))
+                lines.append((f"{name} {i}: {told_entry(entry, is_plain)}", passages))
             if result.why:
                 lines.append((f"{name}: undecided, because {result.why}", ()))
         return lines
@@ -140,17 +151,12 @@ class Record:
     @property
     def n_values(self) -> int:
         """The number of fields, those of each entry of a list included."""
-        return sum(sum(map(len, f.entries)) or 1 for f in self.fields.values())
+        return _n_values(self.fields)
 
     @property
     def paths(self) -> dict[str, FieldResult]:
-        """Every field by its path, those of the entries of lists included: `age`, `drugs[0].dose_mg`."""
-        paths: dict[str, FieldResult] = {}
-        for name, result in self.fields.items():
-            paths[name] = result
-            for i, entry in enumerate(result.entries):
-                paths |= {f"{name}[{i}].{key}": f for key, f in entry.items()}
-        return paths
+        """Every field by its path, those of the entries of lists included: `age`, `drugs[0].doses[1].mg`."""
+        return dict(_paths(self.fields, ""))
 
     @property
     def undecided(self) -> tuple[str, ...]:
@@ -160,3 +166,14 @@ class Record:
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON data, by the name of the field."""
         return {name: result.to_dict() for name, result in self.fields.items()}
+
+
+def _n_values(fields: Mapping[str, FieldResult]) -> int:
+    return sum(sum(map(_n_values, f.entries)) or 1 for f in fields.values())
+
+
+def _paths(fields: Mapping[str, FieldResult], start: str) -> Iterator[tuple[str, FieldResult]]:
+    for name, result in fields.items():
+        yield f"{start}{name}", result
+        for i, entry in enumerate(result.entries):
+            yield from _paths(entry, f"{start}{name}[{i}].")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NoReturn, get_args
 
 from pearl.dsl.literals import UNTYPED, short
+from pearl.dsl.rules import validator
 from pearl.errors import Diagnostic, Fix, PlanError, Span, did_you_mean
 from pearl.errors.patterns import lazy_pattern
 
@@ -115,6 +116,7 @@ RULES = frozenset({
     "format",
 })  # fmt: skip
 """The keywords of JSON Schema that a single value can break."""
+_BLANKS = dict.fromkeys(map(ord, "\t\n\r"), " ")
 _RULES = 'write keywords of JSON Schema behind the type: int {"minimum": 0}; or leave them out'
 _NO_LABELS = frozenset({*TYPES, "null", "none"})
 
@@ -262,7 +264,15 @@ class _Reader:
             self.fail(
                 f"'{short(path)}' has the unknown keyword '{short(unknown[0])}'", start, _RULES
             )
-        return json.dumps(rules, ensure_ascii=False)
+        # as it is written, with all digits; a line break cannot stand in a text of JSON
+        text = self.text[start : self.at].translate(_BLANKS)
+        try:
+            validator(text)
+        except ValueError as error:
+            self.fail(
+                f"what '{short(path)}' has to fulfil cannot be checked: {error}", start, _RULES
+            )
+        return text
 
     def type(self, field: Field, path: str) -> Field:
         self.next()

@@ -10,7 +10,7 @@ from typing import Any
 from pearl.dsl.fields import Field
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask
-from pearl.replies.extracted import name_key, wanted_fields
+from pearl.replies.extracted import UNREAD, name_key, wanted_fields
 
 _LINE = lazy_pattern(
     r"^[ \t>*•|-]*(?P<label>[^\n:|]{1,60}?)[ \t*]*[:|][ \t*]*(?P<value>[^\n|]*[^\s|])", re.M
@@ -36,7 +36,7 @@ def read_lines(task: ActionTask) -> str:
 def _value(field: Field, lines: dict[str, list[tuple[str, str]]]) -> Any:
     same = lines.get(name_key(field.name), [])
     if field.is_list or len(same) != 1:
-        return [{"undecided": _UNREAD}] if field.is_list else {"undecided": _UNREAD}
+        return [{UNREAD: _UNREAD}] if field.is_list else {UNREAD: _UNREAD}
     ((value, line),) = same
     if _RUNS_ON.search(value) or len(value.split()) > _MAX_WORDS:
         return {"undecided": _UNREAD}

@@ -41,8 +41,10 @@ from pearl.documents.record import (
     told_entry,
 )
 from pearl.documents.rows import Row, Rows
-from pearl.dsl.fields import Field, print_fields
+from pearl.dsl.fields import ENTRY, Field, print_fields
+from pearl.dsl.literals import short
 from pearl.dsl.nodes import Step
+from pearl.dsl.rules import broken_rule
 from pearl.errors import ModelError, Span
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
@@ -82,6 +84,9 @@ from pearl.replies.not_stated import says_not_stated
 
 MAX_AROUND = 120
 """Characters around a passage in which a unit or a longer number, and the ends of its line, are looked for."""
+
+BORDER = 1_000
+"""Maximum characters between the halves of an entry: a page has some 3,000."""
 
 MAX_NAMED = 6
 """Maximum undecided fields that a reason names."""
@@ -249,10 +254,11 @@ MAX_PLACES = 20
 
 @dataclass(slots=True)
 class _Entry:
-    """An entry of a list in a reply, and where its quotes stand."""
+    """An entry of a list in a reply, where its quotes are looked up, and where they stand."""
 
     part: Span | None
     claims: Mapping[str, Claims]
+    reply: int
     anchors: Sequence[_Place] = ()
     """The place of its rarest quote; all of its places if it is open which one is meant."""
     others: dict[str, Quote] = dataclass_field(default_factory=dict)
@@ -267,6 +273,8 @@ class _Value:
     basis: Basis = ""
     evidence: tuple[Evidence, ...] = ()
     why: str = ""
+    is_broken: bool = False
+    """Whether the document has the value, which breaks a rule of its field."""
 
 
 def _compared(
@@ -312,47 +320,175 @@ class _Quotes:
         values = [self._value(field, claim, None) for _, c in said for claim in c.values]
         unread = next((claims.why for _, claims in said if claims.why and not claims.values), "")
         values += [_Value(why=claims.why) for _, claims in said if claims.why and claims.values]
-        return _united(values, unread)
+        return _united(field, values, unread)
 
-    def _list(self, field: Field, said: Sequence[tuple[Span | None, Claims]]) -> FieldResult:
-        """The entries of all parts, in the order of the document; equal ones at places of their own."""
-        entries, whys, candidates = self._placed(
-            field, [_Entry(part, claims) for part, c in said for claims in c.entries]
-        )
+    def _list(
+        self,
+        field: Field,
+        said: Sequence[tuple[Span | None, Claims]],
+        within: Span | None = None,
+    ) -> FieldResult:
+        """The entries of all parts, in the order of the document; equal ones at places of their own.
+
+        The list of an entry is looked up `within` the text up to the next entry, as far as it stands there.
+        """
+        inner = field.inner
+        entries, whys, candidates = self._placed(inner, self._joined(inner, said), within)
         self._pair(entries)
-        results: list[tuple[int, _Entry, Mapping[str, FieldResult]]] = []
+        has_lists = any(each.is_list for each in inner)
+        regions = self._regions(entries, within) if has_lists else {}
+        results: list[tuple[int, int, Mapping[str, FieldResult]]] = []
         open_ones: dict[object, Mapping[str, FieldResult]] = {}  # equal ones at all of their places
         at = 0
         for entry in entries:
-            said_of = entry.part, *entry.claims.values()
-            if said_of not in open_ones or len(entry.anchors) == 1 or entry.others:
-                open_ones[said_of] = self._entry(field.inner, entry)
+            said_of = () if has_lists else (entry.part, *entry.claims.values())
+            is_alone = has_lists or len(entry.anchors) == 1 or entry.others
+            if is_alone or said_of not in open_ones:
+                open_ones[said_of] = self._entry(inner, entry, regions.get(id(entry)))
             results_of = open_ones[said_of]
             found = [f for f in results_of.values() if f.state == "found"]
-            at = min((e.span.start for f in found[:1] for e in f.evidence), default=at)
+            at = min((e.span.start for f in found[:1] for e in f.passages), default=at)
             if any(f.state != "not_stated" for f in results_of.values()):
-                results.append((at, entry, results_of))
+                results.append((at, entry.reply, results_of))
         results.sort(key=lambda each: each[0])
-        kept: list[Mapping[str, FieldResult]] = []
-        n_kept: Counts[object] = Counts()
-        n_here: Counts[object] = Counts()
-        for _, entry, fields in results:
-            key = tuple(fields.values())
-            n_here[entry.part, key] += 1
-            # Of two parts that overlap, the same entry; without a place, one that is repeated in vain.
-            has_place = any(f.evidence for f in key)
-            if n_here[entry.part, key] > n_kept[key] and (has_place or not n_kept[key]):
-                n_kept[key] += 1
-                kept.append(fields)
+        kept = self._once(field, results)
         whys += [claims.why for _, claims in said if claims.why]
         why = whys[0] if whys else ""
         state: Literal["found", "not_stated", "undecided"] = "found" if kept else "not_stated"
         return FieldResult(
-            "undecided" if why else state, why=why, entries=tuple(kept), candidates=candidates
+            "undecided" if why else state, why=why, entries=tuple(kept), candidates=candidates,
+            has_objects=bool(field.fields) and [f.name for f in field.fields] == [PLAIN],
+        )  # fmt: skip
+
+    def _joined(
+        self, fields: Sequence[Field], said: Sequence[tuple[Span | None, Claims]]
+    ) -> list[_Entry]:
+        """The entries of all parts; one that the border of two parts cuts is one entry."""
+        entries: list[_Entry] = []
+        for reply, (part, claims) in enumerate(said):
+            more = [_Entry(part, each, reply) for each in claims.entries]
+            last = entries[-1] if entries and more else None
+            if last and last.part and part and last.part.end == part.start and len(fields) > 1:
+                span = Span(last.part.start, part.end)
+                if self._is_cut(fields, last.claims, more[0].claims, span):
+                    both = {
+                        f.name: _both(last.claims[f.name], more[0].claims[f.name]) for f in fields
+                    }
+                    entries[-1] = _Entry(span, both, reply)
+                    del more[0]
+            entries += more
+        return entries
+
+    def _is_cut(
+        self, fields: Sequence[Field], one: Mapping[str, Claims], other: Mapping[str, Claims], span: Span
+    ) -> bool:  # fmt: skip
+        """Whether the last entry of a part and the first one of the next are the halves of an entry.
+
+        The second half has no value of the first, lacks what an entry has to have, and stands close behind it.
+        """
+        halves = [
+            {f.name for f in fields if any(c.value is not None for c in half[f.name].values)}
+            for half in (one, other)
+        ]
+        lacks = {f.name for f in fields if not f.is_optional and not f.is_list} & halves[0]
+        has_more = halves[1] or any(other[f.name].entries for f in fields)
+        if halves[0] & halves[1] or not (lacks and has_more):
+            return False
+        first, second = (
+            [q.spans for _, text in _stated(half) for q in self._places(text, span) if q.spans]
+            for half in (one, other)
         )
+        ends = [s[-1].end for s in first]
+        return bool(ends) and any(0 <= s[0].start - end <= BORDER for s in second for end in ends)
+
+    def _regions(self, entries: Sequence[_Entry], within: Span | None) -> dict[int, Span]:
+        """The text of each entry, by its identity: from its first passage to that of the next one."""
+        starts: list[tuple[int, _Entry]] = []
+        for entry in entries:
+            places = [self._places(text, entry.part) for _, text in _stated(entry.claims)]
+            single = [
+                found[0].spans[0].start for found in places if len(found) == 1 and found[0].spans
+            ]
+            single += [place[0].start for place in entry.anchors if len(entry.anchors) == 1]
+            if single:
+                starts.append((min(single), entry))
+        starts.sort(key=lambda each: each[0])
+        end = within.end if within else len(self._document.text)
+        regions: dict[int, Span] = {}
+        following = end
+        for i in range(len(starts) - 1, -1, -1):
+            start, entry = starts[i]
+            if i + 1 < len(starts) and starts[i + 1][0] > start:
+                following = starts[i + 1][0]
+            most = entry.part.end if entry.part and start < entry.part.end else end
+            regions[id(entry)] = Span(start, max(min(following, most), start + 1))
+        return regions
+
+    def _once(
+        self, field: Field, results: Sequence[tuple[int, int, Mapping[str, FieldResult]]]
+    ) -> list[Mapping[str, FieldResult]]:
+        """The entries of some replies, in order; one that several replies have is one entry."""
+        kept: list[Mapping[str, FieldResult]] = []
+        replies: list[set[int]] = []
+        at_line: dict[object, list[int]] = {}
+        placeless: set[object] = set()
+        is_one = len({reply for _, reply, _ in results}) < 2
+        for _, reply, entry in results:
+            lines = [] if is_one else list(self._lines_of(entry))
+            near = (i for line in lines for i in at_line.get(line, ()) if reply not in replies[i])
+            both = ((i, self._merged(field, kept[i], entry)) for i in near)
+            if same := next(((i, one) for i, one in both if one is not None), None):
+                i, kept[i] = same
+                replies[i].add(reply)
+            elif any(map(_has_place, entry.values())) or _frozen(entry) not in placeless:
+                # without a place, one that is repeated in vain
+                placeless.add(_frozen(entry))
+                i = len(kept)
+                kept.append(entry)
+                replies.append({reply})
+            else:
+                continue
+            for line in lines:
+                at_line.setdefault(line, []).append(i)
+        return kept
+
+    def _lines_of(self, entry: Mapping[str, FieldResult]) -> Iterator[tuple[str, FieldScalar, int]]:
+        """The values of an entry, and of its first entries, with the lines of their passages."""
+        for name, result in entry.items():
+            for inner in result.entries[:MAX_SHOWN]:
+                yield from self._lines_of(inner)
+            for passage in result.evidence[:MAX_SHOWN]:
+                yield name, result.value, self._line(passage.span)[0]
+
+    def _merged(
+        self, field: Field, one: Mapping[str, FieldResult], other: Mapping[str, FieldResult]
+    ) -> Mapping[str, FieldResult] | None:
+        """What two replies say of one entry; None if they are two entries."""
+        merged = dict(one)
+        is_same = False
+        for inner in sorted(field.inner, key=lambda each: each.is_list):
+            a, b = one[inner.name], other[inner.name]
+            if "not_stated" in (a.state, b.state):
+                merged[inner.name] = b if a.state == "not_stated" else a
+            elif not inner.is_list and a.state == b.state == "found":
+                if not same_value(inner, a.value, b.value):
+                    return None
+                is_same |= any(_overlap(e.span, o.span) for e in a.evidence for o in b.evidence)
+            elif not inner.is_list:
+                merged[inner.name] = max(
+                    a, b, key=lambda f: (len(f.candidates), f.state == "found")
+                )
+            elif is_same:
+                every = [(0, i, entry) for i, each in enumerate((a, b)) for entry in each.entries]
+                merged[inner.name] = replace(a, entries=tuple(self._once(inner, every)))
+            elif a.plain != b.plain:  # lists alone do not tell which entry is meant
+                return None
+            else:
+                is_same = True
+        return merged if is_same else None
 
     def _placed(
-        self, field: Field, entries: Sequence[_Entry]
+        self, fields: Sequence[Field], entries: Sequence[_Entry], within: Span | None
     ) -> tuple[list[_Entry], list[str], tuple[Candidate, ...]]:
         """The entries, equal ones at one place each; why some may be missing or too many, and these.
 
@@ -361,19 +497,16 @@ class _Quotes:
         """
         equal: dict[object, list[_Entry]] = {}
         for entry in entries:
-            said = tuple(
-                (name, tuple(_key(claim.value) for claim in claims.values))
-                for name, claims in entry.claims.items()
-            )
-            equal.setdefault(said, []).append(entry)
+            equal.setdefault(_said(entry.claims), []).append(entry)
         whys: list[str] = []
         left_out: set[int] = set()
         candidates: list[Candidate] = []
 
         def note(group: Sequence[_Entry], places: Sequence[_Place]) -> None:
             n, m = len(group), len(places)
-            said = [c.value for claims in group[0].claims.values() for c in claims.values]
-            told = ", ".join(_told(value) for value in said if value is not None)
+            told = ", ".join(
+                _told(c.value) for c, _ in _stated(group[0].claims) if c.value is not None
+            )
             shown = [Quote("", place, "normalised") for place in dict.fromkeys(places)][:MAX_PLACES]
             evidence = tuple(passage_at(q, self._output, self._document) for q in shown)
             times = f"the reply lists {told} ({_times(n)}), the document has it {_times(m)}"
@@ -381,35 +514,33 @@ class _Quotes:
             candidates.extend([Candidate(told, evidence)] * min(abs(n - m), MAX_PLACES))
 
         for same in equal.values():
-            places = self._places_of(field.inner, same, None)
+            places = self._places_of(same, within)
             if len(same) < len(places) and self._is_repeated(same, places):
                 note(same, places)
-            for part in {entry.part for entry in same}:
-                group = [entry for entry in same if entry.part == part]
-                places = self._places_of(field.inner, group, part)
-                is_open = len(group) < len(places)
+            for reply in {entry.reply for entry in same}:
+                group = [entry for entry in same if entry.reply == reply]
+                places = self._places_of(group, group[0].part)
+                twins: dict[object, list[_Entry]] = {}
+                for entry in group:
+                    twins.setdefault(_said(entry.claims, is_deep=True), []).append(entry)
+                # entries that differ in their lists alone may share a place
+                is_open = len(group) < len(places) or (len(group) > len(places) and len(twins) > 1)
                 for entry, place in zip(group, places, strict=False):
                     entry.anchors = list(dict.fromkeys(places)) if is_open else [place]
-                if places and len(group) > len(places):
-                    note(group, places)
-                    left_out |= set(map(id, group[len(places) :]))
+                for alike in twins.values() if places else ():
+                    if len(alike) > len(places):
+                        note(alike, places)
+                        left_out |= set(map(id, alike[len(places) :]))
         kept = [entry for entry in entries if id(entry) not in left_out]
         return kept, whys, tuple(candidates)
 
-    def _places_of(
-        self, fields: Sequence[Field], equal: Sequence[_Entry], part: Span | None
-    ) -> list[_Place]:
+    def _places_of(self, equal: Sequence[_Entry], part: Span | None) -> list[_Place]:
         """The places of equal entries: of the rarest quote of each, on lines with all of its quotes, once a line.
 
         A place that has the values several times, such as a list on one line, counts as often.
         """
         at_line: dict[int, list[_Place]] = {}
-        for entry in dict.fromkeys(tuple(each.claims.values()) for each in equal):
-            stated = [
-                (claim, text)
-                for claims in entry for claim in claims.values if claim.value is not None
-                for text in claim.quotes
-            ]  # fmt: skip
+        for stated in dict.fromkeys(tuple(_stated(entry.claims)) for entry in equal):
             by_text = {
                 text: [q.spans for q in self._places(text, part) if q.spans] for _, text in stated
             }
@@ -435,7 +566,8 @@ class _Quotes:
 
     def _is_repeated(self, group: Sequence[_Entry], places: Sequence[_Place]) -> bool:
         """Whether a text has a record of several fields, or a whole line, more often than a reply."""
-        n_fields = sum(any(c.quotes for c in claims.values) for claims in group[0].claims.values())
+        stated = group[0].claims.values()
+        n_fields = sum(any(c.quotes for c in claims.values) for claims in stated)
         lines = {self._line(spans[0]) for spans in places}
         text = self._document.text
         n_equal = Counts(_MARK.sub("", text[start:end]).strip() for start, end in lines)
@@ -463,8 +595,10 @@ class _Quotes:
         begin = text.rfind("\n", start, span.start) + 1
         return begin or start, end if end >= 0 else span.end + MAX_AROUND
 
-    def _entry(self, fields: Sequence[Field], entry: _Entry) -> dict[str, FieldResult]:
-        """Compare the fields of an entry: long quotes first, then short ones near them."""
+    def _entry(
+        self, fields: Sequence[Field], entry: _Entry, region: Span | None
+    ) -> dict[str, FieldResult]:
+        """Compare the fields of an entry: long quotes first, then short ones near them, lists in its region."""
         near = [tuple(Span(place[0].start, place[-1].end) for place in entry.anchors)]
         results: dict[str, FieldResult] = {}
 
@@ -474,12 +608,16 @@ class _Quotes:
 
         for field in sorted(fields, key=length):
             claims = entry.claims[field.name]
+            if field.is_list:
+                within = region or entry.part
+                results[field.name] = self._list(field, [(within, claims)], within)
+                continue
             values = [
                 self._value(field, claim, entry.part, near, entry.others) for claim in claims.values
             ]
             if claims.why and claims.values:
                 values.append(_Value(why=claims.why))
-            results[field.name] = _united(values, claims.why)
+            results[field.name] = _united(field, values, claims.why)
             near += [tuple(each.span for each in results[field.name].evidence)]
         return {field.name: results[field.name] for field in fields}
 
@@ -494,20 +632,23 @@ class _Quotes:
             is_null = says_not_stated((label or "").replace("_", " "))
             if label is not None and is_null and label.casefold() != "none":
                 return _Value(label)
-            return _doubtful(claim.value, " without a quote")
+            return _doubtful(field, claim.value, " without a quote")
         ways: list[Sequence[Quote]] = []
         for text in claim.quotes:
             quotes = self._places(text, part)
             if not quotes[0].spans:
                 doubt = Unverified(self._output, text, quotes[0].result)  # type: ignore[arg-type]
-                return _doubtful(claim.value, f", but its quote is {doubt.why}: {quoted(text)}")
+                why = f", but its quote is {doubt.why}: {quoted(text)}"
+                return _doubtful(field, claim.value, why)
             ways.append(self._chosen(quotes, near, given.get(text))[:MAX_PLACES])
         evidence = tuple(passage_at(q, self._output, self._document) for way in ways for q in way)
         try:
             value, basis = self._agreed(field, claim, ways)
         except DisagreementError as error:
-            return _doubtful(claim.value, f", but {error}", evidence)
-        return _Value(value, basis, evidence)
+            return _doubtful(field, claim.value, f", but {error}", evidence)
+        exact = Decimal(str(value)) if field.type == "decimal" else value
+        broken = broken_rule(field.rules, exact)
+        return _Value(value, basis, evidence, why=broken, is_broken=bool(broken))
 
     def _agreed(
         self, field: Field, claim: Claim, ways: Sequence[Sequence[Quote]]
@@ -532,8 +673,9 @@ class _Quotes:
             return found
         if part is not None:
             every = self._places(text, None)
-            found = [q for q in every if q.spans and part.start <= q.spans[-1].start < part.end]
-            found = found or every
+            first = bisect_left(every, part.start, key=_last_start)
+            last = bisect_left(every, part.end, lo=first, key=_last_start)
+            found = every[first:last] or every
         else:
             found = []
             for quote in self._verifier.every(text):
@@ -568,6 +710,11 @@ class _Quotes:
         return ()
 
 
+def _last_start(quote: Quote) -> int:
+    """Where the last piece of a quote begins; of one that does not stand in the text, -1."""
+    return quote.spans[-1].start if quote.spans else -1
+
+
 _MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d{1,3}[.)])\s+")
 """The mark of an item of a list, which is no part of an entry."""
 
@@ -575,6 +722,49 @@ _MARK = lazy_pattern(r"\A\s*(?:[-*•–]|\d{1,3}[.)])\s+")
 def _key(value: Stated | None) -> object:
     """A value of a reply, to tell equal entries."""
     return tuple(value.casefold().split()) if isinstance(value, str) else value
+
+
+def _stated(claims: Mapping[str, Claims]) -> list[tuple[Claim, str]]:
+    """The values of an entry with each of their quotes; of one that has lists alone, theirs."""
+    own = [
+        (claim, text)
+        for each in claims.values() for claim in each.values if claim.value is not None
+        for text in claim.quotes
+    ]  # fmt: skip
+    return own or [s for each in claims.values() for e in each.entries for s in _stated(e)]
+
+
+def _said(claims: Mapping[str, Claims], *, is_deep: bool = False) -> tuple[object, ...]:
+    """What an entry says, without its quotes; of its lists only if nothing else, or `is_deep`."""
+    own = [(name, tuple(_key(c.value) for c in each.values)) for name, each in claims.items()]
+    if is_deep or not any(each.values for each in claims.values()):
+        return *own, *(_said(e, is_deep=True) for each in claims.values() for e in each.entries)
+    return tuple(own)
+
+
+def _both(one: Claims, other: Claims) -> Claims:
+    """The claims of the two halves of an entry."""
+    if one.entries or other.entries:
+        return Claims(entries=(*one.entries, *other.entries), why=one.why or other.why)
+    return one if any(claim.value is not None for claim in one.values) else other
+
+
+def _frozen(entry: Mapping[str, FieldResult]) -> tuple[object, ...]:
+    """The results of an entry as a key."""
+    return tuple(
+        (replace(f, entries=()), *map(_frozen, f.entries)) if f.entries else f
+        for f in entry.values()
+    )
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one.start < other.end and other.start < one.end
+
+
+def _has_place(result: FieldResult) -> bool:
+    return bool(result.evidence) or any(
+        _has_place(f) for entry in result.entries for f in entry.values()
+    )
 
 
 def _times(n: int) -> str:
@@ -592,13 +782,23 @@ def _stands_in(places: Sequence[_Place], start: int, end: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Told:
     """What records say of a field or of an entry of a list, as a claim."""
 
     record: int
-    name: str
-    entry: int | None
+    path: _Path
     claim: PassageClaim
+
+    @property
+    def of_list(self) -> tuple[object, ...] | None:
+        """The list that has the entry, in whichever entry that list is; None for a field."""
+        if isinstance(self.path[-1], str):
+            return None
+        return self.record, *(name for name in self.path if isinstance(name, str))
+
+
+_Path = tuple[str | int, ...]
+"""The names of fields and the numbers of entries on the way to a value."""
 
 
 async def _with_meaning(
@@ -617,7 +817,7 @@ async def _with_meaning(
         make = partial(_within_share, fields, records, names, document)
         said = await off_loop(100 * sum(record.n_values for record in records), make)
     first, rest = _sample(said)
-    verdicts: dict[_Said, Verdict] = {}
+    verdicts: dict[_Told, Verdict] = {}
     checked = Checked([])
     while first:
         n_spent = (spent + checked.usage).n_input_tokens
@@ -628,29 +828,27 @@ async def _with_meaning(
             more, verdicts=[], n_calls=checked.n_calls + more.n_calls, usage=checked.usage + more.usage,
             why=checked.why or more.why,
         )  # fmt: skip
-        refused = {(s.record, s.name) for s in first if verdicts[s] in REFUSED}
-        first = [s for s in rest if (s.record, s.name) in refused and s not in verdicts]
-    at: dict[tuple[int, str, int | None], Verdict] = {
-        (s.record, s.name, s.entry): verdict for s, verdict in verdicts.items()
-    }
+        refused = {s.of_list for s in first if verdicts[s] in REFUSED}
+        first = [s for s in rest if s.of_list in refused and s not in verdicts]
+    at: dict[tuple[int, _Path], Verdict] = {(s.record, s.path): v for s, v in verdicts.items()}
 
-    def settled(i: int, name: str, result: FieldResult) -> FieldResult:
-        entries = tuple(
-            {
-                key: _settled(f, at.get((i, name, n), "not checked"), checked.by)
-                for key, f in entry.items()
-            }
-            for n, entry in enumerate(result.entries)
-        )
-        result = replace(result, entries=entries)
-        return _settled(result, at.get((i, name, None), "not checked"), checked.by)
+    def settled(
+        i: int, at_fields: _Path, fields: Mapping[str, FieldResult]
+    ) -> dict[str, FieldResult]:
+        """The fields of a record or of an entry; the latter has one verdict, its lists have their own."""
+        results = {}
+        for name, result in fields.items():
+            path = (*at_fields, name)
+            if result.entries:
+                entries = (settled(i, (*path, n), entry) for n, entry in enumerate(result.entries))
+                result = replace(result, entries=tuple(entries))
+            verdict = at.get((i, at_fields or path), "not checked")
+            results[name] = _settled(result, verdict, checked.by)
+        return results
 
-    meant = [
-        Record({name: settled(i, name, result) for name, result in record.fields.items()})
-        for i, record in enumerate(records)
-    ]
-    n_left = sum(each.entry is not None and each not in verdicts for each in said)
-    n_entries = sum(each.entry is not None for each in said)
+    meant = [Record(settled(i, (), record.fields)) for i, record in enumerate(records)]
+    n_left = sum(each.of_list is not None and each not in verdicts for each in said)
+    n_entries = sum(each.of_list is not None for each in said)
     note = ""
     n_judged = sum(
         f.basis == "judged" and bool(f.evidence) for record in meant for f in record.paths.values()
@@ -675,12 +873,12 @@ def _settled(result: FieldResult, verdict: Verdict, by: str) -> FieldResult:
     return replace(result, basis=basis, checked_by=by)
 
 
-def _sample(said: Sequence[_Said]) -> tuple[list[_Said], list[_Said]]:
+def _sample(said: Sequence[_Told]) -> tuple[list[_Told], list[_Told]]:
     """What is asked first, of a long list some entries, and what is asked if one of these fails."""
-    lists: dict[tuple[int, str], list[_Said]] = {}
+    lists: dict[object, list[_Told]] = {}
     for each in said:
-        if each.entry is not None:
-            lists.setdefault((each.record, each.name), []).append(each)
+        if each.of_list is not None:
+            lists.setdefault(each.of_list, []).append(each)
     later = {
         each for entries in lists.values() if len(entries) > MAX_CLAIMS
         for i, each in enumerate(entries)
@@ -696,10 +894,10 @@ MAX_SHOWN = 3
 
 def _within_share(
     fields: Sequence[Field], records: Sequence[Record], names: Sequence[str], document: Document
-) -> list[_Said]:
+) -> list[_Told]:
     """The claims of records; if they are many, with fewer sentences around their quotes."""
     room = room_of(len(document.text))
-    said: list[_Said] = []
+    said: list[_Told] = []
     for beside in ((1, 1), (1, 0), (0, 0)):
         said = list(_all_said(fields, records, names, document, beside))
         if length_of(s.claim for s in said) <= room:
@@ -713,7 +911,7 @@ def _all_said(
     names: Sequence[str],
     document: Document,
     beside: tuple[int, int],
-) -> Iterator[_Said]:
+) -> Iterator[_Told]:
     """Every value of records that stands on a quote, and every entry of their lists, as a claim."""
 
     def claim(text: str, results: Sequence[FieldResult]) -> PassageClaim:
@@ -726,23 +924,49 @@ def _all_said(
             result = record.fields[field.name]
             if not field.is_list and _is_stated(result):
                 text = f"{_named(field)}{of} is {result.told}"
-                yield _Said(i, field.name, None, claim(text, [result]))
+                yield _Told(i, (field.name,), claim(text, [result]))
                 if field == fields[0] and field.type == "str" and not of:
                     of = f" of {result.told}"
             # the one list of `EXTRACT_ALL` has a name that is no user's
             is_all = field.name == ROWS and len(fields) == 1 and field.fields
             whole = "" if is_all else f" of {_named(field)}{of}"
-            for n, entry in enumerate(result.entries):
-                stated = [f for f in field.inner if _is_stated(entry[f.name])]
-                if stated:
-                    text = _told_whole(entry, stated, whole)
-                    yield _Said(i, field.name, n, claim(text, [entry[f.name] for f in stated]))
+            for path, text, results in _told_entries(field, result, (field.name,), whole):
+                yield _Told(i, path, claim(text, results))
 
 
-def _told_whole(entry: Mapping[str, FieldResult], stated: Sequence[Field], whole: str) -> str:
+def _told_entries(
+    field: Field, result: FieldResult, path: _Path, whole: str, around: Sequence[FieldResult] = ()
+) -> Iterator[tuple[_Path, str, Sequence[FieldResult]]]:
+    """Each entry of a list, and of the lists in it, in words that tell where it belongs, and its values."""
+    for n, entry in enumerate(result.entries):
+        here = (*path, n)
+        stated = [f for f in field.inner if _is_stated(entry[f.name])]
+        if stated:
+            values = [*around, *(entry[f.name] for f in stated)]
+            yield here, _told_whole(entry, stated, whole, bool(field.fields)), values
+        for inner in field.inner:
+            if entry[inner.name].entries:
+                first = stated[:1]
+                of = "".join(f" of {_named(f)} {short(entry[f.name].told)}" for f in first)
+                of = of or f" of entry {n + 1}"
+                if field.fields[0].name != ENTRY:
+                    of = f" of {_named(inner)}{of}"
+                beside = [
+                    replace(entry[f.name], evidence=entry[f.name].evidence[:1]) for f in first
+                ]
+                yield from _told_entries(
+                    inner, entry[inner.name], (*here, inner.name), f"{of}{whole}", beside
+                )
+
+
+def _told_whole(
+    entry: Mapping[str, FieldResult], stated: Sequence[Field], whole: str, is_object: bool = False
+) -> str:
     """An entry of a list in words, by its first field: "`name` Aspirin of `drugs` of Anna has `dose_mg` 500"."""
     first, *others = (
-        entry[f.name].told if f.name == PLAIN else f"{_named(f)} {entry[f.name].told}"
+        entry[f.name].told
+        if f.name == PLAIN and not is_object
+        else f"{_named(f)} {entry[f.name].told}"
         for f in stated
     )
     said = f"has {', '.join(others)}" if others else f"is one{whole}" if whole else "is stated"
@@ -781,13 +1005,13 @@ def _named(field: Field) -> str:
 # ---------------------------------------------------------------------------------------------
 
 
-def _united(values: Sequence[_Value], unread: str) -> FieldResult:
+def _united(field: Field, values: Sequence[_Value], unread: str) -> FieldResult:
     """One result from everything that is said of a field."""
     stated: list[_Value] = []
     for each in values:
         if each.value is None or each.why or not each.evidence:
             continue
-        i = next((i for i, s in enumerate(stated) if same_value(s.value, each.value)), None)
+        i = next((i for i, s in enumerate(stated) if same_value(field, s.value, each.value)), None)
         if i is None:
             stated.append(each)
         else:
@@ -817,10 +1041,11 @@ def _united(values: Sequence[_Value], unread: str) -> FieldResult:
     return FieldResult("not_stated")
 
 
-def _doubtful(value: Stated, why: str, evidence: tuple[Evidence, ...] = ()) -> _Value:
+def _doubtful(field: Field, value: Stated, why: str, evidence: tuple[Evidence, ...] = ()) -> _Value:
     """A value that its passages do not bear out: a person may accept it."""
     plain: FieldScalar = (
         value if not isinstance(value, Decimal)
+        else f"{value:f}" if field.type == "decimal"
         else int(value) if value == value.to_integral_value()
         else float(value)
     )  # fmt: skip

@@ -22,7 +22,7 @@ from pearl.dsl.decoding.constraint import (
     closed_object,
     schema_grammar,
 )
-from pearl.dsl.fields import Field, parse_fields
+from pearl.dsl.fields import ENTRY, Field, parse_fields
 from pearl.errors.patterns import lazy_pattern
 from pearl.replies.not_stated import says_not_stated
 
@@ -56,9 +56,9 @@ def wanted_fields(text: str, *, is_all: bool) -> tuple[Field, ...]:
 
 
 def leaves(fields: Sequence[Field]) -> Iterator[Field]:
-    """The fields that have values: of a list of objects, those of its entries."""
+    """The fields that have values: of a list, those of its entries."""
     for field in fields:
-        yield from field.fields or (field,)
+        yield from leaves(field.fields) if field.fields else (field,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,8 @@ def _number(text: str) -> Stated:
     return number if len(text) <= MAX_NUMBER and abs(number.adjusted()) <= MAX_NUMBER else text
 
 
+UNREAD = "."
+"""The key of an object that is not read to its end, with the reason; no field has this name."""
 MAX_NUMBER = 40
 MAX_BROKEN = 50
 """Maximum texts before the object of a reply that look like one."""
@@ -142,6 +144,7 @@ def read_extracted(text: str, fields: tuple[Field, ...]) -> Extracted:
     bare: list[dict[str, Any]] = []  # entries that stand alone
     why, at, n_broken = "", 0, 0
     while not why and n_broken < MAX_BROKEN and (start := _START.search(text, at)):
+        is_whole = True
         try:
             said, at = _DECODER.raw_decode(text, start.start())
         except RecursionError:
@@ -150,11 +153,14 @@ def read_extracted(text: str, fields: tuple[Field, ...]) -> Extracted:
         except json.JSONDecodeError as error:
             said, at = _closed(text[start.start() : error.pos]), max(error.pos, start.end())
             n_broken += 1
-            is_meant = name_key(start["key"] or "") in known | inner
-            why = BROKEN if is_meant or {name_key(name) for name in said} & known else ""
-        if len(said) == 1 and isinstance(one := next(iter(said.values())), dict):
-            said = said if name_key(next(iter(said))) in known | inner else one  # {"result": {...}}
+            is_whole = False
+        is_meant = name_key(start["key"] or "") in known | inner
+        outer = [value for key, value in said.items() if key != UNREAD]
+        if len(outer) == 1 and isinstance(outer[0], dict) and not is_meant:
+            said = outer[0]  # {"result": {...}}
         names = {name_key(name) for name in said}
+        if not is_whole and (is_meant or names & known):
+            why = BROKEN
         if names & known:
             pairs += said.items()
         elif names & inner and not why:
@@ -162,28 +168,33 @@ def read_extracted(text: str, fields: tuple[Field, ...]) -> Extracted:
     if why and (mended := _COMMAS.sub("", text)) != text:
         return read_extracted(mended, fields)
     if bare and not pairs:
-        pairs = [(only.name, [*bare, *([{"undecided": BROKEN}] if why else [])])]
+        pairs = [(only.name, [*bare, *([{UNREAD: BROKEN}] if why else [])])]
     if not pairs and text.strip() not in ("[]", "null", "{}"):
         why = why or NO_OBJECT
     missing = why or UNMENTIONED
     stated = _object(pairs)
-    return Extracted({field.name: _claims(field, stated, missing) for field in fields}, why)
+    said_of = _Said(fields)
+    return Extracted({f.name: said_of.claims(f, stated, missing) for f in fields}, why)
 
 
 def _closed(text: str) -> dict[str, Any]:
-    """The members of an object that breaks off, and the complete entries of its last list."""
+    """What is complete of an object that breaks off; each part of it that does not end says so."""
     open_marks: list[str] = []
-    end, closing = 1, "}"
+    end, last = 0, ""
     for token in _TOKEN.finditer(text):
         mark = token[0]
         if mark in ("{", "["):
             open_marks.append("}" if mark == "{" else "]")
         elif mark in ("}", "]"):
             open_marks.pop()
-        if mark in ("}", "]", ",") and (len(open_marks) == 1 or open_marks[1:] == ["]"]):
-            in_list = len(open_marks) == 2
-            end = token.end() - (mark == ",")
-            closing = f', {{"undecided": "{BROKEN}"}}]}}' if in_list else "}"
+        elif mark != ",":
+            continue
+        end, last = token.end() - (mark == ","), mark
+    closing, member = "", f'"{UNREAD}": "{BROKEN}"'
+    for mark in reversed(open_marks):
+        comma = "" if last in ("{", "[") else ", "
+        closing += comma + (member if mark == "}" else f"{{{member}}}") + mark
+        last = mark
     try:
         said: dict[str, Any] = _DECODER.decode(text[:end] + closing)
     except RecursionError:
@@ -199,29 +210,41 @@ def name_key(name: str) -> str:
 _MISSING = object()
 
 
-def _claims(field: Field, said: Mapping[str, Any], missing: str) -> Claims:
-    """The claims of an object for one of its fields."""
-    value = _named(field.name, said)
-    if value is _MISSING:
-        return Claims(why=missing)
-    if field.is_list:
-        return _list(field, value)
-    values, why = _values(field, value)
-    return Claims(values, why=why)
+class _Said:
+    """The objects of a reply, of which each may have some fields."""
 
+    def __init__(self, fields: Sequence[Field]) -> None:
+        parts = [field.name.split(".") for field in fields]
+        self._names = {".".join(part[i:]) for part in parts for i in range(len(part))}
+        self._by_key: dict[int, dict[str, list[Any]]] = {}
+        """The values of an object by the keys of their names, those left out that are a field's own."""
 
-def _named(name: str, said: Mapping[str, Any]) -> Any:
-    """The value of a name, which may have dots or stand in an object of its own."""
-    if name in said:
-        return said[name]
-    same = [value for key, value in said.items() if name_key(key) == name_key(name)]
-    if same:
-        return same[0] if len(same) == 1 else same
-    head, dot, rest = name.partition(".")
-    outer = _named(head, said) if dot else _MISSING
-    if outer is None:
-        return None
-    return _named(rest, outer) if isinstance(outer, dict) else _MISSING
+    def claims(self, field: Field, said: Mapping[str, Any], missing: str) -> Claims:
+        """The claims of an object for one of its fields."""
+        value = self._named(field.name, said)
+        if value is _MISSING:
+            return Claims(why=missing)
+        if field.is_list:
+            return _list(field, value)
+        values, why = _values(field, value)
+        return Claims(values, why=why)
+
+    def _named(self, name: str, said: Mapping[str, Any]) -> Any:
+        """The value of a name, which may have dots or stand in an object of its own."""
+        if name in said:
+            return said[name]
+        if (by_key := self._by_key.get(id(said))) is None:
+            by_key = self._by_key[id(said)] = {}
+            for key, value in said.items():
+                if key not in self._names:
+                    by_key.setdefault(name_key(key), []).append(value)
+        if same := by_key.get("".join(map(name_key, name.split(".")))):
+            return same[0] if len(same) == 1 else same
+        head, dot, rest = name.partition(".")
+        outer = self._named(head, said) if dot else _MISSING
+        if outer is None:
+            return None
+        return self._named(rest, outer) if isinstance(outer, dict) else _MISSING
 
 
 def _is_null(said: Any) -> bool:
@@ -247,7 +270,7 @@ def _values(
             return stated or claims or ((Claim(None),) if not why else ()), why
         case dict():
             by_key = {name_key(key): value for key, value in said.items()}
-            if undecided := by_key.get("undecided"):
+            if undecided := said.get(UNREAD) or by_key.get("undecided"):
                 return (), str(undecided)
             if said and "value" not in by_key:
                 return (), "the reply gives no value for it"
@@ -266,32 +289,49 @@ def _values(
 
 def _list(field: Field, said: Any) -> Claims:
     """The entries of a list."""
-    if isinstance(said, dict) and isinstance(value := said.get("value"), list) and field.fields:
-        said = value
+    inner = field.inner
+    names = {each.name for each in inner} if field.fields else set()
+    is_nested = bool(field.fields) and field.fields[0].name == ENTRY
+    is_named = bool(field.fields) and not is_nested
+    if isinstance(said, dict) and isinstance(value := said.get("value"), list):
+        said = value if field.fields and not (is_named and "value" in names) else said
     if _is_null(said):
         return Claims()
-    inner = field.inner
     entries: list[Mapping[str, Claims]] = []
     why = ""
+    said_of = _Said(inner)
     for entry in said if isinstance(said, list) else [said]:
-        if isinstance(entry, dict) and entry.keys() == {"undecided"}:
+        is_object = isinstance(entry, dict)
+        if is_object and (flaw := entry.get(UNREAD)):
+            why = why or str(flaw)
+            # of an entry that is not whole, the lists in it
+            if len(entry) == 1 or not (is_named and any(each.is_list for each in inner)):
+                continue
+        elif is_object and entry.keys() == {"undecided"} and "undecided" not in names:
             why = why or str(entry["undecided"])
-        elif not field.fields:
+            continue
+        if is_nested:
+            if not _is_null(entry):
+                entries.append({PLAIN: _list(inner[0], entry)})
+        elif not is_named:
             values, flaw = _values(inner[0], entry)
             entries += [{PLAIN: Claims((each,))} for each in values if each.value is not None]
             why = why or flaw
-        elif isinstance(entry, dict):
-            entries.append(_entry(inner, entry))
+        elif is_object:
+            entries.append(_entry(inner, entry, said_of))
         elif entry is not None:
             why = why or "an entry of this list in the reply has no fields"
     return Claims(entries=tuple(entries), why=why)
 
 
-def _entry(fields: Sequence[Field], said: Mapping[str, Any]) -> Mapping[str, Claims]:
+def _entry(
+    fields: Sequence[Field], said: Mapping[str, Any], said_of: _Said
+) -> Mapping[str, Claims]:
     """The claims of an entry; a quote of the whole entry counts for its bare values."""
     quote = said.get("quote")
     shared = (quote,) if isinstance(quote, str) and all(f.name != "quote" for f in fields) else ()
-    claims = {field.name: _claims(field, said, UNMENTIONED) for field in fields}
+    missing = str(said.get(UNREAD, UNMENTIONED))
+    claims = {field.name: said_of.claims(field, said, missing) for field in fields}
     if not shared:
         return claims
     return {
@@ -337,6 +377,8 @@ def _schema(fields: Sequence[Field], max_text: int | None) -> dict[str, Any]:
 
     def of(field: Field) -> dict[str, Any]:
         if field.is_list:
+            if field.fields and field.fields[0].name == ENTRY:
+                return {"type": "array", "items": of(field.fields[0])}
             entry = _schema(field.fields, max_text) if field.fields else one(field)
             return {"type": "array", "items": entry}
         scalar = one(field)

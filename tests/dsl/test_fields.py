@@ -86,14 +86,16 @@ def test_the_short_form() -> None:
     ("text", "place"),
     [
         ("", ""), ("a b", "b"), ("a,, b", ","), (": int", ":"), ("a: {b: int, : str}", ":"),
-        ("a: {}", "{"), ("a: [{}]", "{"), ("a: []", "]"), ("a: [[str]]", "["), ("a: [str?]", "?"),
-        ("a: [{b: [str]}]", "["), ("a: [{b: {c: [int]}}]", "["), ("a: strng", "strng"),
+        ("a: {}", "{"), ("a: [{}]", "{"), ("a: []", "]"), ("a: [[str", "["), ("a: [str?]", "?"), ("a: [[]]", "]"), ("a: strng", "strng"),
         ("a: int|null", "int"), ("a: x|X", "x"), ("a: x|", ""), ("a: ''", "''"), ("a, a", "a"),
         ("a, a: {b}", "a"), ("a.b, a", "a"), ("a: {b: {c}, b: {c}}", "b"), ("a?: int", ":"),
         ("first-name", "first-name"), ("'a.b'", "'a.b'"), ("'a", "'"), ("a (b", "("),
-        ("a: int)", ")"), ("a}", "}"), ("a: {b", "{"), ("a: [int", "["), ("a.b.c.d.e.f", "a"),
-        ("a: [{b: {c: {d: {e: {f: int}}}}}]", "f"),
-        (", ".join(f"a{i}: [{{x, y}}]" for i in range(101)), "a0"),
+        ("a: int)", ")"), ("a}", "}"), ("a: {b", "{"), ("a: [int", "["), (".".join("abcdefghijklmnopqr"), "a"),
+        ("".join(f"{c}: [{{" for c in "abcdefghijklmnopq") + "r: int", "r"), ("a: " + "[" * 18, "["),
+        (", ".join(f"a{i}: [{{x, y}}]" for i in range(2_501)), "a0"),
+        ('a: int {"minimum": }', "{"), ('a: int {"least": 1}', "{"), ('a: str {"pattern": "(?=a)"}', "{"),
+        ('a: str {"pattern": "["}', "{"), ('a: str {"maxLength": -1}', "{"),
+        (f'a: str {{"pattern": "{"a" * 1_001}"}}', "{"),
     ],
 )  # fmt: skip
 def test_an_error_names_its_place(text: str, place: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from functools import lru_cache
 
 from pearl.documents.dates import find_dates
@@ -63,8 +63,10 @@ def agreed(
     return _READERS[field.type](field, value, " … ".join(pieces), before, after)
 
 
-def same_value(one: FieldScalar, other: FieldScalar) -> bool:
+def same_value(field: Field, one: FieldScalar, other: FieldScalar) -> bool:
     """Whether two values of a field are equal, in any case and typography."""
+    if field.type == "decimal":
+        return Decimal(str(one)) == Decimal(str(other))
     if isinstance(one, str) and isinstance(other, str):
         return normalise(one).casefold() == normalise(other).casefold()
     return one == other
@@ -466,6 +468,17 @@ def _factor(unit: str, wanted: str) -> Decimal | None:
 def _number(
     field: Field, value: Stated, passage: str, before: str, after: str
 ) -> tuple[FieldScalar, Basis]:
+    with localcontext(prec=2 * MAX_DIGITS):  # nothing is rounded
+        number, shown, basis = _shown_number(field, value, passage, before, after)
+    if field.type == "decimal":
+        return f"{shown:f}", basis
+    return (int(number) if number == number.to_integral_value() else float(number)), basis
+
+
+def _shown_number(
+    field: Field, value: Stated, passage: str, before: str, after: str
+) -> tuple[Decimal, Decimal, Basis]:
+    """A number, and with the digits that the passage has."""
     unit = _unit_of_field(field)
     number = _stated_number(value, unit)
     if field.type == "int" and number != number.to_integral_value():
@@ -492,13 +505,13 @@ def _number(
         elif amount.flaw:
             flaw = amount.flaw
         else:
-            is_whole = number == number.to_integral_value()
             is_copied = amount.text == f"{number.normalize():f}" and factor == 1
-            return (int(number) if is_whole else float(number)), (
-                "copied" if is_copied else "normalised"
-            )
-    shown = [each.text for each in _amounts(passage)]
-    raise DisagreementError(flaw or _instead("number", shown))
+            is_same = amount.number == number and not amount.scale
+            shown = amount.number if is_same else number
+            is_copied |= field.type == "decimal" and is_same and amount.text == f"{shown:f}"
+            return number, shown, "copied" if is_copied else "normalised"
+    figures = [each.text for each in _amounts(passage)]
+    raise DisagreementError(flaw or _instead("number", figures))
 
 
 def _stated_number(value: Stated, unit: str) -> Decimal:
@@ -522,5 +535,5 @@ def _stated_number(value: Stated, unit: str) -> Decimal:
 
 _READERS = {
     "str": _copied, "text": _summary, "label": _label, "bool": _truth, "date": _date, "int": _number,
-    "number": _number,
+    "number": _number, "decimal": _number,
 }  # fmt: skip

@@ -1,0 +1,249 @@
+"""Lists in lists, decimals, and names of fields of any kind, from the plan to the record and back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pearl import Answer, Document, Pearl
+from pearl.documents.record import Record
+from pearl.dsl.fields import Field, parse_fields, print_fields
+from pearl.interpreter.restoring import restored_record
+from pearl.llm import CheckTask, Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.replies.extracted import BROKEN, UNMENTIONED, read_extracted
+from tests.models import Reading, verdicts
+
+Reply = Callable[[Request], str]
+
+
+def said(value: Any, quote: Any = None) -> dict[str, Any]:
+    return {"value": value, "quote": str(value) if quote is None else quote}
+
+
+def extracted(fields: str, text: str, reply: Any, model: Any = None, **settings: Any) -> Record:
+    shown = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+    model = model or Scripted(lambda request: shown)
+    answer: Answer = asyncio.run(
+        Pearl(model, **settings).execute(
+            Pearl(model).plan_extraction(parse_fields(fields)), Document(text, "sheet.txt")
+        )
+    )
+    assert answer.record is not None
+    # what is stored is read back
+    assert restored_record(json.loads(answer.to_json())) == answer.record
+    return answer.record
+
+
+WARD = """\
+Ward A
+Anna Keller: aspirin 5 mg at 8 h, 10 mg at 20 h; iron 5 mg at 8 h.
+Bo Lind: aspirin 5 mg at 8 h.
+Ward B
+Cy Okafor: aspirin 5 mg at 8 h.
+"""
+WARDS = "wards: [{name: str, patients: [{who: str, drugs: [{drug: str, doses: [number]}]}]}]"
+
+
+def drug(name: str, *doses: str) -> dict[str, Any]:
+    return {"drug": said(name), "doses": [said(int(dose.split()[0]), dose) for dose in doses]}
+
+
+NESTED = {
+    "wards": [
+        {"name": said("Ward A"), "patients": [
+            {"who": said("Anna Keller"), "drugs": [
+                drug("aspirin", "5 mg at 8 h", "10 mg at 20 h"), drug("iron", "5 mg at 8 h"),
+            ]},
+            {"who": said("Bo Lind"), "drugs": [drug("aspirin", "5 mg at 8 h")]},
+        ]},
+        {"name": said("Ward B"), "patients": [
+            {"who": said("Cy Okafor"), "drugs": [drug("aspirin", "5 mg at 8 h")]},
+        ]},
+    ]
+}  # fmt: skip
+
+
+def test_lists_in_lists_have_their_values_at_their_own_places() -> None:
+    record = extracted(WARDS, WARD, NESTED)
+    wards = record.fields["wards"]
+    assert wards.state == "found"
+    assert wards.plain == [
+        {"name": "Ward A", "patients": [
+            {"who": "Anna Keller", "drugs": [
+                {"drug": "aspirin", "doses": [5, 10]}, {"drug": "iron", "doses": [5]}]},
+            {"who": "Bo Lind", "drugs": [{"drug": "aspirin", "doses": [5]}]},
+        ]},
+        {"name": "Ward B", "patients": [{"who": "Cy Okafor", "drugs": [{"drug": "aspirin", "doses": [5]}]}]},
+    ]  # fmt: skip
+    paths = record.paths
+    assert record.undecided == ()
+    assert paths["wards[0].patients[0].drugs[0].doses[1].value"].value == 10
+    lines = [
+        WARD.count("\n", 0, e.span.start)
+        for path, f in paths.items() for e in f.evidence if path.endswith("].value") or ".drug" in path
+    ]  # fmt: skip
+    assert lines == [1, 1, 1, 1, 1, 2, 2, 4, 4]
+    assert record.lines[0][0] == (
+        "wards 1: name: Ward A, patients: [who: Anna Keller, drugs: [drug: aspirin, doses: [5; 10]; "
+        "drug: iron, doses: [5]]; who: Bo Lind, drugs: [drug: aspirin, doses: [5]]]"
+    )
+    assert record.n_values == sum(not f.entries for f in paths.values())
+
+
+def test_the_checker_is_told_where_an_entry_belongs() -> None:
+    claims: list[str] = []
+
+    def reply(request: Request) -> str:
+        if isinstance(request.task, CheckTask):
+            claims.extend(claim for claim, _ in request.task.claims)
+            # 10 mg is refused; everything else stands
+            return verdicts(
+                *("10" not in c and "supported" or "not stated" for c, _ in request.task.claims)
+            )
+        return json.dumps(NESTED)
+
+    record = extracted(WARDS, WARD, {}, Reading(reply))
+    assert (
+        "10 is one of `doses` of `drug` aspirin of `drugs` of `who` Anna Keller of `patients` of "
+        "`name` Ward A of `wards`"
+    ) in claims
+    assert record.undecided == ("wards[0].patients[0].drugs[0].doses[1].value",)
+    assert {f.basis for f in record.paths.values() if f.state == "found" and not f.entries} == {
+        "copied"
+    }
+
+
+GRID = "Table of readings\n| 1 | 2 | 2 |\n| 3 | 4 | 5 |\n| 1 | 2 | 2 |\n"
+
+
+def test_rows_of_a_table_are_lists_in_a_list() -> None:
+    rows = [line.strip("| ").split(" | ") for line in GRID.splitlines()[1:]]
+    lines = GRID.splitlines()[1:]
+    reply = {
+        "grid": [
+            [said(int(cell), line) for cell in row] for row, line in zip(rows, lines, strict=True)
+        ]
+    }
+    record = extracted("grid: [[int]]", GRID, reply)
+    assert record.fields["grid"].plain == [[1, 2, 2], [3, 4, 5], [1, 2, 2]]
+    assert [text for text, _ in record.lines] == [
+        "grid 1: [1; 2; 2]",
+        "grid 2: [3; 4; 5]",
+        "grid 3: [1; 2; 2]",
+    ]
+    assert "grid[2].value[1].value" in record.paths
+    assert extracted("grid: [[int]]", GRID, {"grid": []}).fields["grid"].state == "not_stated"
+
+
+def test_a_nested_reply_that_breaks_off_keeps_what_is_complete() -> None:
+    (field,) = parse_fields(WARDS)
+    text = json.dumps(NESTED)
+    text = text[: text.index("20 h")]
+    read = read_extracted(text, (field,))
+    (ward,) = read.fields["wards"].entries
+    (patient,) = ward["patients"].entries
+    (given,) = patient["drugs"].entries
+    assert [c.values[0].value for c in [ward["name"], patient["who"], given["drug"]]] == [
+        "Ward A", "Anna Keller", "aspirin",
+    ]  # fmt: skip
+    assert len(given["doses"].entries) == 1
+    assert {
+        each.why
+        for each in [read.fields["wards"], ward["patients"], patient["drugs"], given["doses"]]
+    } == {BROKEN}
+    record = extracted(WARDS, WARD, text)
+    assert record.fields["wards"].state == "undecided"
+    assert BROKEN in record.fields["wards"].why
+
+
+def test_values_before_the_break_stay_in_nested_objects() -> None:
+    fields = parse_fields("paper: {title: str, by: {name: str, city: str}, pages: int}")
+    reply = '{"paper": {"title": {"value": "Ice", "quote": "Ice"}, "by": {"name": {"value": "Lee", "quote": "Lee"}, "city": {"va'
+    read = read_extracted(reply, fields)
+    assert [bool(c.values) for c in read.fields.values()] == [True, True, False, False]
+    assert {c.why for c in list(read.fields.values())[2:]} == {BROKEN}
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "wanted", "basis"),
+    [
+        ("Price: 0.10 EUR", 0.1, "0.10", "copied"),
+        ("Price: 0.10 EUR", "0.10", "0.10", "copied"),
+        ("Sum 12345678901234567890.123 in all", "12345678901234567890.123", "12345678901234567890.123", "copied"),
+        ("Price: 1,250.50 EUR", 1250.5, "1250.50", "normalised"),
+        ("Loss: -0.50 EUR", -0.5, "-0.50", "normalised"),
+        ("Sales of 3.20 million", 3200000, "3200000", "normalised"),
+        ("Price: 0.10 EUR", 0.11, None, ""),
+        ("Sum 12345678901234567890.123 in all", "12345678901234567890.124", None, ""),
+        ("Sum 1234567890123456789012345678.91 in all", "1234567890123456789012345678.94", None, ""),
+    ],
+)  # fmt: skip
+def test_a_decimal_keeps_its_digits(text: str, value: Any, wanted: str | None, basis: str) -> None:
+    record = extracted("p: decimal", text, {"p": said(value, text)})
+    result = record.fields["p"]
+    assert result.value == wanted
+    if wanted is None:
+        assert result.state == "undecided"
+        assert [c.value for c in result.candidates] == [str(value)]
+    else:
+        # nobody checked what the quote means
+        assert result.basis == "judged"
+        checked = extracted("p: decimal", text, {}, Reading(lambda request: (
+            verdicts("supported") if isinstance(request.task, CheckTask)
+            else json.dumps({"p": said(value, text)})
+        )))  # fmt: skip
+        assert checked.fields["p"].basis == basis
+
+
+def test_equal_decimals_with_other_digits_are_no_contradiction() -> None:
+    text = "Price 0.10 here, and 0.1 there, or 0.2"
+    one = {"p": [said("0.10", "Price 0.10"), said("0.1", "and 0.1 there")]}
+    assert extracted("p: decimal", text, one).fields["p"].value == "0.10"
+    two = {"p": [said("0.10", "Price 0.10"), said("0.2", "or 0.2")]}
+    assert extracted("p: decimal", text, two).fields["p"].state == "undecided"
+
+
+ODD = [
+    "document", "value", "quote", "status", "entries", "undecided", "why", "rows", "state", "record", "اسم المريض",
+    "की", "का", "a_b", "ab", "?!", "x" * 500, "it's", 'say "no"',
+]  # fmt: skip
+
+
+def test_fields_may_have_any_name() -> None:
+    text = "".join(f"Line {i} has the code K{i:03}.\n" for i in range(len(ODD)))
+    fields = tuple(Field(name) for name in ODD)
+    reply = {name: said(f"K{i:03}") for i, name in enumerate(ODD)}
+    record = extracted(print_fields(fields), text, reply)
+    assert {name: f.value for name, f in record.fields.items()} == {
+        name: f"K{i:03}" for i, name in enumerate(ODD)
+    }
+    nested = print_fields(
+        [Field("things", is_list=True, fields=fields), *(Field(f"box.{name}") for name in ODD)]
+    )
+    record = extracted(nested, text, {"things": [reply], "box": reply})
+    assert record.fields["things"].plain == [{name: f"K{i:03}" for i, name in enumerate(ODD)}]
+    assert [f.value for f in record.fields.values()][1:] == [f"K{i:03}" for i in range(len(ODD))]
+    assert record.undecided == ()
+
+
+@pytest.mark.parametrize("name", ["value", "quote", "undecided", "entries"])
+def test_a_list_of_objects_with_one_field_is_no_list_of_values(name: str) -> None:
+    record = extracted(
+        f"things: [{{{name}: str}}]",
+        "red and blue",
+        {"things": [{name: said("red")}, {name: said("blue")}]},
+    )
+    assert record.fields["things"].plain == [{name: "red"}, {name: "blue"}]
+    assert record.lines[0][0] == f"things 1: {name}: red"
+    alone = extracted(f"{name}: str", "red and blue", {name: said("red")})
+    assert alone.fields[name].value == "red"
+
+
+def test_a_field_that_is_not_in_the_reply_has_not_the_value_of_one_with_a_like_name() -> None:
+    record = extracted("'a_b': str, ab: str", "red", {"ab": said("red")})
+    assert record.fields["a_b"].why == UNMENTIONED
