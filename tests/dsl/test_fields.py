@@ -91,7 +91,7 @@ def test_the_short_form() -> None:
         ("a, a: {b}", "a"), ("a.b, a", "a"), ("a: {b: {c}, b: {c}}", "b"), ("a?: int", ":"),
         ("first-name", "first-name"), ("'a.b'", "'a.b'"), ("'a", "'"), ("a (b", "("),
         ("a: int)", ")"), ("a}", "}"), ("a: {b", "{"), ("a: [int", "["), (".".join("abcdefghijklmnopqr"), "a"),
-        ("".join(f"{c}: [{{" for c in "abcdefghijklmnopq") + "r: int", "r"), ("a: " + "[" * 18, "["),
+        ("".join(f"{c}: [{{" for c in "abcdefghijklmnopq") + "r: int", "["), ("a: " + "[" * 18, "["),
         (", ".join(f"a{i}: [{{x, y}}]" for i in range(2_501)), "a0"),
         ('a: int {"minimum": }', "{"), ('a: int {"least": 1}', "{"), ('a: str {"pattern": "(?=a)"}', "{"),
         ('a: str {"pattern": "["}', "{"), ('a: str {"maxLength": -1}', "{"),

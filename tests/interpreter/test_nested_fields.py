@@ -103,7 +103,7 @@ def test_the_checker_is_told_where_an_entry_belongs() -> None:
             claims.extend(claim for claim, _ in request.task.claims)
             # 10 mg is refused; everything else stands
             return verdicts(
-                *("10" not in c and "supported" or "not stated" for c, _ in request.task.claims)
+                *(("10" not in c and "supported") or "not stated" for c, _ in request.task.claims)
             )
         return json.dumps(NESTED)
 
