@@ -1,0 +1,125 @@
+"""Models and schemas of many shapes: all are accepted, and what is composed is valid by other validators."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import jsonschema
+import pytest
+from pydantic import BaseModel
+
+from pearl.data.schemas import load_schema
+from pearl.documents.record import FieldResult, Record
+from pearl.dsl.fields import parse_fields, print_fields
+from tests.data.models import a_model, record_of
+from tests.examples import times
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_model_is_read_and_composed(seed: int) -> None:
+    rng = Random(seed)
+    model, make = a_model(rng)
+    schema = load_schema(model)
+    assert parse_fields(print_fields(schema.fields)) == schema.fields
+    for _ in range(times(10)):
+        data = make(rng)
+        wanted = model.model_validate_json(json.dumps(data))
+        reading = schema.read(record_of(schema, data))
+        assert reading.value == wanted, reading.reasons
+        assert not reading.undecided
+        plain = json.loads(reading.value.model_dump_json(by_alias=True))
+        jsonschema.validate(plain, model.model_json_schema(mode="serialization"))
+        # Any part may be lost: the others stay, and what is composed is valid.
+        torn = Record({k: torn_result(r, rng) for k, r in record_of(schema, data).fields.items()})
+        reading = schema.read(torn)
+        assert reading.value is None or isinstance(reading.value, BaseModel)
+        assert reading.value is not None or reading.reasons
+        as_data = load_schema(schema.text).read(torn)
+        if as_data.value is not None:
+            jsonschema.validate(as_data.value, json.loads(schema.text))
+
+
+def torn_result(result: FieldResult, rng: Random) -> FieldResult:
+    if result.entries:
+        entries = ({k: torn_result(r, rng) for k, r in entry.items()} for entry in result.entries)
+        return FieldResult("found", entries=tuple(entries))
+    if result.state == "found" and rng.random() < 0.1:
+        return FieldResult("undecided", why="two values")
+    return result
+
+
+TEXT, NULL = {"type": "string"}, {"type": "null"}
+
+
+def maybe(what: Any) -> Any:
+    return {"anyOf": [what, NULL]}
+
+
+def a_list(what: Any) -> Any:
+    return {"type": "array", "items": what}
+
+
+def of(**properties: Any) -> Any:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+
+
+KINDS: list[tuple[Any, Any]] = [
+    (TEXT, "a text"), ({"type": "number"}, 2.5), ({"type": "integer", "minimum": 0}, 7), ({"type": "boolean"}, True),
+    (TEXT | {"format": "date"}, "2024-05-06"), ({"enum": ["low", "high", None]}, "low"),
+]  # fmt: skip
+FLAT = {f"field_{i}": KINDS[i % len(KINDS)] for i in range(369)}
+PARTY = {
+    "type": "object",
+    "properties": {"name": TEXT, "kind": {"const": "party"}},
+    "required": ["name", "kind"],
+}
+SCHEMAS = {
+    "369 flat fields": (
+        of(**{name: maybe(kind) | {"description": f"number {name}"} for name, (kind, _) in FLAT.items()}),
+        {name: value for name, (_, value) in FLAT.items()},
+    ),
+    "lists in lists": (
+        of(tables=a_list(of(title=maybe(TEXT), rows=a_list(a_list(maybe({"type": ["number", "string"]})))))),
+        {"tables": [{"title": None, "rows": [[1, "a"], ["b"], [2.5, 3]]}, {"title": "t", "rows": [["c"]]}]},
+    ),
+    "number or text": (
+        of(price={"type": ["number", "string", "null"]}, sizes=a_list({"oneOf": [{"type": "integer"}, TEXT]})),
+        {"price": "on request", "sizes": [3, "large"]},
+    ),
+    "texts or objects": (
+        of(authors={"anyOf": [a_list(TEXT), a_list({"$ref": "#/$defs/P"}), NULL]}) | {"$defs": {"P": PARTY}},
+        {"authors": [{"name": "Ada", "kind": "party"}, {"name": "Bo", "kind": "party"}]},
+    ),
+    "wrapped": (
+        {"name": "deal", "strict": True, "schema": of(parties=a_list(PARTY), day=maybe(TEXT | {"format": "date"}))},
+        {"parties": [{"name": "Ada", "kind": "party"}], "day": "2024-05-06"},
+    ),
+    "a list as the whole": (a_list(of(name=TEXT)), [{"name": "Ada"}, {"name": "Bo"}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_of_a_kind_is_read_and_composed(name: str) -> None:
+    given, data = SCHEMAS[name]
+    schema, rng = load_schema(given), Random(name)
+    assert parse_fields(print_fields(schema.fields)) == schema.fields
+    whole = given.get("schema", given)
+    jsonschema.validate(data, whole)
+    reading = schema.read(record_of(schema, data))
+    assert (reading.value, reading.data, reading.undecided) == (data, data, ()), reading.reasons
+    n_whole = 0
+    for _ in range(times(50)):
+        torn = {k: torn_result(r, rng) for k, r in record_of(schema, data).fields.items()}
+        reading = schema.read(Record(torn))
+        if reading.value is not None:
+            n_whole += 1
+            jsonschema.validate(reading.value, whole)
+        assert bool(reading.undecided) == any("undecided" in why for why in reading.reasons)
+    assert n_whole
