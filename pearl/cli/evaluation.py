@@ -89,8 +89,8 @@ def _rules(given: str, schema: Schema) -> Any:
 
 
 def _read(schema: Schema, record: Any) -> tuple[Any, Any]:
-    _, data, _ = schema.read(record)
-    return data, tuple(path.removesuffix(".value") for path in record.undecided)
+    reading = schema.read(record)
+    return reading.data, reading.undecided
 
 
 _HEADS: Mapping[Outcome, str] = {
