@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from pearl.runs.extraction import document_of
 
 if TYPE_CHECKING:
     from pearl.data.schemas import Schema
-    from pearl.runs.session import Session
+    from pearl.pipeline import Pearl
 
 N_TOLD = 5
 """Problems of a gold file that are told one by one."""
@@ -31,36 +30,35 @@ N_TOLD = 5
 class Evaluation:
     """Takes the rows of a run, and prints how they compare with a gold file."""
 
-    def __init__(self, path: str, schema: Schema, given: str, *, as_json: bool) -> None:
+    def __init__(self, path: str, schema: Schema, *, as_json: bool) -> None:
         require_extra("eval", "--evaluate", "scipy")  # not after the run is paid for
         self._path, self._schema, self._as_json = path, schema, as_json
-        self._given = given
         self._gold = read_gold(Path(path))
+        self.n_failed = 0
         self._rows: dict[str, Mapping[str, Any]] = {}
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Take the row of a document."""
         self._rows[document_of(row)] = row
 
-    def finish(self, session: Session, code: int) -> int:
-        """Compare all rows, and print the scores; returns the exit code of a run with this one, in which rows may be unsure."""
+    async def finish(self, pearl: Pearl) -> None:
+        """Compare all rows, and print the scores; the checker of `pearl` compares meanings."""
         found = self._gold.by_document(list(self._rows))
-        compared = Comparison(_rules(self._given, self._schema))
-        n_failed = 0
+        text = self._schema.text
+        compared = Comparison(json.loads(text) if text.startswith("{") else self._schema.fields)
         for document, name in found.items():
             record = restored_record(self._rows[document])
-            n_failed += record is None
-            data, undecided = ({}, ()) if record is None else _read(self._schema, record)
+            self.n_failed += record is None
+            read = None if record is None else self._schema.read(record)
+            data, undecided = (None, ()) if read is None else (read.data, read.undecided)
             compared.add(document, self._gold.values[name], data, undecided)
-        pearl = session.equipped()
-        asyncio.run(compared.judge(checker_of(pearl)))
+        await compared.judge(checker_of(pearl))
         self._report(found)
         if self._as_json:
-            data = {"gold": self._path, "failed": n_failed, **compared.to_dict()}
-            click.echo(to_json(data, indent=2))
+            facts = {"gold": self._path, "failed": self.n_failed, **compared.to_dict()}
+            click.echo(to_json(facts, indent=2))
         else:
-            print_comparison(compared, n_failed)
-        return 0 if code == 1 and not n_failed else code
+            print_comparison(compared, self.n_failed)
 
     def _report(self, found: Mapping[str, str]) -> None:
         """Report on stderr what was not compared."""
@@ -78,19 +76,6 @@ class Evaluation:
         if not found:
             help = '{"document": "a.txt", "value": {...}}'
             raise DataError("no document has gold values", path=self._path, help=help)
-
-
-def _rules(given: str, schema: Schema) -> Any:
-    """The JSON Schema with the rules of comparison, or else the fields."""
-    if schema.model is not None:
-        return schema.model.model_json_schema()
-    path = Path(given)
-    return json.loads(path.read_bytes()) if given.endswith(".json") else schema.fields
-
-
-def _read(schema: Schema, record: Any) -> tuple[Any, Any]:
-    reading = schema.read(record)
-    return reading.data, reading.undecided
 
 
 _HEADS: Mapping[Outcome, str] = {

@@ -89,10 +89,7 @@ def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
         session = new_session(pearl, options, store, keeps_rows=False)
         stack.push(partial(report_spent, session))
         events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
-        code = asyncio.run(_run_reported(pearl, session, tasks, options, writer, events))
-        return (
-            code if options["evaluation"] is None else options["evaluation"].finish(session, code)
-        )
+        return asyncio.run(_run_reported(pearl, session, tasks, options, writer, events))
 
 
 def forecast_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
@@ -217,7 +214,7 @@ async def _run_reported(
             with writer.open(options["rows_out"]) as table:
                 write_evidence(lambda: rows, table, Path(options["rows_out"]).suffix.lower())
         if evaluation is not None:
-            pass  # it prints the scores alone
+            await evaluation.finish(session.equipped())
         elif n_tasks == 1 and last is not None:
             _print_only(last, file, options)
         elif schema is not None and not options["as_json"]:

@@ -137,9 +137,7 @@ class Comparison:
         outcomes = (score.outcomes for score in self.fields.values())
         return FieldScore(outcomes=sum(outcomes, Counter[Outcome]()))
 
-    def add(
-        self, document: str, gold: Mapping[str, Any], predicted: Any, undecided: Iterable[str] = ()
-    ) -> None:
+    def add(self, document: str, gold: Any, predicted: Any, undecided: Iterable[str] = ()) -> None:
         """Compare the values of a document; `undecided` are paths in what was predicted: `drugs[0].dose`."""
         self.n_documents += 1
         _Document(self, document, frozenset(undecided)).value(self._root, "", "", gold, predicted)
@@ -251,7 +249,9 @@ class _Document:
             self.scores.count(value)
 
     def _is_undecided(self, path: str) -> bool:
-        """Whether a value is undecided, or what it is a part of."""
+        """Whether a value is undecided, or what it is a part of; "$" is the whole."""
+        if "$" in self.undecided:
+            return True
         while path:
             if path in self.undecided:
                 return True
@@ -539,7 +539,7 @@ _SUFFIX = ".gold.json"
 class GoldFile:
     """The gold values of documents, and what could not be read."""
 
-    values: Mapping[str, Mapping[str, Any]]
+    values: Mapping[str, Any]
     problems: Sequence[DataError]
 
     def by_document(self, documents: Sequence[str]) -> dict[str, str]:
@@ -564,7 +564,7 @@ def _stem(name: str) -> str:
 
 def read_gold(path: Path) -> GoldFile:
     """Gold values: a file of rows, each with `document` (or `id`) and `value`, or with its fields; or a folder of NAME.gold.json."""
-    values: dict[str, Mapping[str, Any]] = {}
+    values: dict[str, Any] = {}
     problems: list[DataError] = []
     files = sorted(path.rglob(f"*{_SUFFIX}")) if path.is_dir() else [path]
     if not files:
@@ -579,9 +579,7 @@ def read_gold(path: Path) -> GoldFile:
     return GoldFile(values, problems)
 
 
-def _gold_of(
-    row: Row | DataError, file: str | None, known: Container[str]
-) -> tuple[str, Mapping[str, Any]]:
+def _gold_of(row: Row | DataError, file: str | None, known: Container[str]) -> tuple[str, Any]:
     """The document of a row, and its values."""
     if isinstance(row, DataError):
         raise row
@@ -595,7 +593,7 @@ def _gold_of(
     if file is not None:
         return name, row.fields
     value = row.fields.get("value")
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping | list):
         value = {name: each for name, each in row.fields.items() if name != key}
     if not value:
         raise row.error(f"'{name}' has no gold values", help=form)

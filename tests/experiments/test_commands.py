@@ -32,7 +32,7 @@ ARTICLE = {
 
 OWN_TESTS = {
     "reproduce_convfinqa.py", "retrieval/cranfield.py", "mutation.py", "fuzz.py", "planners.py",
-    "reviews", "reader.run", "reader.prompts", "reader.checker", "reading.evaluate", "directory.evaluate", "bench/cluster.py", "bench/ledger.py",
+    "reviews", "extractbench.py", "reader.run", "reader.prompts", "reader.checker", "reading.evaluate", "directory.evaluate", "bench/cluster.py", "bench/ledger.py",
     "bench/addresses.py", "record_demo.py",
 }  # fmt: skip
 """Those with tests of their own, that need a large package, or that write the recording of the package."""

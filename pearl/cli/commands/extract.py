@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -118,17 +119,17 @@ def command(
     if options["evaluate"] is not None and not options["dry_run"]:
         from pearl.cli.evaluation import Evaluation
 
-        evaluation = Evaluation(options["evaluate"], schema, fields, as_json=options["as_json"])
+        evaluation = Evaluation(options["evaluate"], schema, as_json=options["as_json"])
     outs = [*(table_files(out, schema.fields).values() if out else ()), review, options["trace"]]
     keep_inputs(outs, filter(is_file, filter(None, (answers, fields, options["evaluate"]))))
     tasks = document_tasks(documents, together=False, plan=plan, is_named=bool(out), outs=outs)
+    options |= {"named": documents, "evaluation": evaluation}
     if out is None:
-        return run_tasks(
-            tasks, {**options, "schema": schema, "named": documents, "evaluation": evaluation}
-        )
-    return _run(
-        schema.fields, tasks, outs, {**options, "named": documents, "evaluation": evaluation}
-    )
+        code = run_tasks(tasks, {**options, "schema": schema})
+    else:
+        code = _run(schema.fields, tasks, outs, options)
+    # What is undecided is counted, and no failure.
+    return 0 if code == 1 and evaluation is not None and not evaluation.n_failed else code
 
 
 def _run(
@@ -187,14 +188,15 @@ def _run(
             )
         if ran.interrupt:
             return ran.interrupt
+        if evaluation is not None:
+            asyncio.run(evaluation.finish(ran.session.equipped()))
         code = tasks_code(ran.session, ran.summary, known_length(tasks), n_rows)
         is_sure = not (rows.problems or decided.problems) and not rows.statuses.keys() & {
             *UNSURE,
             "failed",
             "unfinished",
         }
-        code = 0 if code == 1 and (answers or decided.answers) and is_sure else code
-        return code if evaluation is None else evaluation.finish(ran.session, code)
+        return 0 if code == 1 and (answers or decided.answers) and is_sure else code
 
     work = Work(tasks, {}, inputs)
     return run_units("extract", lambda pearl: work, options, finish, outs=outs)
