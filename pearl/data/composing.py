@@ -80,7 +80,7 @@ class Composer:
         self._chosen: dict[Where, Object] = {}
         self._kept: dict[Where, list[int]] = {}
         """Which entries of a list of the data are in the value."""
-        self._left_out: set[Where] = set()
+        self._left_out: dict[Where, None] = {}
         self.data: Any = None
 
     def compose(self, name: str, fields: Mapping[str, FieldResult]) -> None:
@@ -307,14 +307,13 @@ class Composer:
         for member in node.members:
             place, given = (*at, member.key), data[str(member.key)]
             value = self._pruned(member.node, given, place)
-            is_unstated = not given and given in (None, [], {}) and place not in self.lost
-            if not member.is_required and self.fills_in and is_unstated and not member.node.is_nullable:  # fmt: skip
-                if given is None:
-                    self._left_out.add(place)
-            elif value is not MISSING:
+            is_filled = self.fills_in and member.has_default
+            if value is not MISSING:
                 found[str(member.key)] = value
-            elif member.is_required or (self.fills_in and not is_unstated):
+            elif member.is_required or (is_filled and (given is not None or place in self.lost)):
                 return MISSING
+            elif is_filled:
+                self._left_out[place] = None
         if node.rest is not None:
             others = {k: v for k, v in data.items() if k not in keys}
             more = self._part(node.rest.node, others, at)

@@ -26,6 +26,7 @@ _NAMES = ("$id", "$anchor", "$dynamicAnchor", "$schema", "$recursiveAnchor", "$v
 _SHAPES = ("properties", "$ref", "type", "anyOf", "oneOf", "allOf", "items", "prefixItems", "additionalProperties",
            "patternProperties", "enum", "const")  # fmt: skip
 """Keywords of which a schema of values has one at least."""
+_TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 
 
 def refuse(name: str, path: Place, message: str) -> NoReturn:
@@ -54,21 +55,23 @@ def read_schema(root: Any, name: str, folder: Path | None = None) -> dict[str, A
 
 def _unwrapped(root: Any, name: str) -> Mapping[str, Any]:
     schema = root
-    while isinstance(schema, Mapping) and not schema.keys() & set(_SHAPES):
-        inner = [v for v in schema.values() if isinstance(v, Mapping) and _is_like_one(v)]
+    while isinstance(schema, Mapping) and not _is_like_one(schema):
+        inner = [v for k, v in schema.items() if k not in MAPS and _has_one(v)]
         if len(inner) != 1:
             break
-        shared = {k: v for k, v in schema.items() if k in MAPS}
-        schema = {**shared, **inner[0]}
-    if not isinstance(schema, Mapping) or not schema.keys() & set(_SHAPES):
+        schema = {**{k: v for k, v in schema.items() if k in MAPS}, **inner[0]}
+    if not isinstance(schema, Mapping) or not _is_like_one(schema):
         refuse(name, (), 'not a JSON Schema: {"type": "object", "properties": {...}}')
     return schema
 
 
 def _is_like_one(data: Mapping[str, Any]) -> bool:
-    if data.keys() & set(_SHAPES):
-        return isinstance(data.get("type", ""), str | list)
-    return any(isinstance(v, Mapping) and _is_like_one(v) for k, v in data.items() if k not in MAPS)  # fmt: skip
+    kind = data.get("type", "object")
+    return bool(data.keys() & set(_SHAPES)) and (not isinstance(kind, str) or kind in _TYPES)
+
+
+def _has_one(data: Any) -> bool:
+    return isinstance(data, Mapping) and (_is_like_one(data) or any(map(_has_one, data.values())))
 
 
 def check(schema: dict[str, Any], name: str, *, is_whole: bool) -> None:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from pearl.data.json_schema import Place, refuse
+from pearl.data.json_schema import Place, check, refuse
 from pearl.dsl.fields import (
     ENTRY,
     MAX_DEPTH,
@@ -79,12 +79,14 @@ class Member:
         name: Its name in the record.
         node: What it is.
         is_required: Whether the object needs it.
+        has_default: Whether a model gives it a value if it is left out.
     """
 
     key: Key
     name: str
     node: Node
     is_required: bool = True
+    has_default: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +255,10 @@ _SHAPE = {
     "exclusiveMaximum": "number", "multipleOf": "number",
 }  # fmt: skip
 """The type that a keyword means where none is said."""
+HAS_DEFAULT = "$default"
+"""Marks a default that a function of the model makes."""
 _KNOWN = frozenset({
-    *_SHAPE, "type", "enum", "const", "required", "description", "title", "default", "example", "examples", "minItems",
+    *_SHAPE, HAS_DEFAULT, "type", "enum", "const", "required", "description", "title", "default", "example", "examples", "minItems",
     "maxItems", "uniqueItems", "minProperties", "maxProperties", "propertyNames", "$ref", "$defs", "definitions",
     "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "contains",
     "minContains", "maxContains", "unevaluatedProperties", "unevaluatedItems", "additionalItems", "discriminator",
@@ -334,6 +338,7 @@ class _Compiler:
         self.is_cut = False
         self.is_shortened = False
         self.ignored: set[str] = set()
+        self.checked = {"#"}
         self.n_visits = 0
         self.n_leaves = 0
 
@@ -422,6 +427,9 @@ class _Compiler:
                 self.is_cut = True
                 raise _EndlessError
             target, place = self.target(ref, (*path, "$ref"))
+            if ref not in self.checked and isinstance(target, dict):  # it may stand anywhere
+                check(target, f"{self.name}: {'.'.join(map(str, place))}", is_whole=False)
+                self.checked.add(ref)
             ways = self.product(ways, self.ways(target, place, chain), path)
         for i, part in enumerate(raw.get("allOf", ())):
             ways = self.product(ways, self.ways(part, (*path, "allOf", i), refs), path)
@@ -477,19 +485,17 @@ class _Compiler:
         self.n_leaves += 1
         if self.n_leaves > MAX_FIELDS:
             raise _TooLargeError(path)
-        values: list[Any] = []
+        values: dict[str, Any] = {}
         for way in ways:
             given = [way.schema["const"]] if "const" in way.schema else way.schema.get("enum", ())
-            values += [v for v in given if v is not None and v not in values]
+            values |= {v if isinstance(v, str) else json.dumps(v, ensure_ascii=False): v for v in given}  # fmt: skip
         rest = [way.schema for way in ways if way.kind != "enum"]
         if len(values) == 1 and len(ways) == 1:
             self.n_leaves -= 1
-            return Constant(values[0])
-        labels = [v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
-        by_label = dict(zip(labels, values, strict=True))
+            return Constant(*values.values())
         if values and not rest:
-            return Scalar("label" if not labels_flaw(labels) else "str", (), by_label)
-        kinds = sorted({_kind(schema) for schema in rest} | {_json_kind(v) for v in values})
+            return Scalar("str" if labels_flaw(values) else "label", (), values)
+        kinds = sorted({_kind(schema) for schema in rest} | set(map(_json_kind, values.values())))
         if "any" in kinds:
             kinds = ["boolean", "number", "string"]
         if "number" in kinds and "integer" in kinds:
@@ -498,10 +504,10 @@ class _Compiler:
         if _is_decimal(rest):
             return Scalar("decimal", tuple(kinds), rules=self.rules(rest[:1], path))
         if len(kinds) == 1 and kinds[0] != "string":
-            return Scalar(_TYPES[kinds[0]], tuple(kinds), by_label, self.rules(rest, path))
+            return Scalar(_TYPES[kinds[0]], tuple(kinds), values, self.rules(rest, path))
         if kinds != ["string"] or len({*forms}) > 1 or values:
             is_judged = any(form in _JUDGED for form in forms)
-            return Scalar("text" if is_judged else "str", tuple(kinds), by_label)
+            return Scalar("text" if is_judged else "str", tuple(kinds), values)
         form = forms[0]
         if form == "date":
             return Scalar("date", ("string",))
@@ -525,6 +531,9 @@ class _Compiler:
         given = schema.get("properties", {})
         others = schema.get("additionalProperties", not given and "patternProperties" not in schema)
         patterns = schema.get("patternProperties", {})
+        if level > MAX_DEPTH and len(set(way.refs)) < len(way.refs):
+            self.is_cut = True
+            raise _EndlessError
         if level > MAX_DEPTH:
             refuse(self.name, path, f"objects nested more than {MAX_DEPTH} deep are not supported")
         members: list[Member] = []
@@ -541,7 +550,8 @@ class _Compiler:
                 if is_required:
                     raise
                 continue
-            members.append(Member(key, name, node, is_required))
+            has_default = isinstance(raw, Mapping) and bool(raw.keys() & {"default", HAS_DEFAULT})
+            members.append(Member(key, name, node, is_required, has_default))
         values = [*patterns.values(), *([others] if isinstance(others, Mapping) or (others is True and not given) else [])]  # fmt: skip
         if not values:
             return Object(tuple(members)) if members else Constant({})

@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
+from inspect import isroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pearl.data.composing import MISSING, Composer, Flaws, Reading, flaws_of_schema, told_place
 from pearl.data.json_schema import check, read_schema
 from pearl.data.schema_tree import (
+    HAS_DEFAULT,
     Choice,
     Node,
     Object,
@@ -109,7 +111,7 @@ class Schema:
 def _adapter(model: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(model)
+    return model if isinstance(model, TypeAdapter) else TypeAdapter(model)
 
 
 def load_schema(
@@ -180,6 +182,8 @@ def _of_model(model: Any, name: str) -> Schema:
     from pydantic.errors import PydanticSchemaGenerationError
 
     try:
+        if isroutine(model):
+            raise TypeError
         schema = _adapter(model).json_schema(schema_generator=_generator())
     except (PydanticSchemaGenerationError, TypeError):
         raise UsageError(
@@ -195,7 +199,10 @@ def _generator() -> Any:
     from pydantic.json_schema import GenerateJsonSchema
 
     class Generator(GenerateJsonSchema):
-        """A `Decimal` is a text whose digits count, and no alternative of number and text."""
+        """A `Decimal` is a text whose digits count, and a default may be made."""
+
+        def default_schema(self, schema: Any) -> Any:
+            return {**super().default_schema(schema), HAS_DEFAULT: True}
 
         def decimal_schema(self, schema: Any) -> Any:
             ways = super().decimal_schema(schema).get("anyOf", [{}])
