@@ -6,19 +6,17 @@ import re
 from collections.abc import Set
 from typing import Literal
 
-from pearl.documents.english import MONTH, NUMBER_WORD, TIME_UNIT, WEEKDAY, YEAR
+from pearl.documents.english import MONTH, NUMBER_WORD, WEEKDAY, YEAR
 from pearl.documents.passages import terms
 from pearl.errors.patterns import lazy_pattern
 
-Kind = Literal["advice", "duration", "emotion", "number", "person", "reason", "thing", "time"]
+Kind = Literal["advice", "emotion", "number", "person", "reason", "thing", "time"]
 
 _CUES = {
     kind: lazy_pattern(rf"(?<!\w)(?:{pattern})(?!\w)", re.I)
     for kind, pattern in {
         "advice": r"should\w*|ought|must\w*|need(?:s|ed)? to|ha(?:ve|s|d) to|advis\w+|advice|recommend\w+|suggest\w+|stop"
         r"|try|avoid|make sure|do not|don['’]t|instead|keep|let['’]s|follow[ -]?up|at least",
-        "duration": rf"(?:\d[\d,.]*|{NUMBER_WORD}|an?|one|several|few|many|some|whole|all|every|each|per)[ -]"
-        rf"(?:\w+[ -]){{0,2}}?{TIME_UNIT}s?|daily|weekly|monthly|yearly|hourly|once|twice|always|never|often|rarely",
         "emotion": r"feel|feels|felt|feelings?|afraid|fear\w*|ang(?:er|ry)|happy|happiness|glad|joy\w*|sad\w*|grief|sorry"
         r"|regret\w*|ashamed|guilt\w*|proud|pride|jealous\w*|love[ds]?|hat(?:e|es|ed|red)|(?:dis)?like[ds]?|bitter\w*"
         r"|hop(?:e|ed|es)|despair\w*|surpris\w+|worr(?:y|ied|ies)|anxi\w+|relie(?:f|ved)|upset|cr(?:y|ied)|wept|smil\w+",
@@ -32,12 +30,6 @@ _CUES = {
         rf"|(?:in|since|by|until|during|last|this|next|early|late|of|from)[ -](?:early |late |mid-?)?{MONTH}",
     }.items()
 }
-_WEAK_REASON = lazy_pattern(
-    r"\b(?:so|for (?:he|she|they|it|the|his|her)|as (?:he|she|they|it|the)|wanted|hoped|feared|afraid|needed|wished|hoping"
-    r"|wanting|intended|explained|trying)\b|\bto\s+[a-z]+\s+(?:the|an?|his|her|their|its|it|him|them)\b"
-    r"|\bto (?:avoid|make|keep|get|save|protect|see|find|be|have|pay|prevent|help|show|prove|escape|raise|let|give|learn)\b",
-    re.I,
-)
 
 
 def sign(kind: Kind, sentence: str, asked: Set[str], common: Set[str]) -> float:
@@ -56,7 +48,7 @@ def sign(kind: Kind, sentence: str, asked: Set[str], common: Set[str]) -> float:
         case "advice" | "emotion":  # one word is weak evidence, two words are strong
             return min(1.0, 0.7 * len({match[0].lower() for match in matches}))
         case "reason":
-            return 1.0 if matches else bool(_WEAK_REASON.search(sentence)) / 2
+            return float(bool(matches))
         case "person":  # the first word of a sentence is capitalised anyway
             names = [match for match in matches if match.start() or match[0].lower() not in common]
             return float(any(_is_new(match[0].removesuffix("'s"), asked) for match in names))

@@ -3,8 +3,8 @@
 Quotes are verbatim except for white space. The reply consists of quotes only, or says that nothing was
 found. Passages are neither list entries nor numbers, so values computed from them are undecided.
 
-The query of a step has the terms of its own arguments; the plan's question, earlier findings and the
-words of the action's name have less weight. The kind of the answer comes from the action's name, else
+The query of a step has the terms of its own arguments; the plan's question and earlier findings have less
+weight. The kind of the answer comes from the action's name, else
 from an argument that is a question, else from the plan's question.
 """
 
@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from pearl.data.samples import letter
 from pearl.documents.passages import terms
@@ -54,7 +55,6 @@ QUOTED = lazy_pattern(r"^(?:\s*[-*]\s+)?\s*>\s?(.*)$", re.M)
 
 _FROM_QUESTION = 0.3
 _FROM_INPUT = 0.25
-_FROM_NAME = 0.3
 _FROM_FRAME = 0.25
 """Weights of terms from elsewhere than the step's own arguments, and of `_FRAME`; the others weigh 1."""
 _MAX_INPUT_TERMS = 12
@@ -63,56 +63,13 @@ _MANY = frozenset(["ALL", "COLLECT", "COPY", "ENUMERATE", "EVENTS", "EVERY", "EX
 _CLAIMING = frozenset(["CHECK", "CONSISTENCY", "EVIDENCE", "VERIFY"])
 _KIND_WORDS: dict[str, Kind] = {
     **dict.fromkeys(["RECOMMENDATIONS", "RECOMMENDED", "RECOMMENDATION", "ADVICE"], "advice"),
-    "DURATION": "duration",
     **dict.fromkeys(["EMOTION", "EMOTIONS", "FEELING", "FEELINGS", "ATTITUDE"], "emotion"),
     **dict.fromkeys(["NUMBER", "AMOUNT", "QUANTITY"], "number"),
     **dict.fromkeys(["IDENTIFY", "WHO", "PERSON"], "person"),
     **dict.fromkeys(["REASON", "CAUSE", "CAUSES", "WHY", "EXPLANATION"], "reason"),
-    **dict.fromkeys(["TIME", "DATE", "WHEN"], "time"),
+    **dict.fromkeys(["TIME", "DATE", "WHEN", "DURATION"], "time"),
 }
 """Words of action names → the kind of answer."""
-_PLAIN_WORDS = frozenset(
-    [
-        "ALL",
-        "ANSWER",
-        "ASK",
-        "BUILD",
-        "COMPARE",
-        "COMPARISON",
-        "COMPREHEND",
-        "CONTRAST",
-        "COPY",
-        "DEFINE",
-        "DEFINITION",
-        "DIFFERENCE",
-        "EXPLAIN",
-        "EXTRACT",
-        "FIND",
-        "GET",
-        "GIST",
-        "INFER",
-        "INTERPRET",
-        "LIST",
-        "LOCATION",
-        "LOOKUP",
-        "MEANING",
-        "METHOD",
-        "OF",
-        "OUT",
-        "OVERVIEW",
-        "PLACE",
-        "PROCESS",
-        "QUERY",
-        "SEARCH",
-        "SUMMARISE",
-        "SUMMARIZE",
-        "SUMMARY",
-        "WHERE",
-        "X",
-        "Y",
-    ]
-).union(_KIND_WORDS, _MANY, _CLAIMING)
-"""Words of action names that are not search terms, unlike `ALLERGIES` in `FIND_ALLERGIES`."""
 _FRAME = frozenset(terms(
     "person people someone group name thing event fact reason cause time date place way text document story article"
     " passage author information question describe description mention accord happen following option best likely"
@@ -127,14 +84,13 @@ _FORMS: tuple[tuple[Kind, str], ...] = (
     ("advice", r"what (?:should|ought|must)\b|(?:what|which) .*\b(?:advice|recommendations?)\b"),
     ("reason", r"(?:for what reason|what for|how come|why)\b|what (?:(?:is|are|was|were) )?(?:the )?(?:reason|cause|motive)s?\b"
      r"|(?:what|who) (?:makes?|made|caused?|led|leads?|prompted|drove|persuaded)\b"),
-    ("duration", r"(?:for |since )?how (?:long|often|frequently|old|soon)\b|how many (?:years|months|weeks|days|hours|minutes)\b"),
+    ("time", r"when\b|(?:what|which) (?:time|day|date|year|month|week|hour|century)\b"
+     r"|(?:for |since )?how (?:long|often|frequently|old|soon)\b|how many (?:years|months|weeks|days|hours|minutes)\b"),
     ("number", r"how (?:many|much|few|far|tall|high|deep|wide|big|large|heavy|fast)\b|what (?:is|was|are|were) the (?:number|amount|price|cost|sum|dose)\b"),
-    ("time", r"when\b|(?:what|which) (?:time|day|date|year|month|week|hour|century)\b"),
     ("person", r"(?:who|whom|whose)\b|(?:what|which) (?:person|man|woman|doctor|nurse|author|company)\b"),
 )  # fmt: skip
 _KINDS = [(kind, lazy_pattern(rf"\s*{_PREPOSITIONS}(?:{form})", re.I)) for kind, form in _FORMS]
 """How questions begin that ask for a kind of answer; of another one, any sentence may be the answer."""
-_ASKING = lazy_pattern(rf"\s*(?:the |a )?(?:{_WH}|person|name|number|date)\b", re.I)
 
 
 async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
@@ -145,8 +101,8 @@ async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
     index = ranker.index(task.document)
     query = by_action(task, index)
     if not task.arguments:
-        about = {term: weight * 0.1 for term, weight in _central(index).items()}
-        query = replace(query, weights=about | dict(query.weights))
+        central = Counter(chain.from_iterable(index.words)).most_common(_N_CENTRAL)
+        query = replace(query, weights=dict(central))
     return await _quote(ranker, index, query)
 
 
@@ -204,13 +160,6 @@ def _nothing(subject: str) -> str:
     return f"{_NOTHING}: {shown}" if shown else f"{_NOTHING}."
 
 
-def _central(index: SentenceIndex) -> dict[str, float]:
-    """The most frequent terms of a document, with relative frequencies."""
-    counts = Counter(term for words in index.words for term in words)
-    top = sorted(counts, key=lambda term: (-counts[term], term))[:_N_CENTRAL]
-    return {term: counts[term] / counts[top[0]] for term in top}
-
-
 # Queries ------------------------------------------------------------------------------------------
 
 
@@ -218,10 +167,8 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
     """The query of a step over an indexed text."""
     own: list[str] = []
     other: list[tuple[str, float]] = []
-    quoted: set[str] = set()
     for name, value in task.arguments:
         if name in task.inputs:
-            quoted.update(line.strip() for line in QUOTED.findall(value))
             lines = [line.strip(" -*") for line in QUOTED.sub("", value).splitlines()]
             own += filter(None, lines)
             rare = dict.fromkeys(terms(value, drop_stop_words=True))
@@ -230,14 +177,12 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
         else:
             own.append(value)
     words = task.action.name.split("_")
-    other.append((" ".join(w for w in words if w not in _PLAIN_WORDS).lower(), _FROM_NAME))
     about = task.question if task.arguments else ""
     other.append((about, _FROM_QUESTION))
     return SentenceQuery(
         _weights([*((text, 1.0) for text in own), *other]),
         _kind(words, own, about),
         is_claim=not _CLAIMING.isdisjoint(words),
-        quoted=frozenset(i for i, sentence in enumerate(index.texts) if sentence in quoted),
         text=_joined([*own, about]),
         is_many=not _MANY.isdisjoint(words),
         subject="; ".join(own) or task.question,
@@ -246,12 +191,9 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
 
 def _kind(words: Iterable[str], own: Iterable[str], question: str) -> Kind:
     """The kind of a step's answer: by the name of its action, its own question, or that of the plan."""
-    kinds = (_kind_of(text) for text in own if _ASKING.match(text))
-    said: Kind = next((kind for kind in kinds if kind != "thing"), "thing")
-    if (named := next((_KIND_WORDS[word] for word in words if word in _KIND_WORDS), None)) is None:
-        return _kind_of(question) if said == "thing" else said
-    # Libraries without an action for durations use the one for times.
-    return said if (named, said) == ("time", "duration") else named
+    named = (_KIND_WORDS[word] for word in words if word in _KIND_WORDS)
+    kinds = chain(named, map(_kind_of, [*own, question]))
+    return next((kind for kind in kinds if kind != "thing"), "thing")
 
 
 def _kind_of(question: str) -> Kind:

@@ -45,12 +45,9 @@ _SPEAKING = 0.4
 """Weights of a match in the question that a sentence answers, and in the name of its speaker."""
 
 _KIND = 0.4
-_NEWS = 0.15
-_QUOTED_NEARBY = 0.1
-"""Weights of the other features; coverage is at most 1."""
+"""Weight of the sign of an answer; coverage is at most 1."""
 _NO_ANSWER = 0.6
-_QUOTED = 0.8
-"""Factors for a question or a repetition of the query, and for a sentence that was quoted before."""
+"""Factor for a question or a repetition of the query."""
 
 _N_CANDIDATES = 200
 """Maximum number of sentences that are scored, by coverage."""
@@ -75,7 +72,7 @@ _MARKS = lazy_pattern(r"(?:[>*•‣▪+-]\s+|>)+")
 
 @dataclass(frozen=True, slots=True)
 class SentenceQuery:
-    """A query: weights of terms; the kind of the answer; sentences that were quoted before.
+    """A query: weights of terms, and the kind of the answer.
 
     `is_many` requests all answers; `subject` is the query as text for messages.
     """
@@ -83,7 +80,6 @@ class SentenceQuery:
     weights: Mapping[str, float]
     kind: Kind = "thing"
     is_claim: bool = False
-    quoted: frozenset[int] = frozenset()
     text: str = ""
     is_many: bool = False
     subject: str = ""
@@ -138,6 +134,19 @@ class SentenceIndex:
         n = len(self._postings.get(term, ()))
         return math.log(1 + (len(self) - n + 0.5) / (n + 0.5))
 
+    def _matching(self, term: str) -> dict[str, float]:
+        """The terms of the text that match a term, with the weights of the matches."""
+        weights = {
+            other: _SYNONYM for other in _synonyms().get(term, ()) if other in self._postings
+        }
+        if len(term) >= _MIN_PREFIX and term.isascii() and term.isalpha():
+            prefix = term[: max(_MIN_PREFIX, len(term) - 2)]
+            ends = (bisect_left(self._vocabulary, each) for each in (prefix, f"{prefix}\U0010ffff"))
+            for other in self._vocabulary[slice(*ends)]:
+                if len(other) - len(prefix) <= 3:
+                    weights[other] = max(_RELATED, weights.get(other, 0.0))
+        return weights | {term: 1.0} if term in self._postings else weights
+
     def rank(self, query: SentenceQuery) -> list[SentenceHit]:
         """The best sentences that match a query by a word, best first."""
         gains: dict[str, float] = {}
@@ -145,7 +154,7 @@ class SentenceIndex:
         asked = set(query.weights)
         missing = 0.0
         for term, weight in query.weights.items():
-            expansion = matching_terms(term, self._vocabulary)
+            expansion = self._matching(term)
             if not expansion:
                 missing += self.idf(term) if weight >= 1 else 0.0
                 continue
@@ -189,20 +198,9 @@ class SentenceIndex:
         text, words = self.texts[number], set(self.words[number])
         has = sign(query.kind, text, asked, self._lower_words)
         score = cover + _KIND * has * min(1.0, 0.3 + cover)
-        if number in query.quoted:
-            score *= _QUOTED
-        elif any(abs(number - other) <= 2 for other in query.quoted):
-            score += _QUOTED_NEARBY
-        new = words - asked
-        score += _NEWS * min(1.0, len(new) / 8)
-        repeats = not new and not query.is_claim
-        if (
-            self._asks(number)
-            or repeats
-            or (len(words) < 3 and not has and not self._asks(number - 1))
-        ):
-            score *= _NO_ANSWER
-        return score
+        repeats = words <= asked and not query.is_claim
+        is_scanty = len(words) < 3 and not has and not self._asks(number - 1)
+        return score * _NO_ANSWER if self._asks(number) or repeats or is_scanty else score
 
     def _asks(self, number: int) -> bool:
         return number >= 0 and self.texts[number].rstrip("\"'”’» ").endswith(("?", "？"))
@@ -217,28 +215,6 @@ def _synonyms() -> dict[str, set[str]]:
         for stem in stems:
             groups.setdefault(stem, set()).update(stems - {stem})
     return groups
-
-
-def matching_terms(term: str, vocabulary: Sequence[str]) -> dict[str, float]:
-    """The terms of a sorted vocabulary that match a term, with the weights of the matches."""
-
-    def beginning_with(prefix: str) -> Iterator[str]:
-        for at in range(bisect_left(vocabulary, prefix), len(vocabulary)):
-            if not vocabulary[at].startswith(prefix):
-                return
-            yield vocabulary[at]
-
-    weights = {
-        other: _SYNONYM for other in _synonyms().get(term, ()) if other in beginning_with(other)
-    }
-    if len(term) >= _MIN_PREFIX and term.isascii() and term.isalpha():
-        prefix = term[: max(_MIN_PREFIX, len(term) - 2)]
-        for other in beginning_with(prefix):
-            if len(other) - len(prefix) <= 3:
-                weights[other] = max(_RELATED, weights.get(other, 0.0))
-    if term in beginning_with(term):
-        weights[term] = 1.0
-    return weights
 
 
 def _rows(text: str, span: Span) -> Iterator[Span]:
