@@ -16,10 +16,6 @@ MONTH = (
 )
 WEEKDAY = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
 YEAR = r"(?:19|20)[0-9]{2}"
-TIME_UNIT = (
-    r"(?:second|minute|hour|day|night|week|fortnight|month|quarter|season|year|decade|centur(?:y|ie)"
-    r"|generation|morning|afternoon|evening)"
-)
 NUMBER_WORD = (
     r"(?:half|zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
     r"|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
