@@ -76,6 +76,7 @@ class SettingArguments(TypedDict, total=False):
     fiscal_year_end: tuple[int, int]
     compose: Literal["auto", "off"]
     check: Literal["auto", "all", "off"]
+    passes: int
     items_per_call: int
     row_quotes: int
     max_item_tokens: int

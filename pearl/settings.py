@@ -245,6 +245,10 @@ class Deciding:
         "all of it, or nothing (off).",
         _PLAN, "reading",
     )] = "auto"
+    passes: Annotated[int, Setting(
+        "Times that an extraction reads a document: again for what is missing and for further entries of lists.",
+        _PLAN, "reading", metavar="N", least=1,
+    )] = 1
     items_per_call: Annotated[int, Setting(
         "Maximum rows per call.",
         _ROWS, "reading", metavar="N", least=1,

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from pearl.actions.by_row import each_of
+from pearl.actions.operators import EXTRACT
 from pearl.actions.values import Value
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, Quote, Unverified, Verifier
@@ -77,6 +78,7 @@ from pearl.replies.extracted import (
     Claims,
     Extracted,
     extraction_constraint,
+    leaves,
     read_extracted,
     wanted_fields,
 )
@@ -84,6 +86,9 @@ from pearl.replies.not_stated import says_not_stated
 
 MAX_AROUND = 120
 """Characters around a passage in which a unit or a longer number, and the ends of its line, are looked for."""
+
+AGAIN_TOKENS = 2_000
+"""Maximum tokens of the fields, with reasons or known entries, of one more request about a text."""
 
 BORDER = 1_000
 """Maximum characters between the halves of an entry: a page has some 3,000."""
@@ -97,6 +102,7 @@ class _Read:
     """What the replies about a text say, part by part, and how they were got."""
 
     context: Context
+    tasks: tuple[ActionTask, ...]
     parts: tuple[tuple[str, Extracted], ...]
     n_calls: int
     usage: Usage
@@ -145,6 +151,7 @@ async def _read(step: Step, task: ActionTask, fields: tuple[Field, ...], asker: 
     replies = await gather([_ask(step, purpose, piece, fields, asker) for piece in pieces])
     return _Read(
         context,
+        pieces,
         tuple(
             (piece.document or "", read)
             for piece, (read, _, _) in zip(pieces, replies, strict=True)
@@ -203,6 +210,19 @@ async def _reply(
     return completion.text, False, completion.usage
 
 
+async def _ask_of(
+    step: Step, piece: ActionTask, fields: Sequence[Field], asker: Asker
+) -> tuple[Extracted | None, Usage]:
+    """What one more reply about a text says of these fields; None if they do not fit."""
+    said = {**dict(piece.arguments), "FIELDS": print_fields(fields)}
+    task = replace(piece, action=EXTRACT, arguments=tuple(said.items()))
+    if not fields or not asker.calls.fits(task):
+        return None, Usage()
+    request, wanted = asker.calls.request(task), wanted_fields(said["FIELDS"], is_all=False)
+    text, _, usage = await _reply(step, "again", request, wanted, asker)
+    return read_extracted(text, wanted), usage
+
+
 # ---------------------------------------------------------------------------------------------
 # Claims → results
 
@@ -217,13 +237,17 @@ async def _decided(
 ) -> tuple[Record, _Read]:
     """The record of a text; the escalation model is asked for its undecided fields, and only for these."""
     n_characters = len(task.document or "")
+    read = await _kept_rules(step, fields, read, asker, row_at)
     record = await off_loop(
         n_characters, partial(_compared, step.output, fields, read, asker, row_at)
     )
+    # A token budget holds for all prompts of a step together.
+    has_budget = asker.calls.limits.max_prompt_tokens is not None
+    if asker.calls.limits.passes > 1 and not has_budget:
+        record, read = await _further(step, fields, record, read, asker, row_at)
     left = tuple(field for field in fields if record.fields[field.name].state == "undecided")
     other = asker.escalation
-    # A token budget holds for all prompts of a step together.
-    if other is None or not left or asker.calls.limits.max_prompt_tokens is not None:
+    if other is None or not left or has_budget:
         return record, read
     if not task.action.extracts_all:
         said = {**dict(task.arguments), "FIELDS": print_fields(left)}
@@ -244,6 +268,130 @@ async def _decided(
         usage=read.usage + more.usage,
     )  # fmt: skip
     return Record({**record.fields, **decided}), read
+
+
+async def _kept_rules(
+    step: Step, fields: Sequence[Field], read: _Read, asker: Asker, row_at: int | None
+) -> _Read:
+    """The replies with other values in place of those that break a rule, asked for once with the reason."""
+    has_budget = asker.calls.limits.max_prompt_tokens is not None
+    if has_budget or not any(leaf.rules for leaf in leaves(fields)):
+        return read
+    count = asker.calls.limits.counter.count
+
+    def broken() -> list[list[Field]]:
+        quotes, parts = _quotes_of(step.output, read, asker, row_at)
+        wanted = []
+        for part, (_, said) in zip(parts, read.parts, strict=True):
+            room = AGAIN_TOKENS
+            wanted.append([
+                each for each in quotes.broken(fields, said.fields, part)
+                if (room := room - count(print_fields([each]))) >= 0
+            ])  # fmt: skip
+        return wanted
+
+    wanted = await off_loop(sum(len(text) for text, _ in read.parts), broken)
+    replies = await gather([
+        _ask_of(step, piece, again, asker) for piece, again in zip(read.tasks, wanted, strict=True)
+    ])  # fmt: skip
+    parts = []
+    for (text, said), (new, _) in zip(read.parts, replies, strict=True):
+        claims = new.fields if new else {}
+        given = {
+            name: c for name, c in claims.items() if any(v.value is not None for v in c.values)
+        }
+        parts.append((text, replace(said, fields=_replaced(fields, said.fields, given))))
+    return replace(
+        read, parts=tuple(parts), n_calls=read.n_calls + sum(new is not None for new, _ in replies),
+        usage=sum((usage for _, usage in replies), read.usage),
+    )  # fmt: skip
+
+
+def _replaced(
+    fields: Sequence[Field], said: Mapping[str, Claims], new: Mapping[str, Claims], path: str = ""
+) -> Mapping[str, Claims]:
+    """Claims with new ones at their paths."""
+    if not new:
+        return said
+    claims = {}
+    for field in fields:
+        name, old = f"{path}{field.name}", said[field.name]
+        entries = tuple(
+            _replaced(field.inner, entry, new, f"{name}[{i}].") for i, entry in enumerate(old.entries)
+        )  # fmt: skip
+        claims[field.name] = replace(new.get(name, old), entries=entries)
+    return claims
+
+
+async def _further(
+    step: Step, fields: Sequence[Field], record: Record, read: _Read, asker: Asker, row_at: int | None
+) -> tuple[Record, _Read]:  # fmt: skip
+    """The record with what further passes over the text find of what is missing, and further entries of lists."""
+    first, every = read, read.parts
+    for _ in range(asker.calls.limits.passes - 1):
+        wanted = list(_missing(fields, record, asker))
+        replies = await gather([_ask_of(step, piece, wanted, asker) for piece in first.tasks])
+        more = []
+        for (text, _), (said, _) in zip(first.parts, replies, strict=True):
+            claims = said.fields if said else {}
+            more.append((text, Extracted({
+                # what this reply does not say to its end, no other one has said wrongly
+                f.name: replace(claims.get(f.name, Claims()), why="") for f in fields
+            })))  # fmt: skip
+        n_asked = sum(said is not None for said, _ in replies)
+        usage = sum((usage for _, usage in replies), read.usage)
+        read = replace(read, n_calls=read.n_calls + n_asked, usage=usage)
+        if not n_asked:
+            break
+        every += tuple(more)
+        names = {field.name for field in wanted}
+        scalars = [f for f in fields if f.name in names and not f.is_list]
+        lists = [f for f in fields if f.name in names and f.is_list]
+
+        def found(
+            scalars: Sequence[Field] = scalars, lists: Sequence[Field] = lists,
+            parts: _Parts = tuple(more), every: _Parts = every, record: Record = record,
+        ) -> dict[str, FieldResult]:  # fmt: skip
+            alone = _compared(step.output, scalars, replace(first, parts=parts), asker, row_at)
+            joined = _compared(step.output, lists, replace(first, parts=every), asker, row_at)
+            new = {name: f for name, f in alone.fields.items() if f.state == "found"}
+            for name, result in joined.fields.items():
+                known = record.fields[name].entries
+                kept = (e for e in result.entries if any(map(_has_place, e.values())) or e in known)
+                if entries := tuple(kept):
+                    new[name] = replace(result, entries=entries)
+            return new
+
+        new = await off_loop(sum(len(text) for text, _ in every), found)
+        if all(record.fields[name] == result for name, result in new.items()):
+            break
+        record = Record({**record.fields, **new})
+    return record, read
+
+
+_Parts = tuple[tuple[str, Extracted], ...]
+
+
+def _missing(fields: Sequence[Field], record: Record, asker: Asker) -> Iterator[Field]:
+    """The fields without a value that no passage speaks against, and lists with the entries that are known."""
+    count, room = asker.calls.limits.counter.count, AGAIN_TOKENS
+    for field in fields:
+        result = record.fields[field.name]
+        known = [short(told_entry(entry, result.is_plain)) for entry in result.entries]
+        shown: list[str] = []
+        for text in known:
+            room -= count(text) + 1
+            if room < 0:
+                break
+            shown.append(text)
+        if field.is_list:
+            told = f"known already: {'; '.join(shown)}; give only further entries" if shown else ""
+            about = "; ".join(filter(None, (field.description, told)))
+            yield replace(field, description=about)
+        elif result.state != "found" and not any(c.evidence for c in result.candidates):
+            # another request than the first one, whose reply may be stored
+            about = "; ".join(filter(None, (field.description, "not found by a first reading")))
+            yield replace(field, description=about)
 
 
 _Place = tuple[Span, ...]
@@ -281,10 +429,25 @@ def _compared(
     output: str, fields: Sequence[Field], read: _Read, asker: Asker, row_at: int | None = None
 ) -> Record:
     """The record of a text, as far as its quotes agree; those of a row, at `row_at`, are looked up in it alone."""
+    quotes, parts = _quotes_of(output, read, asker, row_at)
+    return Record({
+        field.name: quotes.result(
+            field,
+            [(part, claims.fields[field.name]) for part, (_, claims) in zip(parts, read.parts, strict=True)],
+        )
+        for field in fields
+    })  # fmt: skip
+
+
+def _quotes_of(
+    output: str, read: _Read, asker: Asker, row_at: int | None
+) -> tuple[_Quotes, list[Span | None]]:
+    """What looks up the quotes of replies, and where the texts of the replies stand; several may be about one text."""
     document = asker.calls.document
     parts: list[Span | None] = []
     at = row_at or 0
-    for text, _ in read.parts:
+    for i, (text, _) in enumerate(read.parts):
+        at = at if i % len(read.tasks) else row_at or 0
         start = document.text.find(text, at)
         at = start + len(text) if start >= 0 else at
         parts.append(Span(start, at) if start >= 0 and text != document.text else None)
@@ -294,13 +457,7 @@ def _compared(
         row = Span(first.start, last.end)
         verifier = Verifier(document.text[row.start : row.end])
         quotes = _Quotes(output, document, verifier, row.start)
-    return Record({
-        field.name: quotes.result(
-            field,
-            [(part, claims.fields[field.name]) for part, (_, claims) in zip(parts, read.parts, strict=True)],
-        )
-        for field in fields
-    })  # fmt: skip
+    return quotes, parts
 
 
 class _Quotes:
@@ -321,6 +478,20 @@ class _Quotes:
         unread = next((claims.why for _, claims in said if claims.why and not claims.values), "")
         values += [_Value(why=claims.why) for _, claims in said if claims.why and claims.values]
         return _united(field, values, unread)
+
+    def broken(
+        self, fields: Sequence[Field], said: Mapping[str, Claims], part: Span | None, path: str = "", of: str = ""
+    ) -> Iterator[Field]:  # fmt: skip
+        """A field for each value of a reply that breaks a rule, by its path and with the reason as description."""
+        for field in fields:
+            claims, name = said[field.name], f"{path}{field.name}"
+            for i, entry in enumerate(claims.entries):
+                first = next((_told(c.value) for c, _ in _stated(entry) if c.value is not None), "")
+                yield from self.broken(field.inner, entry, part, f"{name}[{i}].", f"of {first}")
+            values = (self._value(field, claim, part) for claim in claims.values if field.rules)
+            if why := next((value.why for value in values if value.is_broken), ""):
+                about = "; ".join(filter(None, (short(of), field.description, why)))
+                yield replace(field, name=name, is_list=False, is_optional=True, description=about)
 
     def _list(
         self,
@@ -515,8 +686,12 @@ class _Quotes:
 
         for same in equal.values():
             places = self._places_of(same, within)
-            if len(same) < len(places) and self._is_repeated(same, places):
-                note(same, places)
+            # of several replies about one part, the one that has most of them
+            n_said = Counts((entry.part, entry.reply) for entry in same)
+            n_most = {part: n for (part, _), n in sorted(n_said.items(), key=lambda each: each[1])}
+            told = same[: sum(n_most.values())]
+            if len(told) < len(places) and self._is_repeated(told, places):
+                note(told, places)
             for reply in {entry.reply for entry in same}:
                 group = [entry for entry in same if entry.reply == reply]
                 places = self._places_of(group, group[0].part)
@@ -982,6 +1157,9 @@ def check_costs(
     if any(field.is_list for field in fields):
         n += n_replies * reply_tokens // ENTRY_TOKENS
     around = counter.at_most("é" * 2 * CONTEXT * MAX_SHOWN) + CLAIM_TOKENS
+    if any(leaf.is_list for field in fields if field.is_list for leaf in field.fields):
+        # what is around an entry of a list in a list
+        around += counter.at_most("é" * (2 * CONTEXT + AROUND_ENTRY))
     # a list of more than MAX_CLAIMS entries takes a second round
     n_requests = -(-n // MAX_CLAIMS) + 1 if n > MAX_CLAIMS else min(n, 1)
     # every value is shown, and every quote at its places
@@ -990,6 +1168,8 @@ def check_costs(
     return n_requests, n * around + shown + n_requests * frame, n_requests * replied
 
 
+AROUND_ENTRY = 1_000
+"""Characters of the entries around an entry, in words, and of the first quote of the nearest one."""
 ENTRY_TOKENS = 12
 """Minimum tokens of an entry of a list in a reply."""
 

@@ -285,6 +285,10 @@ class RequestBuilder:
             return None
         return replace(request, max_output_tokens=room)
 
+    def fits(self, task: ActionTask) -> bool:
+        """Whether a task with its document fits one call."""
+        return self._excess(action_messages(task), task.document or "") <= 0
+
     def whole(self, task: ActionTask) -> ActionTask:
         """Return a task that reads no document if it fits one call."""
         if self._excess(action_messages(task)) > 0:

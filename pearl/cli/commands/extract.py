@@ -66,7 +66,7 @@ FORMS = ("csv", "xlsx", "parquet", "jsonl", "html")
 )  # fmt: skip
 @boxes_option
 @setting_options(
-    "server", "escalate_model", "checker_model", "check", "constrain", "strict", "ocr", "ocr_language", "pdf_tables", "hidden",
+    "server", "escalate_model", "checker_model", "check", "passes", "constrain", "strict", "ocr", "ocr_language", "pdf_tables", "hidden",
     stages=("calling",),
 )  # fmt: skip
 @budget_options
